@@ -1,0 +1,53 @@
+package v1beta1
+
+// Labels, annotations, finalizers and readiness gates of ContainerRecreateRequest shared with OpenKruise.
+const (
+	// LabelPodUID holds the UID of the pod at admission. Immutable.
+	LabelPodUID = "crr.apps.kruise.io/pod-uid"
+	// LabelNodeName holds the node of the pod; a daemon watches the requests of its node by it. Immutable.
+	LabelNodeName = "crr.apps.kruise.io/node-name"
+	// LabelActive is "true" until the request is finished; daemons watch only active requests.
+	LabelActive = "crr.apps.kruise.io/active"
+	// FinalizerUnreadyAcquired keeps a request until the pod has been made ready again.
+	FinalizerUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
+	// AnnotationSyncContainerStatuses is the v1alpha1 form of status.containerStatusSnapshot (JSON array).
+	AnnotationSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
+	// AnnotationUnreadyAcquired is the v1alpha1 form of condition PreRecreateGrace (RFC 3339 time).
+	AnnotationUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
+	// ReadinessGateKruisePodReady lets a manager take a pod out of its Services.
+	ReadinessGateKruisePodReady = "KruisePodReady"
+)
+
+// Annotations of Refit on a ContainerRecreateRequest.
+const (
+	// AnnotationRestartBackoff is "respect" or "skip": whether a requested restart waits for kubelet's
+	// crash back-off like a crash would, or starts at once at the cost of `kubectl logs --previous`.
+	AnnotationRestartBackoff = "refit.dev/restart-backoff"
+	RestartBackoffRespect    = "respect"
+	RestartBackoffSkip       = "skip"
+
+	// AnnotationRestartPolicy set to "override" asks for a restart although the container's restartPolicy
+	// forbids it: the stopped instance is removed, which makes kubelet start it again.
+	AnnotationRestartPolicy = "refit.dev/restart-policy"
+	RestartPolicyOverride   = "override"
+
+	// AnnotationAdmittedAt is the time of admission, RFC 3339 with nanoseconds; it orders requests created
+	// within one second, which is all that creationTimestamp resolves.
+	AnnotationAdmittedAt = "refit.dev/admitted-at"
+)
+
+// AnnotationNudge is written to a pod, through pods/status, to wake kubelet: its value names the request and
+// counts its nudges.
+const AnnotationNudge = "refit.dev/nudge"
+
+// Condition types of ContainerRecreateRequest.
+const (
+	// ConditionAccepted is True once a refit-daemon has taken the request.
+	ConditionAccepted = "Accepted"
+	// ConditionSucceeded is True when every container has been recreated, False when the request ended otherwise.
+	ConditionSucceeded = "Succeeded"
+	// ConditionFailed is True when the request ended and a container was not recreated, False when it succeeded.
+	ConditionFailed = "Failed"
+	// ConditionPreRecreateGrace is True, since its lastTransitionTime, when the manager has made the pod not ready.
+	ConditionPreRecreateGrace = "PreRecreateGrace"
+)
