@@ -1,0 +1,101 @@
+package crr
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/target"
+)
+
+// Observation is what is known of the pod of a request at one moment.
+type Observation struct {
+	// Pod as the API server has it; nil when no pod of the request's name and UID is on this node any more.
+	Pod *corev1.Pod
+	// Runtime is the scheme of container IDs on this node, for example "containerd".
+	Runtime string
+	// Instances of each container that the runtime still knows, newest first, by container name.
+	Instances map[string][]Instance
+	// Acts is what this process has done for the request, by container name. It is lost when the process
+	// dies, which costs a repeated attempt at most.
+	Acts map[string]Act
+	// ClockOffset is the API server's clock minus ours. Times that others wrote are compared through it.
+	ClockOffset time.Duration
+}
+
+// Instance is one run of a container. Times are of the node's clock.
+type Instance struct {
+	ID                    target.ContainerID
+	State                 target.State
+	StartedAt, FinishedAt time.Time
+	ExitCode              int32
+	RestartCount          int32 // of this instance: 0 is the first
+}
+
+// Act is what has been done about one container of a request.
+type Act struct {
+	// Running: a stop or a start of it is under way.
+	Running bool
+	// Done is when the last one ended.
+	Done time.Time
+	// Nudges counts the times kubelet has been woken.
+	Nudges int
+	// Failures in a row, and the last error, which says what was being done; empty after a success.
+	Failures int
+	Err      string
+	// Transient: the runtime may come back, so failing is no verdict on the container.
+	Transient bool
+}
+
+// Decision is one step. At most one of Stop and Start is set, and neither may be carried out before Status is
+// stored: the record of what is about to be stopped is what makes the step safe to repeat.
+type Decision struct {
+	Status Status
+	Stop   *Stop
+	Start  *Start
+	// Again is when to look again even if nothing happens; zero when only a change matters.
+	Again time.Time
+	// Why is one sentence for the log.
+	Why string
+}
+
+// Stop is the order to stop one exact instance.
+type Stop struct {
+	Container string
+	ID        target.ContainerID
+	// Grace between TERM and KILL, preStop included; 0 kills at once.
+	Grace   time.Duration
+	PreStop *PreStop
+	// Remove the instance once stopped, so that kubelet starts the next without crash back-off.
+	Remove bool
+}
+
+// Start is the order to make kubelet start a container that is not running now.
+type Start struct {
+	Container string
+	// Remove these exited instances: kubelet backs off from what it can see.
+	Remove []target.ContainerID
+	// Nudge: wake kubelet by touching the pod's annotation AnnotationNudge.
+	Nudge bool
+}
+
+// newest returns the instance of the container that was created last.
+func (o Observation) newest(container string) (Instance, bool) {
+	instances := o.Instances[container]
+	if len(instances) == 0 {
+		return Instance{}, false
+	}
+	return instances[0], true
+}
+
+// containerStatus finds the status of a container or native sidecar as kubelet last reported it.
+func (o Observation) containerStatus(container string) *corev1.ContainerStatus {
+	for _, statuses := range [][]corev1.ContainerStatus{o.Pod.Status.ContainerStatuses, o.Pod.Status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == container {
+				return &statuses[i]
+			}
+		}
+	}
+	return nil
+}

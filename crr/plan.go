@@ -1,0 +1,278 @@
+package crr
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// The wire types, by shorter names.
+type (
+	Request = v1beta1.ContainerRecreateRequest
+	Status  = v1beta1.ContainerRecreateRequestStatus
+	PreStop = v1beta1.ProbeHandler
+)
+
+const (
+	// drainPatience is how long the manager may take to make the pod not ready before the request fails.
+	drainPatience = time.Minute
+	// progressDelay holds back a status that only says "stopped, waiting for kubelet": most containers run
+	// again within it, and the write is saved.
+	progressDelay = 2 * time.Second
+)
+
+// Options are the choices of whoever runs the node.
+type Options struct {
+	// RespectBackoff makes requested restarts wait for kubelet's crash back-off unless a request says otherwise.
+	RespectBackoff bool
+}
+
+// Plan decides the next step of one request from what was asked and what is on the node now. It is pure: the
+// same arguments give the same decision, so a process that died and came back continues exactly where the
+// container instances say it was.
+//
+// The request must be the first in the Queue of its pod.
+func Plan(request *Request, observed Observation, options Options, now time.Time) Decision {
+	if Completed(request) || request.DeletionTimestamp != nil {
+		return Decision{Status: request.Status, Why: "the request has ended"}
+	}
+	p := &planner{request: request, observed: observed, options: options, now: now, status: *request.Status.DeepCopy()}
+	p.accept()
+	if outcome, ended := p.ended(); ended {
+		return p.complete(outcome)
+	}
+	p.againAt(p.deadline())
+	drained, outcome := p.drained()
+	if outcome.Reason != "" {
+		return p.complete(outcome)
+	}
+	if !drained {
+		return p.decide(nil, nil)
+	}
+	return p.containers()
+}
+
+// planner carries the arguments of Plan and what has been decided so far.
+type planner struct {
+	request  *Request
+	observed Observation
+	options  Options
+	now      time.Time
+
+	status Status
+	again  time.Time
+	why    string
+}
+
+// accept marks the request as taken and lays out the state of every container.
+func (p *planner) accept() {
+	p.status.Phase = v1beta1.ContainerRecreateRequestRecreating
+	p.status.Message = ""
+	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
+		Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted,
+		Message: "refit-daemon has taken the request", ObservedGeneration: p.request.Generation,
+		LastTransitionTime: metav1.NewTime(p.now),
+	})
+	stored := p.status.ContainerRecreateStates
+	p.status.ContainerRecreateStates = make([]v1beta1.ContainerRecreateRequestRecreateState, len(p.request.Spec.Containers))
+	for i, container := range p.request.Spec.Containers {
+		state := &p.status.ContainerRecreateStates[i]
+		state.Name, state.Phase = container.Name, v1beta1.ContainerRecreateRequestPending
+		for _, s := range stored {
+			if s.Name == container.Name {
+				*state = s
+			}
+		}
+	}
+}
+
+// ended finds what ends a request whatever its containers do.
+func (p *planner) ended() (Outcome, bool) {
+	pod := p.observed.Pod
+	switch {
+	case pod == nil || pod.DeletionTimestamp != nil:
+		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
+	// Where a container was stopped and not started again, that has ended the pod, and step says so better.
+	case podEnded(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
+		return Outcome{Reason: ReasonPodGone, Message: "pod has ended with phase " + string(pod.Status.Phase)}, true
+	case len(p.request.Spec.Containers) == 0:
+		return Outcome{Reason: ReasonInvalidRequest, Message: "spec.containers is empty"}, true
+	}
+	if deadline := p.deadline(); !deadline.IsZero() && !p.now.Before(deadline) {
+		return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
+	}
+	return Outcome{}, false
+}
+
+func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {
+	return state.ContainerID != ""
+}
+
+func podEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// deadline is on our clock; zero when there is none.
+func (p *planner) deadline() time.Time {
+	if p.request.Spec.ActiveDeadlineSeconds == nil {
+		return time.Time{}
+	}
+	limit := time.Duration(*p.request.Spec.ActiveDeadlineSeconds) * time.Second
+	return p.request.CreationTimestamp.Add(limit).Add(-p.observed.ClockOffset)
+}
+
+// drained reports whether the pod has been out of its Services for as long as was asked. Without the readiness
+// gate nothing can take it out, so nothing is waited for.
+func (p *planner) drained() (bool, Outcome) {
+	strategy := p.request.Spec.Strategy
+	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || !hasGate(p.observed.Pod) {
+		return true, Outcome{}
+	}
+	grace := time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second
+	condition := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionPreRecreateGrace)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		patience := p.patienceEnd()
+		if !p.now.Before(patience) {
+			return false, Outcome{
+				Reason:  ReasonDrainNotAcquired,
+				Message: "the manager did not make the pod not ready within 1 minute: is it running?",
+			}
+		}
+		p.againAt(patience)
+		p.why = "waiting for the manager to make the pod not ready"
+		return false, Outcome{}
+	}
+	// Clamped, so that clocks that disagree can only cut the wait to nothing or stretch it to what was asked.
+	elapsed := p.now.Add(p.observed.ClockOffset).Sub(condition.LastTransitionTime.Time)
+	rest := min(max(grace-elapsed, 0), grace)
+	if rest == 0 {
+		return true, Outcome{}
+	}
+	p.againAt(p.now.Add(rest))
+	p.why = "waiting unreadyGracePeriodSeconds"
+	return false, Outcome{}
+}
+
+func (p *planner) patienceEnd() time.Time {
+	if accepted := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionAccepted); accepted != nil {
+		return accepted.LastTransitionTime.Add(drainPatience)
+	}
+	return p.now.Add(drainPatience)
+}
+
+func hasGate(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
+		return gate.ConditionType == v1beta1.ReadinessGateKruisePodReady
+	})
+}
+
+// containers walks the containers in the order of the spec. They are stopped one after another; only an ordered
+// request waits for each to be recreated before the next is stopped.
+func (p *planner) containers() Decision {
+	var stop *Stop
+	var start *Start
+	ended := 0
+	for i, container := range p.request.Spec.Containers {
+		state := &p.status.ContainerRecreateStates[i]
+		if finished(state.Phase) {
+			ended++
+			continue
+		}
+		step := p.step(container, *state)
+		*state = step.state
+		p.againAt(step.revisit)
+		if step.failure != "" && p.failFast() {
+			return p.complete(Outcome{Reason: step.failure, Message: fmt.Sprintf("container %s: %s", container.Name, state.Message)})
+		}
+		if finished(state.Phase) {
+			ended++
+			continue
+		}
+		p.why = fmt.Sprintf("container %s: %s", container.Name, state.Message)
+		stop, start = step.stop, step.start
+		if step.stopping || start != nil || p.ordered() {
+			break
+		}
+	}
+	if ended == len(p.request.Spec.Containers) {
+		return p.complete(p.verdict())
+	}
+	return p.decide(stop, start)
+}
+
+func (p *planner) failFast() bool {
+	return p.request.Spec.Strategy == nil || p.request.Spec.Strategy.FailurePolicy != v1beta1.FailurePolicyIgnore
+}
+
+func (p *planner) ordered() bool {
+	return p.request.Spec.Strategy != nil && p.request.Spec.Strategy.OrderedRecreate
+}
+
+// verdict of a request all of whose containers are finished.
+func (p *planner) verdict() Outcome {
+	for _, state := range p.status.ContainerRecreateStates {
+		if state.Phase == v1beta1.ContainerRecreateRequestFailed {
+			return Outcome{Reason: ReasonContainerFailed, Message: fmt.Sprintf("container %s: %s", state.Name, state.Message)}
+		}
+	}
+	return Outcome{}
+}
+
+func (p *planner) complete(outcome Outcome) Decision {
+	Complete(&p.status, outcome, p.request.Generation, p.now)
+	why := "every container has been recreated"
+	if outcome.Reason != "" {
+		why = outcome.Message
+	}
+	return Decision{Status: p.status, Why: why}
+}
+
+func (p *planner) decide(stop *Stop, start *Start) Decision {
+	decision := Decision{Status: p.status, Stop: stop, Start: start, Again: p.again, Why: p.why}
+	if until, minor := p.minorUntil(); stop == nil && start == nil && minor {
+		decision.Status = p.request.Status
+		decision.Again = earlier(decision.Again, until)
+	}
+	return decision
+}
+
+// minorUntil reports whether the new status differs from the stored one only in what a user can do without for
+// a moment, and until when.
+func (p *planner) minorUntil() (time.Time, bool) {
+	stored := p.request.Status
+	if stored.Phase != p.status.Phase || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
+		equality.Semantic.DeepEqual(stored, p.status) {
+		return time.Time{}, false
+	}
+	var last time.Time
+	for i, state := range p.status.ContainerRecreateStates {
+		act := p.observed.Acts[state.Name]
+		if state.Phase != stored.ContainerRecreateStates[i].Phase || act.Err != "" {
+			return time.Time{}, false
+		}
+		if act.Done.After(last) {
+			last = act.Done
+		}
+	}
+	until := last.Add(progressDelay)
+	return until, p.now.Before(until)
+}
+
+// againAt asks for another look at t, if that is the earliest.
+func (p *planner) againAt(t time.Time) {
+	p.again = earlier(p.again, t)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

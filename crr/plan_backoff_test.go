@@ -1,0 +1,127 @@
+package crr_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/target"
+)
+
+func backoffMode(s *scene, mode string) *scene {
+	s.request.Annotations = map[string]string{v1beta1.AnnotationRestartBackoff: mode}
+	return s
+}
+
+// A plain stop where no back-off would bite; stop and remove where it would.
+func TestPlanRemovesOnlyWhereBackoffWouldBite(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		s    *scene
+		want bool
+	}{
+		"first restart":                             {s: newScene(), want: false},
+		"restarted a minute ago":                    {s: newScene().restarted("app", 3), want: true},
+		"restarted an hour ago":                     {s: newScene().runs("app", 3), want: false},
+		"the request respects back-off":             {s: backoffMode(newScene().restarted("app", 3), "respect"), want: false},
+		"the daemon respects back-off":              {s: respecting(), want: false},
+		"the daemon does, the request asks to skip": {s: backoffMode(respecting(), "skip"), want: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantDiff(t, "remove", forced(tt.s).plan().Stop.Remove, tt.want)
+		})
+	}
+}
+
+func respecting() *scene {
+	return newScene().restarted("app", 3).with(func(s *scene) { s.options.RespectBackoff = true })
+}
+
+// The container sits in CrashLoopBackOff when the request comes: nothing is stopped, kubelet is made to start it.
+func TestPlanStartsACrashLoopNow(t *testing.T) {
+	t.Parallel()
+	s := newScene().exited("app", 3, 1).crashLoop("app", 3)
+	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
+
+	first := s.plan()
+	wantDiff(t, "start", first.Start, &crr.Start{Container: "app", Remove: []target.ContainerID{id("app", 3)}})
+
+	s.stored(first, 0).missing("app")
+	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	wait := s.plan()
+	wantWait(t, wait)
+	wantDiff(t, "one relist of kubelet", wait.Again.Sub(s.now), 1200*time.Millisecond)
+
+	s.now = wait.Again
+	wantDiff(t, "nudge", s.plan().Start, &crr.Start{Container: "app", Nudge: true})
+
+	s.runs("app", 4).ready("app", 4)
+	wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+}
+
+func TestPlanRespectsBackoffWhenAsked(t *testing.T) {
+	t.Parallel()
+	s := backoffMode(newScene().exited("app", 3, 1).crashLoop("app", 3), "respect")
+	got := s.plan()
+	wantWait(t, got)
+	if message := got.Status.ContainerRecreateStates[0].Message; !strings.Contains(message, "kubelet back-off until 2026-11-21T12:00:40Z") {
+		t.Errorf("message %q does not say until when", message)
+	}
+}
+
+// A crash of the new instance is a crash: kubelet's back-off of it is left alone.
+func TestPlanLeavesARealCrashAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene().restarted("app", 3)
+	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
+	s.begun(t).exited("app", 4, 1).crashLoop("app", 4)
+	wantWait(t, s.plan())
+}
+
+// The daemon died between the stop and the removal, or kubelet has seen the exit first.
+func TestPlanFinishesAnInterruptedRemoval(t *testing.T) {
+	t.Parallel()
+	s := newScene().restarted("app", 3)
+	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
+	s.begun(t).missing("app").exited("app", 3, 143)
+	wantDiff(t, "start", s.plan().Start, &crr.Start{Container: "app", Remove: []target.ContainerID{id("app", 3)}})
+	s.missing("app")
+	wantDiff(t, "nudge", s.plan().Start, &crr.Start{Container: "app", Nudge: true})
+}
+
+func TestPlanNudgesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newScene().begun(t).missing("app")
+	nudges := 0
+	for range 200 {
+		decision := s.plan()
+		if decision.Start != nil {
+			nudges++
+			s.observed.Acts["app"] = crr.Act{Done: s.now, Nudges: nudges}
+		}
+		s.stored(decision, time.Second)
+	}
+	if nudges != 5 {
+		t.Errorf("%d nudges in 200 s, want 5", nudges)
+	}
+}
+
+// With EventedPLEG kubelet keeps the exited instance in its cache and its back-off with it. That shows in its
+// status, and the request says so.
+func TestPlanDetectsAKubeletThatKeepsItsBackoff(t *testing.T) {
+	t.Parallel()
+	s := newScene().begun(t).missing("app").crashLoop("app", 3)
+	s.observed.Acts["app"] = crr.Act{Done: s.now.Add(-time.Minute), Nudges: 2}
+	got := s.plan()
+	wantWait(t, got)
+	for _, want := range []string{"kubelet back-off until", "EventedPLEG"} {
+		if message := got.Status.ContainerRecreateStates[0].Message; !strings.Contains(message, want) {
+			t.Errorf("message %q does not contain %q", message, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package crr
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Reasons of the conditions Accepted, Succeeded and Failed.
+const (
+	ReasonAccepted                    = "Accepted"
+	ReasonContainersRecreated         = "ContainersRecreated"
+	ReasonPodGone                     = "PodGone"
+	ReasonDeadlineExceeded            = "DeadlineExceeded"
+	ReasonStopFailed                  = "StopFailed"
+	ReasonRestartPolicyForbidsRestart = "RestartPolicyForbidsRestart"
+	ReasonDrainNotAcquired            = "DrainNotAcquired"
+	ReasonInvalidRequest              = "InvalidRequest"
+	ReasonContainerFailed             = "ContainerFailed"
+	ReasonDaemonNotResponding         = "DaemonNotResponding"
+)
+
+// Outcome is how a request ends. Reason is empty for success and one of the Reason constants otherwise;
+// Message is then never empty.
+type Outcome struct {
+	Reason, Message string
+}
+
+// Completed reports whether the request has ended. Nothing may change its status any more.
+func Completed(request *v1beta1.ContainerRecreateRequest) bool {
+	return request.Status.Phase == v1beta1.ContainerRecreateRequestCompleted || request.Status.CompletionTime != nil
+}
+
+// Complete ends a request: phase Completed as OpenKruise writes it, the conditions Succeeded and Failed as
+// `kubectl wait` understands them, and every container that is not finished marked Failed with why, so that no
+// state of an ended request looks as if work went on.
+func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, generation int64, now time.Time) {
+	at := metav1.NewTime(now)
+	status.Phase = v1beta1.ContainerRecreateRequestCompleted
+	status.CompletionTime = &at
+	// An OpenKruise client reads any message of a completed request as a failure.
+	status.Message = outcome.Message
+	for i := range status.ContainerRecreateStates {
+		state := &status.ContainerRecreateStates[i]
+		if !finished(state.Phase) {
+			state.Phase = v1beta1.ContainerRecreateRequestFailed
+			state.Message = joinMessages(outcome.Message, state.Message)
+		}
+	}
+	succeeded, failed, reason := metav1.ConditionTrue, metav1.ConditionFalse, ReasonContainersRecreated
+	if outcome.Reason != "" {
+		succeeded, failed, reason = metav1.ConditionFalse, metav1.ConditionTrue, outcome.Reason
+	}
+	condition := metav1.Condition{
+		Type: v1beta1.ConditionSucceeded, Status: succeeded, Reason: reason, Message: outcome.Message,
+		ObservedGeneration: generation, LastTransitionTime: at,
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+	condition.Type, condition.Status = v1beta1.ConditionFailed, failed
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+func finished(phase v1beta1.ContainerRecreateRequestPhase) bool {
+	return phase == v1beta1.ContainerRecreateRequestSucceeded || phase == v1beta1.ContainerRecreateRequestFailed
+}
+
+func joinMessages(why, detail string) string {
+	if detail == "" {
+		return why
+	}
+	return why + ": " + detail
+}

@@ -1,0 +1,278 @@
+package crr
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/target"
+)
+
+const (
+	// relist is what kubelet takes to notice that an instance was removed: its 1 s relist and a margin.
+	relist = 1200 * time.Millisecond
+	// maxNudges bounds the writes to a pod that kubelet cannot start; each waits twice as long as the last.
+	maxNudges = 5
+	// eventedNudges without effect show that kubelet does not relist (EventedPLEG): it keeps its back-off.
+	eventedNudges = 2
+	// maxStopFailures in a row, not counting those of an unreachable runtime, fail the container.
+	maxStopFailures = 5
+	// maxRetryDelay between failed attempts; the first delay is a second.
+	maxRetryDelay = 30 * time.Second
+
+	defaultGrace = 30 * time.Second // of a pod that says nothing: the API's default
+)
+
+// step is what one container contributes to a decision.
+type step struct {
+	state    v1beta1.ContainerRecreateRequestRecreateState
+	stop     *Stop
+	start    *Start
+	stopping bool // the next container has to wait
+	revisit  time.Time
+	failure  string // reason, when the container has just failed
+}
+
+// subject is one container of the request while its step is worked out.
+type subject struct {
+	*planner
+	step
+	spec v1beta1.ContainerRecreateRequestContainer
+	act  Act
+	old  target.ContainerID // the instance to be replaced
+}
+
+func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1beta1.ContainerRecreateRequestRecreateState) step {
+	s := &subject{planner: p, step: step{state: state}, spec: spec, act: p.observed.Acts[spec.Name]}
+	newest, known := p.observed.newest(spec.Name)
+	if err := s.identify(newest, known); err != nil {
+		s.fail(ReasonInvalidRequest, err.Error())
+		return s.step
+	}
+	down := !known || newest.State == target.StateExited
+	switch phase := p.observed.Pod.Status.Phase; {
+	case down && podEnded(p.observed.Pod):
+		s.begin()
+		s.state.IsKilled = true
+		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf("the pod has ended with phase %s, so kubelet starts nothing in it", phase))
+	case !known:
+		s.missing()
+	case newest.State == target.StateExited:
+		s.exited(newest)
+	case newest.State == target.StateCreated:
+		s.wait("being started")
+	case newest.ID == s.old:
+		s.running(newest)
+	case newest.State == target.StateUnknown:
+		s.wait("state unknown to the runtime")
+	default:
+		s.replaced(newest)
+	}
+	return s.step
+}
+
+// identify fixes the instance to be replaced: the one recorded in the state, else the one at admission. Where
+// that one is gone already, a request to restart whatever is there (forceRecreate) means the newest, and so
+// does a container that is down: what it needs is a start.
+func (s *subject) identify(newest Instance, known bool) error {
+	if s.state.ContainerID != "" {
+		id, err := target.ParseContainerID(s.state.ContainerID)
+		s.old = id
+		return err
+	}
+	if s.spec.StatusContext == nil || s.spec.StatusContext.ContainerID == "" {
+		return fmt.Errorf("no statusContext or empty containerID in %s container", s.spec.Name)
+	}
+	id, err := target.ParseContainerID(s.spec.StatusContext.ContainerID)
+	if err != nil {
+		return err
+	}
+	if s.observed.Runtime != "" && id.Runtime != s.observed.Runtime {
+		return fmt.Errorf("failed to find runtime service: the container runs on %s, this node's daemon is connected to %s", id.Runtime, s.observed.Runtime)
+	}
+	s.old = id
+	if known && (s.force() || newest.State == target.StateExited) {
+		s.old = newest.ID
+	}
+	return nil
+}
+
+func (s *subject) force() bool {
+	return s.request.Spec.Strategy != nil && s.request.Spec.Strategy.ForceRecreate
+}
+
+// running: the old instance runs and is to be stopped.
+func (s *subject) running(old Instance) {
+	if s.spec.PreStop != nil && s.spec.PreStop.TCPSocket != nil {
+		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, by kubelet neither: use exec, httpGet or sleep")
+		return
+	}
+	s.stopping = true
+	s.begin()
+	s.state.Message = "stopping"
+	if s.act.Running {
+		return
+	}
+	if s.act.Err != "" {
+		if !s.act.Transient && s.act.Failures >= maxStopFailures {
+			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.act.Err, s.act.Failures))
+			return
+		}
+		if s.retryLater() {
+			return
+		}
+	}
+	s.stop = &Stop{
+		Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: s.spec.PreStop, Remove: s.removes(old),
+	}
+}
+
+// removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
+// it back, removal would, so there only the request itself may ask for it.
+func (s *subject) removes(old Instance) bool {
+	if !restartPolicyOf(s.observed.Pod, s.spec.Name).always() {
+		return overrides(s.request)
+	}
+	return skipsBackoff(s.request, s.options) && backoffBites(old, s.now)
+}
+
+func (s *subject) grace() time.Duration {
+	if strategy := s.request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds != nil {
+		return time.Duration(*strategy.TerminationGracePeriodSeconds) * time.Second
+	}
+	if seconds := s.observed.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultGrace
+}
+
+// exited: nothing of the container runs, and the runtime still shows the instance that ended last.
+func (s *subject) exited(last Instance) {
+	policy := restartPolicyOf(s.observed.Pod, s.spec.Name)
+	replacedOnce := last.ID != s.old
+	s.begin()
+	s.state.IsKilled = true
+	if s.act.Running {
+		s.stopping = true
+		return
+	}
+	if !policy.after(last.ExitCode) && (replacedOnce || !overrides(s.request)) {
+		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf(
+			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.policy))
+		return
+	}
+	status := s.observed.containerStatus(s.spec.Name)
+	if replacedOnce {
+		s.wait(fmt.Sprintf("the new container exited with code %d; %s", last.ExitCode, waitingFor(status)))
+		return
+	}
+	held := backoffBites(last, last.FinishedAt) || !backoffUntil(status).IsZero()
+	if overrides(s.request) && !policy.always() || skipsBackoff(s.request, s.options) && held {
+		s.remove()
+		return
+	}
+	s.wait("stopped; " + waitingFor(status))
+}
+
+// remove makes kubelet forget the exited instances; missing follows.
+func (s *subject) remove() {
+	s.state.Message = "removing the exited instances so that kubelet starts it without back-off"
+	if s.act.Err != "" && s.retryLater() {
+		return
+	}
+	s.start = &Start{Container: s.spec.Name}
+	for _, instance := range s.observed.Instances[s.spec.Name] {
+		if instance.State == target.StateExited {
+			s.start.Remove = append(s.start.Remove, instance.ID)
+		}
+	}
+}
+
+// retryLater reports whether the last attempt failed too recently for another one.
+func (s *subject) retryLater() bool {
+	s.state.Message = s.act.Err + ": trying again"
+	due := s.act.Done.Add(backoff(time.Second, s.act.Failures-1, maxRetryDelay))
+	if !s.now.Before(due) {
+		return false
+	}
+	s.revisit = due
+	return true
+}
+
+// missing: the runtime knows no instance of the container. Kubelet starts it when it notices; if it has seen
+// the exit before the removal it has to be woken.
+func (s *subject) missing() {
+	s.begin()
+	s.state.IsKilled = true
+	if s.act.Running {
+		return
+	}
+	status := s.observed.containerStatus(s.spec.Name)
+	s.wait("stopped; " + waitingFor(status))
+	policy := restartPolicyOf(s.observed.Pod, s.spec.Name)
+	if !skipsBackoff(s.request, s.options) && !(overrides(s.request) && !policy.always()) {
+		return
+	}
+	until := backoffUntil(status)
+	if s.act.Nudges >= eventedNudges && !until.IsZero() {
+		s.state.Message += "; it did not heed the removal of the exited instance, as with the feature gate EventedPLEG"
+		return
+	}
+	if s.act.Nudges >= maxNudges {
+		return
+	}
+	due := s.act.Done.Add(backoff(relist, s.act.Nudges, time.Minute))
+	if !s.act.Done.IsZero() && s.now.Before(due) {
+		s.revisit = due
+		return
+	}
+	s.start = &Start{Container: s.spec.Name, Nudge: true}
+}
+
+// replaced: another instance than the old one runs. It counts once the pod's own status calls it ready and it
+// has been up for long enough.
+func (s *subject) replaced(current Instance) {
+	s.begin()
+	s.state.IsKilled = true
+	status := s.observed.containerStatus(s.spec.Name)
+	if status == nil || status.ContainerID != current.ID.String() || !status.Ready {
+		s.wait("the new container is running; waiting for it to be ready")
+		return
+	}
+	if strategy := s.request.Spec.Strategy; strategy != nil && strategy.MinStartedSeconds > 0 {
+		up := time.Duration(strategy.MinStartedSeconds) * time.Second
+		if rest := min(current.StartedAt.Add(up).Sub(s.now), up); rest > 0 {
+			s.revisit = s.now.Add(rest)
+			s.wait(fmt.Sprintf("the new container is ready; waiting until it has been up for %s", up))
+			return
+		}
+	}
+	s.state.Phase = v1beta1.ContainerRecreateRequestSucceeded
+	s.state.Message = ""
+}
+
+// begin records the instance to be replaced before anything is done to it.
+func (s *subject) begin() {
+	s.state.Phase = v1beta1.ContainerRecreateRequestRecreating
+	s.state.ContainerID = s.old.String()
+}
+
+func (s *subject) wait(message string) {
+	s.state.Phase = v1beta1.ContainerRecreateRequestRecreating
+	s.state.Message = message
+}
+
+func (s *subject) fail(reason, message string) {
+	s.stopping = false
+	s.failure = reason
+	s.state.Phase = v1beta1.ContainerRecreateRequestFailed
+	s.state.Message = message
+}
+
+// backoff doubles first n times, up to most.
+func backoff(first time.Duration, n int, most time.Duration) time.Duration {
+	for ; n > 0 && first < most; n-- {
+		first *= 2
+	}
+	return min(first, most)
+}
