@@ -6,15 +6,31 @@ import (
 )
 
 // ContainerRecreateRequest asks for one or more containers of a running pod to be restarted in place.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:shortName=crr
+// +kubebuilder:printcolumn:name="PHASE",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="RESULT",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
+// +kubebuilder:printcolumn:name="POD",type=string,JSONPath=`.spec.podName`
+// +kubebuilder:printcolumn:name="NODE",type=string,JSONPath=`.metadata.labels.crr\.apps\.kruise\.io/node-name`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.message`
 type ContainerRecreateRequest struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   ContainerRecreateRequestSpec   `json:"spec,omitempty"`
-	Status ContainerRecreateRequestStatus `json:"status,omitempty"`
+	// +required
+	Spec ContainerRecreateRequestSpec `json:"spec"`
+	// +optional
+	Status ContainerRecreateRequestStatus `json:"status,omitzero"`
 }
 
 // ContainerRecreateRequestList is a list of requests.
+//
+// +kubebuilder:object:root=true
 type ContainerRecreateRequestList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -23,47 +39,86 @@ type ContainerRecreateRequestList struct {
 }
 
 // ContainerRecreateRequestSpec says which containers of which pod, and how. It cannot be changed.
+//
+// Containers are a list by key, so that a second server-side apply keeps what admission filled in; equality of such
+// lists ignores the order, which matters here and gets a rule of its own.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec of a ContainerRecreateRequest cannot be changed; create another request"
+// +kubebuilder:validation:XValidation:rule="self.containers.map(c, c.name) == oldSelf.containers.map(c, c.name)",message="spec.containers of a ContainerRecreateRequest cannot be changed, not even their order; create another request"
 type ContainerRecreateRequestSpec struct {
 	// PodName is the pod in the namespace of the request.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	PodName string `json:"podName"`
-	// Containers to restart, stopped one after another in this order.
+	// Containers to restart, stopped one after another in this order. At most 256: every one has a
+	// state with a message in status, and an object of the API has to stay below 1.5 MB.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
 	// Strategy says how to stop them and what counts as done.
+	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
 	// ActiveDeadlineSeconds bounds the whole request, counted from its creation; at least 3.
+	// +optional
+	// +kubebuilder:validation:Minimum=3
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// TTLSecondsAfterFinished deletes the request so many seconds after it finished. Unset keeps it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // ContainerRecreateRequestContainer is one container. All but the name is filled in at admission from the pod.
+//
+// No validation rule of the CRD can refuse the read-only fields on create: rules are evaluated after the
+// mutating webhook has filled them in. The webhook refuses them on the object the user sent.
 type ContainerRecreateRequestContainer struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 	// PreStop is copied from the pod at admission. Read-only.
+	// +optional
 	PreStop *ProbeHandler `json:"preStop,omitempty"`
 	// Ports are copied from the pod at admission when PreStop needs a named port. Read-only.
+	// +optional
+	// +listType=atomic
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
 	// StatusContext is the instance that ran at admission, the one to be replaced. Read-only.
+	// +optional
 	StatusContext *ContainerRecreateRequestContainerContext `json:"statusContext,omitempty"`
 }
 
 // ProbeHandler is the preStop hook of a container as the daemon runs it.
 type ProbeHandler struct {
-	Exec      *corev1.ExecAction      `json:"exec,omitempty"`
-	HTTPGet   *corev1.HTTPGetAction   `json:"httpGet,omitempty"`
+	// +optional
+	Exec *corev1.ExecAction `json:"exec,omitempty"`
+	// +optional
+	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
+	// +optional
 	TCPSocket *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
 	// Sleep is honoured by refit-daemon; a kruise-daemon ignores it.
+	// +optional
 	Sleep *corev1.SleepAction `json:"sleep,omitempty"`
 }
 
 // ContainerRecreateRequestContainerContext is the instance of a container at admission.
 type ContainerRecreateRequestContainerContext struct {
 	// ContainerID in the form of ContainerStatus.ContainerID, "<runtime>://<id>".
-	ContainerID  string `json:"containerID"`
-	RestartCount int32  `json:"restartCount"`
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	ContainerID string `json:"containerID"`
+	// +required
+	RestartCount int32 `json:"restartCount"`
 }
 
 // FailurePolicyType says what a container that cannot be stopped or restarted means for the rest.
+//
+// +kubebuilder:validation:Enum=Fail;Ignore
 type FailurePolicyType string
 
 const (
@@ -76,21 +131,32 @@ const (
 // ContainerRecreateRequestStrategy says how to stop the containers and what counts as done.
 type ContainerRecreateRequestStrategy struct {
 	// FailurePolicy is Fail (default) or Ignore.
+	// +optional
 	FailurePolicy FailurePolicyType `json:"failurePolicy,omitempty"`
 	// OrderedRecreate waits for each container to be recreated and ready before the next is stopped.
+	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
 	// ForceRecreate restarts a container even when it has been restarted since admission.
+	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
 	// TerminationGracePeriodSeconds between TERM and KILL; default the pod's; 0 kills at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// UnreadyGracePeriodSeconds marks the pod not ready and waits so long before the first stop.
 	// It needs the pod to have the readiness gate KruisePodReady.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
 	// MinStartedSeconds a new container must have run before it counts as recreated.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
 }
 
 // ContainerRecreateRequestPhase of a request or of one of its containers.
+//
+// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
 type ContainerRecreateRequestPhase string
 
 // A request ends as Completed; Succeeded and Failed are phases of containers. The outcome of a request
@@ -105,33 +171,54 @@ const (
 
 // ContainerRecreateRequestStatus is what happened so far.
 type ContainerRecreateRequestStatus struct {
-	Phase          ContainerRecreateRequestPhase `json:"phase"`
-	CompletionTime *metav1.Time                  `json:"completionTime,omitempty"`
+	// Phase is empty until a daemon has seen the request, and ends as Completed.
+	// +optional
+	Phase ContainerRecreateRequestPhase `json:"phase,omitempty"`
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Message says in one sentence where the request stands or why it failed.
-	Message                 string                                  `json:"message,omitempty"`
+	// +optional
+	Message string `json:"message,omitempty"`
+	// +optional
+	// +listType=atomic
 	ContainerRecreateStates []ContainerRecreateRequestRecreateState `json:"containerRecreateStates,omitempty"`
 	// ContainerStatusSnapshot is written by the manager for a kruise-daemon, which cannot see pods' status.
+	// +optional
+	// +listType=atomic
 	ContainerStatusSnapshot []ContainerStatusSnapshot `json:"containerStatusSnapshot,omitempty"`
 	// Conditions: Accepted, Succeeded, Failed, and PreRecreateGrace of the manager.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ContainerRecreateRequestRecreateState is where one container stands.
 type ContainerRecreateRequestRecreateState struct {
-	Name    string                        `json:"name"`
-	Phase   ContainerRecreateRequestPhase `json:"phase"`
-	Message string                        `json:"message,omitempty"`
+	// +required
+	Name string `json:"name"`
+	// +required
+	Phase ContainerRecreateRequestPhase `json:"phase"`
+	// +optional
+	Message string `json:"message,omitempty"`
 	// IsKilled is set once the old instance has been stopped for this request.
+	// +optional
 	IsKilled bool `json:"isKilled,omitempty"`
 	// ContainerID is the instance this request stops, recorded before it is stopped, so that a daemon
 	// that dies in between never stops another one. Not part of OpenKruise's API.
+	// +optional
 	ContainerID string `json:"containerID,omitempty"`
 }
 
 // ContainerStatusSnapshot is one container's status as the manager saw it after its restart.
 type ContainerStatusSnapshot struct {
-	Name         string `json:"name"`
-	Ready        bool   `json:"ready"`
-	RestartCount int32  `json:"restartCount"`
-	ContainerID  string `json:"containerID,omitempty"`
+	// +required
+	Name string `json:"name"`
+	// +required
+	Ready bool `json:"ready"`
+	// +required
+	RestartCount int32 `json:"restartCount"`
+	// +optional
+	ContainerID string `json:"containerID,omitempty"`
 }

@@ -51,3 +51,46 @@ const (
 	// ConditionPreRecreateGrace is True, since its lastTransitionTime, when the manager has made the pod not ready.
 	ConditionPreRecreateGrace = "PreRecreateGrace"
 )
+
+// Reasons of the conditions Succeeded and Failed that more than one program writes. The reason of Succeeded is
+// also the RESULT column of kubectl get, so a reason is one word that says how the request ended.
+const (
+	// ReasonSucceeded: every container was recreated.
+	ReasonSucceeded = "Succeeded"
+	// ReasonContainerFailed: a container could not be stopped or did not come back; its state says why.
+	ReasonContainerFailed = "ContainerFailed"
+	// ReasonDeadlineExceeded: activeDeadlineSeconds passed.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonPodGone: the pod was deleted or replaced by another one of its name.
+	ReasonPodGone = "PodGone"
+	// ReasonNodeGone: the node the pod was bound to does not exist any more.
+	ReasonNodeGone = "NodeGone"
+	// ReasonDaemonNotResponding: no daemon on the pod's node took the request.
+	ReasonDaemonNotResponding = "DaemonNotResponding"
+	// ReasonInvalid: the request did not pass admission and must not be carried out.
+	ReasonInvalid = "Invalid"
+	// ReasonRestartPolicyForbidsRestart: the restart policy keeps kubelet from starting the container again.
+	ReasonRestartPolicyForbidsRestart = "RestartPolicyForbidsRestart"
+)
+
+// Reason and message of condition PreRecreateGrace.
+const (
+	ReasonPreRecreateGrace  = "PreRecreateGrace"
+	MessagePreRecreateGrace = "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"
+)
+
+// LabelType with value TypeVirtualKubelet marks nodes without a host of their own, and the requests for their pods.
+const (
+	LabelType          = "type"
+	TypeVirtualKubelet = "virtual-kubelet"
+)
+
+// ConditionSidecarTerminated on a pod says that its main containers have ended and its sidecars are to be stopped;
+// such a pod may be the subject of a request although it is not active.
+const ConditionSidecarTerminated = "SidecarTerminated"
+
+// AnnotationConditions is the v1alpha1 form of status.conditions (JSON array), which v1alpha1 does not have.
+const AnnotationConditions = "refit.dev/conditions"
+
+// MaxConditions bounds status.conditions, so that they fit into AnnotationConditions.
+const MaxConditions = 32

@@ -1,0 +1,181 @@
+package v1beta1_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// readCRD decodes the shipped manifest the way the API server does, unknown fields refused.
+func readCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	data, err := os.ReadFile("../../deploy/crd/apps.kruise.io_containerrecreaterequests.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(apiextensions.SchemeGroupVersion)
+	object, _, err := decoder.Decode(data, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.(*apiextensions.CustomResourceDefinition)
+}
+
+func TestCRDIsAcceptedByTheAPIServer(t *testing.T) {
+	t.Parallel()
+	crd := readCRD(t)
+	crd.Status.StoredVersions = []string{"v1beta1"}
+	for _, err := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd) {
+		t.Error(err) // the cost budget of validation rules is checked here too
+	}
+	if got := crd.Spec.Conversion.WebhookClientConfig.Service; got == nil || *got.Path != "/convert" {
+		t.Errorf("conversion service %+v, want path /convert", got)
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage != (v.Name == v1beta1.GroupVersion().Version) || !v.Served {
+			t.Errorf("version %s: storage %t, served %t", v.Name, v.Storage, v.Served)
+		}
+	}
+}
+
+// request returns a valid object as JSON values, changed by edit.
+func request(t *testing.T, edit func(spec map[string]any)) map[string]any {
+	t.Helper()
+	var object map[string]any
+	err := utiljson.Unmarshal([]byte(`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest",
+		"metadata":{"name":"r"},
+		"spec":{"podName":"web","containers":[{"name":"app"},{"name":"log"}],"strategy":{"failurePolicy":"Fail"},
+		"activeDeadlineSeconds":60,"ttlSecondsAfterFinished":0}}`), &object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if edit != nil {
+		edit(object["spec"].(map[string]any))
+	}
+	return object
+}
+
+func TestCRDRules(t *testing.T) {
+	t.Parallel()
+	strategy := func(key string, value any) func(map[string]any) {
+		return func(spec map[string]any) { spec["strategy"].(map[string]any)[key] = value }
+	}
+	set := func(key string, value any) func(map[string]any) {
+		return func(spec map[string]any) { spec[key] = value }
+	}
+	for name, tc := range map[string]struct {
+		edit   func(map[string]any)
+		update bool // the unchanged object is the old one
+		want   string
+	}{
+		"valid":                      {},
+		"valid update":               {update: true},
+		"spec changed":               {edit: set("podName", "other"), update: true, want: "cannot be changed"},
+		"strategy changed":           {edit: strategy("forceRecreate", true), update: true, want: "cannot be changed"},
+		"containers reordered":       {edit: set("containers", names("log", "app")), update: true, want: "cannot be changed"},
+		"no pod name":                {edit: set("podName", ""), want: "spec.podName"},
+		"pod name too long":          {edit: set("podName", strings.Repeat("a", 254)), want: "spec.podName"},
+		"no containers":              {edit: set("containers", []any{}), want: "spec.containers"},
+		"container without name":     {edit: set("containers", names("")), want: "spec.containers[0].name"},
+		"container name too long":    {edit: set("containers", names(strings.Repeat("a", 64))), want: "spec.containers[0].name"},
+		"a container twice":          {edit: set("containers", names("app", "app")), want: "spec.containers[1]"},
+		"5,000 containers":           {edit: set("containers", names(make([]string, 5000)...)), want: "must have at most 256 items"},
+		"deadline below 3":           {edit: set("activeDeadlineSeconds", int64(2)), want: "spec.activeDeadlineSeconds"},
+		"negative TTL":               {edit: set("ttlSecondsAfterFinished", int64(-1)), want: "spec.ttlSecondsAfterFinished"},
+		"unknown failure policy":     {edit: strategy("failurePolicy", "Retry"), want: "spec.strategy.failurePolicy"},
+		"negative grace":             {edit: strategy("terminationGracePeriodSeconds", int64(-1)), want: "terminationGracePeriodSeconds"},
+		"negative unready grace":     {edit: strategy("unreadyGracePeriodSeconds", int64(-1)), want: "unreadyGracePeriodSeconds"},
+		"negative minStartedSeconds": {edit: strategy("minStartedSeconds", int64(-1)), want: "minStartedSeconds"},
+	} {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				t.Parallel()
+				var old map[string]any
+				if tc.update {
+					old = request(t, nil)
+				}
+				errs := validate(t, version, request(t, tc.edit), old)
+				switch got := errs.ToAggregate(); {
+				case tc.want == "" && got != nil:
+					t.Errorf("refused: %v", got)
+				case tc.want != "" && (got == nil || !strings.Contains(got.Error(), tc.want)):
+					t.Errorf("got %v, want an error with %q", got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+func names(list ...string) []any {
+	out := make([]any, 0, len(list))
+	for _, name := range list {
+		out = append(out, map[string]any{"name": name})
+	}
+	return out
+}
+
+// validate runs what the API server runs on a custom resource: schema, list types, validation rules.
+func validate(t *testing.T, version string, object, old map[string]any) field.ErrorList {
+	t.Helper()
+	v, err := apiextensions.GetSchemaForVersion(readCRD(t), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	structural, err := structuralschema.NewStructural(v.OpenAPIV3Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, _, err := validation.NewSchemaValidator(v.OpenAPIV3Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := validation.ValidateCustomResource(nil, object, schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, object)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	var before any
+	if old != nil {
+		before = old
+	}
+	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	errs, _ = rules.Validate(t.Context(), nil, structural, object, before, celconfig.RuntimeCELCostBudget)
+	return errs
+}
+
+func TestAddToScheme(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, gv := range []string{"v1alpha1", "v1beta1"} {
+		for _, kind := range []string{"ContainerRecreateRequest", "ContainerRecreateRequestList"} {
+			gvk := v1beta1.GroupVersion().WithKind(kind)
+			gvk.Version = gv
+			if _, err := scheme.New(gvk); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
