@@ -1,0 +1,130 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// maxMessage is the largest answer accepted, as kubelet has it: a full node's list fits.
+const maxMessage = 16 << 20
+
+// Client talks to one runtime. It is safe for concurrent use; a call that hangs holds up no other.
+type Client struct {
+	cfg     Config
+	conn    *grpc.ClientConn
+	runtime runtimeapi.RuntimeServiceClient
+}
+
+// New makes a client without touching the socket, which need not exist yet: calls return
+// ErrUnavailable until somebody listens on it. A runtime that comes back is found again within
+// about two seconds, or at the first call after that.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("cri: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	socket, err := socketPath(cfg.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("cri: %w", err)
+	}
+	c := &Client{cfg: cfg}
+	c.conn, err = grpc.NewClient("unix://"+socket,
+		// The socket's file mode is the credential; there is no other on a CRI socket.
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithUnaryInterceptor(c.intercept),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("cri: connect %s: %w", socket, err)
+	}
+	c.runtime = runtimeapi.NewRuntimeServiceClient(c.conn)
+	return c, nil
+}
+
+// Close ends the connection and every call on it.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Version says which runtime answers.
+type Version struct {
+	RuntimeName    string // the scheme of container IDs on this node, see target.ContainerID
+	RuntimeVersion string
+	APIVersion     string
+}
+
+// Version asks the runtime for its name and version. It is the cheapest call there is and serves
+// as the test whether the runtime answers at all.
+func (c *Client) Version(ctx context.Context) (Version, error) {
+	res, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"})
+	if err != nil {
+		return Version{}, err
+	}
+	return Version{
+		RuntimeName:    clip(res.GetRuntimeName()),
+		RuntimeVersion: clip(res.GetRuntimeVersion()),
+		APIVersion:     clip(res.GetRuntimeApiVersion()),
+	}, nil
+}
+
+// intercept is what every call passes through on its way out: it sets the deadline, translates the
+// error and tells the metrics hook. The generated client hands its error on unchanged.
+func (c *Client) intercept(
+	ctx context.Context, method string, req, reply any,
+	cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, c.limit(req))
+	defer cancel()
+	name := path.Base(method)
+	start := time.Now()
+	err := callError(ctx, name, subject(req), invoke(ctx, method, req, reply, cc, opts...))
+	c.cfg.OnCall(name, time.Since(start), err)
+	return err
+}
+
+// limit is how long a call may take. The calls whose length the request says are given that and a
+// margin, so that it is the runtime that gives up first and says why.
+func (c *Client) limit(req any) time.Duration {
+	switch r := req.(type) {
+	case *runtimeapi.StopContainerRequest:
+		return seconds(r.GetTimeout()) + c.cfg.StopMargin
+	case *runtimeapi.ExecSyncRequest:
+		return seconds(r.GetTimeout()) + c.cfg.ExecMargin
+	default:
+		return c.cfg.CallTimeout
+	}
+}
+
+// subject is the ID a request is about, if it is about one.
+func subject(req any) string {
+	switch r := req.(type) {
+	case interface{ GetContainerId() string }:
+		return r.GetContainerId()
+	case interface{ GetPodSandboxId() string }:
+		return r.GetPodSandboxId()
+	default:
+		return ""
+	}
+}
+
+// maxSeconds keeps arithmetic on foreign durations from overflowing; it is some thirty years.
+const maxSeconds = 1e9
+
+func seconds(n int64) time.Duration { return time.Duration(min(n, maxSeconds)) * time.Second }
+
+// wholeSeconds is CRI's unit. It rounds up: a grace period is never made shorter.
+func wholeSeconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return min(int64((d-1)/time.Second)+1, maxSeconds)
+}

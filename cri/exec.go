@@ -1,0 +1,65 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// maxExecOutput is how much of each stream is kept. Both go to conditions and events, which
+	// are smaller still.
+	maxExecOutput = 16 << 10
+	// maxExecMessage is how much the runtime may send at all. Runtimes collect up to 16 MiB of
+	// each stream in memory and send that as one message; the daemon's memory limit is below it.
+	maxExecMessage = 1 << 20
+)
+
+// ExecResult is how a command in a container ended.
+type ExecResult struct {
+	// Stdout and Stderr are the first 16 KiB of what was written, as valid UTF-8.
+	Stdout, Stderr string
+	// Truncated says that more was written than is kept.
+	Truncated bool
+	// ExitCode is 0 for success. A command that a signal ended has 128 + signal.
+	ExitCode int32
+}
+
+// ExecSync runs cmd in a container and waits for its end. A non-zero exit is a result and no error.
+//
+// The runtime kills the command after timeout, rounded up to whole seconds, and the answer is then
+// ErrDeadline; timeout must be positive, there is no unbounded exec. Should the runtime not keep to
+// it, as when a child the command left behind holds its output open, the call ends with ErrDeadline
+// at timeout + Config.ExecMargin. ErrExhausted means that the command ended but wrote more than
+// 1 MiB; its exit code is lost.
+func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (ExecResult, error) {
+	if timeout <= 0 {
+		return ExecResult{}, fmt.Errorf("ExecSync %s: timeout %s: must be positive", shortID(id), timeout)
+	}
+	if len(cmd) == 0 {
+		return ExecResult{}, fmt.Errorf("ExecSync %s: no command", shortID(id))
+	}
+	if err := c.exact(ctx, id); err != nil {
+		return ExecResult{}, err
+	}
+	res, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+		ContainerId: id, Cmd: cmd, Timeout: wholeSeconds(timeout),
+	}, grpc.MaxCallRecvMsgSize(maxExecMessage))
+	if errors.Is(err, ErrExhausted) {
+		return ExecResult{}, fmt.Errorf("output over %d bytes, or runtime short of resources: %w", maxExecMessage, err)
+	}
+	if err != nil {
+		return ExecResult{}, err
+	}
+	return execResult(res), nil
+}
+
+func execResult(res *runtimeapi.ExecSyncResponse) ExecResult {
+	stdout, cutOut := bounded(res.GetStdout(), maxExecOutput)
+	stderr, cutErr := bounded(res.GetStderr(), maxExecOutput)
+	return ExecResult{Stdout: stdout, Stderr: stderr, Truncated: cutOut || cutErr, ExitCode: res.GetExitCode()}
+}

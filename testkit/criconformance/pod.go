@@ -1,0 +1,103 @@
+package criconformance
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// pod is a sandbox on the host's network, labelled as kubelet labels.
+type pod struct {
+	*suite
+	uid, sandbox string
+	config       *runtimeapi.PodSandboxConfig
+}
+
+func (s *suite) pod(t *testing.T) *pod {
+	t.Helper()
+	uid := "conformance-" + rand.Text()
+	p := &pod{suite: s, uid: uid, config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "pod", Namespace: "refit-conformance", Uid: uid},
+		Labels:   labels(uid, ""),
+		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+			NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE},
+		}},
+	}}
+	res, err := s.raw.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: p.config})
+	if err != nil {
+		t.Fatalf("run sandbox: %v", err)
+	}
+	p.sandbox = res.GetPodSandboxId()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if _, err := s.raw.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: p.sandbox}); err != nil {
+			t.Errorf("stop sandbox: %v", err)
+		}
+		if _, err := s.raw.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: p.sandbox}); err != nil {
+			t.Errorf("remove sandbox: %v", err)
+		}
+	})
+	return p
+}
+
+// start runs a container called app and returns its ID.
+func (p *pod) start(t *testing.T, program string, attempt uint32) string {
+	t.Helper()
+	created, err := p.raw.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: p.sandbox, SandboxConfig: p.config,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: "app", Attempt: attempt},
+			Image:    &runtimeapi.ImageSpec{Image: p.Image, UserSpecifiedImage: p.Image},
+			Command:  Shell(program),
+			Labels:   labels(p.uid, "app"),
+			Annotations: map[string]string{
+				"io.kubernetes.container.hash":           "c0ffee",
+				"io.kubernetes.container.restartCount":   "0",
+				"io.kubernetes.container.preStopHandler": `{"sleep":{"seconds":1}}`,
+			},
+			Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+				NamespaceOptions: p.config.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatalf("create container: %v", err)
+	}
+	id := created.GetContainerId()
+	if _, err := p.raw.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
+		t.Fatalf("start container: %v", err)
+	}
+	return id
+}
+
+func labels(uid, container string) map[string]string {
+	l := map[string]string{
+		"io.kubernetes.pod.name":      "pod",
+		"io.kubernetes.pod.namespace": "refit-conformance",
+		"io.kubernetes.pod.uid":       uid,
+	}
+	if container != "" {
+		l["io.kubernetes.container.name"] = container
+	}
+	return l
+}
+
+// eventually looks every 20 ms until ok, and fails the test after a while.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
+}
