@@ -51,8 +51,7 @@ type ContainerRecreateRequestSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	PodName string `json:"podName"`
-	// Containers to restart, stopped one after another in this order. At most 256: every one has a
-	// state with a message in status, and an object of the API has to stay below 1.5 MB.
+	// Containers to restart, stopped one after another in this order. At most 256.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -65,6 +64,7 @@ type ContainerRecreateRequestSpec struct {
 	// ActiveDeadlineSeconds bounds the whole request, counted from its creation; at least 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// TTLSecondsAfterFinished deletes the request so many seconds after it finished. Unset keeps it.
 	// +optional
@@ -142,11 +142,13 @@ type ContainerRecreateRequestStrategy struct {
 	// TerminationGracePeriodSeconds between TERM and KILL; default the pod's; 0 kills at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// UnreadyGracePeriodSeconds marks the pod not ready and waits so long before the first stop.
 	// It needs the pod to have the readiness gate KruisePodReady.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
 	// MinStartedSeconds a new container must have run before it counts as recreated.
 	// +optional

@@ -52,27 +52,6 @@ const (
 	ConditionPreRecreateGrace = "PreRecreateGrace"
 )
 
-// Reasons of the conditions Succeeded and Failed that more than one program writes. The reason of Succeeded is
-// also the RESULT column of kubectl get, so a reason is one word that says how the request ended.
-const (
-	// ReasonSucceeded: every container was recreated.
-	ReasonSucceeded = "Succeeded"
-	// ReasonContainerFailed: a container could not be stopped or did not come back; its state says why.
-	ReasonContainerFailed = "ContainerFailed"
-	// ReasonDeadlineExceeded: activeDeadlineSeconds passed.
-	ReasonDeadlineExceeded = "DeadlineExceeded"
-	// ReasonPodGone: the pod was deleted or replaced by another one of its name.
-	ReasonPodGone = "PodGone"
-	// ReasonNodeGone: the node the pod was bound to does not exist any more.
-	ReasonNodeGone = "NodeGone"
-	// ReasonDaemonNotResponding: no daemon on the pod's node took the request.
-	ReasonDaemonNotResponding = "DaemonNotResponding"
-	// ReasonInvalid: the request did not pass admission and must not be carried out.
-	ReasonInvalid = "Invalid"
-	// ReasonRestartPolicyForbidsRestart: the restart policy keeps kubelet from starting the container again.
-	ReasonRestartPolicyForbidsRestart = "RestartPolicyForbidsRestart"
-)
-
 // Reason and message of condition PreRecreateGrace.
 const (
 	ReasonPreRecreateGrace  = "PreRecreateGrace"
@@ -92,5 +71,15 @@ const ConditionSidecarTerminated = "SidecarTerminated"
 // AnnotationConditions is the v1alpha1 form of status.conditions (JSON array), which v1alpha1 does not have.
 const AnnotationConditions = "refit.dev/conditions"
 
-// MaxConditions bounds status.conditions, so that they fit into AnnotationConditions.
-const MaxConditions = 32
+// Bounds that the CRD sets too.
+const (
+	// MaxConditions bounds status.conditions, so that they fit into AnnotationConditions.
+	MaxConditions = 32
+	// MaxContainers bounds spec.containers: every one has a state with a message in status, and an object of the
+	// API has to stay below 1.5 MB.
+	MaxContainers = 256
+	// MinActiveDeadlineSeconds is the shortest activeDeadlineSeconds.
+	MinActiveDeadlineSeconds = 3
+	// MaxSeconds bounds every number of seconds: far enough from overflow in nanoseconds for sums of a few.
+	MaxSeconds = 1<<31 - 1
+)

@@ -1,0 +1,200 @@
+package crr
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Refusal is why a request is not admitted.
+type Refusal struct {
+	Code    int32  // HTTP status: 400 for a request that makes no sense, 403 for one that is not allowed
+	Field   string // path of the field at fault, as in "spec.podName"
+	Message string // the rule, and what to do about it
+}
+
+func (r *Refusal) Error() string { return r.Field + ": " + r.Message }
+
+func invalid(field, format string, args ...any) error {
+	return &Refusal{Code: http.StatusBadRequest, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+func forbidden(field, format string, args ...any) error {
+	return &Refusal{Code: http.StatusForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// Facts are what has been looked up for a request that is being created.
+type Facts struct {
+	Pod  *corev1.Pod        // of the request's namespace and spec.podName; nil when there is none
+	Node *metav1.ObjectMeta // the node the pod is bound to; nil when there is none
+	Now  time.Time          // stamped on the request, to order those created within one second
+}
+
+// Admit decides about a request that is being created and returns it as it is to be stored: defaults filled in,
+// and labels, preStop hooks and the instances to be replaced taken from the pod. It does not change its argument.
+// The error is a *Refusal.
+//
+// The fields that Admit fills in are refused when the user gives them. That cannot be a rule of the CRD: those
+// see the object after this function has changed it. Where the webhook is bypassed such fields are believed,
+// which is harmless: statusContext only names which instance counts as the old one, and a daemon acts on no
+// container outside the request's namespace and pod.
+func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.ContainerRecreateRequest, error) {
+	if err := CheckRequest(request); err != nil {
+		return nil, err
+	}
+	if err := checkReadOnly(request); err != nil {
+		return nil, err
+	}
+	if err := checkPod(request, facts); err != nil {
+		return nil, err
+	}
+	out := request.DeepCopy()
+	// The API server drops the status of a new object, but not what v1alpha1 keeps of it in annotations.
+	out.Status = v1beta1.ContainerRecreateRequestStatus{}
+	setDefaults(&out.Spec, facts.Pod)
+	for i := range out.Spec.Containers {
+		if err := inject(out, i, facts.Pod); err != nil {
+			return nil, err
+		}
+	}
+	if err := setLabels(out, facts); err != nil {
+		return nil, err
+	}
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
+	return out, nil
+}
+
+// CheckRequest applies the rules that need no look-up, to a new request and to one that is already stored. The
+// error is a *Refusal.
+func CheckRequest(request *v1beta1.ContainerRecreateRequest) error {
+	spec := request.Spec
+	if spec.PodName == "" {
+		return invalid("spec.podName", "podName can not be empty: name a pod of namespace %s", request.Namespace)
+	}
+	if problems := apivalidation.NameIsDNSSubdomain(spec.PodName, false); len(problems) > 0 {
+		return invalid("spec.podName", "%.100q is no name of a pod: %s", spec.PodName, problems[0])
+	}
+	if err := checkContainers(spec.Containers); err != nil {
+		return err
+	}
+	if strategy := spec.Strategy; strategy != nil {
+		if err := checkStrategy(strategy); err != nil {
+			return err
+		}
+	}
+	if s := spec.ActiveDeadlineSeconds; s != nil && *s < v1beta1.MinActiveDeadlineSeconds {
+		return invalid("spec.activeDeadlineSeconds", "activeDeadlineSeconds can not be less than %ds", v1beta1.MinActiveDeadlineSeconds)
+	}
+	if err := checkSeconds("spec.activeDeadlineSeconds", spec.ActiveDeadlineSeconds); err != nil {
+		return err
+	}
+	if s := spec.TTLSecondsAfterFinished; s != nil && *s < 0 {
+		return invalid("spec.ttlSecondsAfterFinished", "ttlSecondsAfterFinished must be non-negative integer")
+	}
+	return checkAnnotations(request.Annotations)
+}
+
+func checkContainers(containers []v1beta1.ContainerRecreateRequestContainer) error {
+	const path = "spec.containers"
+	if len(containers) == 0 {
+		return invalid(path, "containers list can not be null: name at least one container of the pod")
+	}
+	if len(containers) > v1beta1.MaxContainers {
+		return invalid(path, "%d containers in one request: at most %d are allowed", len(containers), v1beta1.MaxContainers)
+	}
+	seen := make(map[string]bool, len(containers))
+	for i, container := range containers {
+		field := fmt.Sprintf("%s[%d].name", path, i)
+		if problems := validation.IsDNS1123Label(container.Name); len(problems) > 0 {
+			return invalid(field, "%.100q is no name of a container: %s", container.Name, problems[0])
+		}
+		if seen[container.Name] {
+			return invalid(field, "can not recreate %s multi times: list it once", container.Name)
+		}
+		seen[container.Name] = true
+	}
+	return nil
+}
+
+func checkStrategy(strategy *v1beta1.ContainerRecreateRequestStrategy) error {
+	const path = "spec.strategy."
+	if err := checkSeconds(path+"terminationGracePeriodSeconds", strategy.TerminationGracePeriodSeconds); err != nil {
+		return err
+	}
+	if err := checkSeconds(path+"unreadyGracePeriodSeconds", strategy.UnreadyGracePeriodSeconds); err != nil {
+		return err
+	}
+	if strategy.MinStartedSeconds < 0 {
+		return invalid(path+"minStartedSeconds", "minStartedSeconds must be non-negative integer")
+	}
+	switch strategy.FailurePolicy {
+	case "", v1beta1.FailurePolicyFail, v1beta1.FailurePolicyIgnore:
+		return nil
+	}
+	return invalid(path+"failurePolicy", "unknown failurePolicy %.100q: use Fail or Ignore", strategy.FailurePolicy)
+}
+
+func checkSeconds(field string, seconds *int64) error {
+	if seconds == nil {
+		return nil
+	}
+	name := field[strings.LastIndexByte(field, '.')+1:]
+	if *seconds < 0 {
+		return invalid(field, "%s must be non-negative integer", name)
+	}
+	if *seconds > v1beta1.MaxSeconds {
+		return invalid(field, "%s must not be more than %d", name, v1beta1.MaxSeconds)
+	}
+	return nil
+}
+
+func checkAnnotations(annotations map[string]string) error {
+	const path = "metadata.annotations"
+	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
+		return invalid(path, "%v", err)
+	}
+	for key, allowed := range map[string][]string{
+		v1beta1.AnnotationRestartBackoff: {v1beta1.RestartBackoffRespect, v1beta1.RestartBackoffSkip},
+		v1beta1.AnnotationRestartPolicy:  {v1beta1.RestartPolicyOverride},
+	} {
+		value, ok := annotations[key]
+		if ok && !slices.Contains(allowed, value) {
+			return invalid(fmt.Sprintf("%s[%s]", path, key), "unknown value %.100q: use %s, or leave the annotation out", value, strings.Join(allowed, " or "))
+		}
+	}
+	return nil
+}
+
+// checkReadOnly names every field that has to go, so that a request dumped from the API can be made anew after
+// one look at the answer.
+func checkReadOnly(request *v1beta1.ContainerRecreateRequest) error {
+	var given []string
+	for i, container := range request.Spec.Containers {
+		for _, field := range []struct {
+			name string
+			set  bool
+		}{
+			{"preStop", container.PreStop != nil},
+			{"ports", len(container.Ports) > 0},
+			{"statusContext", container.StatusContext != nil},
+		} {
+			if field.set {
+				given = append(given, fmt.Sprintf("spec.containers[%d].%s", i, field.name))
+			}
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	return invalid(given[0], "preStop, ports, statusContext in container are read-only fields, filled in from the pod at admission; delete %s",
+		strings.Join(given, ", "))
+}

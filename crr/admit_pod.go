@@ -1,0 +1,209 @@
+package crr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// maxNames bounds the lists of container names in messages.
+const maxNames = 20
+
+// checkPod applies the rules about the pod as a whole.
+func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
+	const path = "spec.podName"
+	pod, name := facts.Pod, request.Spec.PodName
+	switch {
+	case pod == nil:
+		return invalid(path, "no found Pod named %s in namespace %s", name, request.Namespace)
+	case !active(pod) && !sidecarTerminated(pod):
+		return invalid(path, "not allowed to recreate containers in an inactive Pod: %s %s", name, inactivity(pod))
+	case pod.Spec.NodeName == "":
+		return invalid(path, "not allowed to recreate containers in a pending Pod: %s is not bound to a node yet", name)
+	case facts.Node == nil:
+		return invalid(path, "no found Node named %s, to which Pod %s is bound", pod.Spec.NodeName, name)
+	}
+	// A mirror pod only shows a static pod; the runtime knows it by the UID in this second annotation.
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && pod.Annotations[annotationConfigHash] == "" {
+		return invalid(path, "Pod %s mirrors a static pod whose UID is unknown: annotation %s is missing", name, annotationConfigHash)
+	}
+	return nil
+}
+
+// annotationConfigHash holds the UID of a static pod, on its mirror pod (kubelet, kubetypes.ConfigHashAnnotationKey).
+const annotationConfigHash = "kubernetes.io/config.hash"
+
+func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !podEnded(pod) }
+
+func inactivity(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "is being deleted"
+	}
+	return "has ended with phase " + string(pod.Status.Phase)
+}
+
+// sidecarTerminated reports whether the pod's work is done and only its sidecars are left to be stopped, as
+// OpenKruise's SidecarTerminator does through requests of this kind; being started again is not their purpose.
+func sidecarTerminated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1beta1.ConditionSidecarTerminated
+	})
+}
+
+func setDefaults(spec *v1beta1.ContainerRecreateRequestSpec, pod *corev1.Pod) {
+	if spec.Strategy == nil {
+		spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{}
+	}
+	if spec.Strategy.FailurePolicy == "" {
+		spec.Strategy.FailurePolicy = v1beta1.FailurePolicyFail
+	}
+	if spec.Strategy.TerminationGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+		grace := *pod.Spec.TerminationGracePeriodSeconds
+		if grace < 0 {
+			grace = 1 // as the API server and kubelet read it
+		}
+		grace = min(grace, v1beta1.MaxSeconds)
+		spec.Strategy.TerminationGracePeriodSeconds = &grace
+	}
+}
+
+// inject fills in container i of the request from the pod, or says why it cannot be recreated.
+func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) error {
+	container := &request.Spec.Containers[i]
+	field := fmt.Sprintf("spec.containers[%d].name", i)
+	spec, status, err := find(pod, container.Name, field)
+	if err != nil {
+		return err
+	}
+	if policy := restartPolicyOf(pod, container.Name); !policy.possible() && !overrides(request) && !sidecarTerminated(pod) {
+		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to have it started again all the same set annotation %s: %s",
+			container.Name, policy.policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
+	}
+	if status == nil {
+		return invalid(field, "not found %s containerStatus in Pod Status: kubelet has not reported on it yet", container.Name)
+	}
+	if status.ContainerID == "" {
+		return invalid(field, "no containerID in %s containerStatus, maybe the container has not been initialized%s", container.Name, waiting(status))
+	}
+	container.StatusContext = &v1beta1.ContainerRecreateRequestContainerContext{
+		ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+	}
+	if grace := request.Spec.Strategy.TerminationGracePeriodSeconds; grace != nil && *grace == 0 {
+		return nil // stopped at once, hook or not
+	}
+	return injectPreStop(container, spec, field)
+}
+
+// find returns the container and its status. Only containers that kubelet starts again after an exit count.
+func find(pod *corev1.Pod, name, field string) (*corev1.Container, *corev1.ContainerStatus, error) {
+	if c := byName(pod.Spec.Containers, name); c != nil {
+		return c, statusByName(pod.Status.ContainerStatuses, name), nil
+	}
+	if c := byName(pod.Spec.InitContainers, name); c != nil {
+		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways {
+			return nil, nil, invalid(field, "%s is an init container: it runs once, before the pod's containers, and kubelet does not run it again; "+
+				"only native sidecars, with restartPolicy: Always, can be recreated", name)
+		}
+		return c, statusByName(pod.Status.InitContainerStatuses, name), nil
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		if c.Name == name {
+			return nil, nil, invalid(field, "%s is an ephemeral container: kubelet never restarts one; add another with kubectl debug", name)
+		}
+	}
+	return nil, nil, invalid(field, "container %s not found in Pod %s, which has %s", name, pod.Name, listNames(pod.Spec.Containers))
+}
+
+func byName(containers []corev1.Container, name string) *corev1.Container {
+	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
+		return &containers[i]
+	}
+	return nil
+}
+
+func statusByName(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	if i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
+		return &statuses[i]
+	}
+	return nil
+}
+
+func listNames(containers []corev1.Container) string {
+	var names []string
+	for _, c := range containers[:min(len(containers), maxNames)] {
+		names = append(names, c.Name)
+	}
+	if len(containers) > maxNames {
+		names = append(names, fmt.Sprintf("and %d more", len(containers)-maxNames))
+	}
+	return strings.Join(names, ", ")
+}
+
+func waiting(status *corev1.ContainerStatus) string {
+	if status.State.Waiting == nil || status.State.Waiting.Reason == "" {
+		return ""
+	}
+	return " (waiting: " + status.State.Waiting.Reason + ")"
+}
+
+// possible reports whether kubelet restarts the container after at least some exits.
+func (p restartPolicy) possible() bool {
+	return p.policy != corev1.ContainerRestartPolicyNever || len(p.rules) > 0
+}
+
+// injectPreStop copies the hook that the daemon runs in kubelet's place before it stops the container.
+func injectPreStop(container *v1beta1.ContainerRecreateRequestContainer, spec *corev1.Container, field string) error {
+	if spec.Lifecycle == nil || spec.Lifecycle.PreStop == nil {
+		return nil
+	}
+	const wayOut = "to stop it without its preStop hook set spec.strategy.terminationGracePeriodSeconds: 0"
+	hook := spec.Lifecycle.PreStop.DeepCopy()
+	switch {
+	case hook.TCPSocket != nil:
+		return invalid(field, "container %s has a preStop hook tcpSocket, which kubelet does not carry out either: change it to exec, httpGet or sleep; %s", container.Name, wayOut)
+	// The daemon acts with the node's network and must not be sent to hosts of a pod's choice.
+	case hook.HTTPGet != nil && hook.HTTPGet.Host != "":
+		return invalid(field, "container %s has a preStop hook httpGet with host %.100q: refit-daemon calls only the pod itself, so remove host; %s",
+			container.Name, hook.HTTPGet.Host, wayOut)
+	case hook.Exec == nil && hook.HTTPGet == nil && hook.Sleep == nil:
+		return nil
+	}
+	container.PreStop = &v1beta1.ProbeHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, Sleep: hook.Sleep}
+	if hook.HTTPGet != nil && hook.HTTPGet.Port.Type == intstr.String {
+		container.Ports = slices.Clone(spec.Ports)
+	}
+	return nil
+}
+
+// setLabels marks the request with the pod's identity and node, by which daemons and managers find it. Values
+// given by the user are refused unless they are the right ones.
+func setLabels(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
+	if request.Labels == nil {
+		request.Labels = map[string]string{}
+	}
+	for _, label := range []struct{ key, value string }{
+		{v1beta1.LabelPodUID, string(facts.Pod.UID)},
+		{v1beta1.LabelNodeName, facts.Pod.Spec.NodeName},
+		{v1beta1.LabelActive, "true"},
+	} {
+		field := fmt.Sprintf("metadata.labels[%s]", label.key)
+		if given, ok := request.Labels[label.key]; ok && given != label.value {
+			return forbidden(field, "the label is set at admission, to %q: remove it from the request", label.value)
+		}
+		if problems := validation.IsValidLabelValue(label.value); len(problems) > 0 || label.value == "" {
+			return invalid(field, "%q can not be the value of a label, by which the node's daemon finds its requests: %s",
+				label.value, strings.Join(problems, "; "))
+		}
+		request.Labels[label.key] = label.value
+	}
+	if facts.Node.Labels[v1beta1.LabelType] == v1beta1.TypeVirtualKubelet {
+		request.Labels[v1beta1.LabelType] = v1beta1.TypeVirtualKubelet
+	}
+	return nil
+}

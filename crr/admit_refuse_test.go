@@ -1,0 +1,187 @@
+package crr_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+func TestAdmitRefuses(t *testing.T) {
+	t.Parallel()
+	type request = v1beta1.ContainerRecreateRequest
+	strategy := func(s v1beta1.ContainerRecreateRequestStrategy) func(*request) {
+		return func(r *request) { r.Spec.Strategy = &s }
+	}
+	container := func(names ...string) func(*request) {
+		return func(r *request) { r.Spec.Containers = userRequest(names...).Spec.Containers }
+	}
+	const first = "spec.containers[0].name"
+	for name, tc := range map[string]struct {
+		request func(*request)
+		pod     func(*corev1.Pod)
+		facts   func(*crr.Facts)
+		code    int32 // 400 unless set
+		field   string
+		words   []string
+	}{
+		"no pod name":          {request: func(r *request) { r.Spec.PodName = "" }, field: "spec.podName", words: []string{"can not be empty"}},
+		"a path as pod name":   {request: func(r *request) { r.Spec.PodName = "../web" }, field: "spec.podName", words: []string{`"../web"`}},
+		"64 KiB of pod name":   {request: func(r *request) { r.Spec.PodName = strings.Repeat("a", 64<<10) }, field: "spec.podName"},
+		"no containers":        {request: container(), field: "spec.containers", words: []string{"can not be null"}},
+		"5,000 containers":     {request: container(make([]string, 5000)...), field: "spec.containers", words: []string{"5000", "at most 256"}},
+		"nameless container":   {request: container("app", ""), field: "spec.containers[1].name"},
+		"invalid UTF-8":        {request: container("\xff\xfe"), field: first},
+		"a container twice":    {request: container("app", "log", "app"), field: "spec.containers[2].name", words: []string{"can not recreate app multi times"}},
+		"deadline below 3":     {request: func(r *request) { r.Spec.ActiveDeadlineSeconds = new(int64(2)) }, field: "spec.activeDeadlineSeconds", words: []string{"less than 3s"}},
+		"endless deadline":     {request: func(r *request) { r.Spec.ActiveDeadlineSeconds = new(int64(1 << 62)) }, field: "spec.activeDeadlineSeconds", words: []string{"2147483647"}},
+		"negative TTL":         {request: func(r *request) { r.Spec.TTLSecondsAfterFinished = new(int32(-1)) }, field: "spec.ttlSecondsAfterFinished"},
+		"negative grace":       {request: strategy(v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: new(int64(-1))}), field: "spec.strategy.terminationGracePeriodSeconds", words: []string{"must be non-negative integer"}},
+		"negative drain":       {request: strategy(v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(-1))}), field: "spec.strategy.unreadyGracePeriodSeconds", words: []string{"must be non-negative integer"}},
+		"negative min started": {request: strategy(v1beta1.ContainerRecreateRequestStrategy{MinStartedSeconds: -1}), field: "spec.strategy.minStartedSeconds"},
+		"failure policy":       {request: strategy(v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: "Retry"}), field: "spec.strategy.failurePolicy", words: []string{`unknown failurePolicy "Retry"`, "Fail or Ignore"}},
+		"megabyte annotations": {request: annotate("a", strings.Repeat("x", 1<<20)), field: "metadata.annotations", words: []string{"262144"}},
+		"restart-backoff":      {request: annotate("refit.dev/restart-backoff", "off"), field: "metadata.annotations[refit.dev/restart-backoff]", words: []string{`"off"`, "respect or skip"}},
+		"restart-policy":       {request: annotate("refit.dev/restart-policy", "Always"), field: "metadata.annotations[refit.dev/restart-policy]", words: []string{"override"}},
+
+		"no such pod":     {facts: func(f *crr.Facts) { f.Pod = nil }, field: "spec.podName", words: []string{"no found Pod named web in namespace shop"}},
+		"ended pod":       {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, field: "spec.podName", words: []string{"inactive Pod", "phase Failed"}},
+		"pod going":       {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: admission} }, field: "spec.podName", words: []string{"inactive Pod", "being deleted"}},
+		"unscheduled pod": {pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }, field: "spec.podName", words: []string{"pending Pod"}},
+		"no such node":    {facts: func(f *crr.Facts) { f.Node = nil }, field: "spec.podName", words: []string{"node-1"}},
+		"mirror pod of unknown UID": {
+			pod:   func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.mirror": "x"} },
+			field: "spec.podName", words: []string{"kubernetes.io/config.hash"},
+		},
+
+		"unknown container":   {request: container("app", "db"), field: "spec.containers[1].name", words: []string{"container db not found in Pod web", "app, log"}},
+		"init container":      {request: container("setup"), field: first, words: []string{"init container", "runs once", "native sidecars"}},
+		"ephemeral container": {request: container("debug"), field: first, words: []string{"ephemeral container", "never restarts"}},
+		"no status":           {pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, field: first, words: []string{"not found app containerStatus in Pod Status"}},
+		"never started": {
+			pod: func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"},
+				}}
+			},
+			field: first, words: []string{"no containerID in app containerStatus", "ImagePullBackOff"},
+		},
+		"restartPolicy Never": {pod: policy(corev1.RestartPolicyNever), field: first, words: []string{"would end it", "refit.dev/restart-policy: override"}},
+		"own restartPolicy Never": {
+			pod:   func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicy = new(corev1.ContainerRestartPolicyNever) },
+			field: first, words: []string{"would end it"},
+		},
+		"preStop tcpSocket": {pod: preStop(corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{}}), field: first, words: []string{"tcpSocket", "terminationGracePeriodSeconds: 0"}},
+		"preStop to another host": {
+			pod:   preStop(corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Host: "169.254.169.254"}}),
+			field: first, words: []string{`"169.254.169.254"`, "remove host", "terminationGracePeriodSeconds: 0"},
+		},
+
+		"read-only fields": {
+			request: func(r *request) {
+				container("app", "log")(r)
+				r.Spec.Containers[0].StatusContext = statusContext("app1", 3)
+				r.Spec.Containers[1].PreStop = &v1beta1.ProbeHandler{}
+				r.Spec.Containers[1].Ports = []corev1.ContainerPort{{}}
+			},
+			field: "spec.containers[0].statusContext",
+			words: []string{"read-only", "delete spec.containers[0].statusContext, spec.containers[1].preStop, spec.containers[1].ports"},
+		},
+		"forged pod UID": {request: label("crr.apps.kruise.io/pod-uid", "uid-2"), code: http.StatusForbidden, field: "metadata.labels[crr.apps.kruise.io/pod-uid]", words: []string{`"uid-1"`, "remove it"}},
+		"forged node":    {request: label("crr.apps.kruise.io/node-name", "node-2"), code: http.StatusForbidden, field: "metadata.labels[crr.apps.kruise.io/node-name]"},
+		"born inactive":  {request: label("crr.apps.kruise.io/active", "false"), code: http.StatusForbidden, field: "metadata.labels[crr.apps.kruise.io/active]"},
+		"long node name": {
+			pod:   func(p *corev1.Pod) { p.Spec.NodeName = strings.Repeat("n", 64) },
+			field: "metadata.labels[crr.apps.kruise.io/node-name]", words: []string{"63"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, known := userRequest("app"), facts(webPod())
+			if tc.request != nil {
+				tc.request(r)
+			}
+			if tc.pod != nil {
+				tc.pod(known.Pod)
+			}
+			if tc.facts != nil {
+				tc.facts(&known)
+			}
+			if tc.code == 0 {
+				tc.code = http.StatusBadRequest
+			}
+			_, err := crr.Admit(r, known)
+			refused(t, err, tc.code, tc.field, tc.words...)
+		})
+	}
+}
+
+func TestAdmitUpdate(t *testing.T) {
+	t.Parallel()
+	type request = v1beta1.ContainerRecreateRequest
+	completed := func(r *request) { r.Status.Phase = v1beta1.ContainerRecreateRequestCompleted }
+	unlabel := func(key string) func(*request) { return func(r *request) { delete(r.Labels, key) } }
+	grace := metav1.Condition{Type: "PreRecreateGrace", Status: "True"}
+	succeeded := metav1.Condition{Type: "Succeeded", Status: "True"}
+	conditions := func(list ...metav1.Condition) func(*request) {
+		return func(r *request) { r.Status.Conditions = list }
+	}
+	for name, tc := range map[string]struct {
+		before, after func(*request) // after is applied to the result of before
+		field         string         // of the refusal, 403
+		want          []metav1.Condition
+	}{
+		"nothing changed":               {},
+		"a label of others":             {after: label("team", "b")},
+		"finalizer removed":             {before: func(r *request) { r.Finalizers = []string{"f"} }, after: func(r *request) { r.Finalizers = nil }},
+		"spec changed":                  {after: func(r *request) { r.Spec.Containers[0].StatusContext = nil }, field: "spec"},
+		"pod UID changed":               {after: label("crr.apps.kruise.io/pod-uid", "uid-2"), field: "metadata.labels[crr.apps.kruise.io/pod-uid]"},
+		"node removed":                  {after: unlabel("crr.apps.kruise.io/node-name"), field: "metadata.labels[crr.apps.kruise.io/node-name]"},
+		"node added":                    {before: unlabel("crr.apps.kruise.io/node-name"), after: label("crr.apps.kruise.io/node-name", "node-2"), field: "metadata.labels[crr.apps.kruise.io/node-name]"},
+		"active removed":                {after: unlabel("crr.apps.kruise.io/active"), field: "metadata.labels[crr.apps.kruise.io/active]"},
+		"active turned off":             {after: label("crr.apps.kruise.io/active", "no"), field: "metadata.labels[crr.apps.kruise.io/active]"},
+		"active removed once completed": {before: completed, after: unlabel("crr.apps.kruise.io/active")},
+		"active removed while deleted": {
+			before: func(r *request) { r.DeletionTimestamp = &metav1.Time{Time: admission} }, after: unlabel("crr.apps.kruise.io/active"),
+		},
+		"jumping the queue":        {after: annotate("refit.dev/admitted-at", "2000-01-01T00:00:00Z"), field: "metadata.annotations[refit.dev/admitted-at]"},
+		"override afterwards":      {after: annotate("refit.dev/restart-policy", "override"), field: "metadata.annotations[refit.dev/restart-policy]"},
+		"conditions forged":        {after: conditions(succeeded)},
+		"conditions lost":          {before: conditions(succeeded), want: []metav1.Condition{succeeded}, after: conditions()},
+		"kruise-manager drained":   {before: conditions(succeeded), after: conditions(grace), want: []metav1.Condition{succeeded, grace}},
+		"kruise-manager is done":   {before: conditions(grace, succeeded), after: conditions(succeeded), want: []metav1.Condition{succeeded}},
+		"kruise-manager restarted": {before: conditions(metav1.Condition{Type: "PreRecreateGrace"}), after: conditions(grace), want: []metav1.Condition{grace}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, err := crr.Admit(userRequest("app"), facts(webPod()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.before != nil {
+				tc.before(before)
+			}
+			after := before.DeepCopy()
+			if tc.after != nil {
+				tc.after(after)
+			}
+			got, err := crr.AdmitUpdate(before, after)
+			if tc.field != "" {
+				refused(t, err, http.StatusForbidden, tc.field)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			after.Status.Conditions = tc.want
+			if diff := cmpRequests(after, got); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package crr_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+var admission = time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
+
+// userRequest is what a user writes: a pod and the names of its containers.
+func userRequest(containers ...string) *v1beta1.ContainerRecreateRequest {
+	r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "shop"}}
+	r.Spec.PodName = "web"
+	for _, name := range containers {
+		r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
+	}
+	return r
+}
+
+// webPod runs containers app and log, native sidecar mesh, and has run init container setup.
+func webPod() *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-1"},
+		Spec: corev1.PodSpec{
+			NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(7)),
+			Containers:     []corev1.Container{{Name: "app"}, {Name: "log"}},
+			InitContainers: []corev1.Container{{Name: "setup"}, {Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
+			EphemeralContainers: []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}},
+			},
+		},
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "app", ContainerID: "containerd://app1", RestartCount: 3}, {Name: "log", ContainerID: "containerd://log1"},
+	}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
+		{Name: "setup", ContainerID: "containerd://setup1"}, {Name: "mesh", ContainerID: "containerd://mesh1"},
+	}
+	return pod
+}
+
+func facts(pod *corev1.Pod) crr.Facts {
+	return crr.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, Now: admission}
+}
+
+func statusContext(id string, restarts int32) *v1beta1.ContainerRecreateRequestContainerContext {
+	return &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "containerd://" + id, RestartCount: restarts}
+}
+
+func TestAdmitFillsInWhatItKnows(t *testing.T) {
+	t.Parallel()
+	request := userRequest("log", "app")
+	request.Labels = map[string]string{"team": "a"}
+	request.Status.Phase = v1beta1.ContainerRecreateRequestCompleted
+	given := request.DeepCopy()
+
+	got, err := crr.Admit(request, facts(webPod()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := userRequest()
+	want.Labels = map[string]string{
+		"team": "a", "crr.apps.kruise.io/pod-uid": "uid-1", "crr.apps.kruise.io/node-name": "node-1", "crr.apps.kruise.io/active": "true",
+	}
+	want.Annotations = map[string]string{"refit.dev/admitted-at": "2026-11-21T10:00:00.123456789Z"}
+	want.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
+		{Name: "log", StatusContext: statusContext("log1", 0)}, {Name: "app", StatusContext: statusContext("app1", 3)},
+	}
+	want.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: "Fail", TerminationGracePeriodSeconds: new(int64(7))}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(given, request); diff != "" {
+		t.Errorf("the argument was changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		request func(r *v1beta1.ContainerRecreateRequest)
+		pod     func(p *corev1.Pod)
+		check   func(t *testing.T, got *v1beta1.ContainerRecreateRequest)
+	}{
+		"a native sidecar": {
+			request: func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[0].Name = "mesh" },
+			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+				if diff := cmp.Diff(statusContext("mesh1", 0), got.Spec.Containers[0].StatusContext); diff != "" {
+					t.Error(diff)
+				}
+			},
+		},
+		"the user's grace wins over the pod's": {
+			request: func(r *v1beta1.ContainerRecreateRequest) {
+				r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: "Ignore", TerminationGracePeriodSeconds: new(int64(1))}
+			},
+			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+				if s := got.Spec.Strategy; s.FailurePolicy != "Ignore" || *s.TerminationGracePeriodSeconds != 1 {
+					t.Errorf("strategy %+v", s)
+				}
+			},
+		},
+		"a negative grace of the pod means one second": {
+			pod:   func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(-1)) },
+			check: wantGrace(1),
+		},
+		"an endless grace of the pod is bounded": {
+			pod:   func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(1<<63 - 1)) },
+			check: wantGrace(1<<31 - 1),
+		},
+		"preStop exec": {
+			pod:   preStop(corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}),
+			check: wantPreStop(&v1beta1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}, 0),
+		},
+		"preStop sleep": {
+			pod:   preStop(corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}}),
+			check: wantPreStop(&v1beta1.ProbeHandler{Sleep: &corev1.SleepAction{Seconds: 5}}, 0),
+		},
+		"preStop httpGet with a port number": {
+			pod:   preStop(corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}),
+			check: wantPreStop(&v1beta1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}, 0),
+		},
+		"preStop httpGet with a port name": {
+			pod:   preStop(corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}),
+			check: wantPreStop(&v1beta1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}, 1),
+		},
+		"grace 0 runs no preStop": {
+			request: func(r *v1beta1.ContainerRecreateRequest) {
+				r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: new(int64(0))}
+			},
+			pod:   preStop(corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Host: "example.org"}}),
+			check: wantPreStop(nil, 0),
+		},
+		"restartPolicy OnFailure":         {pod: policy(corev1.RestartPolicyOnFailure)},
+		"restartPolicy Never, overridden": {pod: policy(corev1.RestartPolicyNever), request: annotate("refit.dev/restart-policy", "override")},
+		"restartPolicy Never, but own one": {pod: func(p *corev1.Pod) {
+			policy(corev1.RestartPolicyNever)(p)
+			p.Spec.Containers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		}},
+		"restartPolicy Never, but own rule": {pod: func(p *corev1.Pod) {
+			policy(corev1.RestartPolicyNever)(p)
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{}}
+		}},
+		"sidecars of an ended job": {pod: func(p *corev1.Pod) {
+			policy(corev1.RestartPolicyNever)(p)
+			p.Status.Phase = corev1.PodSucceeded
+			p.Status.Conditions = []corev1.PodCondition{{Type: "SidecarTerminated"}}
+		}},
+		"a mirror pod": {pod: func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash"}
+		}},
+		"the right labels given": {request: label("crr.apps.kruise.io/pod-uid", "uid-1")},
+		"back-off respected":     {request: annotate("refit.dev/restart-backoff", "respect")},
+		"a forged time of admission": {
+			request: annotate("refit.dev/admitted-at", "2000-01-01T00:00:00Z"),
+			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+				if at := got.Annotations["refit.dev/admitted-at"]; at != "2026-11-21T10:00:00.123456789Z" {
+					t.Errorf("admitted at %s", at)
+				}
+			},
+		},
+		"conditions forged through v1alpha1": {
+			request: func(r *v1beta1.ContainerRecreateRequest) {
+				r.Status.Conditions = []metav1.Condition{{Type: "Succeeded", Status: "True"}}
+			},
+			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+				if len(got.Status.Conditions) > 0 {
+					t.Errorf("conditions %v", got.Status.Conditions)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			request, pod := userRequest("app"), webPod()
+			if tc.request != nil {
+				tc.request(request)
+			}
+			if tc.pod != nil {
+				tc.pod(pod)
+			}
+			got, err := crr.Admit(request, facts(pod))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.check != nil {
+				tc.check(t, got)
+			}
+		})
+	}
+}
+
+func TestAdmitMarksServerlessPods(t *testing.T) {
+	t.Parallel()
+	known := facts(webPod())
+	known.Node.Labels = map[string]string{"type": "virtual-kubelet"}
+	got, err := crr.Admit(userRequest("app"), known)
+	if err != nil || got.Labels["type"] != "virtual-kubelet" {
+		t.Errorf("labels %v, error %v", got.Labels, err)
+	}
+}
+
+func wantGrace(seconds int64) func(*testing.T, *v1beta1.ContainerRecreateRequest) {
+	return func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+		if grace := *got.Spec.Strategy.TerminationGracePeriodSeconds; grace != seconds {
+			t.Errorf("grace %d, want %d", grace, seconds)
+		}
+	}
+}
+
+func wantPreStop(hook *v1beta1.ProbeHandler, ports int) func(*testing.T, *v1beta1.ContainerRecreateRequest) {
+	return func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+		if diff := cmp.Diff(hook, got.Spec.Containers[0].PreStop); diff != "" {
+			t.Errorf("preStop (-want +got):\n%s", diff)
+		}
+		if n := len(got.Spec.Containers[0].Ports); n != ports {
+			t.Errorf("%d ports, want %d", n, ports)
+		}
+	}
+}
+
+func preStop(hook corev1.LifecycleHandler) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &hook}
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
+	}
+}
+
+func policy(p corev1.RestartPolicy) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.RestartPolicy = p }
+}
+
+func annotate(key, value string) func(*v1beta1.ContainerRecreateRequest) {
+	return func(r *v1beta1.ContainerRecreateRequest) { metav1.SetMetaDataAnnotation(&r.ObjectMeta, key, value) }
+}
+
+func label(key, value string) func(*v1beta1.ContainerRecreateRequest) {
+	return func(r *v1beta1.ContainerRecreateRequest) { metav1.SetMetaDataLabel(&r.ObjectMeta, key, value) }
+}
+
+// refused checks the class, the field and that the message says the words.
+func refused(t *testing.T, err error, code int32, field string, words ...string) {
+	t.Helper()
+	var refusal *crr.Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatalf("got %v, want a refusal of %s", err, field)
+	}
+	if refusal.Code != code || refusal.Field != field {
+		t.Errorf("refused with %d for %s, want %d for %s (%s)", refusal.Code, refusal.Field, code, field, refusal.Message)
+	}
+	for _, word := range words {
+		if !strings.Contains(refusal.Message, word) {
+			t.Errorf("message %q lacks %q", refusal.Message, word)
+		}
+	}
+	if len(refusal.Message) > 2048 {
+		t.Errorf("message has %d bytes", len(refusal.Message))
+	}
+}
+
+func cmpRequests(want, got *v1beta1.ContainerRecreateRequest) string {
+	return cmp.Diff(want, got, cmpopts.EquateEmpty())
+}

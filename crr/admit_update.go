@@ -1,0 +1,62 @@
+package crr
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// AdmitUpdate decides about a change of a stored request other than of its status, and returns the request as it
+// is to be stored. Its rules are about what has changed only, so a finalizer can always be removed. It does not
+// change its arguments. The error is a *Refusal.
+func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.ContainerRecreateRequest, error) {
+	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+		return nil, forbidden("spec", "spec of ContainerRecreateRequest is immutable: create another request")
+	}
+	for _, key := range []string{v1beta1.LabelPodUID, v1beta1.LabelNodeName} {
+		if changed(before.Labels, after.Labels, key) {
+			return nil, forbidden("metadata.labels["+key+"]", "not allowed to update immutable label %s", key)
+		}
+	}
+	// Without the label no daemon sees the request any more, so only one that has ended may lose it.
+	if !Completed(before) && before.DeletionTimestamp == nil &&
+		before.Labels[v1beta1.LabelActive] != "" && changed(before.Labels, after.Labels, v1beta1.LabelActive) {
+		return nil, forbidden("metadata.labels["+v1beta1.LabelActive+"]",
+			"not allowed to change label %s before the request has completed: delete the request instead", v1beta1.LabelActive)
+	}
+	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy} {
+		if changed(before.Annotations, after.Annotations, key) {
+			return nil, forbidden("metadata.annotations["+key+"]", "not allowed to update immutable annotation %s: create another request", key)
+		}
+	}
+	out := after.DeepCopy()
+	out.Status.Conditions = mergeConditions(before.Status.Conditions, after.Status.Conditions)
+	return out, nil
+}
+
+func changed(before, after map[string]string, key string) bool {
+	was, had := before[key]
+	is, has := after[key]
+	return had != has || was != is
+}
+
+// mergeConditions keeps the stored conditions, except that PreRecreateGrace may change. The API server ignores
+// changes of the status made through the object itself, but a client of v1alpha1 sees conditions as annotations,
+// which it can write without any right to the status; kruise-manager writes that one condition so.
+func mergeConditions(before, after []metav1.Condition) []metav1.Condition {
+	isGrace := func(c metav1.Condition) bool { return c.Type == v1beta1.ConditionPreRecreateGrace }
+	merged := slices.Clone(before)
+	i, j := slices.IndexFunc(merged, isGrace), slices.IndexFunc(after, isGrace)
+	switch {
+	case i < 0 && j >= 0:
+		return append(merged, after[j])
+	case i >= 0 && j < 0:
+		return slices.Delete(merged, i, i+1)
+	case i >= 0:
+		merged[i] = after[j]
+	}
+	return merged
+}
