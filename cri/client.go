@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"path"
 	"time"
 
@@ -35,7 +36,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
 	c := &Client{cfg: cfg}
-	c.conn, err = grpc.NewClient("unix://"+socket,
+	c.conn, err = grpc.NewClient((&url.URL{Scheme: "unix", Path: socket}).String(),
 		// The socket's file mode is the credential; there is no other on a CRI socket.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),

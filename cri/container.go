@@ -56,7 +56,7 @@ type Container struct {
 type ContainerStatus struct {
 	Container
 	StartedAt  time.Time // zero: not started
-	FinishedAt time.Time // zero: not finished
+	FinishedAt time.Time // zero: not finished; containerd gives a program that ends at once a time just before StartedAt
 	ExitCode   int32     // meaningless before FinishedAt
 	Reason     string    // for example Completed, Error, OOMKilled
 	Message    string

@@ -20,7 +20,7 @@ func clip(s string) string {
 func bounded(b []byte, most int) (text string, cut bool) {
 	if len(b) > most {
 		cut = true
-		for i := most; i > 0 && i > most-utf8.UTFMax; i-- {
+		for i := most; i >= 0 && i > most-utf8.UTFMax; i-- {
 			if utf8.RuneStart(b[i]) {
 				most = i
 				break

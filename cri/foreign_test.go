@@ -1,0 +1,76 @@
+package cri
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// These are in the package because only the conversion of foreign bytes is fuzzed, without a socket
+// in between.
+
+func FuzzBounded(f *testing.F) {
+	f.Add([]byte("häuser"), 2)
+	f.Add([]byte("\xff\xfe\x80\x80\x80\x80\x80"), 3)
+	f.Add([]byte("🚢🚢"), 5)
+	f.Add([]byte("🚢"), 3)
+	f.Fuzz(func(t *testing.T, b []byte, most int) {
+		if most < 1 || most > 1<<20 {
+			t.Skip()
+		}
+		got, cut := bounded(b, most)
+		if !utf8.ValidString(got) {
+			t.Errorf("bounded(%q, %d) = %q is not UTF-8", b, most, got)
+		}
+		if cut != (len(b) > most) {
+			t.Errorf("bounded(%q, %d) says cut: %v", b, most, cut)
+		}
+		if utf8.Valid(b) && (!strings.HasPrefix(string(b), got) || len(got) > most || (cut && len(got) <= most-utf8.UTFMax)) {
+			t.Errorf("bounded(%q, %d) = %q, want as many whole runes as fit", b, most, got)
+		}
+	})
+}
+
+func FuzzAnswers(f *testing.F) {
+	for _, m := range []proto.Message{
+		&runtimeapi.ContainerStatus{
+			Id: "a", CreatedAt: -1, StartedAt: 1 << 62, Metadata: &runtimeapi.ContainerMetadata{Attempt: 1 << 31},
+			Annotations: map[string]string{annotationRestartCount: "-1"},
+		},
+		&runtimeapi.Container{Id: "a", State: 99},
+		&runtimeapi.ContainerEventResponse{ContainerEventType: 99},
+		&runtimeapi.ExecSyncResponse{Stdout: []byte("\xff"), ExitCode: -1},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var status runtimeapi.ContainerStatus
+		if proto.Unmarshal(b, &status) == nil {
+			got := statusOf(&status)
+			if got.RestartCount < 0 || len(got.Message) > 3*512+3 || got.CreatedAt.Before(timeOf(0)) {
+				t.Errorf("status %+v", got)
+			}
+		}
+		var container runtimeapi.Container
+		if proto.Unmarshal(b, &container) == nil && listed(&container).State == "" {
+			t.Error("no state")
+		}
+		var event runtimeapi.ContainerEventResponse
+		if proto.Unmarshal(b, &event) == nil && eventOf(&event).Type == "" {
+			t.Error("no type")
+		}
+		var exec runtimeapi.ExecSyncResponse
+		if proto.Unmarshal(b, &exec) == nil {
+			if got := execResult(&exec); !utf8.ValidString(got.Stdout) || len(got.Stdout) > 3*maxExecOutput {
+				t.Errorf("stdout %q", got.Stdout)
+			}
+		}
+	})
+}
