@@ -1,0 +1,168 @@
+// Package build compiles the cluster's programs and keeps them between clusters, one folder per component,
+// named after a hash of everything that goes into it. Two builders may work at once: the folder appears
+// complete or not at all.
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+const kubernetesVersion = "v1.36.3"
+
+// Component is a set of programs built from one module.
+type Component struct {
+	Name string
+	// dir is the module's folder and packages what is built there, each into a program of its last element's
+	// name unless names says otherwise.
+	dir      string
+	packages []string
+	names    map[string]string
+	flags    []string
+	// sources are the files and folders the hash covers, relative to dir.
+	sources []string
+}
+
+// Components are all that is built, given the folder of this module.
+func Components(module string) []Component {
+	part := func(name string) string { return filepath.Join(module, "components", name) }
+	version := "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
+		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36" +
+		" -X k8s.io/component-base/version.gitTreeState=clean"
+	const containerd = "github.com/containerd/containerd/v2/"
+	return []Component{
+		{
+			Name: "cluster", dir: module,
+			packages: []string{"./cmd/cluster", "./cmd/pause"},
+			flags:    []string{"-ldflags=-s -w"},
+			sources:  []string{".", "../../build/images"},
+		},
+		{
+			Name: "etcd", dir: part("etcd"),
+			packages: []string{"go.etcd.io/etcd/server/v3"},
+			names:    map[string]string{"go.etcd.io/etcd/server/v3": "etcd"},
+			flags:    []string{"-ldflags=-s -w"},
+			sources:  []string{"."},
+		},
+		{
+			Name: "containerd", dir: part("containerd"),
+			packages: []string{containerd + "cmd/containerd", containerd + "cmd/containerd-shim-runc-v2", containerd + "cmd/ctr"},
+			flags: []string{
+				"-tags=no_btrfs",
+				"-ldflags=-s -w -X " + containerd + "version.Version=v2.4.2",
+			},
+			sources: []string{"."},
+		},
+		{
+			Name: "kube", dir: part("kube"),
+			packages: []string{"./kube", "k8s.io/kubernetes/cmd/kubectl"},
+			flags:    []string{"-ldflags=-s -w " + version},
+			sources:  []string{"."},
+		},
+	}
+}
+
+// Cached returns the folder of the component's programs below cache, and whether it is there already.
+func (c Component) Cached(cache string) (dir string, cached bool, err error) {
+	key, err := c.key()
+	if err != nil {
+		return "", false, fmt.Errorf("build %s: %w", c.Name, err)
+	}
+	dir = filepath.Join(cache, c.Name+"-"+key)
+	_, err = os.Stat(dir)
+	return dir, err == nil, nil
+}
+
+// Build compiles the component into dir, as Cached named it. Output of the compiler goes to out.
+func (c Component) Build(ctx context.Context, dir string, out io.Writer) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("build %s: %w", c.Name, err)
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".build-")
+	if err != nil {
+		return fmt.Errorf("build %s: %w", c.Name, err)
+	}
+	defer os.RemoveAll(temporary)
+	for _, pkg := range c.packages {
+		name := c.names[pkg]
+		if name == "" {
+			name = filepath.Base(pkg)
+		}
+		args := append([]string{"build", "-trimpath", "-o", filepath.Join(temporary, name)}, c.flags...)
+		command := exec.CommandContext(ctx, "go", append(args, pkg)...)
+		command.Dir = c.dir
+		// The programs run in namespaces of their own and in images without a libc: nothing dynamic.
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off")
+		command.Stdout, command.Stderr = out, out
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("build %s: %s: %w", c.Name, pkg, err)
+		}
+	}
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return fmt.Errorf("build %s: %w", c.Name, err)
+	}
+	err = os.Rename(temporary, dir)
+	if errors.Is(err, fs.ErrExist) {
+		// Somebody else was quicker and built the same.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("build %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// key hashes names and contents of the sources, the flags and the compiler.
+func (c Component) key() (string, error) {
+	sum := sha256.New()
+	fmt.Fprintln(sum, runtime.Version(), runtime.GOARCH, c.packages, c.flags)
+	for _, source := range c.sources {
+		root := filepath.Join(c.dir, source)
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			// Other components are below this module and have a key of their own.
+			if entry.IsDir() && relative == "components" {
+				return filepath.SkipDir
+			}
+			if entry.IsDir() || !isSource(path) {
+				return nil
+			}
+			return hashFile(sum, relative, path)
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+func isSource(path string) bool {
+	name := filepath.Base(path)
+	return name == "go.mod" || name == "go.sum" || (strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"))
+}
+
+func hashFile(sum io.Writer, name, path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(sum, "%s %d\n", name, len(content))
+	_, err = sum.Write(content)
+	return err
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refit-project/refit/test/cluster/gateway"
+	"github.com/refit-project/refit/test/cluster/lifecycle"
+	"github.com/refit-project/refit/test/cluster/process"
+)
+
+// componentCommands are those that break a running cluster and mend it.
+func componentCommands(open opener) []*cobra.Command {
+	var kill bool
+	// Of a control plane component the node stays empty, of others it is the first one unless named.
+	run := func(do func(*cobra.Command, *lifecycle.Cluster, string, string) error) func(*cobra.Command, []string) error {
+		return func(command *cobra.Command, args []string) error {
+			cluster, _, err := open()
+			if err != nil {
+				return err
+			}
+			return do(command, cluster, args[0], append(args, "")[1])
+		}
+	}
+	stop := func(command *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		return cluster.Stop(command.Context(), name, node, kill)
+	}
+	start := func(_ *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		return cluster.Start(name, node, kubeletOptions())
+	}
+	restart := func(command *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		if err := stop(command, cluster, name, node); err != nil {
+			return err
+		}
+		return start(command, cluster, name, node)
+	}
+	pause := func(_ *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		return cluster.Suspend(name, node)
+	}
+	resume := func(_ *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		return cluster.Resume(name, node)
+	}
+	commands := []*cobra.Command{
+		{Use: "stop", Short: "Stop a component with SIGTERM", RunE: run(stop)},
+		{Use: "start", Short: "Start a component that is stopped", RunE: run(start)},
+		{Use: "restart", Short: "Stop and start a component", RunE: run(restart)},
+		{Use: "pause", Short: "Suspend a component with SIGSTOP", RunE: run(pause)},
+		{Use: "resume", Short: "Let a suspended component go on", RunE: run(resume)},
+	}
+	for _, command := range commands {
+		if command.Use == "stop" || command.Use == "restart" {
+			command.Flags().BoolVar(&kill, "kill", false, "with SIGKILL at once")
+		}
+		command.Use += " COMPONENT [NODE]"
+		command.Args = cobra.RangeArgs(1, 2)
+		command.Long = command.Short + ": etcd, apiserver, controller-manager, scheduler or, on a node\n" +
+			"(default node-1), containerd, kubelet, kube-proxy. Returns without waiting for the component to be ready."
+	}
+	return commands
+}
+
+// execCommand, holdCommand and gatewayCommand are what the cluster's own processes start as.
+func execCommand() *cobra.Command {
+	var where process.Namespaces
+	command := &cobra.Command{
+		Use:    "exec -- PATH ARGS...",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, argv []string) error {
+			return process.Exec(where, argv, os.Environ())
+		},
+	}
+	command.Flags().IntVar(&where.Net, "net", 0, "process whose network namespace to enter")
+	command.Flags().IntVar(&where.Mount, "mount", 0, "process whose mount namespace to enter")
+	command.Flags().StringVar(&where.Cgroup, "cgroup", "", "cgroup to join")
+	return command
+}
+
+func holdCommand() *cobra.Command {
+	var folder string
+	command := &cobra.Command{
+		Use:    "hold",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			const answer = 3
+			return lifecycle.Hold(command.Context(), folder, os.NewFile(answer, "answer"))
+		},
+	}
+	command.Flags().StringVar(&folder, "folder", "", "the node's folder")
+	return command
+}
+
+func gatewayCommand() *cobra.Command {
+	var config gateway.Config
+	command := &cobra.Command{
+		Use:    "gateway",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return gateway.Run(command.Context(), config)
+		},
+	}
+	command.Flags().IntVar(&config.Node, "node", 0, "process in the first node's network namespace")
+	command.Flags().IntVar(&config.APIPort, "api-port", 0, "port of the API server")
+	command.Flags().IntVar(&config.RegistryPort, "registry-port", 0, "port of the registry")
+	command.Flags().StringVar(&config.Blobs, "blobs", "", "folder of the images' layers")
+	return command
+}

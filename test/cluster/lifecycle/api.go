@@ -1,0 +1,131 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refit-project/refit/test/cluster/state"
+)
+
+const apiTimeout = 5 * time.Second
+
+// api asks the API server the few things that tell whether the cluster is up. A client library would
+// be larger than all of this module.
+type api struct {
+	server string
+	client *http.Client
+}
+
+func (c *Cluster) api() (*api, error) {
+	dir := c.state.Path("pki")
+	authority, err := os.ReadFile(dir + "/ca.crt")
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	certificate, err := tls.LoadX509KeyPair(dir+"/admin.crt", dir+"/admin.key")
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	return &api{
+		server: fmt.Sprintf("https://127.0.0.1:%d", c.settings.APIPort),
+		client: &http.Client{
+			Timeout: apiTimeout,
+			Transport: &http.Transport{TLSClientConfig: &tls.Config{
+				RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
+			}},
+		},
+	}, nil
+}
+
+func (a *api) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", path, response.Status)
+	}
+	return body, nil
+}
+
+func (a *api) ready(ctx context.Context) error {
+	_, err := a.get(ctx, "/readyz")
+	return err
+}
+
+// defaultServiceAccount fails until pods can be made in namespace default.
+func (a *api) defaultServiceAccount(ctx context.Context) error {
+	_, err := a.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+	return err
+}
+
+func (a *api) nodesReady(ctx context.Context, numbers []int) error {
+	body, err := a.get(ctx, "/api/v1/nodes")
+	if err != nil {
+		return err
+	}
+	ready, err := readyNodes(body)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, number := range numbers {
+		if name := state.NodeName(number); !slices.Contains(ready, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return errors.New("not ready: " + strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// readyNodes picks the names of the ready nodes from a NodeList in JSON.
+func readyNodes(list []byte) ([]string, error) {
+	var nodes struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Status struct {
+				Conditions []struct {
+					Type   string `json:"type"`
+					Status string `json:"status"`
+				} `json:"conditions"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(list, &nodes); err != nil {
+		return nil, fmt.Errorf("read nodes: %w", err)
+	}
+	var ready []string
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == "Ready" && condition.Status == "True" {
+				ready = append(ready, node.Metadata.Name)
+			}
+		}
+	}
+	return ready, nil
+}

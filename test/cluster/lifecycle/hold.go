@@ -1,0 +1,152 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/refit-project/refit/test/cluster/state"
+)
+
+// Held is what Hold answers when the node's namespaces are ready.
+const Held = "held\n"
+
+// mount is a folder of the node that lies over one of the machine.
+type mount struct{ source, target string }
+
+// mounts are the places where a node's programs and pods look for each other. As every node has its own
+// behind the same path, one manifest with hostPath volumes fits them all, as on real machines.
+func mounts(folder string) []mount {
+	var all []mount
+	for _, target := range append([]string{"/run"}, mountPoints...) {
+		all = append(all, mount{filepath.Join(folder, target), target})
+	}
+	return all
+}
+
+// mountPoints are the ones of them that a machine without Kubernetes does not have.
+var mountPoints = []string{"/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods"}
+
+// Hold makes the mounts of a node in this process's own mount namespace, answers and keeps the namespaces
+// until the context ends. folder is the node's folder.
+func Hold(ctx context.Context, folder string, answer *os.File) error {
+	// What is mounted here stays here: no trace on the machine, even if nobody ever unmounts it.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	for _, mount := range mounts(folder) {
+		if err := syscall.Mount(mount.source, mount.target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", mount.source, mount.target, err)
+		}
+	}
+	// /var/run is /run everywhere but in some container images.
+	if real, err := filepath.EvalSymlinks("/var/run"); err == nil && real != "/run" {
+		if err := syscall.Mount("/run", "/var/run", "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount /run on /var/run: %w", err)
+		}
+	}
+	// Within the node they propagate as on a machine of its own, which volumes with mountPropagation need.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("make mounts shared: %w", err)
+	}
+	// Nodes route between their pods and the others.
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
+		return fmt.Errorf("forward packets: %w", err)
+	}
+	if _, err := answer.WriteString(Held); err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	if err := answer.Close(); err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// ledger is where the mount points are noted that clusters of this machine have made on it.
+func ledger() (string, error) {
+	cache, err := state.CacheDir()
+	return filepath.Join(cache, "mount-points"), err
+}
+
+// makeMountPoints makes the mount points this machine lacks.
+func (c *Cluster) makeMountPoints() error {
+	path, err := ledger()
+	if err != nil {
+		return err
+	}
+	release, err := lockFile(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer release()
+	noted, err := readLedger(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range mountPoints {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		// Noted before it is made: a run killed in between leaves a note too many, not a folder.
+		noted = append(noted, dir)
+		if err := writeFile(path, strings.Join(noted, "\n")+"\n"); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeMountPoints removes the mount points that clusters have made when the last cluster of the machine
+// is gone. A folder that is not empty has found another user and stays.
+func (c *Cluster) removeMountPoints() error {
+	path, err := ledger()
+	if err != nil {
+		return err
+	}
+	release, err := lockFile(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer release()
+	others, err := c.tree.Names(state.NamePrefix)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(others, func(name string) bool { return name != c.state.Name() }) {
+		return nil
+	}
+	noted, err := readLedger(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range noted {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("remove mount point: %w", err)
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove mount point: %w", err)
+	}
+	return nil
+}
+
+func readLedger(path string) ([]string, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read mount points: %w", err)
+	}
+	return strings.Fields(string(content)), nil
+}

@@ -1,0 +1,223 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/test/cluster/config"
+	"github.com/refit-project/refit/test/cluster/pki"
+	"github.com/refit-project/refit/test/cluster/process"
+	"github.com/refit-project/refit/test/cluster/state"
+)
+
+// capSysResource is the number of CAP_SYS_RESOURCE in capabilities(7).
+const capSysResource = 24
+
+func (c *Cluster) nodeCgroup(node string) string { return c.state.Name() + "/" + node + "/host" }
+
+// writeNode writes all that the node's programs read.
+func (c *Cluster) writeNode(number int, options KubeletOptions) error {
+	canRaise, err := hasCapability(capSysResource)
+	if err != nil {
+		return err
+	}
+	name := state.NodeName(number)
+	node := config.Node{
+		State:            c.state,
+		Number:           number,
+		APIServer:        c.controlPlane().APIServer(),
+		Registry:         state.NodeIP(1) + ":" + strconv.Itoa(c.settings.RegistryPort),
+		Runc:             c.settings.Programs.Tools + "/usr/sbin/runc",
+		CNIPlugins:       c.settings.Programs.Tools + "/usr/lib/cni",
+		RestrictOOMScore: !canRaise,
+		FeatureGates:     options.FeatureGates,
+		CRISocket:        options.CRISocket,
+	}
+	files := map[string]string{
+		node.Path("config", "containerd.toml"):          node.Containerd(),
+		node.Path("config", "kubelet.yaml"):             node.Kubelet(),
+		node.Path("cni", "10-refit.conflist"):           node.CNI(),
+		node.Path("registry", "_default", "hosts.toml"): node.RegistryHosts(),
+	}
+	for path, content := range files {
+		if err := writeFile(path, content); err != nil {
+			return err
+		}
+	}
+	authority, err := pki.Open(c.state.Path("pki"), "ca")
+	if err != nil {
+		return err
+	}
+	err = authority.Issue(name, pki.Subject{
+		Name:   "system:node:" + name,
+		Groups: []string{"system:nodes"},
+		Hosts:  []string{name, state.NodeIP(number)},
+	})
+	if err != nil {
+		return err
+	}
+	if err := authority.Kubeconfig(node.Path("config", "kubelet.kubeconfig"), node.APIServer, name); err != nil {
+		return err
+	}
+	return authority.Kubeconfig(node.Path("config", "kube-proxy.kubeconfig"), node.APIServer, "kube-proxy")
+}
+
+// startNode makes the node's namespaces, held by a process that does nothing else, and joins its network to
+// those of the others. A node that has them is left alone.
+func (c *Cluster) startNode(ctx context.Context, number int, all []int) error {
+	name := state.NodeName(number)
+	record := c.record(part{holder, name})
+	if _, alive := process.Alive(record); alive {
+		return nil
+	}
+	// The node's own, below which the kubelet makes that of the pods, and beside it that of its programs.
+	if err := c.tree.MakeParent(c.state.Name() + "/" + name); err != nil {
+		return err
+	}
+	if err := c.tree.Make(c.nodeCgroup(name)); err != nil {
+		return err
+	}
+	for _, mount := range mounts(c.state.Node(name)) {
+		if err := os.MkdirAll(mount.source, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := c.hold(name, record); err != nil {
+		return err
+	}
+	if err := c.linkSocket(name); err != nil {
+		return err
+	}
+	if err := c.connect(ctx, number, all); err != nil {
+		// Half a network would be taken for a whole one by the next run.
+		return errors.Join(err, process.Stop(ctx, record, true))
+	}
+	return nil
+}
+
+// hold starts the holder and waits until its mounts are made.
+func (c *Cluster) hold(name, record string) error {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	where := process.Namespaces{Cgroup: c.nodeCgroup(name)}
+	argv := []string{
+		c.starter(), "exec", "--cgroup=" + where.Cgroup, "--",
+		c.starter(), "hold", "--folder=" + c.state.Node(name),
+	}
+	spec := process.Spec{Record: record, Log: c.log(part{holder, name}), Argv: argv}
+	_, err = process.Spawn(spec, argv, writer, &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
+	})
+	if err := errors.Join(err, writer.Close()); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(reader)
+	if err != nil {
+		return err
+	}
+	if string(answer) != Held {
+		return fmt.Errorf("namespaces of %s: the end of %s:\n%s", name, spec.Log, tail(spec.Log))
+	}
+	return nil
+}
+
+// linkSocket makes the node's containerd socket easy to find from the machine.
+func (c *Cluster) linkSocket(name string) error {
+	link := c.state.Node(name, "containerd.sock")
+	if err := os.RemoveAll(link); err != nil {
+		return err
+	}
+	return os.Symlink("run/containerd/containerd.sock", link)
+}
+
+// connect gives the node its address and its way to the others: a bridge on the first node, and routes to
+// every node's pods.
+func (c *Cluster) connect(ctx context.Context, number int, all []int) error {
+	address := fmt.Sprintf("%s/%d", state.NodeIP(number), state.NodePrefix)
+	if number == 1 {
+		return c.ip(ctx, 1,
+			"link set lo up",
+			"link add br0 type bridge",
+			// A bridge without a port is down; this pair keeps it up.
+			"link add up0 type veth peer name up1",
+			"link set up0 master br0 up", "link set up1 up",
+			"addr add "+address+" dev br0", "link set br0 up",
+			"route add default via "+state.Gateway+" dev br0")
+	}
+	ground, alive := process.Alive(c.record(part{holder, state.NodeName(number)}))
+	if !alive {
+		return fmt.Errorf("%s has lost its namespaces", state.NodeName(number))
+	}
+	port := fmt.Sprintf("node%d", number)
+	err := c.ip(ctx, 1,
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", port, ground.PID),
+		"link set "+port+" master br0 up")
+	if err != nil {
+		return err
+	}
+	err = c.ip(ctx, number,
+		"link set lo up", "addr add "+address+" dev eth0", "link set eth0 up",
+		"route add default via "+state.Gateway+" dev eth0")
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		if _, alive := process.Alive(c.record(part{holder, state.NodeName(other)})); !alive || other == number {
+			continue
+		}
+		if err := c.ip(ctx, other, podRoute(number)); err != nil {
+			return err
+		}
+		if err := c.ip(ctx, number, podRoute(other)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// podRoute is how to reach the pods of a node. It may be there from that node's earlier life.
+func podRoute(number int) string {
+	return "route replace " + state.NodePods(number) + " via " + state.NodeIP(number)
+}
+
+// ip runs ip(8) in a node's network, once for each command.
+func (c *Cluster) ip(ctx context.Context, number int, commands ...string) error {
+	ground, alive := process.Alive(c.record(part{holder, state.NodeName(number)}))
+	if !alive {
+		return fmt.Errorf("%s has lost its namespaces", state.NodeName(number))
+	}
+	path, err := exec.LookPath("ip")
+	if err != nil {
+		return err
+	}
+	for _, command := range commands {
+		args := append([]string{"exec", "--net=" + strconv.Itoa(ground.PID), "--", path}, strings.Fields(command)...)
+		output, err := exec.CommandContext(ctx, c.starter(), args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("ip %s on %s: %w: %s", command, state.NodeName(number), err, strings.TrimSpace(string(output)))
+		}
+	}
+	return nil
+}
+
+// hasCapability says whether this process may use a capability.
+func hasCapability(number uint) (bool, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false, fmt.Errorf("read capabilities: %w", err)
+	}
+	return data[number/32].Effective&(1<<(number%32)) != 0, nil
+}

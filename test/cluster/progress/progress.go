@@ -1,0 +1,51 @@
+// Package progress tells the person in front of the screen what is going on and how long it takes.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+const heartbeat = 15 * time.Second
+
+// Reporter writes one line when a step starts, one now and then while it lasts and one when it ends.
+type Reporter struct {
+	out   io.Writer
+	start time.Time
+}
+
+// New returns a Reporter whose clock starts now.
+func New(out io.Writer) *Reporter { return &Reporter{out: out, start: time.Now()} }
+
+// Step runs do and reports it. It returns the error of do, which is the caller's to report.
+func (r *Reporter) Step(name string, do func() error) error {
+	r.Say(name + " ...")
+	began := time.Now()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(heartbeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				r.Say(fmt.Sprintf("%s: still at it after %s", name, time.Since(began).Round(time.Second)))
+			}
+		}
+	}()
+	err := do()
+	close(stop)
+	<-stopped
+	if err == nil {
+		r.Say(fmt.Sprintf("%s: done in %.1f s", name, time.Since(began).Seconds()))
+	}
+	return err
+}
+
+// Say writes one line with the time since the start in front.
+func (r *Reporter) Say(line string) {
+	fmt.Fprintf(r.out, "[%6.1fs] %s\n", time.Since(r.start).Seconds(), line)
+}
