@@ -16,6 +16,8 @@ type Observation struct {
 	Runtime string
 	// Instances of each container that the runtime still knows, newest first, by container name.
 	Instances map[string][]Instance
+	// Unseen says why the containers cannot be seen now, as when the runtime is down; empty: they can.
+	Unseen string
 	// Acts is what this process has done for the request, by container name. It is lost when the process
 	// dies, which costs a repeated attempt at most.
 	Acts map[string]Act

@@ -49,6 +49,10 @@ func Plan(request *Request, observed Observation, options Options, now time.Time
 		return p.complete(outcome)
 	}
 	p.againAt(p.deadline())
+	if p.observed.Unseen != "" {
+		p.status.Message, p.why = p.observed.Unseen, p.observed.Unseen
+		return p.decide(nil, nil)
+	}
 	drained, outcome := p.drained()
 	if outcome.Reason != "" {
 		return p.complete(outcome)
@@ -247,7 +251,7 @@ func (p *planner) decide(stop *Stop, start *Start) Decision {
 // a moment, and until when.
 func (p *planner) minorUntil() (time.Time, bool) {
 	stored := p.request.Status
-	if stored.Phase != p.status.Phase || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
+	if stored.Phase != p.status.Phase || stored.Message != p.status.Message || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
 		equality.Semantic.DeepEqual(stored, p.status) {
 		return time.Time{}, false
 	}

@@ -384,3 +384,17 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 		t.Errorf("progress is never told: %+v", late.Status)
 	}
 }
+
+// A runtime that is down is no reason to think the containers gone; deadlines hold all the same.
+func TestPlanWhileTheRuntimeIsDown(t *testing.T) {
+	t.Parallel()
+	deadline := int64(60)
+	s := newScene().begun(t).missing("app")
+	s.request.Spec.ActiveDeadlineSeconds = &deadline
+	s.observed.Unseen = "the container runtime does not answer"
+	got := s.plan()
+	wantWait(t, got)
+	wantDiff(t, "message", got.Status.Message, s.observed.Unseen)
+	s.now = noon.Add(time.Minute)
+	wantOutcome(t, s.plan(), crr.ReasonDeadlineExceeded)
+}

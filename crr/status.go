@@ -73,3 +73,14 @@ func joinMessages(why, detail string) string {
 	}
 	return why + ": " + detail
 }
+
+// Result of an ended request, "succeeded" or "failed", and the reason.
+func Result(status v1beta1.ContainerRecreateRequestStatus) (result, reason string) {
+	if succeeded := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
+		reason = succeeded.Reason
+		if succeeded.Status == metav1.ConditionTrue {
+			return "succeeded", reason
+		}
+	}
+	return "failed", reason
+}

@@ -1,0 +1,237 @@
+package crr
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+const (
+	// daemonPatience is how long a daemon may take to say anything about a request.
+	daemonPatience = time.Minute
+	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request in the daemon's place.
+	// The daemon ends it at the deadline itself and knows more to say.
+	deadlineBackstop = 3 * time.Second
+)
+
+// ReasonNodeGone: the node the pod was bound to does not exist any more.
+const ReasonNodeGone = "NodeGone"
+
+// Surroundings are what the manager knows about the pod of a request.
+type Surroundings struct {
+	// Pod of the request's namespace and spec.podName, whatever its UID; nil when there is none.
+	Pod *corev1.Pod
+	// NodeGone: the node in LabelNodeName does not exist.
+	NodeGone bool
+}
+
+// LifecycleDecision is at most one write. Every write is meant for the version of the object that was looked at:
+// whoever carries it out sends the resourceVersion along, and where that is out of date looks and decides again.
+type LifecycleDecision struct {
+	Status *v1beta1.ContainerRecreateRequestStatus // of the request, to be stored through its subresource
+	Meta   *metav1.ObjectMeta                      // of the request; labels and finalizers differ
+	Pod    *corev1.PodStatus                       // of the pod, to be stored through its subresource; conditions differ
+	Delete bool                                    // the request
+	// Again is when to look again even if nothing happens; zero when only a change matters.
+	Again time.Time
+	// Why is one sentence for the log.
+	Why string
+}
+
+// Lifecycle decides what the manager does for a request; the request is carried out by a daemon, with or without
+// the manager. In this order:
+//
+//  1. A request that has ended or is being deleted gives the pod back its readiness, loses finalizer and label, and
+//     is deleted when its time to live is over.
+//  2. One that cannot be carried out is ended: never admitted, pod gone, node gone, deadline passed, no daemon.
+//  3. While it is carried out the pod is taken out of its Services, when that was asked for, and a kruise-daemon is
+//     told of the pod's status.
+//
+// A request that a refit-daemon carries out costs one write, the one that removes the label.
+func Lifecycle(request *v1beta1.ContainerRecreateRequest, around Surroundings, now time.Time) LifecycleDecision {
+	l := lifecycle{request: request, pod: around.Pod, now: now}
+	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
+		l.pod = nil // another pod of the same name
+	}
+	if Completed(request) || request.DeletionTimestamp != nil {
+		return l.cleanUp()
+	}
+	if outcome, ended := l.ended(around.NodeGone); ended {
+		status := *request.Status.DeepCopy()
+		Complete(&status, outcome, request.Generation, now)
+		return LifecycleDecision{Status: &status, Why: outcome.Message}
+	}
+	if request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating {
+		if decision, ok := l.drain(); ok {
+			return decision
+		}
+		if decision, ok := l.handOff(); ok {
+			return decision
+		}
+	}
+	return LifecycleDecision{Again: l.nextTimer(), Why: "the daemon is to act"}
+}
+
+type lifecycle struct {
+	request *v1beta1.ContainerRecreateRequest
+	pod     *corev1.Pod // the pod of the request's UID, or nil
+	now     time.Time
+}
+
+// cleanUp is what is left to do for a request that has ended or is being deleted.
+func (l lifecycle) cleanUp() LifecycleDecision {
+	deleting := l.request.DeletionTimestamp != nil
+	if !deleting && l.expired() {
+		return LifecycleDecision{Delete: true, Why: "ttlSecondsAfterFinished is over"}
+	}
+	if slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
+		if status, changed := giveBackReadiness(l.pod, readinessKey(l.request), l.now); changed {
+			return LifecycleDecision{Pod: status, Why: "the pod is made ready again"}
+		}
+	}
+	if status, changed := l.settle(); changed && !deleting {
+		return LifecycleDecision{Status: status, Why: "the outcome is made known in conditions"}
+	}
+	if metadata, changed := l.retire(); changed {
+		return LifecycleDecision{Meta: metadata, Why: "the request has ended"}
+	}
+	if deleting {
+		return LifecycleDecision{Why: "the request is being deleted"}
+	}
+	return LifecycleDecision{Again: l.expiry(), Why: "the request has ended"}
+}
+
+// retire removes the finalizer and, from a request that goes on to exist, the label by which daemons find it.
+func (l lifecycle) retire() (*metav1.ObjectMeta, bool) {
+	metadata := l.request.ObjectMeta.DeepCopy()
+	metadata.Finalizers = slices.DeleteFunc(metadata.Finalizers, func(f string) bool { return f == v1beta1.FinalizerUnreadyAcquired })
+	if l.request.DeletionTimestamp == nil {
+		delete(metadata.Labels, v1beta1.LabelActive)
+	}
+	return metadata, !equality.Semantic.DeepEqual(*metadata, l.request.ObjectMeta)
+}
+
+// expiry is when the request is to be deleted; zero when it is kept.
+func (l lifecycle) expiry() time.Time {
+	if l.request.Spec.TTLSecondsAfterFinished == nil || l.request.Status.CompletionTime == nil {
+		return time.Time{}
+	}
+	return l.request.Status.CompletionTime.Add(time.Duration(*l.request.Spec.TTLSecondsAfterFinished) * time.Second)
+}
+
+func (l lifecycle) expired() bool {
+	expiry := l.expiry()
+	return !expiry.IsZero() && !l.now.Before(expiry)
+}
+
+// settle completes the status of a request that a daemon without conditions has ended, so that kubectl wait works
+// for it too. It also ends again a request that such a daemon has revived by writing an old phase.
+func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
+	stored := l.request.Status
+	if stored.Phase == v1beta1.ContainerRecreateRequestCompleted && meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionSucceeded) != nil {
+		return nil, false
+	}
+	if !Completed(l.request) {
+		return nil, false
+	}
+	status := stored.DeepCopy()
+	at := l.now
+	if stored.CompletionTime != nil {
+		at = stored.CompletionTime.Time
+	}
+	Complete(status, foreignOutcome(l.request), l.request.Generation, at)
+	return status, true
+}
+
+// foreignOutcome reads what became of a request whose daemon writes no conditions: any message is a failure, and
+// so is any container that is not Succeeded.
+func foreignOutcome(request *v1beta1.ContainerRecreateRequest) Outcome {
+	if request.Status.Message != "" {
+		return Outcome{Reason: ReasonContainerFailed, Message: request.Status.Message}
+	}
+	for _, container := range request.Spec.Containers {
+		state, known := stateOf(request, container.Name)
+		if known && state.Phase == v1beta1.ContainerRecreateRequestSucceeded {
+			continue
+		}
+		message := fmt.Sprintf("container %s was not recreated", container.Name)
+		return Outcome{Reason: ReasonContainerFailed, Message: joinMessages(message, state.Message)}
+	}
+	return Outcome{}
+}
+
+func stateOf(request *v1beta1.ContainerRecreateRequest, container string) (v1beta1.ContainerRecreateRequestRecreateState, bool) {
+	for _, state := range request.Status.ContainerRecreateStates {
+		if state.Name == container {
+			return state, true
+		}
+	}
+	return v1beta1.ContainerRecreateRequestRecreateState{}, false
+}
+
+// ended finds what keeps the request from being carried out.
+func (l lifecycle) ended(nodeGone bool) (Outcome, bool) {
+	node := l.request.Labels[v1beta1.LabelNodeName]
+	if err := checkAdmitted(l.request); err != nil {
+		return Outcome{Reason: ReasonInvalidRequest, Message: fmt.Sprintf("the request has not passed admission: %v", err)}, true
+	}
+	switch {
+	case l.pod == nil || l.pod.DeletionTimestamp != nil:
+		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
+	case nodeGone:
+		return Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true
+	case due(l.deadline(), l.now):
+		return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
+	case l.request.Status.Phase == "" && due(l.patience(), l.now):
+		return Outcome{Reason: ReasonDaemonNotResponding, Message: fmt.Sprintf(
+			"daemon has not responded for a long time: is the pod of refit-daemon on node %s running and ready?", node)}, true
+	}
+	return Outcome{}, false
+}
+
+// checkAdmitted applies to a stored request the rules that admission would have applied, as the webhook may have
+// been switched off when it was created.
+func checkAdmitted(request *v1beta1.ContainerRecreateRequest) error {
+	if err := CheckRequest(request); err != nil {
+		return err
+	}
+	for _, key := range []string{v1beta1.LabelPodUID, v1beta1.LabelNodeName} {
+		if request.Labels[key] == "" {
+			return invalid("metadata.labels["+key+"]", "the label is missing; is the MutatingWebhookConfiguration of refit-manager in place?")
+		}
+	}
+	for i, container := range request.Spec.Containers {
+		if container.StatusContext == nil {
+			return invalid(fmt.Sprintf("spec.containers[%d].statusContext", i), "the field has not been filled in")
+		}
+	}
+	return nil
+}
+
+// deadline is when the manager ends the request; zero when it has no deadline.
+func (l lifecycle) deadline() time.Time {
+	if l.request.Spec.ActiveDeadlineSeconds == nil {
+		return time.Time{}
+	}
+	limit := time.Duration(*l.request.Spec.ActiveDeadlineSeconds) * time.Second
+	return l.request.CreationTimestamp.Add(limit + deadlineBackstop)
+}
+
+func (l lifecycle) patience() time.Time { return l.request.CreationTimestamp.Add(daemonPatience) }
+
+func (l lifecycle) nextTimer() time.Time {
+	if l.request.Status.Phase == "" {
+		return earlier(l.deadline(), l.patience())
+	}
+	return l.deadline()
+}
+
+// due reports whether at has come; the zero time never does.
+func due(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }

@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/target"
+)
+
+// minGrace is left to a container after a preStop hook that took the whole grace period, as kubelet leaves it.
+const minGrace = 2 * time.Second
+
+// act carries out a decision in a goroutine of its own, since a stop lasts for the grace period. The pod is
+// looked at again when it ends.
+func (w *worker) act(ctx context.Context, key target.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
+	container, id := "", target.ContainerID{}
+	do := func() outcome { return outcome{} }
+	switch {
+	case decision.Stop != nil:
+		container, id = decision.Stop.Container, decision.Stop.ID
+		do = func() outcome { return w.stop(ctx, request, pod, *decision.Stop) }
+	case decision.Start != nil:
+		container = decision.Start.Container
+		do = func() outcome { return w.start(ctx, request, pod, *decision.Start) }
+	default:
+		return
+	}
+	w.acts.begin(request.UID, container, id)
+	w.group.Go(func() error {
+		select {
+		case w.slots <- struct{}{}:
+			defer func() { <-w.slots }()
+		case <-ctx.Done():
+			return nil
+		}
+		w.metrics.inFlight.Inc()
+		defer w.metrics.inFlight.Dec()
+		done := do()
+		if done.err != nil && ctx.Err() == nil {
+			w.logger.Warn("act failed", "pod", key, "container", container, "request", request.Name, "err", done.err)
+		}
+		w.acts.end(request.UID, container, id, done)
+		w.queue.Add(key)
+		return nil
+	})
+}
+
+// stop ends one instance as kubelet would: preStop within the grace period, TERM, KILL.
+func (w *worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) outcome {
+	begun := time.Now()
+	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name)
+	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", stop.Remove)
+	w.tell(killing(request, pod, stop.Container))
+	grace := stop.Grace
+	if stop.PreStop != nil && grace > 0 {
+		if err := w.preStop(ctx, request, pod, stop); err != nil {
+			logger.Warn("preStop hook failed", "err", err)
+			w.tell(failedPreStopHook(pod, stop.Container, err))
+		}
+		grace = max(grace-time.Since(begun), minGrace)
+	}
+	if err := w.runtime.StopContainer(ctx, stop.ID.ID, grace); err != nil {
+		return failure("stop container "+stop.Container, err)
+	}
+	w.metrics.steps.WithLabelValues(stepStop).Observe(time.Since(begun).Seconds())
+	logger.Info("stopped container", "id", stop.ID.String(), "took", time.Since(begun))
+	if !stop.Remove {
+		return outcome{}
+	}
+	return w.remove(ctx, request, stop.Container, stop.ID)
+}
+
+// start makes kubelet start a container that is not running.
+func (w *worker) start(ctx context.Context, request *crr.Request, pod *corev1.Pod, start crr.Start) outcome {
+	if len(start.Remove) > 0 {
+		return w.remove(ctx, request, start.Container, start.Remove...)
+	}
+	if !start.Nudge {
+		return outcome{}
+	}
+	w.logger.Info("waking kubelet", "pod", pod.Namespace+"/"+pod.Name, "container", start.Container, "request", request.Name)
+	if err := w.podAPI.Annotate(ctx, pod, v1beta1.AnnotationNudge, nudge(request, time.Now())); err != nil {
+		return outcome{err: fmt.Errorf("wake kubelet: %w", err), transient: true}
+	}
+	w.metrics.nudges.Inc()
+	return outcome{nudged: true}
+}
+
+func (w *worker) remove(ctx context.Context, request *crr.Request, container string, ids ...target.ContainerID) outcome {
+	w.tell(backoffSkipped(request, container))
+	for _, id := range ids {
+		if err := w.runtime.RemoveContainer(ctx, id.ID); err != nil {
+			return failure("remove container "+container, err)
+		}
+	}
+	return outcome{}
+}
+
+func failure(doing string, err error) outcome {
+	transient := errors.Is(err, cri.ErrUnavailable) || errors.Is(err, context.Canceled)
+	return outcome{err: fmt.Errorf("%s: %w", doing, err), transient: transient}
+}

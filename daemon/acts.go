@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/target"
+)
+
+// acts remembers what is being done and how it went, for as long as this process lives. Losing it is harmless:
+// what was done shows on the node.
+type acts struct {
+	mu       sync.Mutex
+	requests map[types.UID]map[string]crr.Act // by request, then by container name
+	stopping map[target.ContainerID]bool
+}
+
+func newActs() *acts {
+	return &acts{requests: map[types.UID]map[string]crr.Act{}, stopping: map[target.ContainerID]bool{}}
+}
+
+// of returns a copy.
+func (a *acts) of(request types.UID) map[string]crr.Act {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.requests[request] == nil {
+		return map[string]crr.Act{}
+	}
+	return maps.Clone(a.requests[request])
+}
+
+// busy reports whether a stop of this very instance is under way, for whichever request.
+func (a *acts) busy(id target.ContainerID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stopping[id]
+}
+
+// begin records that an act is under way. id is the instance it stops; zero for a start.
+func (a *acts) begin(request types.UID, container string, id target.ContainerID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.requests[request] == nil {
+		a.requests[request] = map[string]crr.Act{}
+	}
+	act := a.requests[request][container]
+	act.Running = true
+	a.requests[request][container] = act
+	if !id.IsZero() {
+		a.stopping[id] = true
+	}
+}
+
+// end records how an act went, unless its request has been forgotten meanwhile.
+func (a *acts) end(request types.UID, container string, id target.ContainerID, outcome outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.stopping, id)
+	if a.requests[request] == nil {
+		return
+	}
+	act := a.requests[request][container]
+	act.Running, act.Done, act.Err, act.Transient = false, time.Now(), "", outcome.transient
+	if outcome.err != nil {
+		act.Err = outcome.err.Error()
+		act.Failures++
+	} else {
+		act.Failures = 0
+	}
+	if outcome.nudged {
+		act.Nudges++
+	}
+	a.requests[request][container] = act
+}
+
+// outcome of one act.
+type outcome struct {
+	err       error
+	transient bool // the runtime may come back
+	nudged    bool // kubelet was woken
+}
+
+// forget drops a request that has ended.
+func (a *acts) forget(request types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.requests, request)
+}

@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Config of the daemon. See cmd/refit-daemon for the flags and their defaults.
+type Config struct {
+	// Node is the name of the node this daemon runs on; it never acts for another.
+	Node string
+	// Kubeconfig is a file; empty means the pod's service account.
+	Kubeconfig string
+	// Socket is the runtime's socket, a path or a file name below one of SocketRoots; empty means to look.
+	Socket      string
+	SocketRoots []string
+	// Addr serves /healthz and /readyz, which kubelet must reach.
+	Addr string
+	// MetricsAddr serves /metrics: over plain HTTP on a loopback address, else over TLS to callers whose
+	// token the API server lets GET /metrics. Empty: not at all.
+	MetricsAddr string
+	// PprofAddr serves net/http/pprof on a loopback address. Empty: not at all.
+	PprofAddr string
+	// MaxConcurrent bounds the stops under way at once, each of which may last for its grace period.
+	MaxConcurrent int
+	// RespectBackoff makes requested restarts wait for kubelet's crash back-off by default.
+	RespectBackoff bool
+	// Version of the program, for build info and the user agent.
+	Version string
+	Logger  *slog.Logger
+}
+
+// Validate reports all faults at once.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Node == "" {
+		errs = append(errs, errors.New("node name: not set; give the daemon the environment variable NODE_NAME from fieldRef spec.nodeName"))
+	} else if len(c.Node) > validation.LabelValueMaxLength {
+		errs = append(errs, fmt.Errorf("node name %q: longer than %d characters, so no request can carry it as a label", c.Node, validation.LabelValueMaxLength))
+	}
+	if c.MaxConcurrent < 1 {
+		errs = append(errs, fmt.Errorf("--max-concurrent-stops %d: must be at least 1", c.MaxConcurrent))
+	}
+	errs = append(errs, listenable("--addr", c.Addr))
+	if c.MetricsAddr != "" {
+		errs = append(errs, listenable("--metrics-addr", c.MetricsAddr))
+	}
+	if c.PprofAddr != "" {
+		errs = append(errs, listenable("--pprof-addr", c.PprofAddr))
+		if !loopback(c.PprofAddr) {
+			errs = append(errs, fmt.Errorf("--pprof-addr %s: must be a loopback address, such as 127.0.0.1:10222: profiles show memory", c.PprofAddr))
+		}
+	}
+	if c.Logger == nil {
+		errs = append(errs, errors.New("logger: not set"))
+	}
+	return errors.Join(errs...)
+}
+
+func listenable(flag, addr string) error {
+	if _, err := net.ResolveTCPAddr("tcp", addr); err != nil || addr == "" {
+		return fmt.Errorf("%s %q: want host:port or :port", flag, addr)
+	}
+	return nil
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}

@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+// Reasons of the daemon's Events. The first two are kubelet's and OpenKruise's.
+const (
+	eventKilling               = "Killing"
+	eventFailedPreStopHook     = "FailedPreStopHook"
+	eventRestartBackoffSkipped = "RestartBackoffSkipped"
+	eventRecreated             = "ContainersRecreated"
+	eventFailed                = "RecreateFailed"
+)
+
+// event is one Kubernetes Event as a value.
+type event struct {
+	about                 corev1.ObjectReference
+	kind, reason, message string
+}
+
+func (w *worker) tell(e event) { w.events.Event(e.about, e.kind, e.reason, e.message) }
+
+func killing(request *crr.Request, pod *corev1.Pod, container string) event {
+	return event{aboutContainer(pod, container), corev1.EventTypeNormal, eventKilling,
+		fmt.Sprintf("Stopping container %s by ContainerRecreateRequest %s", container, request.Name)}
+}
+
+func failedPreStopHook(pod *corev1.Pod, container string, err error) event {
+	return event{aboutContainer(pod, container), corev1.EventTypeWarning, eventFailedPreStopHook,
+		fmt.Sprintf("PreStop hook of container %s: %s; it is stopped all the same", container, err)}
+}
+
+func backoffSkipped(request *crr.Request, container string) event {
+	return event{aboutRequest(request), corev1.EventTypeNormal, eventRestartBackoffSkipped,
+		fmt.Sprintf("Removing the exited instance of container %s so that kubelet starts the next without back-off; "+
+			"its `kubectl logs --previous` and lastState are lost (annotation %s=%s keeps them)",
+			container, v1beta1.AnnotationRestartBackoff, v1beta1.RestartBackoffRespect)}
+}
+
+func ended(request *crr.Request, status crr.Status) event {
+	if status.Message == "" {
+		return event{aboutRequest(request), corev1.EventTypeNormal, eventRecreated,
+			fmt.Sprintf("Recreated %d containers of pod %s", len(status.ContainerRecreateStates), request.Spec.PodName)}
+	}
+	return event{aboutRequest(request), corev1.EventTypeWarning, eventFailed, status.Message}
+}
+
+func aboutContainer(pod *corev1.Pod, container string) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		FieldPath: fmt.Sprintf("spec.containers{%s}", container),
+	}
+}
+
+func aboutRequest(request *crr.Request) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion().String(), Kind: "ContainerRecreateRequest",
+		Namespace: request.Namespace, Name: request.Name, UID: request.UID,
+	}
+}

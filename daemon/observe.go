@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/target"
+)
+
+// observe looks at the pod of a request and at its containers on this node.
+func (w *worker) observe(ctx context.Context, key target.Pod, request *crr.Request) (crr.Observation, error) {
+	observed := crr.Observation{
+		Runtime: w.runtimeName, Acts: w.acts.of(request.UID), ClockOffset: w.clockOffset(),
+	}
+	pod, err := w.pod(ctx, key)
+	if err != nil || pod == nil {
+		return observed, err
+	}
+	observed.Pod = pod
+	observed.Instances, err = w.instances(ctx, request, pod)
+	if err != nil {
+		w.logger.Warn("containers cannot be seen", "pod", key, "request", request.Name, "err", err)
+		observed.Unseen = "containers cannot be seen: " + err.Error()
+	}
+	// A stop that an earlier request left under way counts for this one too.
+	for name, instances := range observed.Instances {
+		if len(instances) > 0 && w.acts.busy(instances[0].ID) {
+			act := observed.Acts[name]
+			act.Running = true
+			observed.Acts[name] = act
+		}
+	}
+	return observed, nil
+}
+
+// pod is nil when the node has no pod of this name and UID. The cache may lag behind the request, so only the
+// API server's word counts for that.
+func (w *worker) pod(ctx context.Context, key target.Pod) (*corev1.Pod, error) {
+	if pod := w.cachedPod(key); pod != nil && string(pod.UID) == key.UID {
+		return pod, nil
+	}
+	pod, err := w.podAPI.Pod(ctx, key.Namespace, key.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // no pod is an observation, not a fault
+	case err != nil:
+		return nil, err
+	case string(pod.UID) != key.UID || pod.Spec.NodeName != w.node:
+		return nil, nil //nolint:nilnil // as above
+	}
+	return pod, nil
+}
+
+func (w *worker) cachedPod(key target.Pod) *corev1.Pod {
+	object, found, err := w.pods.GetByKey(key.String())
+	if err != nil || !found {
+		return nil
+	}
+	pod, _ := object.(*corev1.Pod)
+	return pod
+}
+
+// instances lists what the runtime knows of the requested containers. The newest of each is looked at closely;
+// of the others only the ID and the state matter.
+func (w *worker) instances(ctx context.Context, request *crr.Request, pod *corev1.Pod) (map[string][]crr.Instance, error) {
+	listed, err := w.runtime.ListContainers(ctx, runtimeUID(pod))
+	if err != nil {
+		return nil, err
+	}
+	instances := make(map[string][]crr.Instance, len(request.Spec.Containers))
+	for _, container := range request.Spec.Containers {
+		for _, found := range listed {
+			// The labels are checked to the last: what is listed here may be stopped.
+			if found.Name != container.Name || found.PodNamespace != pod.Namespace || found.PodName != pod.Name {
+				continue
+			}
+			instance := crr.Instance{ID: w.containerID(found.ID), State: stateOf(found.State)}
+			if len(instances[container.Name]) == 0 {
+				instance, err = w.closeUp(ctx, found.ID)
+				if errors.Is(err, cri.ErrNotFound) {
+					continue // removed since it was listed
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
+			instances[container.Name] = append(instances[container.Name], instance)
+		}
+	}
+	return instances, nil
+}
+
+func (w *worker) closeUp(ctx context.Context, id string) (crr.Instance, error) {
+	status, err := w.runtime.ContainerStatus(ctx, id)
+	if err != nil {
+		return crr.Instance{}, err
+	}
+	return crr.Instance{
+		ID: w.containerID(id), State: stateOf(status.State), StartedAt: status.StartedAt,
+		FinishedAt: status.FinishedAt, ExitCode: status.ExitCode, RestartCount: status.RestartCount,
+	}, nil
+}
+
+func (w *worker) containerID(id string) target.ContainerID {
+	return target.ContainerID{Runtime: w.runtimeName, ID: id}
+}
+
+func stateOf(state cri.State) target.State {
+	switch state {
+	case cri.StateCreated:
+		return target.StateCreated
+	case cri.StateRunning:
+		return target.StateRunning
+	case cri.StateExited:
+		return target.StateExited
+	default:
+		return target.StateUnknown
+	}
+}
+
+// runtimeUID is the UID kubelet gave the pod in the runtime: that of a static pod comes from its file, and the
+// object in the API only mirrors it.
+func runtimeUID(pod *corev1.Pod) string {
+	if _, mirror := pod.Annotations[kube.AnnotationMirror]; mirror {
+		if hash := pod.Annotations[kube.AnnotationConfigHash]; hash != "" {
+			return hash
+		}
+	}
+	return string(pod.UID)
+}
+
+// nudge is the value of the annotation: it differs each time, or it would wake nobody.
+func nudge(request *crr.Request, now time.Time) string {
+	return fmt.Sprintf("%s %s", request.Name, now.UTC().Format(time.RFC3339Nano))
+}

@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Annotations kubelet puts on the API object that mirrors a static pod (KEP: kubelet/types/pod_update.go).
+const (
+	AnnotationMirror     = "kubernetes.io/config.mirror"
+	AnnotationConfigHash = "kubernetes.io/config.hash"
+)
+
+// Pods is a cache of the pods of one node, each trimmed to what Refit reads of it.
+func (c *Client) Pods(node string) (cache.SharedIndexInformer, error) {
+	source := cache.NewFilteredListWatchFromClient(c.core, "pods", metav1.NamespaceAll, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+	})
+	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
+	if err := informer.SetTransform(trimPod); err != nil {
+		return nil, fmt.Errorf("trim cached pods: %w", err)
+	}
+	return informer, nil
+}
+
+// trimPod keeps identity, what decides about restarts, and status: about 2 of 30 KiB.
+func trimPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	trimmed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+	}}
+	for _, key := range []string{AnnotationMirror, AnnotationConfigHash} {
+		if value, ok := pod.Annotations[key]; ok {
+			metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, key, value)
+		}
+	}
+	trimmed.Spec = corev1.PodSpec{
+		NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy, ReadinessGates: pod.Spec.ReadinessGates,
+		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, HostNetwork: pod.Spec.HostNetwork,
+		Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
+	}
+	trimmed.Status = corev1.PodStatus{
+		Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
+		ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
+		InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
+	}
+	return trimmed, nil
+}
+
+func trimContainers(containers []corev1.Container) []corev1.Container {
+	trimmed := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
+	}
+	return trimmed
+}
+
+func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	trimmed := make([]corev1.ContainerStatus, len(statuses))
+	for i, s := range statuses {
+		trimmed[i] = corev1.ContainerStatus{
+			Name: s.Name, ContainerID: s.ContainerID, Ready: s.Ready, RestartCount: s.RestartCount,
+			State: s.State, LastTerminationState: s.LastTerminationState,
+		}
+	}
+	return trimmed
+}

@@ -1,0 +1,161 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// ErrNotServed means that the API server does not know ContainerRecreateRequests: their CRD is not installed.
+var ErrNotServed = errors.New("containerrecreaterequests.apps.kruise.io are not served: install the CRDs")
+
+const resource = "containerrecreaterequests"
+
+// Requests reads and writes ContainerRecreateRequests in the newest version the cluster serves. To its user they
+// are always of v1beta1. Clusters of OpenKruise 1.9 and before serve v1alpha1 alone, without conditions.
+type Requests struct {
+	client rest.Interface
+	alpha  bool
+}
+
+// Requests finds out which version is served. ErrNotServed means none yet.
+func (c *Client) Requests(ctx context.Context) (*Requests, error) {
+	for _, alpha := range []bool{false, true} {
+		version, addTo := v1beta1.GroupVersion(), v1beta1.AddToScheme
+		if alpha {
+			version, addTo = v1alpha1.GroupVersion(), v1alpha1.AddToScheme
+		}
+		served, err := c.serves(ctx, version.String())
+		if err != nil {
+			return nil, err
+		}
+		if served {
+			client, err := c.group(version, "/apis", runtime.ContentTypeJSON, addTo)
+			return &Requests{client: client, alpha: alpha}, err
+		}
+	}
+	return nil, ErrNotServed
+}
+
+func (c *Client) serves(ctx context.Context, groupVersion string) (bool, error) {
+	data, err := c.core.Get().AbsPath("/apis", groupVersion).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("discover %s: %w", groupVersion, err)
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return false, fmt.Errorf("discover %s: %w", groupVersion, err)
+	}
+	for _, r := range list.APIResources {
+		if r.Name == resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// KeepsConditions reports whether the served version has status.conditions.
+func (r *Requests) KeepsConditions() bool { return !r.alpha }
+
+// Informer caches the active requests of one node.
+func (r *Requests) Informer(node string) (cache.SharedIndexInformer, error) {
+	selector := labels.SelectorFromSet(labels.Set{v1beta1.LabelNodeName: node, v1beta1.LabelActive: "true"})
+	source := cache.NewFilteredListWatchFromClient(r.client, resource, metav1.NamespaceAll, func(options *metav1.ListOptions) {
+		options.LabelSelector = selector.String()
+	})
+	var object runtime.Object = &v1beta1.ContainerRecreateRequest{}
+	if r.alpha {
+		object = &v1alpha1.ContainerRecreateRequest{}
+	}
+	informer := cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{})
+	if err := informer.SetTransform(trimRequest); err != nil {
+		return nil, fmt.Errorf("trim cached requests: %w", err)
+	}
+	return informer, nil
+}
+
+// trimRequest converts to v1beta1 and drops what only takes memory: of the annotations, which anyone may make
+// large, those of Refit are kept.
+func trimRequest(object any) (any, error) {
+	request, ok := object.(*v1beta1.ContainerRecreateRequest)
+	if alpha, isAlpha := object.(*v1alpha1.ContainerRecreateRequest); isAlpha {
+		request, ok = &v1beta1.ContainerRecreateRequest{}, true
+		if err := v1alpha1.ConvertTo(alpha, request); err != nil {
+			return nil, fmt.Errorf("convert request %s/%s: %w", alpha.Namespace, alpha.Name, err)
+		}
+	}
+	if !ok {
+		return object, nil
+	}
+	request.ManagedFields = nil
+	kept := map[string]string{}
+	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy} {
+		if value, ok := request.Annotations[key]; ok {
+			kept[key] = value
+		}
+	}
+	request.Annotations = kept
+	return request, nil
+}
+
+// WriteStatus writes the difference between the request's status and the new one, provided that nobody has
+// changed the request since it was read: then it is a conflict (apierrors.IsConflict). It returns the request as
+// stored.
+func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error) {
+	patch, err := statusPatch(request, status)
+	if err != nil {
+		return nil, fmt.Errorf("encode status of request %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	var stored runtime.Object = &v1beta1.ContainerRecreateRequest{}
+	if r.alpha {
+		stored = &v1alpha1.ContainerRecreateRequest{}
+	}
+	err = r.client.Patch(types.MergePatchType).Resource(resource).Namespace(request.Namespace).Name(request.Name).
+		SubResource("status").Body(patch).Do(ctx).Into(stored)
+	if err != nil {
+		return nil, fmt.Errorf("write status of request %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	trimmed, err := trimRequest(stored)
+	if err != nil {
+		return nil, err
+	}
+	return trimmed.(*v1beta1.ContainerRecreateRequest), nil
+}
+
+func statusPatch(request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) ([]byte, error) {
+	type versioned struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion,omitempty"`
+		} `json:"metadata"`
+		Status v1beta1.ContainerRecreateRequestStatus `json:"status"`
+	}
+	var before, after versioned
+	before.Status = request.Status
+	after.Status = status
+	after.Metadata.ResourceVersion = request.ResourceVersion
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(old, changed, old)
+}
