@@ -13,6 +13,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/refit-project/refit/build/images/oci"
+
+	"github.com/refit-project/refit/test/cluster/config"
 )
 
 // Sources are where the programs come from.
@@ -28,11 +30,10 @@ type Sources struct {
 	Platform string
 }
 
-// Named is an image and the repository and tags under which the registry has it.
+// Named is an image and the full name by which a pod asks for it.
 type Named struct {
-	Repository string
-	Tag        string
-	Image      v1.Image
+	Name  string
+	Image v1.Image
 }
 
 // The same program under two tags and two digests, for tests that change a pod's image. The image says in
@@ -67,15 +68,15 @@ func Build(sources Sources) ([]Named, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image pause: %w", err)
 	}
-	images := []Named{{Repository: "pause", Tag: "3.10", Image: image}}
+	images := []Named{{config.SandboxImage, image}}
 
 	environment := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	busyboxImages, err := tagged("library/busybox", busyboxTags, sources.Platform,
+	busyboxImages, err := tagged("docker.io/library/busybox", busyboxTags, sources.Platform,
 		v1.Config{Cmd: []string{"sh"}, Env: environment}, busybox)
 	if err != nil {
 		return nil, err
 	}
-	nginxImages, err := tagged("library/nginx", nginxTags, sources.Platform, v1.Config{
+	nginxImages, err := tagged("docker.io/library/nginx", nginxTags, sources.Platform, v1.Config{
 		Cmd:          []string{"nginx", "-g", "daemon off;"},
 		Env:          environment,
 		ExposedPorts: map[string]struct{}{"80/tcp": {}},
@@ -92,7 +93,7 @@ func tagged(repository string, tags []string, platform string, config v1.Config,
 	var images []Named
 	for _, tag := range tags {
 		if tag == "latest" {
-			images = append(images, Named{repository, tag, images[len(images)-1].Image})
+			images = append(images, Named{repository + ":" + tag, images[len(images)-1].Image})
 			continue
 		}
 		mark, err := oci.Layer([]oci.File{{Path: tagFile, Mode: 0o644, Content: []byte(tag + "\n")}}, epoch)
@@ -104,7 +105,7 @@ func tagged(repository string, tags []string, platform string, config v1.Config,
 		if err != nil {
 			return nil, fmt.Errorf("image %s:%s: %w", repository, tag, err)
 		}
-		images = append(images, Named{repository, tag, image})
+		images = append(images, Named{repository + ":" + tag, image})
 	}
 	return images, nil
 }

@@ -110,9 +110,9 @@ func (c *Cluster) pushImages(ctx context.Context) error {
 		return err
 	}
 	for _, image := range images {
-		target, err := oci.Target(image.Repository+":"+image.Tag, c.registry())
+		target, err := oci.Target(image.Name, c.registry())
 		if err != nil {
-			return fmt.Errorf("push %s: %w", image.Repository, err)
+			return fmt.Errorf("push %s: %w", image.Name, err)
 		}
 		if err := remote.Write(target, image.Image, remote.WithContext(ctx)); err != nil {
 			return fmt.Errorf("push %s: %w", target, err)
