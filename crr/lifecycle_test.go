@@ -1,0 +1,217 @@
+package crr_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+const drainFinalizer = "crr.apps.kruise.io/unready-acquired"
+
+// stored is a request for containers app and log of webPod as it is after admission.
+func stored(t *testing.T, edits ...func(*v1beta1.ContainerRecreateRequest)) *v1beta1.ContainerRecreateRequest {
+	t.Helper()
+	request, err := crr.Admit(userRequest("app", "log"), facts(webPod()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.CreationTimestamp = metav1.NewTime(admission)
+	request.Generation = 1
+	for _, edit := range edits {
+		edit(request)
+	}
+	return request
+}
+
+type edit = func(*v1beta1.ContainerRecreateRequest)
+
+func phase(p v1beta1.ContainerRecreateRequestPhase) edit {
+	return func(r *v1beta1.ContainerRecreateRequest) { r.Status.Phase = p }
+}
+
+// taken is the state a refit-daemon leaves behind while it works; takenByKruise is that of a kruise-daemon.
+func taken(r *v1beta1.ContainerRecreateRequest) {
+	takenByKruise(r)
+	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "Accepted", Status: "True", Reason: "Accepted"})
+}
+
+func takenByKruise(r *v1beta1.ContainerRecreateRequest) {
+	r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
+	r.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{
+		{Name: "app", Phase: v1beta1.ContainerRecreateRequestRecreating, IsKilled: true},
+		{Name: "log", Phase: v1beta1.ContainerRecreateRequestPending},
+	}
+}
+
+func succeeded(r *v1beta1.ContainerRecreateRequest) {
+	crr.Complete(&r.Status, crr.Outcome{}, 1, admission.Add(time.Second))
+}
+
+func drainFor(seconds int64) edit {
+	return func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Strategy.UnreadyGracePeriodSeconds = &seconds }
+}
+
+func finalized(r *v1beta1.ContainerRecreateRequest) { r.Finalizers = []string{"other", drainFinalizer} }
+
+func deleted(r *v1beta1.ContainerRecreateRequest) {
+	r.DeletionTimestamp = &metav1.Time{Time: admission}
+}
+
+func deadline(seconds int64) edit {
+	return func(r *v1beta1.ContainerRecreateRequest) { r.Spec.ActiveDeadlineSeconds = &seconds }
+}
+
+func ttl(seconds int32) edit {
+	return func(r *v1beta1.ContainerRecreateRequest) { r.Spec.TTLSecondsAfterFinished = &seconds }
+}
+
+// Each case is a situation and what the manager is expected to do at it, in one word and the time to look again.
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		request []edit
+		pod     func(*corev1.Pod)
+		noPod   bool
+		noNode  bool
+		after   time.Duration // since creation
+		want    string        // status, meta, pod, delete, or nothing
+		again   time.Duration // since creation; 0 for none
+	}{
+		"fresh":                      {want: "", again: time.Minute},
+		"fresh with a deadline":      {request: []edit{deadline(10)}, want: "", again: 13 * time.Second},
+		"fresh with a long deadline": {request: []edit{deadline(600)}, want: "", again: time.Minute},
+		"queued":                     {request: []edit{phase("Pending")}, after: time.Hour, want: ""},
+		"carried out":                {request: []edit{taken}, after: time.Hour, want: ""},
+		"carried out to a deadline":  {request: []edit{taken, deadline(10)}, after: 12 * time.Second, want: "", again: 13 * time.Second},
+
+		"succeeded":                         {request: []edit{taken, succeeded}, want: "meta"},
+		"succeeded and cleaned up":          {request: []edit{taken, succeeded, inactive}, want: ""},
+		"succeeded, to be deleted":          {request: []edit{taken, succeeded, inactive, ttl(10)}, want: "", again: 11 * time.Second},
+		"succeeded, time to live over":      {request: []edit{taken, succeeded, inactive, ttl(10)}, after: 11 * time.Second, want: "delete"},
+		"nothing is tidied before deletion": {request: []edit{taken, succeeded, ttl(0)}, after: 2 * time.Second, want: "delete"},
+		"ended without conditions":          {request: []edit{takenByKruise, phase("Completed")}, want: "status"},
+		"revived after its end":             {request: []edit{taken, succeeded, phase("Recreating")}, want: "status"},
+
+		"finalizer, pod not ready":     {request: []edit{taken, succeeded, finalized}, pod: held, want: "pod"},
+		"finalizer, pod ready again":   {request: []edit{taken, succeeded, finalized}, pod: gated, want: "meta"},
+		"finalizer, pod gone":          {request: []edit{taken, succeeded, finalized}, noPod: true, want: "meta"},
+		"deleted under way, not ready": {request: []edit{taken, finalized, deleted}, pod: held, want: "pod"},
+		"deleted under way":            {request: []edit{taken, finalized, deleted}, want: "meta"},
+		"deleted, nothing to do":       {request: []edit{taken, deleted}, want: ""},
+		"deleted, time to live over":   {request: []edit{taken, succeeded, inactive, ttl(0), deleted}, after: time.Hour, want: ""},
+
+		"never admitted": {request: []edit{unadmitted}, want: "status"},
+		"pod gone":       {noPod: true, want: "status"},
+		"pod going":      {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: admission} }, want: "status"},
+		"pod replaced":   {pod: func(p *corev1.Pod) { p.UID = "uid-2" }, request: []edit{taken}, want: "status"},
+		"node gone":      {noNode: true, request: []edit{taken}, want: "status"},
+		"deadline":       {request: []edit{taken, deadline(10)}, after: 13 * time.Second, want: "status"},
+		"no daemon":      {after: time.Minute, want: "status"},
+
+		"drain: finalizer first":     {request: []edit{taken, drainFor(5)}, pod: gated, want: "meta"},
+		"drain: pod second":          {request: []edit{taken, drainFor(5), finalized}, pod: gated, want: "pod"},
+		"drain: condition third":     {request: []edit{taken, drainFor(5), finalized}, pod: held, want: "status"},
+		"drain: then nothing":        {request: []edit{taken, drainFor(5), finalized, draining}, pod: held, want: ""},
+		"drain: not while queued":    {request: []edit{phase("Pending"), drainFor(5)}, pod: gated, want: ""},
+		"drain: not without gate":    {request: []edit{taken, drainFor(5)}, want: ""},
+		"drain: foreign list broken": {request: []edit{taken, drainFor(5), finalized}, pod: garbled, want: ""},
+		"drain: kruise, no gate":     {request: []edit{takenByKruise, drainFor(5)}, want: "status"},
+
+		"kruise: old instances run":  {request: []edit{takenByKruise}, want: ""},
+		"kruise: new instance runs":  {request: []edit{takenByKruise}, pod: restarted, want: "status"},
+		"kruise: it has been told":   {request: []edit{takenByKruise, told}, pod: restarted, want: ""},
+		"kruise: between instances":  {request: []edit{takenByKruise, told}, want: ""},
+		"refit needs no such writes": {request: []edit{taken}, pod: restarted, want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			request, around := stored(t, tc.request...), crr.Surroundings{Pod: webPod(), NodeGone: tc.noNode}
+			if tc.pod != nil {
+				tc.pod(around.Pod)
+			}
+			if tc.noPod {
+				around.Pod = nil
+			}
+			before, podBefore := request.DeepCopy(), around.Pod.DeepCopy()
+			got := crr.Lifecycle(request, around, admission.Add(tc.after))
+			if writes := strings.Join(writes(got), " "); writes != tc.want {
+				t.Errorf("writes %q, want %q (%s)", writes, tc.want, got.Why)
+			}
+			if tc.want == "" && !got.Again.Equal(at(tc.again)) {
+				t.Errorf("again at %v, want %v", got.Again, at(tc.again))
+			}
+			if got.Why == "" {
+				t.Error("no reason given")
+			}
+			if diff := cmp.Diff(before, request) + cmp.Diff(podBefore, around.Pod); diff != "" {
+				t.Errorf("arguments changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func at(since time.Duration) time.Time {
+	if since == 0 {
+		return time.Time{}
+	}
+	return admission.Add(since)
+}
+
+func writes(d crr.LifecycleDecision) []string {
+	var list []string
+	for _, write := range []struct {
+		name string
+		set  bool
+	}{{"status", d.Status != nil}, {"meta", d.Meta != nil}, {"pod", d.Pod != nil}, {"delete", d.Delete}} {
+		if write.set {
+			list = append(list, write.name)
+		}
+	}
+	return list
+}
+
+func inactive(r *v1beta1.ContainerRecreateRequest) { delete(r.Labels, "crr.apps.kruise.io/active") }
+
+func unadmitted(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[1].StatusContext = nil }
+
+func draining(r *v1beta1.ContainerRecreateRequest) {
+	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "PreRecreateGrace", Status: "True", LastTransitionTime: metav1.NewTime(admission)})
+}
+
+func told(r *v1beta1.ContainerRecreateRequest) {
+	r.Status.ContainerStatusSnapshot = []v1beta1.ContainerStatusSnapshot{{Name: "app", RestartCount: 4, ContainerID: "containerd://app2"}}
+}
+
+// restarted: the new instance of app runs, that of log is not there yet.
+func restarted(p *corev1.Pod) {
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "app", ContainerID: "containerd://app2", RestartCount: 4, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		{Name: "log", ContainerID: "containerd://log1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
+	}
+}
+
+// gated: the pod is ready and has the readiness gate; held: made not ready by the request; garbled: by nobody knows.
+func gated(p *corev1.Pod) {
+	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "KruisePodReady"}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True"}, {Type: "KruisePodReady", Status: "True"}}
+}
+
+func held(p *corev1.Pod) {
+	gated(p)
+	p.Status.Conditions[0].Status = "False"
+	p.Status.Conditions[1].Status = "False"
+	p.Status.Conditions[1].Message = `[{"userAgent":"ContainerRecreateRequest","key":"shop/r"}]`
+}
+
+func garbled(p *corev1.Pod) {
+	held(p)
+	p.Status.Conditions[1].Message = `not a list`
+}

@@ -1,0 +1,181 @@
+package crr_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+func TestLifecycleEndsRequests(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		request []edit
+		around  crr.Surroundings
+		after   time.Duration
+		reason  string
+		message string
+	}{
+		"never admitted": {
+			request: []edit{unadmitted}, around: crr.Surroundings{Pod: webPod()},
+			reason: "InvalidRequest", message: "has not passed admission: spec.containers[1].statusContext",
+		},
+		"no labels": {
+			request: []edit{func(r *v1beta1.ContainerRecreateRequest) { r.Labels = nil }}, around: crr.Surroundings{Pod: webPod()},
+			reason: "InvalidRequest", message: "MutatingWebhookConfiguration",
+		},
+		"pod gone":  {reason: "PodGone", message: "pod has gone"},
+		"node gone": {around: crr.Surroundings{Pod: webPod(), NodeGone: true}, reason: "NodeGone", message: "node node-1 does not exist"},
+		"deadline": {
+			request: []edit{taken, deadline(10)}, around: crr.Surroundings{Pod: webPod()}, after: 13 * time.Second,
+			reason: "DeadlineExceeded", message: "recreating has exceeded the activeDeadlineSeconds",
+		},
+		"no daemon": {
+			around: crr.Surroundings{Pod: webPod()}, after: time.Minute,
+			reason: "DaemonNotResponding", message: "daemon has not responded for a long time: is the pod of refit-daemon on node node-1",
+		},
+		"a foreign daemon failed": {
+			request: []edit{takenByKruise, phase("Completed")}, reason: "ContainerFailed", message: "container app was not recreated",
+		},
+		"a foreign manager ended it": {
+			request: []edit{takenByKruise, phase("Completed"), func(r *v1beta1.ContainerRecreateRequest) { r.Status.Message = "pod has gone" }},
+			reason:  "ContainerFailed", message: "pod has gone",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := admission.Add(tc.after)
+			status := crr.Lifecycle(stored(t, tc.request...), tc.around, now).Status
+			if status == nil {
+				t.Fatal("no status")
+			}
+			if status.Phase != "Completed" || !status.CompletionTime.Time.Equal(now) || !strings.Contains(status.Message, tc.message) {
+				t.Errorf("phase %s at %v with message %q, want %q", status.Phase, status.CompletionTime, status.Message, tc.message)
+			}
+			failed := meta.FindStatusCondition(status.Conditions, "Failed")
+			if failed == nil || failed.Status != "True" || failed.Reason != tc.reason || failed.ObservedGeneration != 1 ||
+				!meta.IsStatusConditionFalse(status.Conditions, "Succeeded") {
+				t.Errorf("conditions %+v, want Failed with reason %s", status.Conditions, tc.reason)
+			}
+			for _, state := range status.ContainerRecreateStates {
+				if state.Phase != "Failed" || state.Message == "" {
+					t.Errorf("container %s is %s with message %q", state.Name, state.Phase, state.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestLifecycleSettlesASuccessOfAForeignDaemon(t *testing.T) {
+	t.Parallel()
+	ended := metav1.NewTime(admission.Add(5 * time.Second))
+	request := stored(t, takenByKruise, phase("Completed"), func(r *v1beta1.ContainerRecreateRequest) {
+		r.Status.CompletionTime = &ended
+		for i := range r.Status.ContainerRecreateStates {
+			r.Status.ContainerRecreateStates[i].Phase = "Succeeded"
+		}
+	})
+	status := crr.Lifecycle(request, crr.Surroundings{Pod: webPod()}, admission.Add(time.Hour)).Status
+	if status == nil || !meta.IsStatusConditionTrue(status.Conditions, "Succeeded") || !status.CompletionTime.Equal(&ended) || status.Message != "" {
+		t.Errorf("status %+v, want succeeded at %v", status, ended)
+	}
+}
+
+func TestLifecycleHandsOffWhatRuns(t *testing.T) {
+	t.Parallel()
+	pod := webPod()
+	restarted(pod)
+	pod.Status.ContainerStatuses[0].Ready = true
+	status := crr.Lifecycle(stored(t, takenByKruise), crr.Surroundings{Pod: pod}, admission).Status
+	want := []v1beta1.ContainerStatusSnapshot{{Name: "app", Ready: true, RestartCount: 4, ContainerID: "containerd://app2"}}
+	if diff := cmp.Diff(want, status.ContainerStatusSnapshot); diff != "" {
+		t.Errorf("snapshot (-want +got):\n%s", diff)
+	}
+}
+
+func TestLifecycleReadiness(t *testing.T) {
+	t.Parallel()
+	const ours, theirs = `{"userAgent":"ContainerRecreateRequest","key":"shop/r"}`, `{"userAgent":"Lifecycle","key":"preUpdateHook"}`
+	since := metav1.NewTime(admission)
+	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, message string, at metav1.Time) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: status, Message: message, LastTransitionTime: at}
+	}
+	const notReady = `the status of pod readiness gate "KruisePodReady" is not "True", but False`
+	drained := condition("Ready", "False", notReady, since)
+	drained.Reason = "ReadinessGatesNotReady"
+	ready, notYet := condition("Ready", "True", "", metav1.Time{}), condition("Ready", "False", "kubelet's", metav1.Time{})
+	for name, tc := range map[string]struct {
+		edits        []edit
+		before, want []corev1.PodCondition
+	}{
+		"taken for the first time": {
+			before: []corev1.PodCondition{ready},
+			want:   []corev1.PodCondition{drained, condition("KruisePodReady", "False", "["+ours+"]", since)},
+		},
+		"taken beside another writer": {
+			before: []corev1.PodCondition{condition("KruisePodReady", "False", "["+theirs+"]", metav1.Time{}), notYet},
+			want:   []corev1.PodCondition{condition("KruisePodReady", "False", "["+ours+","+theirs+"]", metav1.Time{}), notYet},
+		},
+		"taken where the status lags behind the list": {
+			before: []corev1.PodCondition{condition("KruisePodReady", "", "["+ours+"]", metav1.Time{})},
+			want:   []corev1.PodCondition{condition("KruisePodReady", "False", "["+ours+"]", since)},
+		},
+		"given back": {
+			edits:  []edit{succeeded},
+			before: []corev1.PodCondition{condition("KruisePodReady", "False", "["+ours+"]", metav1.Time{}), notYet},
+			want:   []corev1.PodCondition{condition("KruisePodReady", "True", "[]", since), notYet},
+		},
+		"given back beside another writer": {
+			edits:  []edit{succeeded},
+			before: []corev1.PodCondition{condition("KruisePodReady", "False", "["+ours+","+theirs+"]", metav1.Time{})},
+			want:   []corev1.PodCondition{condition("KruisePodReady", "False", "["+theirs+"]", metav1.Time{})},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := webPod()
+			gated(pod)
+			pod.Status.Conditions = tc.before
+			got := crr.Lifecycle(stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), crr.Surroundings{Pod: pod}, admission)
+			if got.Pod == nil {
+				t.Fatalf("pod untouched: %s", got.Why)
+			}
+			if diff := cmp.Diff(tc.want, got.Pod.Conditions); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLifecycleMetadata(t *testing.T) {
+	t.Parallel()
+	pod := webPod()
+	gated(pod)
+	added := crr.Lifecycle(stored(t, taken, drainFor(5)), crr.Surroundings{Pod: pod}, admission).Meta
+	if diff := cmp.Diff([]string{drainFinalizer}, added.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	ended := crr.Lifecycle(stored(t, taken, succeeded, finalized), crr.Surroundings{Pod: pod}, admission).Meta
+	if diff := cmp.Diff([]string{"other"}, ended.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	if _, active := ended.Labels["crr.apps.kruise.io/active"]; active || ended.Labels["crr.apps.kruise.io/pod-uid"] != "uid-1" {
+		t.Errorf("labels %v", ended.Labels)
+	}
+}
+
+func TestLifecycleTellsKruiseThatThereIsNothingToWaitFor(t *testing.T) {
+	t.Parallel()
+	status := crr.Lifecycle(stored(t, takenByKruise, drainFor(5)), crr.Surroundings{Pod: webPod()}, admission).Status
+	grace := meta.FindStatusCondition(status.Conditions, "PreRecreateGrace")
+	if grace == nil || !grace.LastTransitionTime.Time.Equal(admission.Add(-5*time.Second)) || !strings.Contains(grace.Message, "no readiness gate") {
+		t.Errorf("condition %+v", grace)
+	}
+}
