@@ -261,7 +261,9 @@ func (p *planner) minorUntil() (time.Time, bool) {
 		if state.Phase != stored.ContainerRecreateStates[i].Phase || act.Err != "" {
 			return time.Time{}, false
 		}
-		if act.Done.After(last) {
+		if act.Running { // it has ended already, and so will the act at any moment
+			last = p.now
+		} else if act.Done.After(last) {
 			last = act.Done
 		}
 	}
