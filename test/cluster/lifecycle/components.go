@@ -51,6 +51,15 @@ func (c *Cluster) record(component part) string {
 
 func (c *Cluster) log(component part) string { return c.state.Log(component.name, component.node) }
 
+// running returns the component's own process and whether it runs and will be kept running.
+func (c *Cluster) running(component part) (process.Record, bool) {
+	record, alive := process.Alive(c.record(component))
+	if component.name == holder || !alive {
+		return record, alive
+	}
+	return process.Main(c.record(component))
+}
+
 // components are all of them, in the order of their start.
 func (c *Cluster) components(numbers []int) []part {
 	all := []part{{holder, state.NodeName(1)}, {gateway, ""}}
@@ -92,8 +101,8 @@ func (c *Cluster) find(name, node string) (part, error) {
 	return part{name, node}, nil
 }
 
-// Stop ends a component: with SIGTERM and, ten seconds later, SIGKILL, or with SIGKILL at once. An empty
-// node is the first one.
+// Stop ends a component, for good: with SIGTERM and, five seconds later, SIGKILL, or with SIGKILL at once.
+// An empty node is the first one.
 func (c *Cluster) Stop(ctx context.Context, name, node string, kill bool) error {
 	component, err := c.find(name, node)
 	if err != nil {
@@ -123,6 +132,9 @@ func (c *Cluster) Start(name, node string, options KubeletOptions) error {
 	return c.startAll([]part{component})
 }
 
+// Kill kills a component with SIGKILL. Its supervisor starts it again a second later.
+func (c *Cluster) Kill(name, node string) error { return c.signal(name, node, syscall.SIGKILL) }
+
 // Suspend sends a component SIGSTOP: its connections stay open and nobody answers.
 func (c *Cluster) Suspend(name, node string) error { return c.signal(name, node, syscall.SIGSTOP) }
 
@@ -150,7 +162,7 @@ func (c *Cluster) startAll(components []part) error {
 		if err != nil {
 			return err
 		}
-		if _, err := process.Start(spec); err != nil {
+		if err := process.Start(spec); err != nil {
 			return fmt.Errorf("start %s: %w", component, err)
 		}
 	}

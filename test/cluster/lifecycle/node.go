@@ -117,7 +117,7 @@ func (c *Cluster) hold(name, record string) error {
 		c.starter(), "hold", "--folder=" + c.state.Node(name),
 	}
 	spec := process.Spec{Record: record, Log: c.log(part{holder, name}), Argv: argv}
-	_, err = process.Spawn(spec, argv, writer, &syscall.SysProcAttr{
+	err = process.Spawn(spec, argv, writer, &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 	})
 	if err := errors.Join(err, writer.Close()); err != nil {

@@ -23,7 +23,7 @@ func (c *Cluster) Status(ctx context.Context) error {
 	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tNODE\tPID\tSTATE\tLOG")
 	for _, component := range c.components(numbers) {
-		record, alive := process.Alive(c.record(component))
+		record, alive := c.running(component)
 		stands := "running"
 		switch {
 		case !alive:

@@ -14,6 +14,9 @@ import (
 const (
 	apiServerTimeout = 2 * time.Minute
 	nodeTimeout      = 2 * time.Minute
+	// tooManyRestarts is how often a component may be started again while it is waited for. A kubelet that
+	// is quicker than containerd needs one.
+	tooManyRestarts = 5
 )
 
 // Options are what Up can be told.
@@ -82,7 +85,7 @@ func (c *Cluster) settled(ctx context.Context, nodes int) bool {
 		return false
 	}
 	for _, component := range c.components(numbers) {
-		record, alive := process.Alive(c.record(component))
+		record, alive := c.running(component)
 		if !alive || record.Stopped() {
 			return false
 		}
@@ -187,14 +190,19 @@ func (c *Cluster) startGround(ctx context.Context, numbers []int, options Option
 	return nil
 }
 
-// await waits until check passes. It gives up when one of the components dies.
-func (c *Cluster) await(ctx context.Context, limit time.Duration, alive []part, check func(context.Context) error) error {
+// await waits until check passes. It gives up when one of the components does not stay up.
+func (c *Cluster) await(ctx context.Context, limit time.Duration, components []part, check func(context.Context) error) error {
 	var fault error
-	var dead *part
+	var failing *part
+	before := map[part]int{}
 	err := process.Until(ctx, limit, func() bool {
-		for _, component := range alive {
-			if _, running := process.Alive(c.record(component)); !running {
-				dead = &component
+		for _, component := range components {
+			record, _ := c.running(component)
+			if _, seen := before[component]; !seen {
+				before[component] = record.Restarts
+			}
+			if record.Restarts-before[component] >= tooManyRestarts {
+				failing = &component
 				return true
 			}
 		}
@@ -202,8 +210,8 @@ func (c *Cluster) await(ctx context.Context, limit time.Duration, alive []part, 
 		return fault == nil
 	})
 	switch {
-	case dead != nil:
-		return fmt.Errorf("%s ended. The end of %s:\n%s", dead, c.log(*dead), tail(c.log(*dead)))
+	case failing != nil:
+		return fmt.Errorf("%s does not stay up. The end of %s:\n%s", failing, c.log(*failing), tail(c.log(*failing)))
 	case errors.Is(err, context.DeadlineExceeded) && fault != nil:
 		return fmt.Errorf("not after %s: %w (logs: %s)", limit, fault, c.state.Path("logs"))
 	}

@@ -7,20 +7,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
 
 const (
 	poll = 20 * time.Millisecond
-	// killAfter is how long a program has to obey SIGTERM.
-	killAfter = 10 * time.Second
+	// stopTimeout is how long a supervisor may take to end its program and itself.
+	stopTimeout = 2 * killAfter
 )
 
 // Spec is a program to start.
 type Spec struct {
-	// Record is the file that remembers the process, Log the one its output is appended to.
+	// Record is the file that remembers the supervisor, Log the one all output is appended to.
 	Record, Log string
 	// Starter is the program that enters the namespaces: this one, at a path that stays.
 	Starter string
@@ -31,26 +30,26 @@ type Spec struct {
 	Env []string
 }
 
-// Start starts the program unless its record names a living process. It returns as soon as the process exists.
-func Start(spec Spec) (Record, error) {
-	if record, alive := Alive(spec.Record); alive {
-		return record, nil
+// Start starts the program under a supervisor unless there is one. It returns as soon as that exists.
+func Start(spec Spec) error {
+	if _, alive := Alive(spec.Record); alive {
+		return nil
 	}
 	argv := append([]string{spec.Starter, "exec"}, spec.Where.flags()...)
-	argv = append(append(argv, "--"), spec.Argv...)
-	return Spawn(spec, argv, nil, nil)
+	argv = append(argv, "--", spec.Starter, "supervise", "--record="+spec.Record, "--")
+	return Spawn(spec, append(argv, spec.Argv...), nil, nil)
 }
 
 // Spawn starts argv detached from this process and remembers it. extra becomes file descriptor 3.
-func Spawn(spec Spec, argv []string, extra *os.File, attributes *syscall.SysProcAttr) (Record, error) {
+func Spawn(spec Spec, argv []string, extra *os.File, attributes *syscall.SysProcAttr) error {
 	for _, path := range []string{spec.Log, spec.Record} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return Record{}, fmt.Errorf("start %s: %w", spec.Argv[0], err)
+			return fmt.Errorf("start %s: %w", spec.Argv[0], err)
 		}
 	}
 	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return Record{}, fmt.Errorf("start %s: %w", spec.Argv[0], err)
+		return fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	defer log.Close()
 	command := exec.Command(argv[0], argv[1:]...)
@@ -66,7 +65,7 @@ func Spawn(spec Spec, argv []string, extra *os.File, attributes *syscall.SysProc
 		command.ExtraFiles = []*os.File{extra}
 	}
 	if err := command.Start(); err != nil {
-		return Record{}, fmt.Errorf("start %s: %w", spec.Argv[0], err)
+		return fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	record, err := recordOf(command.Process.Pid)
 	if err == nil {
@@ -75,54 +74,51 @@ func Spawn(spec Spec, argv []string, extra *os.File, attributes *syscall.SysProc
 	if err != nil {
 		_ = command.Process.Kill()
 		_ = command.Wait()
-		return Record{}, fmt.Errorf("start %s: %w", spec.Argv[0], err)
+		return fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	// Collects the child should it end while this program still runs; it is nobody's zombie afterwards.
 	go func() { _ = command.Wait() }()
-	return record, nil
+	return nil
 }
 
-// Stop ends the process with SIGTERM, after ten seconds with SIGKILL, or with SIGKILL at once.
-// It returns when the process is gone; none to stop is fine.
+// Stop ends a supervisor and its program: with SIGTERM and, if need be, SIGKILL five seconds later, or with
+// SIGKILL at once. It returns when both are gone; none to stop is fine.
 func Stop(ctx context.Context, path string, kill bool) error {
-	record, alive := Alive(path)
-	if !alive {
-		return forget(path)
-	}
-	signal := syscall.SIGTERM
-	if kill {
-		signal = syscall.SIGKILL
-	}
-	if err := record.signal(signal); err != nil {
-		return err
-	}
-	// A suspended process does not see SIGTERM before it goes on.
-	if err := record.signal(syscall.SIGCONT); err != nil {
-		return err
-	}
-	gone, err := record.wait(ctx, killAfter)
-	if err != nil {
-		return err
-	}
-	if !gone {
-		if err := record.signal(syscall.SIGKILL); err != nil {
+	if record, alive := Alive(path); alive {
+		signal := syscall.SIGTERM
+		if kill {
+			signal = syscall.SIGKILL
+		}
+		if err := record.end(ctx, signal); err != nil {
 			return err
 		}
-		if gone, err = record.wait(ctx, killAfter); err != nil {
+	}
+	// It has gone with its supervisor, unless that was killed before it was told so.
+	if record, alive := Main(path); alive {
+		if err := record.end(ctx, syscall.SIGKILL); err != nil {
 			return err
 		}
-		if !gone {
-			return fmt.Errorf("process %d survives SIGKILL", record.PID)
-		}
 	}
-	return forget(path)
+	return errors.Join(forget(mainRecord(path)), forget(path))
 }
 
-// Signal sends a signal to the process, which must be alive.
+// end sends a signal and waits until the process is gone.
+func (r Record) end(ctx context.Context, signal syscall.Signal) error {
+	if err := r.signal(signal); err != nil {
+		return err
+	}
+	err := Until(ctx, stopTimeout, func() bool { return !r.Alive() })
+	if err == nil || ctx.Err() != nil || signal == syscall.SIGKILL {
+		return err
+	}
+	return r.end(ctx, syscall.SIGKILL)
+}
+
+// Signal sends a signal to the program, which must be alive; its supervisor gets none.
 func Signal(path string, signal syscall.Signal) error {
-	record, alive := Alive(path)
+	record, alive := Main(path)
 	if !alive {
-		return fmt.Errorf("%s is not running", strings.TrimSuffix(filepath.Base(path), ".json"))
+		return errors.New("not running")
 	}
 	return record.signal(signal)
 }
@@ -133,14 +129,6 @@ func (r Record) signal(signal syscall.Signal) error {
 		return fmt.Errorf("signal process %d: %w", r.PID, err)
 	}
 	return nil
-}
-
-func (r Record) wait(ctx context.Context, limit time.Duration) (gone bool, err error) {
-	err = Until(ctx, limit, func() bool { return !r.Alive() })
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // Until waits for the condition, looking often. It returns context.DeadlineExceeded after limit.

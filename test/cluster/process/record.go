@@ -20,6 +20,8 @@ type Record struct {
 	StartTime uint64 `json:"startTime"`
 	// Boot is the boot in which it was started, from /proc/sys/kernel/random/boot_id.
 	Boot string `json:"boot"`
+	// Restarts is how often its supervisor has started it again.
+	Restarts int `json:"restarts,omitempty"`
 }
 
 // Read returns the record in a file; ok is false when there is none or it does not read as one.
@@ -36,6 +38,9 @@ func Alive(path string) (Record, bool) {
 	record, ok := Read(path)
 	return record, ok && record.Alive()
 }
+
+// Main is Alive for the program of the supervisor that a file remembers.
+func Main(path string) (Record, bool) { return Alive(mainRecord(path)) }
 
 // Alive says whether the process still runs. A zombie does not.
 func (r Record) Alive() bool {

@@ -35,6 +35,9 @@ func componentCommands(open opener) []*cobra.Command {
 		}
 		return start(command, cluster, name, node)
 	}
+	crash := func(_ *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		return cluster.Kill(name, node)
+	}
 	pause := func(_ *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
 		return cluster.Suspend(name, node)
 	}
@@ -42,7 +45,8 @@ func componentCommands(open opener) []*cobra.Command {
 		return cluster.Resume(name, node)
 	}
 	commands := []*cobra.Command{
-		{Use: "stop", Short: "Stop a component with SIGTERM", RunE: run(stop)},
+		{Use: "stop", Short: "Stop a component with SIGTERM, until it is started again", RunE: run(stop)},
+		{Use: "kill", Short: "Kill a component with SIGKILL; it is started again after a second", RunE: run(crash)},
 		{Use: "start", Short: "Start a component that is stopped", RunE: run(start)},
 		{Use: "restart", Short: "Stop and start a component", RunE: run(restart)},
 		{Use: "pause", Short: "Suspend a component with SIGSTOP", RunE: run(pause)},
@@ -60,7 +64,7 @@ func componentCommands(open opener) []*cobra.Command {
 	return commands
 }
 
-// execCommand, holdCommand and gatewayCommand are what the cluster's own processes start as.
+// execCommand and those below are what the cluster's own processes start as.
 func execCommand() *cobra.Command {
 	var where process.Namespaces
 	command := &cobra.Command{
@@ -74,6 +78,20 @@ func execCommand() *cobra.Command {
 	command.Flags().IntVar(&where.Net, "net", 0, "process whose network namespace to enter")
 	command.Flags().IntVar(&where.Mount, "mount", 0, "process whose mount namespace to enter")
 	command.Flags().StringVar(&where.Cgroup, "cgroup", "", "cgroup to join")
+	return command
+}
+
+func superviseCommand() *cobra.Command {
+	var record string
+	command := &cobra.Command{
+		Use:    "supervise -- PATH ARGS...",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, argv []string) error {
+			return process.Supervise(command.Context(), record, argv)
+		},
+	}
+	command.Flags().StringVar(&record, "record", "", "file that remembers this process")
 	return command
 }
 

@@ -34,7 +34,7 @@ their own, so that nothing of the machine is in the way or changed. The first st
   cluster up                       bring it up, or complete what is missing
   NODES=2 cluster up               with two nodes
   .cluster/enter CMD...            run CMD in its network
-  cluster stop kubelet node-2      break something; start, restart, pause and resume do the rest
+  cluster stop kubelet node-2      break something; see also start, restart, kill, pause and resume
   cluster down                     leave nothing behind
 
 Everything is in .cluster/ of the checkout: kubeconfig (works from the machine and inside), registry (the
@@ -68,7 +68,7 @@ func root() *cobra.Command {
 	}
 	root.AddCommand(upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open))
 	root.AddCommand(componentCommands(open)...)
-	root.AddCommand(execCommand(), holdCommand(), gatewayCommand())
+	root.AddCommand(execCommand(), superviseCommand(), holdCommand(), gatewayCommand())
 	return root
 }
 

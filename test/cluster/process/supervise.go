@@ -1,0 +1,79 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// killAfter is how long a program has to obey SIGTERM. The API server would like a minute.
+	killAfter = 5 * time.Second
+	// restartAfter is how long a program that ended stays away.
+	restartAfter = time.Second
+)
+
+// mainRecord is the file that remembers the supervised program, given the one of its supervisor.
+func mainRecord(path string) string { return strings.TrimSuffix(path, ".json") + ".main.json" }
+
+// Supervise runs a program and starts it again whenever it ends, as systemd does on a real node and the
+// kubelet for a control plane, until the context ends. path is the file that remembers this process.
+func Supervise(ctx context.Context, path string, argv []string) error {
+	// The kernel ends the program with the thread that started it: nobody else would, were this process
+	// killed, and two kubelets on one node would be the result.
+	runtime.LockOSThread()
+	for restarts := 0; ; restarts++ {
+		command := exec.Command(argv[0], argv[1:]...)
+		command.Stdout, command.Stderr = os.Stdout, os.Stderr
+		command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := command.Start(); err != nil {
+			return fmt.Errorf("start %s: %w", argv[0], err)
+		}
+		record, err := recordOf(command.Process.Pid)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", argv[0], err)
+		}
+		record.Restarts = restarts
+		if err := record.write(mainRecord(path)); err != nil {
+			return fmt.Errorf("start %s: %w", argv[0], err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- command.Wait() }()
+		select {
+		case <-ctx.Done():
+			return record.endChild(ended)
+		case err := <-ended:
+			fmt.Fprintf(os.Stderr, "supervisor: the program ended (%v), starting it again\n", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(restartAfter):
+		}
+	}
+}
+
+// endChild ends the program and waits for it.
+func (r Record) endChild(ended <-chan error) error {
+	// A suspended process does not see SIGTERM before it goes on.
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+		if err := r.signal(signal); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(killAfter):
+	}
+	if err := r.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-ended
+	return nil
+}
