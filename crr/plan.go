@@ -13,10 +13,12 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// The wire types, by shorter names.
 type (
+	// Request is the wire type, by a shorter name.
 	Request = v1beta1.ContainerRecreateRequest
-	Status  = v1beta1.ContainerRecreateRequestStatus
+	// Status of a Request.
+	Status = v1beta1.ContainerRecreateRequestStatus
+	// PreStop hook of a container.
 	PreStop = v1beta1.ProbeHandler
 )
 

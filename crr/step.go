@@ -209,8 +209,8 @@ func (s *subject) missing() {
 	}
 	status := s.observed.containerStatus(s.spec.Name)
 	s.wait("stopped; " + waitingFor(status))
-	policy := restartPolicyOf(s.observed.Pod, s.spec.Name)
-	if !skipsBackoff(s.request, s.options) && !(overrides(s.request) && !policy.always()) {
+	revived := overrides(s.request) && !restartPolicyOf(s.observed.Pod, s.spec.Name).always()
+	if !revived && !skipsBackoff(s.request, s.options) {
 		return
 	}
 	until := backoffUntil(status)

@@ -61,7 +61,9 @@ func newNode(t *testing.T) *node {
 	n.startDaemon()
 	t.Cleanup(func() {
 		n.stop()
-		client.Close()
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 	return n
 }

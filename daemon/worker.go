@@ -7,13 +7,12 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
