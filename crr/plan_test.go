@@ -1,6 +1,7 @@
 package crr_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func newScene(containers ...string) *scene {
 }
 
 func id(container string, restarts int32) target.ContainerID {
-	return target.ContainerID{Runtime: "containerd", ID: container + string('0'+rune(restarts))}
+	return target.ContainerID{Runtime: "containerd", ID: fmt.Sprintf("%s%d", container, restarts)}
 }
 
 // runs makes the instance with so many restarts before it the newest, up since an hour.

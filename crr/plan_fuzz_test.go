@@ -1,0 +1,183 @@
+package crr_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/target"
+)
+
+// world plays a request against a toy kubelet. Each byte of the script is one thing that happens.
+type world struct {
+	*scene
+	t       *testing.T
+	stopped map[target.ContainerID]bool
+	// recorded is what may be stopped: the instance at admission or, forced, the one first stopped.
+	recorded target.ContainerID
+	restarts int32
+}
+
+// play lets the event happen and then a round of the daemon, unless the event is that it is not there.
+func (w *world) play(event byte) {
+	newest := w.observed.Instances["app"]
+	down := len(newest) == 0 || newest[0].State == target.StateExited
+	switch event % 10 {
+	case 0: // it crashes
+		w.end(int32(event/10) % 2)
+	case 1, 2: // kubelet starts the next
+		if down {
+			w.restarts++
+			w.restarted("app", w.restarts)
+		}
+	case 3: // kubelet reports
+		if !down {
+			w.ready("app", w.restarts)
+		}
+	case 4: // an image update, or another request, restarts it behind our back
+		w.end(0)
+		w.restarts++
+		w.restarted("app", w.restarts)
+	case 5: // dead instances are collected
+		if down {
+			w.missing("app")
+		}
+	case 6: // the daemon dies and forgets
+		w.observed.Acts = map[string]crr.Act{}
+		return
+	case 7:
+		w.crashLoop("app", w.restarts)
+	case 8:
+		w.now = w.now.Add(time.Duration(event) * time.Second)
+	case 9: // the runtime does not answer for this round
+		w.observed.Unseen = "down"
+		defer func() { w.observed.Unseen = "" }()
+	}
+	w.round(event)
+}
+
+func (w *world) end(code int32) {
+	if instances := w.observed.Instances["app"]; len(instances) > 0 && instances[0].State == target.StateRunning {
+		instances[0].State, instances[0].ExitCode, instances[0].FinishedAt = target.StateExited, code, w.now
+	}
+}
+
+// round is one round of the daemon. It may die between the write and the act.
+func (w *world) round(event byte) {
+	before := w.request.Status
+	decision := w.plan()
+	if crr.Completed(w.request) {
+		if !equality.Semantic.DeepEqual(before, decision.Status) || decision.Stop != nil || decision.Start != nil {
+			w.t.Fatalf("an ended request was touched: %+v", decision)
+		}
+		return
+	}
+	w.request.Status = decision.Status
+	if again := w.plan(); !equality.Semantic.DeepEqual(again.Status, decision.Status) {
+		w.t.Fatalf("one observation, two statuses:\n%+v\n%+v", decision.Status, again.Status)
+	}
+	w.judge(decision)
+	if event%3 == 0 {
+		return
+	}
+	act := w.observed.Acts["app"]
+	if decision.Stop != nil {
+		w.end(143)
+		w.stopped[decision.Stop.ID] = true
+		act.Done = w.now
+		if decision.Stop.Remove {
+			w.missing("app")
+		}
+	}
+	if decision.Start != nil {
+		w.missing("app")
+		act.Done = w.now
+		if decision.Start.Nudge {
+			act.Nudges++
+		}
+	}
+	w.observed.Acts["app"] = act
+}
+
+func (w *world) judge(decision crr.Decision) {
+	w.t.Helper()
+	if decision.Stop != nil && decision.Start != nil {
+		w.t.Fatal("two acts at once")
+	}
+	if stop := decision.Stop; stop != nil {
+		if w.recorded.IsZero() {
+			w.recorded = stop.ID
+		}
+		if stop.ID != w.recorded {
+			w.t.Fatalf("stops %v, recorded is %v", stop.ID, w.recorded)
+		}
+		if got := decision.Status.ContainerRecreateStates[0].ContainerID; got != stop.ID.String() {
+			w.t.Fatalf("stops %v but records %s", stop.ID, got)
+		}
+	}
+	if start := decision.Start; start != nil {
+		if newest := w.observed.Instances["app"]; len(newest) > 0 && newest[0].State == target.StateRunning {
+			w.t.Fatal("starts what runs")
+		}
+		for _, id := range start.Remove {
+			for _, instance := range w.observed.Instances["app"] {
+				if instance.ID == id && instance.State != target.StateExited {
+					w.t.Fatalf("removes %v, which is %v", id, instance.State)
+				}
+			}
+		}
+	}
+	if result, _ := crr.Result(decision.Status); decision.Status.CompletionTime != nil && result == "succeeded" {
+		newest := w.observed.Instances["app"][0]
+		if newest.State != target.StateRunning || newest.ID == w.recorded || newest.ID == w.old() || !w.reportedReady(newest.ID) {
+			w.t.Fatalf("success with %+v", newest)
+		}
+	} else if decision.Status.CompletionTime != nil && decision.Status.Message == "" {
+		w.t.Fatal("failed without a message")
+	}
+}
+
+func (w *world) old() target.ContainerID {
+	id, err := target.ParseContainerID(w.request.Status.ContainerRecreateStates[0].ContainerID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+func (w *world) reportedReady(id target.ContainerID) bool {
+	for _, status := range w.observed.Pod.Status.ContainerStatuses {
+		if status.ContainerID == id.String() {
+			return status.Ready
+		}
+	}
+	return false
+}
+
+// Whatever happens in whatever order, no request stops an instance it did not record, acts on what runs, calls
+// success what is none, or changes its verdict.
+func FuzzPlan(f *testing.F) {
+	f.Add(false, byte(0), []byte{8, 1, 3, 3})
+	f.Add(true, byte(0), []byte{4, 4, 8, 6, 1, 3})
+	f.Add(false, byte(1), []byte{0, 7, 7, 8, 1, 3, 0})
+	f.Add(false, byte(2), []byte{0, 10, 8, 1, 3, 0})
+	f.Fuzz(func(t *testing.T, force bool, policy byte, script []byte) {
+		w := &world{scene: newScene(), t: t, stopped: map[target.ContainerID]bool{}}
+		policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
+		w.observed.Pod.Spec.RestartPolicy = policies[int(policy)%len(policies)]
+		if force {
+			forced(w.scene)
+		} else {
+			w.recorded = id("app", 0)
+		}
+		for _, event := range script[:min(len(script), 200)] {
+			w.play(event)
+		}
+		if len(w.stopped) > 1 {
+			t.Fatalf("stopped %d instances", len(w.stopped))
+		}
+	})
+}
