@@ -1,6 +1,7 @@
 package crr
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,17 +69,30 @@ type Stop struct {
 	// Grace between TERM and KILL, preStop included; 0 kills at once.
 	Grace   time.Duration
 	PreStop *PreStop
-	// Remove the instance once stopped, so that kubelet starts the next without crash back-off.
-	Remove bool
+	// Remove these instances once it is stopped, in this order, so that kubelet starts the next without crash
+	// back-off: the earlier ones, from which kubelet would back off as well, and this one last, so that it
+	// shows until then what has been done. Nil: none.
+	Remove []target.ContainerID
 }
 
 // Start is the order to make kubelet start a container that is not running now.
 type Start struct {
 	Container string
-	// Remove these exited instances: kubelet backs off from what it can see.
+	// Remove these exited instances, in this order: kubelet backs off from what it can see.
 	Remove []target.ContainerID
 	// Nudge: wake kubelet by touching the pod's annotation AnnotationNudge.
 	Nudge bool
+}
+
+// remains are the exited instances of a container, the newest last.
+func (o Observation) remains(container string) []target.ContainerID {
+	var ids []target.ContainerID
+	for _, instance := range slices.Backward(o.Instances[container]) {
+		if instance.State == target.StateExited {
+			ids = append(ids, instance.ID)
+		}
+	}
+	return ids
 }
 
 // newest returns the instance of the container that was created last.

@@ -88,7 +88,7 @@ func (w *world) round(event byte) {
 		w.end(143)
 		w.stopped[decision.Stop.ID] = true
 		act.Done = w.now
-		if decision.Stop.Remove {
+		if len(decision.Stop.Remove) > 0 {
 			w.missing("app")
 		}
 	}

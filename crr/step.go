@@ -122,8 +122,9 @@ func (s *subject) running(old Instance) {
 			return
 		}
 	}
-	s.stop = &Stop{
-		Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: s.spec.PreStop, Remove: s.removes(old),
+	s.stop = &Stop{Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: s.spec.PreStop}
+	if s.removes(old) {
+		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
 	}
 }
 
@@ -180,12 +181,7 @@ func (s *subject) remove() {
 	if s.act.Err != "" && s.retryLater() {
 		return
 	}
-	s.start = &Start{Container: s.spec.Name}
-	for _, instance := range s.observed.Instances[s.spec.Name] {
-		if instance.State == target.StateExited {
-			s.start.Remove = append(s.start.Remove, instance.ID)
-		}
-	}
+	s.start = &Start{Container: s.spec.Name, Remove: s.observed.remains(s.spec.Name)}
 }
 
 // retryLater reports whether the last attempt failed too recently for another one.

@@ -56,7 +56,7 @@ func (w *worker) act(ctx context.Context, key target.Pod, request *crr.Request, 
 func (w *worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) outcome {
 	begun := time.Now()
 	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name)
-	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", stop.Remove)
+	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", len(stop.Remove))
 	w.tell(killing(request, pod, stop.Container))
 	grace := stop.Grace
 	if stop.PreStop != nil && grace > 0 {
@@ -71,16 +71,13 @@ func (w *worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 	}
 	w.metrics.steps.WithLabelValues(stepStop).Observe(time.Since(begun).Seconds())
 	logger.Info("stopped container", "id", stop.ID.String(), "took", time.Since(begun))
-	if !stop.Remove {
-		return outcome{}
-	}
-	return w.remove(ctx, request, stop.Container, stop.ID)
+	return w.remove(ctx, request, stop.Container, stop.Remove)
 }
 
 // start makes kubelet start a container that is not running.
 func (w *worker) start(ctx context.Context, request *crr.Request, pod *corev1.Pod, start crr.Start) outcome {
 	if len(start.Remove) > 0 {
-		return w.remove(ctx, request, start.Container, start.Remove...)
+		return w.remove(ctx, request, start.Container, start.Remove)
 	}
 	if !start.Nudge {
 		return outcome{}
@@ -93,8 +90,10 @@ func (w *worker) start(ctx context.Context, request *crr.Request, pod *corev1.Po
 	return outcome{nudged: true}
 }
 
-func (w *worker) remove(ctx context.Context, request *crr.Request, container string, ids ...target.ContainerID) outcome {
-	w.tell(backoffSkipped(request, container))
+func (w *worker) remove(ctx context.Context, request *crr.Request, container string, ids []target.ContainerID) outcome {
+	if len(ids) > 0 {
+		w.tell(backoffSkipped(request, container))
+	}
 	for _, id := range ids {
 		if err := w.runtime.RemoveContainer(ctx, id.ID); err != nil {
 			return failure("remove container "+container, err)
