@@ -164,13 +164,13 @@ func TestSandboxIP(t *testing.T) {
 	runtime := fakecri.Start(t)
 	client := newClient(t, runtime.Endpoint(), nil)
 	pod := target.Pod{Namespace: "shop", Name: "web-0", UID: "uid-0"}
-	old := runtime.RunPod(pod, "10.0.0.1")
+	runtime.RunPod(pod, "10.0.0.1")
 	runtime.RunPod(pod, "10.0.0.2")
 	runtime.RunPod(target.Pod{UID: "uid-6"}, "FD00::0007")
 	runtime.RunPod(target.Pod{UID: "uid-host"}, "")
 	runtime.RunPod(target.Pod{UID: "uid-bad"}, "evil.example/?")
 	runtime.StopPod(runtime.RunPod(target.Pod{UID: "uid-stopped"}, "10.0.0.3"))
-	runtime.StopPod(old)
+	runtime.StopPod(runtime.RunPod(pod, "10.0.0.4"))
 	tests := map[string]struct {
 		uid, want string
 		err       func(error) bool

@@ -83,7 +83,9 @@ func TestEventsUnsupported(t *testing.T) {
 	runtime, _ := newRuntime(t)
 	runtime.SetFault("GetContainerEvents", fakecri.Fault{Code: codes.Unimplemented, Message: "not implemented"})
 	client := newClient(t, runtime.Endpoint(), nil)
-	if err := client.Events(t.Context(), func(cri.Event) {}); !errors.Is(err, cri.ErrUnsupported) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := client.Events(ctx, func(cri.Event) {}); !errors.Is(err, cri.ErrUnsupported) {
 		t.Errorf("Events() = %v, want ErrUnsupported", err)
 	}
 }

@@ -42,8 +42,9 @@ type Runtime struct {
 	kubelet     *Kubelet
 	lastTime    int64
 
-	closing chan struct{}
-	work    sync.WaitGroup
+	closing   chan struct{}
+	closeOnce sync.Once
+	work      sync.WaitGroup
 }
 
 // Start gives a test a runtime of its own on a socket of its own, closed when the test ends.
@@ -88,9 +89,10 @@ func Listen(socket string) (*Runtime, error) {
 func (r *Runtime) Endpoint() string { return "unix://" + r.socket }
 
 // Close ends the server, what the containers were about to do, and the toy kubelet, and waits.
+// A second call does nothing.
 func (r *Runtime) Close() {
 	r.Down()
-	close(r.closing)
+	r.closeOnce.Do(func() { close(r.closing) })
 	r.work.Wait()
 }
 
