@@ -1,0 +1,253 @@
+package criproxy_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/test/criproxy"
+	"github.com/refit-project/refit/testkit/fakecri"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type setup struct {
+	runtime *fakecri.Runtime
+	client  *cri.Client
+	id      string
+	config  criproxy.Config
+	stop    func()
+}
+
+func start(t *testing.T) *setup {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "criproxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &setup{runtime: fakecri.Start(t)}
+	s.runtime.Commands["true"] = fakecri.Command{}
+	s.id = s.runtime.RunContainer(s.runtime.RunPod(target.Pod{UID: "uid-0"}, ""), fakecri.Container{Name: "app"})
+	s.config = criproxy.Config{
+		Listen: filepath.Join(dir, "proxy.sock"), Runtime: strings.TrimPrefix(s.runtime.Endpoint(), "unix://"),
+		Record: filepath.Join(dir, "calls.jsonl"), Faults: filepath.Join(dir, "faults.json"),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- criproxy.Run(ctx, s.config) }()
+	s.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		s.stop = func() {}
+	}
+	s.client, err = cri.New(cri.Config{Endpoint: s.config.Listen, CallTimeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.stop()
+		if err := errors.Join(s.client.Close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "proxy to answer", func() bool {
+		_, err := s.client.Version(t.Context())
+		return err == nil
+	})
+	return s
+}
+
+func (s *setup) faults(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(s.config.Faults, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	begin := time.Now()
+	if _, err := s.client.ExecSync(t.Context(), s.id, []string{"true"}, 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.StopContainer(t.Context(), s.id, 7*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	missing := strings.Repeat("0", 64)
+	if _, err := s.client.ContainerStatus(t.Context(), missing); !errors.Is(err, cri.ErrNotFound) {
+		t.Errorf("ContainerStatus = %v, want the runtime's ErrNotFound", err)
+	}
+	s.stop()
+	lines, err := criproxy.ReadRecord(s.config.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = slices.DeleteFunc(lines, func(l criproxy.Line) bool { return l.Method == "Version" })
+	if len(lines) != 3 {
+		t.Fatalf("record %+v, want three calls beside the Versions", lines)
+	}
+	exec, stop, status := lines[0], lines[1], lines[2]
+	if exec.Method != "ExecSync" || exec.ContainerID != s.id || !slices.Equal(exec.Command, []string{"true"}) || *exec.Timeout != 3 {
+		t.Errorf("recorded %+v", exec)
+	}
+	if stop.Method != "StopContainer" || stop.ContainerID != s.id || *stop.Timeout != 7 || stop.Code != "OK" || stop.DurationMS <= 0 {
+		t.Errorf("recorded %+v", stop)
+	}
+	if status.ContainerID != missing || status.Code != "NotFound" || status.Error == "" || status.Timeout != nil {
+		t.Errorf("recorded %+v", status)
+	}
+	if !strings.Contains(stop.Caller, "comm=criproxy.test") || !strings.Contains(stop.Caller, "grpc-go") {
+		t.Errorf("caller %q, want the name of this process and its user agent", stop.Caller)
+	}
+	if stop.Time.Before(begin) || stop.Time.After(time.Now()) {
+		t.Errorf("time %s, want the begin of the call", stop.Time)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	list := func() error {
+		_, err := s.client.ListContainers(t.Context(), "uid-0")
+		return err
+	}
+	running := func() bool {
+		got, err := s.client.ContainerStatus(t.Context(), s.id)
+		return err == nil && got.State == cri.StateRunning
+	}
+
+	s.faults(t, `{"ListContainers": {"code": "unavailable", "message": "told to", "count": 2}}`)
+	for call, want := range []error{cri.ErrUnavailable, cri.ErrUnavailable, nil} {
+		if err := list(); !errors.Is(err, want) {
+			t.Errorf("list %d = %v, want %v", call, err, want)
+		}
+	}
+	s.faults(t, `{"ListContainers": {"hang": true}}`)
+	if err := list(); !errors.Is(err, cri.ErrDeadline) {
+		t.Errorf("list = %v, want ErrDeadline", err)
+	}
+	s.faults(t, `{"ListContainers": {"delay": "100ms"}}`)
+	begin := time.Now()
+	if err := list(); err != nil || time.Since(begin) < 100*time.Millisecond {
+		t.Errorf("list = %v after %s, want success and the delay", err, time.Since(begin))
+	}
+	s.faults(t, `{"ListContainers": {"code": "Internal", "probability": 0}}`)
+	if err := list(); err != nil {
+		t.Errorf("list = %v, want no call struck", err)
+	}
+	s.faults(t, `{"StopContainer": {"code": "Unavailable", "count": 1}}`)
+	if err := s.client.StopContainer(t.Context(), s.id, 0); !errors.Is(err, cri.ErrUnavailable) || !running() {
+		t.Errorf("refused stop = %v, running: %v; want it not to reach the runtime", err, running())
+	}
+	s.faults(t, `{"StopContainer": {"code": "Unavailable", "after": true, "count": 1}}`)
+	if err := s.client.StopContainer(t.Context(), s.id, 0); !errors.Is(err, cri.ErrUnavailable) || running() {
+		t.Errorf("stop with a lost answer = %v, running: %v; want it to reach the runtime", err, running())
+	}
+	s.faults(t, `{"*": {"code": "Internal"}, "ListContainers": {}}`)
+	if _, err := s.client.Version(t.Context()); err == nil {
+		t.Error("* does not strike Version")
+	}
+	s.faults(t, `{"ListContainers": {"cod`) // half written: as before
+	if err := list(); err != nil {
+		t.Errorf("list = %v, want its own entry to win over *", err)
+	}
+	if _, err := s.client.Version(t.Context()); err == nil {
+		t.Error("a file that cannot be read clears the faults")
+	}
+	if err := os.Remove(s.config.Faults); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.Version(t.Context()); err != nil {
+		t.Errorf("Version = %v, want the faults gone with their file", err)
+	}
+}
+
+func TestDroppedEvents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.faults(t, `{"GetContainerEvents": {"drop": true, "count": 1}}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	events, ended := make(chan cri.Event, 10), make(chan error)
+	go func() { ended <- s.client.Events(ctx, func(e cri.Event) { events <- e }) }()
+	if e := <-events; !e.Relist {
+		t.Errorf("first event %+v, want a relist", e)
+	}
+	eventually(t, "subscription", func() bool { return s.runtime.Subscribers() == 1 })
+	s.runtime.Exit(s.id, 1)
+	if err := s.client.RemoveContainer(t.Context(), s.id); err != nil {
+		t.Error(err)
+	}
+	if e := <-events; e.Type != cri.EventDeleted {
+		t.Errorf("first event after the dropped one %+v, want the removal", e)
+	}
+	cancel()
+	<-ended
+}
+
+func TestParseFaults(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in   string
+		good bool
+	}{
+		"empty object":  {in: `{}`, good: true},
+		"all":           {in: `{"A": {"delay":"1s","hang":true,"code":"DeadlineExceeded","message":"m","after":true,"drop":true,"probability":0.5,"count":0}}`, good: true},
+		"nothing":       {in: ``},
+		"misspelt":      {in: `{"A": {"dealy": "1s"}}`},
+		"code":          {in: `{"A": {"code": "Unavailabel"}}`},
+		"delay":         {in: `{"A": {"delay": "-1s"}}`},
+		"delay number":  {in: `{"A": {"delay": 1}}`},
+		"probability":   {in: `{"A": {"probability": 1.5}}`},
+		"count":         {in: `{"A": {"count": -1}}`},
+		"two values":    {in: `{} {}`},
+		"not an object": {in: `[]`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := criproxy.ParseFaults([]byte(tt.in)); (err == nil) != tt.good {
+				t.Errorf("ParseFaults(%s) = %v, want good: %v", tt.in, err, tt.good)
+			}
+		})
+	}
+}
+
+func FuzzParseFaults(f *testing.F) {
+	f.Add([]byte(`{"A": {"delay":"1s","code":"OK","probability":0.5,"count":1}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		faults, err := criproxy.ParseFaults(b)
+		if err == nil {
+			for method, fault := range faults {
+				if fault.Delay < 0 || (fault.Probability != nil && !(*fault.Probability >= 0 && *fault.Probability <= 1)) {
+					t.Errorf("%s: %+v", method, fault)
+				}
+			}
+		}
+	})
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.NewTimer(30*time.Second), time.NewTicker(5*time.Millisecond)
+	defer deadline.Stop()
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
+}
