@@ -2,7 +2,10 @@ module github.com/refit-project/refit/build/images
 
 go 1.26.0
 
-require github.com/google/go-containerregistry v0.22.1
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/google/go-containerregistry v0.22.1
+)
 
 require (
 	github.com/docker/cli v29.7.2+incompatible // indirect

@@ -80,6 +80,8 @@ func (a *api) defaultServiceAccount(ctx context.Context) error {
 	return err
 }
 
+// nodesReady fails until every node is ready and its kubelet answers: what the API server knows of a node
+// whose kubelet has died is right only after 40 seconds.
 func (a *api) nodesReady(ctx context.Context, numbers []int) error {
 	body, err := a.get(ctx, "/api/v1/nodes")
 	if err != nil {
@@ -97,6 +99,11 @@ func (a *api) nodesReady(ctx context.Context, numbers []int) error {
 	}
 	if len(missing) > 0 {
 		return errors.New("not ready: " + strings.Join(missing, ", "))
+	}
+	for _, number := range numbers {
+		if _, err := a.get(ctx, "/api/v1/nodes/"+state.NodeName(number)+"/proxy/healthz"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
