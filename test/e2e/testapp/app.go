@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+)
+
+const usage = `testapp [flags]       run until SIGTERM or SIGINT, and write down what happens
+testapp note TEXT     write down TEXT, for exec preStop hooks
+testapp sleep D       do nothing for D, for example 5s
+
+`
+
+// exitUsage and exitBroken are not the codes of --exit-code's default or of a signal.
+const (
+	exitUsage  = 2
+	exitBroken = 125
+)
+
+type config struct {
+	ignoreTerm bool
+	exitCode   int
+	crashAfter time.Duration
+	termDelay  time.Duration
+	http       string
+	readyAfter time.Duration
+}
+
+// run is the program but for what only a process has. It returns the exit code.
+func run(args []string, getenv func(string) string, stdout io.Writer, signals <-chan os.Signal) int {
+	j, err := newJournal(getenv, stdout)
+	if err == nil {
+		var code int
+		code, err = dispatch(args, j, signals)
+		err = errors.Join(err, j.close())
+		if err == nil {
+			return code
+		}
+	}
+	fmt.Fprintln(os.Stderr, "testapp:", err)
+	if errors.Is(err, errUsage) {
+		return exitUsage
+	}
+	return exitBroken
+}
+
+var errUsage = errors.New("usage")
+
+func dispatch(args []string, j *journal, signals <-chan os.Signal) (int, error) {
+	switch {
+	case len(args) == 2 && args[0] == "note":
+		return 0, j.add(line{Event: eventNote, Text: args[1]})
+	case len(args) == 2 && args[0] == "sleep":
+		d, err := time.ParseDuration(args[1])
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		<-time.After(d)
+		return 0, nil
+	}
+	cfg, err := parse(args)
+	if err != nil {
+		return 0, err
+	}
+	return serve(cfg, j, signals)
+}
+
+func parse(args []string) (config, error) {
+	var cfg config
+	flags := flag.NewFlagSet("testapp", flag.ContinueOnError)
+	flags.BoolVar(&cfg.ignoreTerm, "ignore-term", false, "write SIGTERM down and go on")
+	flags.IntVar(&cfg.exitCode, "exit-code", 0, "exit code after a signal or a crash")
+	flags.DurationVar(&cfg.crashAfter, "crash-after", 0, "exit by itself after this time")
+	flags.DurationVar(&cfg.termDelay, "term-delay", 0, "time from SIGTERM to the exit")
+	flags.StringVar(&cfg.http, "http", "", "address to serve /ready and /prestop?sleep=D on, for example :8080")
+	flags.DurationVar(&cfg.readyAfter, "ready-after", 0, "time from which on /ready answers 200; before that 503")
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return cfg, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if flags.NArg() > 0 {
+		return cfg, fmt.Errorf("%w: unexpected %q", errUsage, flags.Args())
+	}
+	return cfg, nil
+}
+
+// serve is the life of the container's main process.
+func serve(cfg config, j *journal, signals <-chan os.Signal) (int, error) {
+	started := time.Now()
+	if err := j.add(line{Event: eventStart}); err != nil {
+		return 0, err
+	}
+	broken := make(chan error, 1)
+	if cfg.http != "" {
+		stop, err := listen(cfg, j, started, broken)
+		if err != nil {
+			return 0, err
+		}
+		defer stop()
+	}
+	var crash, term <-chan time.Time
+	if cfg.crashAfter > 0 {
+		crash = time.After(cfg.crashAfter)
+	}
+	for {
+		select {
+		case err := <-broken:
+			return 0, err
+		case <-crash:
+			return cfg.exitCode, j.exit(cfg.exitCode, "crash")
+		case <-term:
+			return cfg.exitCode, j.exit(cfg.exitCode, "signal")
+		case s := <-signals:
+			if err := j.add(line{Event: eventSignal, Signal: name(s)}); err != nil {
+				return 0, err
+			}
+			if ends(s) && !cfg.ignoreTerm && term == nil {
+				term = time.After(cfg.termDelay)
+			}
+		}
+	}
+}
+
+func (j *journal) exit(code int, why string) error {
+	return j.add(line{Event: eventExit, ExitCode: &code, Text: why})
+}
+
+// ends is true for the signals a runtime stops containers with; SIGQUIT is that of some images.
+func ends(s os.Signal) bool {
+	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT
+}
+
+// listen serves until stop is called. Faults go to broken.
+func listen(cfg config, j *journal, started time.Time, broken chan<- error) (stop func(), err error) {
+	listener, err := net.Listen("tcp", cfg.http) //nolint:noctx // once, at start
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{Handler: handler(cfg, j, started, broken), ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			report(broken, err)
+		}
+	}()
+	if err := j.add(line{Event: eventReady, Text: listener.Addr().String()}); err != nil {
+		report(broken, err)
+	}
+	return func() {
+		_ = server.Close() //nolint:errcheck // the process ends
+		<-done
+	}, nil
+}
+
+func handler(cfg config, j *journal, started time.Time, broken chan<- error) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if time.Since(started) < cfg.readyAfter {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("/prestop", func(w http.ResponseWriter, r *http.Request) {
+		if err := j.add(line{Event: eventPreStop, Text: r.URL.RawQuery}); err != nil {
+			report(broken, err)
+		}
+		text := r.URL.Query().Get("sleep")
+		if text == "" {
+			return
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		select {
+		case <-time.After(d):
+		case <-r.Context().Done():
+		}
+	})
+	return mux
+}
+
+// report keeps the first fault; one is enough to end.
+func report(broken chan<- error, err error) {
+	select {
+	case broken <- err:
+	default:
+	}
+}
+
+func name(s os.Signal) string {
+	if n, ok := s.(syscall.Signal); ok {
+		return signalName(n)
+	}
+	return s.String()
+}
