@@ -2,7 +2,6 @@ package cri_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,16 +19,7 @@ import (
 // after somebody listens, also when that is another process with a new socket file.
 func TestSocketComesAndGoes(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "cri")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	socket := filepath.Join(dir, "containerd.sock")
+	socket := filepath.Join(t.TempDir(), "containerd.sock")
 	client := newClient(t, socket, nil)
 	for round := range 2 {
 		start := time.Now()

@@ -30,7 +30,6 @@ func TestRealRuntime(t *testing.T) {
 		}
 		if restart := os.Getenv("REFIT_CRI_RESTART"); restart != "" {
 			f.Restart = func(t *testing.T) {
-				//nolint:gosec // the command is the tester's own
 				if out, err := exec.CommandContext(t.Context(), "sh", "-c", restart).CombinedOutput(); err != nil {
 					t.Fatalf("restart the runtime: %v\n%s", err, out)
 				}

@@ -51,15 +51,7 @@ func TestDiscover(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			root, err := os.MkdirTemp("", "run")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := os.RemoveAll(root); err != nil {
-					t.Error(err)
-				}
-			})
+			root := t.TempDir()
 			if tt.make != nil {
 				tt.make(t, root)
 			}

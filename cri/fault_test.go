@@ -114,7 +114,7 @@ func TestFaultOfEachMethod(t *testing.T) {
 					if took := time.Since(start); took > 10*time.Second {
 						t.Errorf("took %s, want the deadline to bound it", took)
 					}
-					if tt.want == nil || (call.gone && tt.want == cri.ErrNotFound) {
+					if tt.want == nil || (call.gone && errors.Is(tt.want, cri.ErrNotFound)) {
 						if err != nil {
 							t.Errorf("got %v, want success", err)
 						}
@@ -210,9 +210,9 @@ func TestOnCall(t *testing.T) {
 		}
 	})
 	runtime.SetFault("Version", fakecri.Fault{Code: codes.Unavailable})
-	client.Version(t.Context())                   //nolint:errcheck // the hook sees it
-	client.StopContainer(t.Context(), id, 0)      //nolint:errcheck // likewise
-	client.ContainerStatus(t.Context(), "unkown") //nolint:errcheck // likewise
+	client.Version(t.Context())                    //nolint:errcheck // the hook sees it
+	client.StopContainer(t.Context(), id, 0)       //nolint:errcheck // likewise
+	client.ContainerStatus(t.Context(), "unknown") //nolint:errcheck // likewise
 	want := []struct {
 		method string
 		is     error

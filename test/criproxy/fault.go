@@ -130,7 +130,7 @@ func (f *faults) take(method string, drop bool) Fault {
 	if fault.Drop != drop {
 		return Fault{}
 	}
-	if fault.Probability != nil && rand.Float64() >= *fault.Probability { //nolint:gosec // a fault, not a secret
+	if fault.Probability != nil && rand.Float64() >= *fault.Probability {
 		return Fault{}
 	}
 	if fault.Count != nil {

@@ -164,7 +164,7 @@ func (p *proxy) forward(stream grpc.ServerStream, full string, req frame, fault 
 	}
 	// An error of sending is told in full by what comes back.
 	if err := upstream.SendMsg(&req); err == nil {
-		_ = upstream.CloseSend() //nolint:errcheck // likewise
+		_ = upstream.CloseSend()
 	}
 	for {
 		var answer frame

@@ -30,6 +30,7 @@ type setup struct {
 
 func start(t *testing.T) *setup {
 	t.Helper()
+	//nolint:usetesting // t.TempDir may pass the 108 bytes of a socket address
 	dir, err := os.MkdirTemp("", "criproxy")
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,9 @@ func TestDroppedEvents(t *testing.T) {
 		t.Errorf("first event after the dropped one %+v, want the removal", e)
 	}
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Events() = %v", err)
+	}
 }
 
 func TestParseFaults(t *testing.T) {

@@ -1,6 +1,7 @@
 package fakecri
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -50,7 +51,7 @@ type Runtime struct {
 // Start gives a test a runtime of its own on a socket of its own, closed when the test ends.
 func Start(tb testing.TB) *Runtime {
 	tb.Helper()
-	// Not tb.TempDir: with a long test name the path would pass the 108 bytes of a socket address.
+	//nolint:usetesting // with a long test name tb.TempDir passes the 108 bytes of a socket address
 	dir, err := os.MkdirTemp("", "fakecri")
 	if err != nil {
 		tb.Fatal(err)
@@ -114,7 +115,7 @@ func (r *Runtime) Up() error {
 	if r.server != nil {
 		return nil
 	}
-	listener, err := net.Listen("unix", r.socket)
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "unix", r.socket)
 	if err != nil {
 		return fmt.Errorf("fakecri: %w", err)
 	}
@@ -164,6 +165,6 @@ func (r *Runtime) now() int64 {
 
 func newID() string {
 	b := make([]byte, 32)
-	rand.Read(b) //nolint:errcheck // crypto/rand.Read never returns an error
+	rand.Read(b)
 	return hex.EncodeToString(b)
 }

@@ -158,7 +158,7 @@ func listen(cfg config, j *journal, started time.Time, broken chan<- error) (sto
 		report(broken, err)
 	}
 	return func() {
-		_ = server.Close() //nolint:errcheck // the process ends
+		_ = server.Close()
 		<-done
 	}, nil
 }

@@ -91,7 +91,7 @@ func TestHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close() //nolint:errcheck // read only
+		defer res.Body.Close()
 		if _, err := io.Copy(io.Discard, res.Body); err != nil {
 			t.Error(err)
 		}
@@ -152,7 +152,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() //nolint:errcheck // the code is looked at
+	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 9 {
 		t.Errorf("exit code %d, want 9", code)
 	}
