@@ -1,0 +1,79 @@
+package signal
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// parseCgroup reads the text of /proc/<pid>/cgroup (cgroups(7)): one line "number:controllers:path" per
+// hierarchy with cgroup v1, the single line "0::path" with v2. It gives the container's ID, or nothing for a
+// process outside of any. Two lines that name different containers are an error, not a guess.
+//
+// Seen from another cgroup namespace, as a sidecar sees its neighbours, a path begins with "/..".
+func parseCgroup(b []byte) (string, error) {
+	var found string
+	for line := range bytes.Lines(b) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if len(line) == 0 {
+			continue
+		}
+		number, rest, ok := bytes.Cut(line, []byte(":"))
+		_, path, ok2 := bytes.Cut(rest, []byte(":"))
+		if _, digits := parseUint(number); !ok || !ok2 || !digits {
+			return "", fmt.Errorf("cgroup: %w", errMalformed)
+		}
+		id := containerOf(string(path))
+		switch {
+		case id == "" || id == found:
+		case found == "":
+			found = id
+		default:
+			return "", fmt.Errorf("cgroup: %w: containers %s and %s", errMalformed, found, id)
+		}
+	}
+	return found, nil
+}
+
+// containerOf takes the container ID out of a cgroup path: the first ID after the last element that speaks
+// of kubepods, or the first of all. What lies below a container's cgroup is that container's own invention
+// (systemd or Docker inside it); what lies above kubepods is the node's (a node that is a container itself).
+func containerOf(path string) string {
+	elements := strings.Split(path, "/")
+	for i := len(elements) - 1; i >= 0; i-- {
+		if strings.Contains(elements[i], "kubepods") {
+			elements = elements[i:]
+			break
+		}
+	}
+	for _, e := range elements {
+		if id := elementID(e); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// elementID reads one path element. The forms in use:
+//
+//	<id>                                            cgroupfs driver of containerd and Docker
+//	cri-containerd-<id>.scope                       systemd driver of containerd
+//	kubepods-pod<uid>.slice:cri-containerd:<id>     containerd told to use systemd by one side only
+//	crio-<id>[.scope]                               CRI-O
+//	docker-<id>.scope                               Docker and cri-dockerd
+//	libpod-<id>[.scope]                             Podman
+//
+// The monitors of CRI-O and Podman (crio-conmon-<id>, libpod-conmon-<id>) are beside the container, not in it.
+func elementID(e string) string {
+	if strings.Contains(e, "conmon-") {
+		return ""
+	}
+	e = strings.TrimSuffix(e, ".scope")
+	if i := strings.LastIndexAny(e, "-:"); i >= 0 {
+		e = e[i+1:]
+	}
+	if len(e) != 64 || strings.Trim(e, "0123456789abcdef") != "" {
+		return ""
+	}
+	return e
+}

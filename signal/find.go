@@ -1,0 +1,216 @@
+package signal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// errOther: the process is not what the selector means.
+var errOther = errors.New("another process")
+
+// Find returns the process that sel means: one, or with the choice All at least one, in order of PID.
+//
+// The sandbox process and this program itself are never found, except for a PID 1 that lives in the
+// selector's container. Zombies and kernel threads are not found either. The error is ErrNotFound,
+// *AmbiguousError, or one of the file system or of ctx.
+func (f *FS) Find(ctx context.Context, sel Selector) ([]Process, error) {
+	m, err := sel.compile()
+	if err != nil {
+		return nil, err
+	}
+	return f.find(ctx, m)
+}
+
+func (f *FS) find(ctx context.Context, m *matcher) ([]Process, error) {
+	var found []Process
+	var last *search
+	err := f.scan(ctx, func(s *search, pid int, name []byte) error {
+		last = s
+		if !s.candidate(name, m) {
+			return nil
+		}
+		p, err := s.inspect(pid, name, m)
+		if err == nil {
+			found = append(found, p)
+		}
+		return s.count(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, notFound(m, last)
+	}
+	slices.SortFunc(found, byPID)
+	return m.Choice.pick(found)
+}
+
+// notFound adds what may have hidden the process.
+func notFound(m *matcher, s *search) error {
+	if s == nil {
+		return fmt.Errorf("%w: %s", ErrNotFound, m.Selector)
+	}
+	var hints []string
+	if s.blind > 0 {
+		hints = append(hints, fmt.Sprintf("the executable of %d could not be read, which takes the same UID or CAP_SYS_PTRACE", s.blind))
+	}
+	if !m.Container.IsZero() && s.inspected > 0 && s.contained == 0 {
+		hints = append(hints, "no process that was looked at shows a container in its cgroup path")
+	}
+	if len(hints) == 0 {
+		return fmt.Errorf("%w: %s", ErrNotFound, m.Selector)
+	}
+	return fmt.Errorf("%w: %s (%s)", ErrNotFound, m.Selector, strings.Join(hints, "; "))
+}
+
+// candidate is the hot path: one file, three system calls per process. It errs towards true; inspect decides.
+func (s *search) candidate(name []byte, m *matcher) bool {
+	switch {
+	case m.cmdline > 0:
+		line, err := s.file(s.root, string(name)+"/cmdline", m.cmdline)
+		return err == nil && m.matchCmdline(shown(line))
+	case m.Comm != "":
+		b, err := s.file(s.root, string(name)+"/stat", maxFile)
+		if err != nil {
+			return false
+		}
+		st, err := parseStat(b)
+		return err == nil && string(st.comm) == m.Comm
+	default:
+		return true
+	}
+}
+
+// inspect reads all of one process and compares it with m; nil matches everything, ourselves included. The
+// files are read through a descriptor of the process's directory, so that they are all of one process even
+// when its PID is given away meanwhile.
+func (s *search) inspect(pid int, name []byte, m *matcher) (Process, error) {
+	if m != nil && pid == s.fs.self {
+		return Process{}, errOther
+	}
+	dir, err := openAt(s.root, string(name), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return Process{}, err
+	}
+	defer unix.Close(dir)
+
+	b, err := s.file(dir, "stat", maxFile)
+	if err != nil {
+		return Process{}, err
+	}
+	st, err := parseStat(b)
+	if err != nil {
+		return Process{}, fmt.Errorf("PID %d: %w", pid, err)
+	}
+	if st.dead() || st.kernel {
+		return Process{}, errOther
+	}
+	p := Process{PID: pid, PPID: st.ppid, Start: st.start, Comm: clip(st.comm, maxTitle)}
+	if b, err = s.file(dir, "status", maxFile); err != nil {
+		return Process{}, err
+	}
+	who, err := parseCredentials(b)
+	if err != nil {
+		return Process{}, fmt.Errorf("PID %d: %w", pid, err)
+	}
+	p.UID = who.uid
+	s.inspected++
+	p.Container = s.container(dir)
+	line, err := s.commandLine(dir, m)
+	if err != nil {
+		return Process{}, err
+	}
+	p.Title = clip(line, maxTitle)
+	p.Sandbox = pid == 1 || isPause(p)
+	if m == nil {
+		return p, nil
+	}
+	return p, s.compare(&p, m, line, dir)
+}
+
+// compare looks at everything m asks for, the executable last, as it may cost a denied call.
+func (s *search) compare(p *Process, m *matcher, line []byte, dir int) error {
+	switch {
+	case m.Comm != "" && p.Comm != m.Comm,
+		m.UID != nil && p.UID != *m.UID,
+		!m.Container.IsZero() && p.Container != m.Container.ID,
+		m.cmdline > 0 && !m.matchCmdline(line):
+		return errOther
+	}
+	if !m.Container.IsZero() {
+		p.Sandbox = false
+	}
+	if p.Sandbox {
+		return errOther
+	}
+	if m.Exe == "" {
+		return nil
+	}
+	exe, err := readlinkAt(dir, "exe")
+	if err != nil {
+		if denied(err) {
+			s.blind++
+			return errOther
+		}
+		return err
+	}
+	// The kernel appends this when the file was replaced since, as an update of the image in place does.
+	if strings.TrimSuffix(exe, " (deleted)") != m.Exe {
+		return errOther
+	}
+	return nil
+}
+
+func (s *search) commandLine(dir int, m *matcher) ([]byte, error) {
+	most := firstRead
+	if m != nil {
+		most = max(most, m.cmdline)
+	}
+	line, err := s.file(dir, "cmdline", most)
+	return shown(line), err
+}
+
+// container is empty where the cgroup file is missing, hidden or contradicts itself: none is proven.
+func (s *search) container(dir int) string {
+	b, err := s.file(dir, "cgroup", maxFile)
+	if err != nil {
+		return ""
+	}
+	id, err := parseCgroup(b)
+	if err != nil {
+		return ""
+	}
+	if id != "" {
+		s.contained++
+	}
+	return id
+}
+
+// count forgives what a pass over living processes meets: the ended, the hidden and the others.
+func (s *search) count(err error) error {
+	if err == nil || gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, errMalformed) {
+		return nil
+	}
+	return err
+}
+
+// isPause knows the sandbox process of a pod that is not PID 1 here, as with hostPID.
+func isPause(p Process) bool {
+	program, _, _ := strings.Cut(p.Title, " ")
+	return p.Comm == "pause" && path.Base(program) == "pause"
+}
+
+func readlinkAt(dir int, name string) (string, error) {
+	b := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, name, b)
+	if err != nil {
+		return "", err
+	}
+	return string(b[:n]), nil
+}

@@ -1,0 +1,208 @@
+package signal_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	ossignal "os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
+	"go.uber.org/goleak"
+
+	"github.com/refit-project/refit/signal"
+)
+
+// roleEnv makes the test binary one of the programs below instead.
+const roleEnv = "REFIT_SIGNAL_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleEnv) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "target":
+		beTarget()
+	case "sender":
+		beSender()
+	}
+}
+
+// beTarget says "ready", and the name of each SIGHUP that arrives.
+func beTarget() {
+	hup := make(chan os.Signal, 16)
+	ossignal.Notify(hup, syscall.SIGHUP)
+	fmt.Println("ready")
+	for range hup {
+		fmt.Println("SIGHUP")
+	}
+}
+
+// beSender checks its parent, which runs as another UID, and says what it was told.
+func beSender() {
+	f, err := signal.New("/proc")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := f.Find(context.Background(), signal.Selector{CmdlineContains: os.Args[1]})
+	if err == nil {
+		err = f.Check(found[0])
+	}
+	var denied *signal.PermissionError
+	fmt.Println(errors.As(err, &denied), errors.Is(err, fs.ErrPermission))
+	fmt.Fprintln(os.Stderr, err)
+}
+
+// startRole runs the test binary as role under the given title and returns its lines.
+func startRole(t *testing.T, role, title string, attr *syscall.SysProcAttr) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Args = []string{title}
+	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	cmd.SysProcAttr = attr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, bufio.NewScanner(out)
+}
+
+func expect(t *testing.T, lines *bufio.Scanner, want string) {
+	t.Helper()
+	if !lines.Scan() || lines.Text() != want {
+		t.Fatalf("got %q, %v, want %q", lines.Text(), lines.Err(), want)
+	}
+}
+
+func TestSignalARealProcess(t *testing.T) {
+	t.Parallel()
+	title := "refit-target-" + strconv.Itoa(os.Getpid())
+	cmd, lines := startRole(t, "target", title, nil)
+	expect(t, lines, "ready")
+	f := open(t, "/proc")
+	sel := signal.Selector{Title: title}
+	sent, err := f.Signal(t.Context(), sel, syscall.SIGHUP)
+	if err != nil || len(sent) != 1 || sent[0].PID != cmd.Process.Pid {
+		t.Fatalf("Signal: %v, %v, want PID %d", sent, err, cmd.Process.Pid)
+	}
+	expect(t, lines, "SIGHUP")
+	if err := f.Send(sent[0], syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, lines, "SIGHUP")
+
+	if _, err := f.Signal(t.Context(), sel, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // until it is dead
+	}
+	if err := f.Send(sent[0], syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
+		t.Errorf("to the zombie: err = %v, want ErrGone", err)
+	}
+	_ = cmd.Wait()
+	if err := f.Send(sent[0], syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
+		t.Errorf("after its end: err = %v, want ErrGone", err)
+	}
+}
+
+func TestPermissionOfARealProcess(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to become another user")
+	}
+	title := "refit-privileged-" + strconv.Itoa(os.Getpid())
+	_, lines := startRole(t, "target", title, nil)
+	expect(t, lines, "ready")
+	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", title)
+	cmd.Env = append(os.Environ(), roleEnv+"=sender")
+	cmd.SysProcAttr = nobody
+	cmd.Args[0] = "sender"
+	out, err := cmd.Output()
+	if errors.Is(err, fs.ErrPermission) {
+		t.Skipf("the test binary is in a folder others may not enter: %v", err)
+	}
+	if err != nil || string(out) != "true true\n" {
+		t.Errorf("sender said %q, %v, want a PermissionError", out, err)
+	}
+}
+
+// prometheus/procfs reads the same files with other code; the two must agree on whatever runs here.
+func TestProcessesAgreeWithProcfs(t *testing.T) {
+	t.Parallel()
+	all, err := open(t, "/proc").Processes(t.Context())
+	if err != nil || len(all) == 0 {
+		t.Fatalf("Processes: %d, %v", len(all), err)
+	}
+	peer, err := procfs.NewFS("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, p := range all {
+		proc, err := peer.Proc(p.PID)
+		if err != nil {
+			continue
+		}
+		st, err := proc.Stat()
+		if err != nil {
+			continue
+		}
+		status, err := proc.NewStatus()
+		if err != nil || st.Starttime != p.Start {
+			continue
+		}
+		compared++
+		want := signal.Process{PID: st.PID, PPID: st.PPID, Comm: st.Comm, UID: int(status.UIDs[0])}
+		got := signal.Process{PID: p.PID, PPID: p.PPID, Comm: p.Comm, UID: p.UID}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-procfs +ours):\n%s", diff)
+		}
+	}
+	if compared == 0 {
+		t.Error("nothing compared")
+	}
+}
+
+// Processes come and go while they are read.
+func TestFindAmongShortLivedProcesses(t *testing.T) {
+	t.Parallel()
+	f := open(t, "/proc")
+	stop := make(chan struct{})
+	var forks sync.WaitGroup
+	for range 4 {
+		forks.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.CommandContext(t.Context(), "/bin/true").Run()
+				}
+			}
+		})
+	}
+	for range 100 {
+		if _, err := f.Find(t.Context(), signal.Selector{UID: new(4_000_000)}); !errors.Is(err, signal.ErrNotFound) {
+			t.Errorf("err = %v, want ErrNotFound", err)
+			break
+		}
+	}
+	close(stop)
+	forks.Wait()
+}
