@@ -39,7 +39,7 @@ func (c *Config) platformImage(ctx context.Context, program program, platform st
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	binary := filepath.Join(dir, program.name)
 	if err := c.build(ctx, program, platform, binary); err != nil {
 		return nil, err

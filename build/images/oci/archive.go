@@ -36,7 +36,7 @@ func Write(path, reference string, index v1.ImageIndex, created time.Time) error
 	if err != nil {
 		return fmt.Errorf("write image archive: %w", err)
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }()
 	top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
 		Add: index,
 		Descriptor: v1.Descriptor{Annotations: map[string]string{
@@ -80,7 +80,7 @@ func Push(archivePath, registry string, options ...remote.Option) ([]string, err
 	if err != nil {
 		return nil, fmt.Errorf("push %s: %w", archivePath, err)
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }()
 	if err := extract(archivePath, temporary); err != nil {
 		return nil, fmt.Errorf("push %s: %w", archivePath, err)
 	}
@@ -192,12 +192,12 @@ func extract(archivePath, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	reader := tar.NewReader(in)
 	for {
 		header, err := reader.Next()

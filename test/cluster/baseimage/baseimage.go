@@ -12,8 +12,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/refit-project/refit/build/images/oci"
 
+	"github.com/refit-project/refit/build/images/oci"
 	"github.com/refit-project/refit/test/cluster/config"
 )
 
@@ -207,7 +207,7 @@ func ofNginx(name string) bool {
 	switch {
 	case name == "usr/sbin/nginx", name == "etc/nginx/mime.types":
 		return true
-	case strings.HasPrefix(name, "usr/share/nginx/html/"), strings.HasPrefix(name, "usr/lib64/"):
+	case strings.HasPrefix(name, "usr/share/nginx/html/"), strings.HasPrefix(name, "usr/lib64/"), strings.HasPrefix(name, "usr/lib/ld-"):
 		return true
 	}
 	// usr/lib/x86_64-linux-gnu/libc.so.6

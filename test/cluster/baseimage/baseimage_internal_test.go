@@ -13,6 +13,7 @@ func TestOfNginx(t *testing.T) {
 		"lib/x86_64-linux-gnu/libc.so.6":          true,
 		"usr/lib/x86_64-linux-gnu/libssl.so.3":    true,
 		"lib64/ld-linux-x86-64.so.2":              true,
+		"lib/ld-linux-aarch64.so.1":               true,
 		"usr/share/nginx/html/index.html":         true,
 		"usr/lib/x86_64-linux-gnu/gconv/UTF-7.so": false,
 		"usr/share/doc/nginx/copyright":           false,

@@ -92,7 +92,7 @@ func (c Component) Build(ctx context.Context, dir string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", c.Name, err)
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }()
 	for _, pkg := range c.packages {
 		name := c.names[pkg]
 		if name == "" {

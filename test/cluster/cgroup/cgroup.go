@@ -147,7 +147,7 @@ func addProcesses(found map[int]bool, path string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		// 0 stands for a process of another PID namespace.

@@ -47,6 +47,9 @@ state = "/run/containerd"
 [grpc]
   address = %q
 
+[plugins."io.containerd.internal.v1.opt"]
+  path = %q
+
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "overlayfs"
   [plugins."io.containerd.cri.v1.images".pinned_images]
@@ -67,7 +70,7 @@ state = "/run/containerd"
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = %q
         SystemdCgroup = false
-`, n.Path("containerd"), ContainerdSocket, SandboxImage, n.Path("registry"),
+`, n.Path("containerd"), ContainerdSocket, n.Path("opt"), SandboxImage, n.Path("registry"),
 		n.RestrictOOMScore, n.CNIPlugins, n.Path("cni"), n.Runc)
 }
 

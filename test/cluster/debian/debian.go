@@ -99,7 +99,7 @@ func (t Tree) Unpack(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("unpack packages: %w", err)
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }()
 	files, tree := filepath.Join(temporary, "files"), filepath.Join(temporary, "tree")
 	for _, dir := range []string{files, tree} {
 		if err := os.Mkdir(dir, 0o755); err != nil {

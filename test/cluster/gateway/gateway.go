@@ -46,15 +46,16 @@ func Run(ctx context.Context, config Config) error {
 	}
 	loopback := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 	// The API server itself listens on the same port inside; only the machine's loopback is ours.
-	api, err := net.Listen("tcp", loopback(config.APIPort))
+	var listen net.ListenConfig
+	api, err := listen.Listen(ctx, "tcp", loopback(config.APIPort))
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	outside, err := net.Listen("tcp", loopback(config.RegistryPort))
+	outside, err := listen.Listen(ctx, "tcp", loopback(config.RegistryPort))
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	inside, err := listenInside(config.Node, net.JoinHostPort("0.0.0.0", strconv.Itoa(config.RegistryPort)))
+	inside, err := listenInside(ctx, config.Node, net.JoinHostPort("0.0.0.0", strconv.Itoa(config.RegistryPort)))
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -102,10 +103,11 @@ func inside(pid int, do func() error) error {
 	return <-done
 }
 
-func listenInside(pid int, address string) (net.Listener, error) {
+func listenInside(ctx context.Context, pid int, address string) (net.Listener, error) {
 	var listener net.Listener
 	err := inside(pid, func() (err error) {
-		listener, err = net.Listen("tcp", address)
+		var listen net.ListenConfig
+		listener, err = listen.Listen(ctx, "tcp", address)
 		return err
 	})
 	return listener, err
@@ -122,17 +124,18 @@ func forward(ctx context.Context, listener net.Listener, config Config) error {
 			return ignoreClosed(err)
 		}
 		open.Go(func() {
-			defer from.Close()
+			defer func() { _ = from.Close() }()
 			var to net.Conn
 			err := inside(config.Node, func() (err error) {
-				to, err = net.DialTimeout("tcp", target, dialTimeout)
+				dialer := net.Dialer{Timeout: dialTimeout}
+				to, err = dialer.DialContext(ctx, "tcp", target)
 				return err
 			})
 			if err != nil {
 				// The client sees its connection closed, as it would by a server that is down.
 				return
 			}
-			defer to.Close()
+			defer func() { _ = to.Close() }()
 			relay(ctx, from, to)
 		})
 	}

@@ -115,7 +115,7 @@ func (c *Cluster) Stop(ctx context.Context, name, node string, kill bool) error 
 }
 
 // Start starts a component that does not run. A kubelet takes its options anew.
-func (c *Cluster) Start(name, node string, options KubeletOptions) error {
+func (c *Cluster) Start(ctx context.Context, name, node string, options KubeletOptions) error {
 	component, err := c.find(name, node)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (c *Cluster) Start(name, node string, options KubeletOptions) error {
 			return err
 		}
 	}
-	return c.startAll([]part{component})
+	return c.startAll(ctx, []part{component})
 }
 
 // Kill kills a component with SIGKILL. Its supervisor starts it again a second later.
@@ -153,7 +153,7 @@ func (c *Cluster) signal(name, node string, signal syscall.Signal) error {
 }
 
 // startAll starts those of the components that do not run. Holders are started by startNode alone.
-func (c *Cluster) startAll(components []part) error {
+func (c *Cluster) startAll(ctx context.Context, components []part) error {
 	for _, component := range components {
 		if component.name == holder {
 			continue
@@ -162,7 +162,7 @@ func (c *Cluster) startAll(components []part) error {
 		if err != nil {
 			return err
 		}
-		if err := process.Start(spec); err != nil {
+		if err := process.Start(ctx, spec); err != nil {
 			return fmt.Errorf("start %s: %w", component, err)
 		}
 	}

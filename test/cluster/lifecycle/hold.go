@@ -46,7 +46,7 @@ func Hold(ctx context.Context, folder string, answer *os.File) error {
 		}
 	}
 	// /var/run is /run everywhere but in some container images.
-	if real, err := filepath.EvalSymlinks("/var/run"); err == nil && real != "/run" {
+	if resolved, err := filepath.EvalSymlinks("/var/run"); err == nil && resolved != "/run" {
 		if err := syscall.Mount("/run", "/var/run", "", syscall.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount /run on /var/run: %w", err)
 		}

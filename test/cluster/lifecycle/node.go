@@ -91,7 +91,7 @@ func (c *Cluster) startNode(ctx context.Context, number int, all []int) error {
 			return err
 		}
 	}
-	if err := c.hold(name, record); err != nil {
+	if err := c.hold(ctx, name, record); err != nil {
 		return err
 	}
 	if err := c.linkSocket(name); err != nil {
@@ -105,19 +105,19 @@ func (c *Cluster) startNode(ctx context.Context, number int, all []int) error {
 }
 
 // hold starts the holder and waits until its mounts are made.
-func (c *Cluster) hold(name, record string) error {
+func (c *Cluster) hold(ctx context.Context, name, record string) error {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	where := process.Namespaces{Cgroup: c.nodeCgroup(name)}
 	argv := []string{
 		c.starter(), "exec", "--cgroup=" + where.Cgroup, "--",
 		c.starter(), "hold", "--folder=" + c.state.Node(name),
 	}
 	spec := process.Spec{Record: record, Log: c.log(part{holder, name}), Argv: argv}
-	err = process.Spawn(spec, argv, writer, &syscall.SysProcAttr{
+	err = process.Spawn(ctx, spec, argv, writer, &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 	})
 	if err := errors.Join(err, writer.Close()); err != nil {

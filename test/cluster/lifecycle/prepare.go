@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/refit-project/refit/build/images/oci"
 
+	"github.com/refit-project/refit/build/images/oci"
 	"github.com/refit-project/refit/test/cluster/baseimage"
 	"github.com/refit-project/refit/test/cluster/build"
 	"github.com/refit-project/refit/test/cluster/debian"

@@ -144,13 +144,13 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 		if err := c.startGround(ctx, numbers, options); err != nil {
 			return err
 		}
-		return c.startAll([]part{{gateway, ""}, {etcd, ""}, {apiServer, ""}})
+		return c.startAll(ctx, []part{{gateway, ""}, {etcd, ""}, {apiServer, ""}})
 	})
 	if err != nil {
 		return err
 	}
 	for _, number := range numbers {
-		if err := c.startAll([]part{{containerd, state.NodeName(number)}}); err != nil {
+		if err := c.startAll(ctx, []part{{containerd, state.NodeName(number)}}); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startAll(c.components(numbers)); err != nil {
+	if err := c.startAll(ctx, c.components(numbers)); err != nil {
 		return err
 	}
 	return c.report.Step("waiting for the nodes", func() error {

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/refit-project/refit/test/cluster/cgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/test/cluster/cgroup"
 )
 
 // Namespaces says where a program runs. Zero means where it was started from.
@@ -66,7 +67,7 @@ func (n Namespaces) enter() error {
 		if err != nil {
 			return fmt.Errorf("enter namespace: %w", err)
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		open, kinds = append(open, file), append(kinds, entry.kind)
 	}
 	for i, file := range open {

@@ -31,17 +31,17 @@ type Spec struct {
 }
 
 // Start starts the program under a supervisor unless there is one. It returns as soon as that exists.
-func Start(spec Spec) error {
+func Start(ctx context.Context, spec Spec) error {
 	if _, alive := Alive(spec.Record); alive {
 		return nil
 	}
 	argv := append([]string{spec.Starter, "exec"}, spec.Where.flags()...)
 	argv = append(argv, "--", spec.Starter, "supervise", "--record="+spec.Record, "--")
-	return Spawn(spec, append(argv, spec.Argv...), nil, nil)
+	return Spawn(ctx, spec, append(argv, spec.Argv...), nil, nil)
 }
 
 // Spawn starts argv detached from this process and remembers it. extra becomes file descriptor 3.
-func Spawn(spec Spec, argv []string, extra *os.File, attributes *syscall.SysProcAttr) error {
+func Spawn(ctx context.Context, spec Spec, argv []string, extra *os.File, attributes *syscall.SysProcAttr) error {
 	for _, path := range []string{spec.Log, spec.Record} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("start %s: %w", spec.Argv[0], err)
@@ -51,8 +51,9 @@ func Spawn(spec Spec, argv []string, extra *os.File, attributes *syscall.SysProc
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
-	defer log.Close()
-	command := exec.Command(argv[0], argv[1:]...)
+	defer func() { _ = log.Close() }()
+	// It outlives this program and with it every context there is here.
+	command := exec.CommandContext(context.WithoutCancel(ctx), argv[0], argv[1:]...)
 	command.Stdout, command.Stderr = log, log
 	command.Dir = "/"
 	command.Env = append(os.Environ(), spec.Env...)

@@ -28,7 +28,8 @@ func Supervise(ctx context.Context, path string, argv []string) error {
 	// killed, and two kubelets on one node would be the result.
 	runtime.LockOSThread()
 	for restarts := 0; ; restarts++ {
-		command := exec.Command(argv[0], argv[1:]...)
+		// The context asks for a gentle end, see endChild, and CommandContext would kill.
+		command := exec.CommandContext(context.WithoutCancel(ctx), argv[0], argv[1:]...)
 		command.Stdout, command.Stderr = os.Stdout, os.Stderr
 		command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := command.Start(); err != nil {
@@ -42,13 +43,17 @@ func Supervise(ctx context.Context, path string, argv []string) error {
 		if err := record.write(mainRecord(path)); err != nil {
 			return fmt.Errorf("start %s: %w", argv[0], err)
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- command.Wait() }()
+		ended := make(chan struct{})
+		var fault error
+		go func() {
+			fault = command.Wait()
+			close(ended)
+		}()
 		select {
 		case <-ctx.Done():
 			return record.endChild(ended)
-		case err := <-ended:
-			fmt.Fprintf(os.Stderr, "supervisor: the program ended (%v), starting it again\n", err)
+		case <-ended:
+			fmt.Fprintf(os.Stderr, "supervisor: the program ended (%v), starting it again\n", fault)
 		}
 		select {
 		case <-ctx.Done():
@@ -59,7 +64,7 @@ func Supervise(ctx context.Context, path string, argv []string) error {
 }
 
 // endChild ends the program and waits for it.
-func (r Record) endChild(ended <-chan error) error {
+func (r Record) endChild(ended <-chan struct{}) error {
 	// A suspended process does not see SIGTERM before it goes on.
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
 		if err := r.signal(signal); err != nil {

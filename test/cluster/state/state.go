@@ -37,11 +37,11 @@ func Find(start string) (Dir, error) {
 	for {
 		if moduleOf(filepath.Join(dir, "go.mod")) == module {
 			// Names are derived from the path, so every way of writing it must give the same one.
-			real, err := filepath.EvalSymlinks(dir)
+			resolved, err := filepath.EvalSymlinks(dir)
 			if err != nil {
 				return Dir{}, fmt.Errorf("find checkout: %w", err)
 			}
-			return New(real), nil
+			return New(resolved), nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
@@ -56,7 +56,7 @@ func moduleOf(path string) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "module "); ok {

@@ -26,8 +26,8 @@ func componentCommands(open opener) []*cobra.Command {
 	stop := func(command *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
 		return cluster.Stop(command.Context(), name, node, kill)
 	}
-	start := func(_ *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
-		return cluster.Start(name, node, kubeletOptions())
+	start := func(command *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
+		return cluster.Start(command.Context(), name, node, kubeletOptions())
 	}
 	restart := func(command *cobra.Command, cluster *lifecycle.Cluster, name, node string) error {
 		if err := stop(command, cluster, name, node); err != nil {
