@@ -50,7 +50,11 @@ func pull(t *testing.T, f criconformance.Fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	images := runtimeapi.NewImageServiceClient(conn)
 	spec := &runtimeapi.ImageSpec{Image: f.Image}
 	res, err := images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: spec})
