@@ -68,7 +68,7 @@ func (k *keeper) requestsOf(ctx context.Context, pod client.Object) []ctrl.Reque
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if r := &list.Items[i]; r.Spec.PodName == pod.GetName() && !crr.Completed(r) {
+		if r := &list.Items[i]; r.Spec.PodName == pod.GetName() && (!ended(r) || holdsPod(r)) {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r)})
 		}
 	}
@@ -101,16 +101,24 @@ func (k *keeper) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(now), time.Millisecond)}, nil
 }
 
+func ended(request *v1beta1.ContainerRecreateRequest) bool {
+	return crr.Completed(request) || request.DeletionTimestamp != nil
+}
+
+// holdsPod reports whether the pod may still be not ready on behalf of the request.
+func holdsPod(request *v1beta1.ContainerRecreateRequest) bool {
+	return slices.Contains(request.Finalizers, v1beta1.FinalizerUnreadyAcquired)
+}
+
 // surroundings looks up the pod and the node. That one of them is gone is believed only from a live read, as the
 // caches of requests, pods and nodes are not in step.
 func (k *keeper) surroundings(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (crr.Surroundings, error) {
 	var around crr.Surroundings
-	ended := crr.Completed(request) || request.DeletionTimestamp != nil
-	if ended && !slices.Contains(request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
+	if ended(request) && !holdsPod(request) {
 		return around, nil
 	}
 	var err error
-	if around.Pod, err = k.pod(ctx, request); err != nil || ended {
+	if around.Pod, err = k.pod(ctx, request); err != nil || ended(request) {
 		return around, err
 	}
 	if node := request.Labels[v1beta1.LabelNodeName]; node != "" {

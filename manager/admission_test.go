@@ -1,0 +1,188 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+func newAdmitter(t *testing.T, objects ...client.Object) *admitter {
+	t.Helper()
+	reader := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()
+	return &admitter{
+		decoder: admission.NewDecoder(testScheme(t)), pods: reader, nodes: reader, liveNodes: reader,
+		now: func() time.Time { return noon }, log: discard,
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"operation", "code"}),
+	}
+}
+
+func review(operation admissionv1.Operation, object, old string) admission.Request {
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: operation, Namespace: "shop", Name: "r",
+		Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(old)},
+	}}
+}
+
+const userJSON = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"r","namespace":"shop"},
+	"spec":{"podName":"web","containers":[{"name":"app"}],"ofTheFuture":1}}`
+
+func TestCreateIsPatched(t *testing.T) {
+	t.Parallel()
+	a := newAdmitter(t, testPod(), testNode())
+	response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, ""))
+	if !response.Allowed {
+		t.Fatalf("refused: %v", response.Result)
+	}
+	operations, err := json.Marshal(response.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := patch.Apply([]byte(userJSON))
+	if err != nil {
+		t.Fatalf("apply %s: %v", operations, err)
+	}
+	var got v1beta1.ContainerRecreateRequest
+	if err := json.Unmarshal(result, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := storedRequest(t)
+	want.UID, want.Generation, want.CreationTimestamp = "", 0, got.CreationTimestamp
+	if diff := cmp.Diff(want, &got); diff != "" {
+		t.Errorf("patched (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(string(result), `"ofTheFuture":1`) {
+		t.Error("a field that the types do not know is lost")
+	}
+	if n := testutil.ToFloat64(a.answers.WithLabelValues("CREATE", "200")); n != 1 {
+		t.Errorf("counted %v answers", n)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	stored, err := json.Marshal(storedRequest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending := testPod()
+	pending.Spec.NodeName = ""
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		request admission.Request
+		code    int32 // 0 if allowed without a patch
+		reason  string
+		words   string
+	}{
+		"no such pod":     {request: review(admissionv1.Create, userJSON, ""), code: 400, reason: "BadRequest", words: "spec.podName: no found Pod named web"},
+		"pending pod":     {objects: []client.Object{pending}, request: review(admissionv1.Create, userJSON, ""), code: 400, words: "pending Pod"},
+		"no such node":    {objects: []client.Object{testPod()}, request: review(admissionv1.Create, userJSON, ""), code: 400, words: "node-1"},
+		"a path for name": {request: review(admissionv1.Create, strings.Replace(userJSON, `"web"`, `"../../nodes/x"`, 1), ""), code: 400, words: "no name of a pod"},
+		"not JSON":        {request: review(admissionv1.Create, "{", ""), code: 400},
+		"spec changed":    {request: review(admissionv1.Update, userJSON, string(stored)), code: 403, reason: "Forbidden", words: "immutable"},
+		"nothing changed": {request: review(admissionv1.Update, string(stored), string(stored))},
+		"old not JSON":    {request: review(admissionv1.Update, string(stored), "["), code: 400},
+		"deletion":        {request: review(admissionv1.Delete, "", string(stored))},
+		"status": {request: admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, SubResource: "status", Object: runtime.RawExtension{Raw: []byte("{")},
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			response := newAdmitter(t, tc.objects...).Handle(t.Context(), tc.request)
+			if tc.code == 0 {
+				if !response.Allowed || len(response.Patches) > 0 {
+					t.Errorf("allowed %t with %v", response.Allowed, response.Patches)
+				}
+				return
+			}
+			if response.Allowed || response.Result.Code != tc.code || !strings.Contains(response.Result.Message, tc.words) {
+				t.Errorf("allowed %t, result %+v", response.Allowed, response.Result)
+			}
+			if tc.reason != "" && string(response.Result.Reason) != tc.reason {
+				t.Errorf("reason %s, want %s", response.Result.Reason, tc.reason)
+			}
+		})
+	}
+}
+
+func TestALookUpThatFailsIsNotTheUsersFault(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*admitter, client.Reader){
+		"pod":  func(a *admitter, broken client.Reader) { a.pods = broken },
+		"node": func(a *admitter, broken client.Reader) { a.nodes = broken },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAdmitter(t, testPod(), testNode())
+			fail(a, failingReader{err: apierrors.NewServiceUnavailable("down")})
+			response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, ""))
+			if response.Allowed || response.Result.Code != http.StatusInternalServerError || !strings.Contains(response.Result.Message, "find "+name) {
+				t.Errorf("allowed %t, result %+v", response.Allowed, response.Result)
+			}
+		})
+	}
+}
+
+func TestNodesAreLookedUpLiveBeforeRefusal(t *testing.T) {
+	t.Parallel()
+	a := newAdmitter(t, testPod(), testNode())
+	a.nodes = fake.NewClientBuilder().WithScheme(testScheme(t)).Build()
+	if response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, "")); !response.Allowed {
+		t.Errorf("refused: %v", response.Result)
+	}
+}
+
+// FuzzHandle: no review makes the webhook panic, and what it allows is valid.
+func FuzzHandle(f *testing.F) {
+	stored, _ := json.Marshal(userRequest())
+	f.Add(userJSON, "")
+	f.Add(string(stored), string(stored))
+	f.Add(`{"metadata":{"annotations":null},"spec":{"containers":[{"name":"a","preStop":{"httpGet":{"port":{}}}}]}}`, "null")
+	f.Fuzz(func(t *testing.T, object, old string) {
+		a := newAdmitter(t)
+		a.pods, a.nodes = podReader{}, podReader{}
+		created := a.Handle(context.Background(), review(admissionv1.Create, object, ""))
+		updated := a.Handle(context.Background(), review(admissionv1.Update, object, old))
+		var request v1beta1.ContainerRecreateRequest
+		if created.Allowed && json.Unmarshal([]byte(object), &request) == nil && crr.CheckRequest(&request) != nil {
+			t.Errorf("allowed %s", object)
+		}
+		for _, response := range []admission.Response{created, updated} {
+			if !response.Allowed && response.Result.Message == "" {
+				t.Error("refused without a word")
+			}
+		}
+	})
+}
+
+// podReader has a pod of every name, on a node of every name.
+type podReader struct{ client.Reader }
+
+func (podReader) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if pod, ok := into.(*corev1.Pod); ok {
+		testPod().DeepCopyInto(pod)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package manager_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/refit-project/refit/manager"
+)
+
+func valid() manager.Config {
+	return manager.Config{
+		Namespace: "refit-system", WebhookPort: 9443, WebhookService: "hook", CertDir: "/run/certs", CertRotation: true,
+		CertSecret: "cert", MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", Workers: 1, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit func(*manager.Config)
+		want []string // parts of the error; none for a valid configuration
+	}{
+		"valid":                       {edit: func(*manager.Config) {}},
+		"no metrics":                  {edit: func(c *manager.Config) { c.MetricsAddr = "0" }},
+		"own certificate":             {edit: func(c *manager.Config) { c.CertRotation, c.CertSecret, c.WebhookService = false, "", "" }},
+		"port":                        {edit: func(c *manager.Config) { c.WebhookPort = 70000 }, want: []string{"webhook port 70000"}},
+		"relative directory":          {edit: func(c *manager.Config) { c.CertDir = "certs" }, want: []string{`"certs" is not an absolute path`}},
+		"metrics address":             {edit: func(c *manager.Config) { c.MetricsAddr = "8080" }, want: []string{"metrics address"}},
+		"health address without port": {edit: func(c *manager.Config) { c.HealthAddr = "localhost:x" }, want: []string{"health address"}},
+		"rotation needs names": {
+			edit: func(c *manager.Config) { c.CertSecret, c.WebhookService = "", "A" },
+			want: []string{"certificate secret", "webhook service"},
+		},
+		"all faults at once": {
+			edit: func(c *manager.Config) { *c = manager.Config{} },
+			want: []string{"namespace", "webhook port", "certificate directory", "metrics address", "health address", "0 workers", "no logger"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := valid()
+			tc.edit(&cfg)
+			err := cfg.Validate()
+			if (err == nil) != (len(tc.want) == 0) {
+				t.Fatalf("got %v, want %q", err, tc.want)
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q lacks %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestRunChecksItsConfiguration(t *testing.T) {
+	t.Parallel()
+	if err := manager.Run(t.Context(), manager.Config{}); err == nil || !strings.Contains(err.Error(), "no logger") {
+		t.Errorf("got %v", err)
+	}
+}
