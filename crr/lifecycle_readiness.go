@@ -108,3 +108,16 @@ func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatu
 		condition.LastTransitionTime = metav1.NewTime(now)
 	}
 }
+
+// BeginReadiness returns the status of a pod whose readiness gate nobody has answered yet, with the gate open: until
+// then kubelet keeps the pod not ready, whether or not a request ever comes.
+func BeginReadiness(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
+	if pod.DeletionTimestamp != nil || !hasGate(pod) || podCondition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
+		return nil, false
+	}
+	status := pod.Status.DeepCopy()
+	status.Conditions = append(status.Conditions, corev1.PodCondition{
+		Type: v1beta1.ReadinessGateKruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
+	})
+	return status, true
+}

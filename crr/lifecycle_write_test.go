@@ -179,3 +179,37 @@ func TestLifecycleTellsKruiseThatThereIsNothingToWaitFor(t *testing.T) {
 		t.Errorf("condition %+v", grace)
 	}
 }
+
+func TestBeginReadiness(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit func(*corev1.Pod)
+		want bool
+	}{
+		"gate without condition": {edit: func(p *corev1.Pod) { gated(p); p.Status.Conditions = nil }, want: true},
+		"condition is there":     {edit: gated},
+		"condition is false":     {edit: held},
+		"no gate":                {edit: func(*corev1.Pod) {}},
+		"pod going": {edit: func(p *corev1.Pod) {
+			gated(p)
+			p.Status.Conditions, p.DeletionTimestamp = nil, &metav1.Time{Time: admission}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := webPod()
+			tc.edit(pod)
+			status, begun := crr.BeginReadiness(pod, admission)
+			if begun != tc.want {
+				t.Fatalf("begun %t", begun)
+			}
+			if !begun {
+				return
+			}
+			want := []corev1.PodCondition{{Type: "KruisePodReady", Status: "True", LastTransitionTime: metav1.NewTime(admission)}}
+			if diff := cmp.Diff(want, status.Conditions); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

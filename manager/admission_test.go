@@ -160,9 +160,15 @@ func FuzzHandle(f *testing.F) {
 	f.Add(userJSON, "")
 	f.Add(string(stored), string(stored))
 	f.Add(`{"metadata":{"annotations":null},"spec":{"containers":[{"name":"a","preStop":{"httpGet":{"port":{}}}}]}}`, "null")
+	types, err := newScheme()
+	if err != nil {
+		f.Fatal(err)
+	}
+	a := &admitter{
+		decoder: admission.NewDecoder(types), pods: podReader{}, nodes: podReader{}, now: func() time.Time { return noon }, log: discard,
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"operation", "code"}),
+	}
 	f.Fuzz(func(t *testing.T, object, old string) {
-		a := newAdmitter(t)
-		a.pods, a.nodes = podReader{}, podReader{}
 		created := a.Handle(context.Background(), review(admissionv1.Create, object, ""))
 		updated := a.Handle(context.Background(), review(admissionv1.Update, object, old))
 		var request v1beta1.ContainerRecreateRequest

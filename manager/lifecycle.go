@@ -153,10 +153,7 @@ func (k *keeper) apply(ctx context.Context, request *v1beta1.ContainerRecreateRe
 		version := client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion}
 		return named("delete request", k.client.Delete(ctx, request.DeepCopy(), version))
 	case decision.Pod != nil:
-		changed := pod.DeepCopy()
-		changed.Status = *decision.Pod
-		patch := client.StrategicMergeFrom(pod, client.MergeFromWithOptimisticLock{})
-		return named("change readiness of pod "+pod.Name, k.client.Status().Patch(ctx, changed, patch))
+		return writePodStatus(ctx, k.client, pod, decision.Pod)
 	case decision.Status != nil:
 		changed := request.DeepCopy()
 		changed.Status = *decision.Status

@@ -53,6 +53,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := addLifecycle(mgr, cfg, clock); err != nil {
 		return fmt.Errorf("set up lifecycle: %w", err)
 	}
+	if err := addReadiness(mgr, clock); err != nil {
+		return fmt.Errorf("set up readiness: %w", err)
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
