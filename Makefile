@@ -3,7 +3,6 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
-STEP := build/step
 
 .PHONY: help
 help: ## Show this list
@@ -11,15 +10,15 @@ help: ## Show this list
 
 .PHONY: demo
 demo: ## Restart a container in place on a real cluster (or yours: KUBECONFIG and IMAGE_REPO) and print a timeline
-	@build/demo
+	@build/run.sh demo
 
 .PHONY: test
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind
-	@build/test
+	@build/run.sh test
 
 .PHONY: check
 check: ## The quick part of test: lint, generated files, unit tests with -race
-	@build/check
+	@build/run.sh test -quick
 
 .PHONY: fmt
 fmt: ## Format the code

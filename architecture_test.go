@@ -35,7 +35,8 @@ var arrows = map[string][]string{
 	"manager":       {"api", "crr", "probe", "image", "inplace", "sidecarset", "result", "kube", "target"},
 	"cmd":           {"api", "cri", "daemon", "sidecarmode", "manager", "kube", "target"},
 	"testkit":       {"api", "cri", "crr", "probe", "result", "signal", "kube", "target"},
-	"test/e2e":      {"api", "target"},
+	"test/e2e":      {"api", "build", "target"},
+	"build":         {"api", "cri", "target"},
 	"test/criproxy": {},
 	"bench":         {"api", "cri", "crr", "signal", "probe", "hotupdate", "target"},
 }

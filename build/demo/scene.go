@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+//go:embed pod.yaml
+var podManifest []byte
+
+//go:embed request.yaml
+var requestManifest []byte
+
+const (
+	setUpTimeout   = 3 * time.Minute
+	restartTimeout = 2 * time.Minute
+	pollInterval   = 200 * time.Millisecond
+)
+
+// scene is the pod and the request of the demo on a cluster.
+type scene struct {
+	place
+	client  client.WithWatch
+	pod     *corev1.Pod
+	request *v1beta1.ContainerRecreateRequest
+}
+
+func openScene(where place) (*scene, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", where.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	s := &scene{place: where, client: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
+	return s, errors.Join(yaml.UnmarshalStrict(podManifest, s.pod), yaml.UnmarshalStrict(requestManifest, s.request))
+}
+
+// setUp makes the pod anew and waits until it is ready.
+func (s *scene) setUp(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.pod.Namespace}}
+	if err := s.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make namespace: %w", err)
+	}
+	for _, object := range []client.Object{s.request.DeepCopy(), s.pod.DeepCopy()} {
+		if err := s.remove(ctx, object); err != nil {
+			return err
+		}
+	}
+	// The service account, without which no pod is let in, comes a moment after its namespace.
+	err := s.until(ctx, func(ctx context.Context) (bool, error) {
+		err := s.client.Create(ctx, s.pod)
+		return err == nil, client.IgnoreNotFound(ignoreForbidden(err))
+	})
+	if err != nil {
+		return fmt.Errorf("make pod web: %w", err)
+	}
+	err = s.until(ctx, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(s.pod), s.pod)
+		return err == nil && podReady(s.pod), err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for pod web to be ready: %w", err)
+	}
+	return nil
+}
+
+func ignoreForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}
+
+func (s *scene) remove(ctx context.Context, object client.Object) error {
+	return s.until(ctx, func(ctx context.Context) (bool, error) {
+		err := s.client.Delete(ctx, object, client.GracePeriodSeconds(0))
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+func (s *scene) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+// restart sends the request and follows it to its end.
+func (s *scene) restart(ctx context.Context) (story, error) {
+	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+	defer cancel()
+	before := s.pod.DeepCopy()
+	// Watched from here on, so that nothing happens before we look.
+	pods, err := s.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(s.pod.Namespace), client.MatchingFields{"metadata.name": s.pod.Name})
+	if err != nil {
+		return story{}, fmt.Errorf("watch pod: %w", err)
+	}
+	defer pods.Stop()
+	requests, err := s.client.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(s.pod.Namespace))
+	if err != nil {
+		return story{}, fmt.Errorf("watch request: %w", err)
+	}
+	defer requests.Stop()
+	told := story{before: before, created: time.Now()}
+	if err := s.client.Create(ctx, s.request); err != nil {
+		return story{}, fmt.Errorf("make request: %w", err)
+	}
+	if err := told.follow(ctx, s.request.Name, pods.ResultChan(), requests.ResultChan()); err != nil {
+		return story{}, err
+	}
+	return told, s.lookUp(ctx, &told)
+}
+
+// follow notes when the new container is first seen ready and the request completed.
+func (s *story) follow(ctx context.Context, name string, pods, requests <-chan watch.Event) error {
+	for s.ready.IsZero() || s.completed.IsZero() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the request to complete: %w", ctx.Err())
+		case event := <-pods:
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				return fmt.Errorf("watch pod: ended by %s", event.Type)
+			}
+			app := container(pod, "app")
+			if s.ready.IsZero() && app.Ready && app.ContainerID != container(s.before, "app").ContainerID {
+				s.ready, s.after = time.Now(), pod
+			}
+		case event := <-requests:
+			request, ok := event.Object.(*v1beta1.ContainerRecreateRequest)
+			if !ok {
+				return fmt.Errorf("watch request: ended by %s", event.Type)
+			}
+			if request.Name != name || request.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !s.completed.IsZero() {
+				continue
+			}
+			s.completed, s.request = time.Now(), request
+			if request.Status.Message != "" {
+				return fmt.Errorf("the request failed: %s", request.Status.Message)
+			}
+		}
+	}
+	return nil
+}
+
+// socket is the runtime's on the pod's node, where that is on this machine.
+func (s *scene) socket() string {
+	if !s.own {
+		return ""
+	}
+	return filepath.Join(s.root, ".cluster", "nodes", s.pod.Spec.NodeName, "containerd.sock")
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# Builds the images into dist/images. Pushes them to IMAGE_REPO, else to the registry of this checkout's cluster, if it
+# is up, and notes in dist/images/pushed what they are called there. TAG is their tag (default dev).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+repo=${IMAGE_REPO:-}
+if [ -z "$repo" ] && [ -f .cluster/registry ]; then
+	repo=$(<.cluster/registry)/refit-project
+fi
+mkdir -p dist/images
+rm -f dist/images/pushed
+(cd build/images && go run . --version "${TAG:-dev}" ${repo:+--push "$repo"} "$@") | tee dist/images/log
+if [ -n "$repo" ]; then
+	sed -n 's/^pushed //p' dist/images/log >dist/images/pushed
+fi
+rm dist/images/log

@@ -1,0 +1,111 @@
+// Package install puts Refit on a cluster as a user does: kubectl apply of what is in deploy/, with images of one's own.
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Config says what to install where.
+type Config struct {
+	Root string // of the checkout
+	// Kubectl is the program; it finds the cluster by KUBECONFIG.
+	Kubectl string
+	// Images are full names whose last part before the tag is the program's, as REPOSITORY/refit-daemon:TAG. For
+	// programs without one the manifests' own names stay.
+	Images []string
+}
+
+// folders of deploy, in the order in which they are applied.
+var folders = []string{"crd", "manager", "daemonset"}
+
+// Pushed reads the names of the images that build/images.sh has pushed; none if it has pushed nothing.
+func Pushed(root string) ([]string, error) {
+	content, err := os.ReadFile(filepath.Join(root, "dist", "images", "pushed"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find images: %w", err)
+	}
+	return strings.Fields(string(content)), nil
+}
+
+// Apply installs and waits until everything works, the webhooks included.
+func Apply(ctx context.Context, config Config) error {
+	for _, folder := range folders {
+		manifests, err := config.manifests(folder)
+		if err != nil {
+			return err
+		}
+		if err := config.kubectl(ctx, manifests, "apply", "--server-side", "-f", "-"); err != nil {
+			return fmt.Errorf("apply deploy/%s: %w", folder, err)
+		}
+	}
+	for _, wait := range [][]string{
+		{"rollout", "status", "--namespace=refit-system", "deployment/refit-manager", "--timeout=180s"},
+		{"rollout", "status", "--namespace=refit-system", "daemonset/refit-daemon", "--timeout=180s"},
+		{"wait", "mutatingwebhookconfiguration/refit-manager", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", "--timeout=60s"},
+		{"wait", "customresourcedefinition/containerrecreaterequests.apps.kruise.io",
+			"--for=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}", "--timeout=60s"},
+	} {
+		if err := config.kubectl(ctx, nil, wait...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manifests of one folder as one stream.
+func (c Config) manifests(folder string) ([]byte, error) {
+	files, err := filepath.Glob(filepath.Join(c.Root, "deploy", folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no manifests in deploy/%s: %w", folder, errors.Join(err, fs.ErrNotExist))
+	}
+	slices.Sort(files)
+	var stream bytes.Buffer
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read manifests: %w", err)
+		}
+		stream.WriteString("---\n")
+		stream.Write(c.withImages(content))
+	}
+	return stream.Bytes(), nil
+}
+
+var imageLine = regexp.MustCompile(`(?m)^(\s*(?:- )?image:\s*)(?:\S*/)?([a-z0-9-]+):[^/\s]+$`)
+
+func (c Config) withImages(manifest []byte) []byte {
+	return imageLine.ReplaceAllFunc(manifest, func(line []byte) []byte {
+		parts := imageLine.FindSubmatch(line)
+		for _, image := range c.Images {
+			if strings.Contains(image, "/"+string(parts[2])+":") {
+				return append(slices.Clone(parts[1]), image...)
+			}
+		}
+		return line
+	})
+}
+
+func (c Config) kubectl(ctx context.Context, stdin []byte, args ...string) error {
+	command := exec.CommandContext(ctx, c.Kubectl, args...)
+	if stdin != nil {
+		command.Stdin = bytes.NewReader(stdin)
+	}
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}

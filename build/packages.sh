@@ -1,0 +1,14 @@
+#!/bin/bash
+# packages.sh COMMAND=PACKAGE... installs the Debian packages whose command is missing.
+set -euo pipefail
+missing=()
+for pair in "$@"; do
+	command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+	exit 0
+fi
+echo "installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
