@@ -40,11 +40,15 @@ func newCommand(version string) *cobra.Command {
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		Example: `  NODE_NAME=node-1 refit-daemon --kubeconfig ~/.kube/config --socket-file /run/containerd/containerd.sock`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			logger, err := opts.logger(command.ErrOrStderr())
+			logger, err := opts.logger(command.ErrOrStderr(), opts.level)
 			if err != nil {
 				return err
 			}
-			klog.SetSlogLogger(logger)
+			libraries, err := opts.logger(command.ErrOrStderr(), max(opts.level, slog.LevelInfo))
+			if err != nil {
+				return err
+			}
+			klog.SetSlogLogger(libraries)
 			config.Logger = logger
 			return daemon.Run(command.Context(), config)
 		},
@@ -86,8 +90,8 @@ func acceptKruiseFlags(flags *pflag.FlagSet, opts *options) {
 	}
 }
 
-func (o options) logger(out io.Writer) (*slog.Logger, error) {
-	handlerOptions := &slog.HandlerOptions{Level: o.level}
+func (o options) logger(out io.Writer, level slog.Level) (*slog.Logger, error) {
+	handlerOptions := &slog.HandlerOptions{Level: level}
 	switch o.logFormat {
 	case "text":
 		return slog.New(slog.NewTextHandler(out, handlerOptions)), nil

@@ -107,9 +107,12 @@ func dial(socket string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
+// listen takes over from an earlier proxy's socket, and from nothing else that may be at that path.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("replace socket: %w", err)
+	if info, err := os.Lstat(socket); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if err := os.Remove(socket); err != nil {
+			return nil, fmt.Errorf("replace socket: %w", err)
+		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {

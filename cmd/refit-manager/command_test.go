@@ -1,0 +1,46 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// Every flag has to arrive in the configuration, which names each value it does not like.
+func TestFlagsReachTheConfiguration(t *testing.T) {
+	t.Parallel()
+	cmd := command("v0")
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs([]string{
+		"--namespace=A", "--webhook-port=-1", "--webhook-service=B", "--cert-dir=c", "--cert-secret=D", "--cert-rotation=true",
+		"--metrics-addr=e", "--health-addr=f", "--workers=-2", "--log-level=error",
+	})
+	err := cmd.ExecuteContext(t.Context())
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, part := range []string{`"A"`, "-1", `"B"`, `"c"`, `"D"`, "address e", "address f", "-2 workers"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error lacks %s:\n%v", part, err)
+		}
+	}
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"log format": {"--log-format=xml"}, "log level": {"--log-level=loud"}, "argument": {"now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := command("v0")
+			cmd.SetOut(io.Discard)
+			cmd.SetErr(io.Discard)
+			cmd.SetArgs(args)
+			if err := cmd.ExecuteContext(t.Context()); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+}
