@@ -21,7 +21,7 @@ const (
 	deadlineBackstop = 3 * time.Second
 )
 
-// ReasonNodeGone: the node the pod was bound to does not exist any more.
+// ReasonNodeGone says that the node the pod was bound to does not exist any more.
 const ReasonNodeGone = "NodeGone"
 
 // Surroundings are what the manager knows about the pod of a request.

@@ -40,8 +40,8 @@ func addAdmission(mgr ctrl.Manager, cfg Config) error {
 		decoder: admission.NewDecoder(mgr.GetScheme()), pods: mgr.GetAPIReader(), nodes: mgr.GetClient(), liveNodes: mgr.GetAPIReader(),
 		now: time.Now, answers: answers, log: cfg.Logger,
 	}
-	recover := true
-	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{Handler: handler, RecoverPanic: &recover})
+	survive := true
+	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{Handler: handler, RecoverPanic: &survive})
 	return nil
 }
 

@@ -76,8 +76,8 @@ func TestTheServerWaitsForItsCertificate(t *testing.T) {
 		go func() { done <- server.Start(t.Context()) }()
 		time.Sleep(time.Hour) // of the bubble's clock
 		select {
-		case <-done:
-			t.Error("started without a certificate")
+		case err := <-done:
+			t.Errorf("started without a certificate: %v", err)
 		default:
 		}
 		if err := os.WriteFile(filepath.Join(dir, "tls.crt"), nil, 0o600); err != nil {

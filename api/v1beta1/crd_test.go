@@ -81,6 +81,7 @@ func TestCRDRules(t *testing.T) {
 	set := func(key string, value any) func(map[string]any) {
 		return func(spec map[string]any) { spec[key] = value }
 	}
+	versions := map[string]rules{"v1alpha1": readRules(t, "v1alpha1"), "v1beta1": readRules(t, "v1beta1")}
 	for name, tc := range map[string]struct {
 		edit   func(map[string]any)
 		update bool // the unchanged object is the old one
@@ -105,14 +106,14 @@ func TestCRDRules(t *testing.T) {
 		"negative unready grace":     {edit: strategy("unreadyGracePeriodSeconds", int64(-1)), want: "unreadyGracePeriodSeconds"},
 		"negative minStartedSeconds": {edit: strategy("minStartedSeconds", int64(-1)), want: "minStartedSeconds"},
 	} {
-		for _, version := range []string{"v1alpha1", "v1beta1"} {
+		for version, rules := range versions {
 			t.Run(name+" "+version, func(t *testing.T) {
 				t.Parallel()
 				var old map[string]any
 				if tc.update {
 					old = request(t, nil)
 				}
-				errs := validate(t, version, request(t, tc.edit), old)
+				errs := rules.validate(t, request(t, tc.edit), old)
 				switch got := errs.ToAggregate(); {
 				case tc.want == "" && got != nil:
 					t.Errorf("refused: %v", got)
@@ -132,8 +133,14 @@ func names(list ...string) []any {
 	return out
 }
 
-// validate runs what the API server runs on a custom resource: schema, list types, validation rules.
-func validate(t *testing.T, version string, object, old map[string]any) field.ErrorList {
+// rules are what the API server applies to a custom resource: schema, list types, validation rules.
+type rules struct {
+	schema     validation.SchemaValidator
+	structural *structuralschema.Structural
+	cel        *cel.Validator
+}
+
+func readRules(t *testing.T, version string) rules {
 	t.Helper()
 	v, err := apiextensions.GetSchemaForVersion(readCRD(t), version)
 	if err != nil {
@@ -147,8 +154,13 @@ func validate(t *testing.T, version string, object, old map[string]any) field.Er
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs := validation.ValidateCustomResource(nil, object, schema)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, object)...)
+	return rules{schema: schema, structural: structural, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
+}
+
+func (r rules) validate(t *testing.T, object, old map[string]any) field.ErrorList {
+	t.Helper()
+	errs := validation.ValidateCustomResource(nil, object, r.schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, r.structural, object)...)
 	if len(errs) > 0 {
 		return errs
 	}
@@ -156,8 +168,7 @@ func validate(t *testing.T, version string, object, old map[string]any) field.Er
 	if old != nil {
 		before = old
 	}
-	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	errs, _ = rules.Validate(t.Context(), nil, structural, object, before, celconfig.RuntimeCELCostBudget)
+	errs, _ = r.cel.Validate(t.Context(), nil, r.structural, object, before, celconfig.RuntimeCELCostBudget)
 	return errs
 }
 
