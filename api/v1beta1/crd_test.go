@@ -98,7 +98,7 @@ func TestCRDRules(t *testing.T) {
 		"container without name":     {edit: set("containers", names("")), want: "spec.containers[0].name"},
 		"container name too long":    {edit: set("containers", names(strings.Repeat("a", 64))), want: "spec.containers[0].name"},
 		"a container twice":          {edit: set("containers", names("app", "app")), want: "spec.containers[1]"},
-		"5,000 containers":           {edit: set("containers", names(make([]string, 5000)...)), want: "must have at most 256 items"},
+		"too many containers":        {edit: set("containers", names(make([]string, v1beta1.MaxContainers+1)...)), want: "must have at most 256 items"},
 		"deadline below 3":           {edit: set("activeDeadlineSeconds", int64(2)), want: "spec.activeDeadlineSeconds"},
 		"negative TTL":               {edit: set("ttlSecondsAfterFinished", int64(-1)), want: "spec.ttlSecondsAfterFinished"},
 		"unknown failure policy":     {edit: strategy("failurePolicy", "Retry"), want: "spec.strategy.failurePolicy"},
