@@ -79,7 +79,9 @@ func (c *Config) build(ctx context.Context, program program, platform, binary st
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+	// grpcnotrace leaves out gRPC's trace pages, whose templates keep the linker from dropping unused methods:
+	// 6 of 28 MB, and 4 MiB of a daemon's memory.
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace",
 		"-ldflags=-s -w -X main.version="+c.Version, "-o", binary, ".")
 	command.Dir = program.dir
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+parsed.OS, "GOARCH="+parsed.Architecture)
