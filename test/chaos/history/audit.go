@@ -1,0 +1,155 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Write is one change, or attempt at one, as the API server's audit log has it (audit.k8s.io/v1 Event).
+type Write struct {
+	Line
+	Verb, User, Namespace, Name, Resource, Subresource string
+	// Node is the one the user's token is bound to (KEP-4193), empty for others.
+	Node           string
+	Received, Done time.Time
+	Code           int
+	// Request and Pod are what was stored, where the audit policy keeps it.
+	Request *v1beta1.ContainerRecreateRequest
+	Pod     *corev1.Pod
+}
+
+const (
+	requestResource = "containerrecreaterequests"
+	statusResource  = "status"
+	nodeNameExtra   = "authentication.kubernetes.io/node-name"
+)
+
+// stored reports whether the API server said that the write took place.
+func (w Write) stored() bool { return w.Code >= 200 && w.Code < 300 }
+
+// unsure reports whether the write may have taken place although the API server did not say so: it died, or gave up
+// waiting for etcd.
+func (w Write) unsure() bool { return w.Code == 0 || w.Code >= 500 }
+
+type auditEvent struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Username string              `json:"username"`
+		Extra    map[string][]string `json:"extra"`
+	} `json:"user"`
+	Ref struct {
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		APIGroup    string `json:"apiGroup"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Response json.RawMessage `json:"responseObject"`
+	Received time.Time       `json:"requestReceivedTimestamp"`
+	At       time.Time       `json:"stageTimestamp"`
+}
+
+// ParseAudit reads an audit log. An API server that is killed leaves half a line behind, to which its successor's
+// first is glued; such lines are counted as broken and left out.
+func ParseAudit(record string, in io.Reader) (writes []Write, broken int, err error) {
+	err = eachLine(record, in, func(number int, text []byte) error {
+		var event auditEvent
+		if err := json.Unmarshal(text, &event); err != nil {
+			broken++
+			return nil //nolint:nilerr // counted
+		}
+		if event.Stage != "ResponseComplete" && event.Stage != "Panic" {
+			return nil
+		}
+		write, err := writeOf(event)
+		if err != nil {
+			return err
+		}
+		write.Record, write.Number = record, number
+		writes = append(writes, write)
+		return nil
+	})
+	return writes, broken, err
+}
+
+func writeOf(event auditEvent) (Write, error) {
+	w := Write{
+		Verb: event.Verb, User: event.User.Username, Namespace: event.Ref.Namespace, Name: event.Ref.Name,
+		Resource: event.Ref.Resource, Subresource: event.Ref.Subresource,
+		Received: event.Received, Done: event.At, Code: event.Status.Code,
+	}
+	if nodes := event.User.Extra[nodeNameExtra]; len(nodes) == 1 {
+		w.Node = nodes[0]
+	}
+	if err := w.decode(event.Response); err != nil {
+		return w, err
+	}
+	w.Time, w.Text = w.Received, w.text()
+	return w, nil
+}
+
+// decode reads the stored object. Deletions answer with a Status or a list, and other versions' requests are not
+// written by Refit; both say enough by their name.
+func (w *Write) decode(response json.RawMessage) error {
+	if !w.stored() || len(response) == 0 {
+		return nil
+	}
+	var head struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+	}
+	if err := json.Unmarshal(response, &head); err != nil {
+		return fmt.Errorf("decode object: %w", err)
+	}
+	var into any
+	switch {
+	case head.Kind == "ContainerRecreateRequest" && head.APIVersion == v1beta1.GroupVersion().String():
+		w.Request = &v1beta1.ContainerRecreateRequest{}
+		into = w.Request
+	case head.Kind == "Pod" && head.APIVersion == "v1":
+		w.Pod = &corev1.Pod{}
+		into = w.Pod
+	default:
+		return nil
+	}
+	if err := json.Unmarshal(response, into); err != nil {
+		return fmt.Errorf("decode %s %s/%s: %w", head.Kind, w.Namespace, w.Name, err)
+	}
+	return nil
+}
+
+func (w *Write) text() string {
+	resource := w.Resource
+	if w.Subresource != "" {
+		resource += "/" + w.Subresource
+	}
+	text := fmt.Sprintf("%s %s %s/%s by %s: %d", w.Verb, resource, w.Namespace, w.Name, w.User, w.Code)
+	if w.Request != nil {
+		text += fmt.Sprintf(" (version %s, phase %q", w.Request.ResourceVersion, w.Request.Status.Phase)
+		for _, state := range w.Request.Status.ContainerRecreateStates {
+			text += fmt.Sprintf(", %s %s %s", state.Name, state.Phase, short(state.ContainerID))
+		}
+		text += ")"
+	}
+	return text
+}
+
+// revision is the place of the stored object in etcd's order.
+func revision(resourceVersion string) int64 {
+	n, err := strconv.ParseInt(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

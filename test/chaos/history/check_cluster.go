@@ -1,0 +1,77 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// nodes checks I11: whatever the daemon's token wrote concerns the node it is bound to.
+func (c *checker) nodes() {
+	for _, w := range c.Writes {
+		if w.User != c.options.Daemon {
+			continue
+		}
+		if w.Code == 403 || w.Code == 422 {
+			c.report.Totals.Denied++
+		}
+		if !w.stored() {
+			continue
+		}
+		of := ""
+		switch {
+		case w.Resource == "events":
+			continue
+		case w.Resource == requestResource && w.Subresource == statusResource && w.Verb == "patch" && w.Request != nil:
+			of = w.Request.Labels[v1beta1.LabelNodeName]
+		case w.Resource == "pods" && w.Subresource == statusResource && w.Verb == "patch" && w.Pod != nil:
+			of = w.Pod.Spec.NodeName
+		}
+		if of == "" || of != w.Node {
+			c.violate("I11", fmt.Sprintf("%s %s/%s", w.Resource, w.Namespace, w.Name),
+				fmt.Sprintf("written by the daemon of node %q, but it is of node %q", w.Node, of), w.Line)
+		}
+	}
+}
+
+// absence checks I12 in the times with neither manager nor daemon.
+func (c *checker) absence() {
+	for _, fault := range c.Faults {
+		if fault.Kind != KindAbsent {
+			continue
+		}
+		within := func(l Line) bool { return !l.Time.Before(fault.Begin) && !l.Time.After(fault.End) }
+		for _, w := range c.Writes {
+			if within(w.Line) && (w.User == c.options.Daemon || w.User == c.options.Manager) {
+				c.report.Refused = append(c.report.Refused, "I12 was not tried: "+w.Line.String())
+				break
+			}
+		}
+		var started, restarted, deleted bool
+		for _, p := range c.pods {
+			begun := false
+			for _, instances := range p.instances {
+				begun = begun || within(instances[0].start.Line)
+				restarted = restarted || slices.ContainsFunc(instances, func(i *instance) bool {
+					return i.exit != nil && i.exit.Reason == exitCrash && within(i.exit.Line) && i.next != nil && within(i.next.Line)
+				})
+			}
+			started = started || begun
+			deleted = deleted || (p.deleted != nil && within(p.deleted.Line) && c.goneBy(p, fault))
+		}
+		for what, seen := range map[string]bool{"started": started, "restarted after a crash": restarted, "deleted": deleted} {
+			if !seen {
+				c.violate("I12", "pods without manager and daemon", "none was "+what, fault.line)
+			}
+		}
+	}
+}
+
+// goneBy reports whether kubelet removed the pod in that time: its own deletion follows the user's.
+func (c *checker) goneBy(p *pod, fault Fault) bool {
+	return slices.ContainsFunc(c.Writes, func(w Write) bool {
+		return w.Verb == "delete" && w.Resource == "pods" && w.Namespace == p.namespace && w.Name == p.name && w.stored() &&
+			w.Received.After(p.deleted.Received) && w.Received.Before(fault.End)
+	})
+}

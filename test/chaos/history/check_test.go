@@ -1,0 +1,261 @@
+package history_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+// restart is a request carried out without fault: old is stopped at second+1 and next runs from second+2 on.
+func restart(s *scene, second float64, name, old, next string, change ...func(*v1beta1.ContainerRecreateRequest)) {
+	s.create(second, name, "uid-1", old, change...)
+	s.status(second+0.9, name, recreating(old))
+	s.call(second+1, "StopContainer", old, "OK", 0.1)
+	s.app(second+1.01, "uid-1", "SIGTERM")
+	s.app(second+1.02, "uid-1", "exit signal")
+	s.app(second+2, "uid-1", "start")
+	s.pod(second+2.1, "uid-1", next, true)
+	s.status(second+2.2, name, completed(second+2.2, ""))
+}
+
+// opening is a pod with its first container.
+func opening(t *testing.T) *scene {
+	t.Helper()
+	s := newScene(t)
+	s.app(0.9, "uid-1", "start")
+	s.pod(1, "uid-1", "c1", true)
+	return s
+}
+
+func forced(r *v1beta1.ContainerRecreateRequest) {
+	r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{ForceRecreate: true}
+}
+
+func deadline(seconds int64) func(*v1beta1.ContainerRecreateRequest) {
+	return func(r *v1beta1.ContainerRecreateRequest) { r.Spec.ActiveDeadlineSeconds = &seconds }
+}
+
+func upFor(seconds int32) func(*v1beta1.ContainerRecreateRequest) {
+	return func(r *v1beta1.ContainerRecreateRequest) {
+		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{MinStartedSeconds: seconds}
+	}
+}
+
+// Every planted bug must be found, under the name of the promise it breaks.
+func TestPlantedBugs(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		plant func(*scene)
+		want  string // the invariant
+		proof string // a part of what is reported
+	}{
+		"I1 the replacement is stopped as well": {want: "I1", proof: "2 different containers", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2", forced)
+			s.requests["r1"].Status = v1beta1.ContainerRecreateRequestStatus{}
+			s.store("r1", recreating("c2"))
+			s.write(3.5, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 200, s.requests["r1"])
+			s.call(3.6, "StopContainer", "c2", "OK", 0.1)
+		}},
+		"I1 stopped before its ID was stored": {want: "I1", proof: "before its ID was stored", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.call(2.5, "StopContainer", "c1", "OK", 0.1)
+			s.app(2.51, "uid-1", "SIGTERM")
+			s.status(2.9, "r1", recreating("c1"))
+			s.status(5, "r1", completed(5, "deadline"))
+		}},
+		"I1 stopped after the request had ended": {want: "I1", proof: "after that request had ended", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(3, "r1", recreating("c1"))
+			s.status(4, "r1", completed(4, "deadline"))
+			s.call(9, "StopContainer", "c1", "OK", 0.1)
+			s.app(9.01, "uid-1", "SIGTERM")
+		}},
+		"I1 another container than that of admission": {want: "I1", proof: "at admission it was c1", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.create(6, "r2", "uid-1", "c1")
+			s.status(6.1, "r2", recreating("c2"))
+			s.call(6.2, "StopContainer", "c2", "OK", 0.1)
+			s.app(6.21, "uid-1", "SIGTERM")
+			s.app(6.22, "uid-1", "exit signal")
+			s.app(7, "uid-1", "start")
+			s.pod(7.1, "uid-1", "c3", true)
+			s.status(7.2, "r2", completed(7.2, ""))
+		}},
+		"I1 two TERMs in one life": {want: "I1", proof: "got TERM 2 times", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "Canceled", 0.3)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.call(5, "StopContainer", "c1", "OK", 0.3)
+			s.app(5.01, "uid-1", "SIGTERM")
+			s.app(5.02, "uid-1", "exit signal")
+			s.app(6, "uid-1", "start")
+			s.pod(6.1, "uid-1", "c2", true)
+			s.status(6.2, "r1", completed(6.2, ""))
+		}},
+		"I1 a running container is removed": {want: "I1", proof: "no stop of its own explains", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.create(6, "r2", "uid-1", "c2")
+			s.status(6.5, "r2", recreating("c2"))
+			s.call(7, "RemoveContainer", "c2", "OK", 0.1)
+			s.app(8, "uid-1", "start")
+			s.pod(8.1, "uid-1", "c3", true)
+			s.status(8.2, "r2", completed(8.2, ""))
+		}},
+		"I2 a container of another pod": {want: "I2", proof: "which is app of pod uid-2", plant: func(s *scene) {
+			s.pod(1.5, "uid-2", "d1", true)
+			s.create(2, "r1", "uid-1", "d1")
+			s.status(2.5, "r1", recreating("d1"))
+			s.call(3, "StopContainer", "d1", "OK", 0.1)
+			s.status(5, "r1", completed(5, "deadline"))
+		}},
+		"I2 nobody asked": {want: "I2", proof: "without any request", plant: func(s *scene) {
+			s.pod(1.5, "uid-2", "d1", true)
+			s.call(3, "RemoveContainer", "d1", "OK", 0.1)
+		}},
+		"I2 a pod is woken that has no request": {want: "I2", proof: "without a request for it", plant: func(s *scene) {
+			s.pod(1.5, "uid-2", "d1", true)
+			s.write(3, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-2"}, 200, s.pods["uid-2"])
+		}},
+		"I3 an ended request is revived": {want: "I3", proof: "changed after it had ended", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.status(5, "r1", recreating("c1"))
+		}},
+		"I3 a failure becomes a success": {want: "I3", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(3, "r1", completed(3, "deadline"))
+			s.status(4, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) { status.Message = "" })
+		}},
+		"I4 the old container still runs": {want: "I4", proof: "no other container", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.status(3, "r1", completed(3, ""))
+		}},
+		"I4 the new container is not ready": {want: "I4", proof: "no other container", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(3.02, "uid-1", "exit signal")
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", false)
+			s.status(4.2, "r1", completed(4.2, ""))
+		}},
+		"I4 nothing runs": {want: "I4", proof: "was not running", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(3.02, "uid-1", "exit signal")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.status(14.2, "r1", completed(14.2, ""))
+		}},
+		"I4 minStartedSeconds cut short": {want: "I4", proof: "want minStartedSeconds 5s", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2", upFor(5))
+		}},
+		"I4 one of two containers": {want: "I4", proof: "although container log did not", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2", func(r *v1beta1.ContainerRecreateRequest) {
+				r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: "log"})
+			})
+		}},
+		"I5 a deadline is passed over": {want: "I5", proof: "after its deadline", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			s.status(2.5, "r1", recreating("c1"))
+			s.status(12, "r1", completed(12, "deadline"))
+		}},
+		"I5 a deadline is passed over although a fault had ended": {want: "I5", proof: "after its deadline", plant: func(s *scene) {
+			s.fault("daemon-kill", 4, 7, true)
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			s.status(2.5, "r1", recreating("c1"))
+			s.status(13, "r1", completed(13, "deadline"))
+		}},
+		"I5 the second request on a pod starves": {want: "I5", proof: "chaos/r2", plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.create(5, "r2", "uid-1", "c2")
+			s.status(5.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				status.Phase = v1beta1.ContainerRecreateRequestPending
+			})
+		}},
+		"I6 the younger request first": {want: "I6", proof: "before the older request chaos/r1", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.create(2.5, "r2", "uid-1", "c1")
+			s.status(3, "r2", recreating("c1"))
+			s.call(3.5, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.51, "uid-1", "SIGTERM")
+			s.app(3.52, "uid-1", "exit signal")
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.status(4.2, "r2", completed(4.2, ""))
+			s.status(5, "r1", recreating("c1"))
+			s.status(5.1, "r1", completed(5.1, ""))
+		}},
+		"I11 a request of another node": {want: "I11", proof: `of node "node-2"`, plant: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2", func(r *v1beta1.ContainerRecreateRequest) { r.Labels[v1beta1.LabelNodeName] = "node-2" })
+		}},
+		"I11 a pod's spec": {want: "I11", plant: func(s *scene) {
+			s.write(3, ref{"patch", daemonUser, "pods", "", "chaos", "pod-uid-1"}, 200, s.pods["uid-1"])
+		}},
+		"I12 crashed containers stay down without us": {want: "I12", proof: "restarted after a crash", plant: func(s *scene) {
+			s.fault(history.KindAbsent, 10, 60, true)
+			s.app(20, "uid-9", "start")
+			s.pod(21, "uid-9", "e1", true)
+			s.app(25, "uid-9", "exit crash")
+			s.deletePod(40, "uid-9")
+			s.write(42, ref{"delete", kubeletUser, "pods", "", "chaos", "pod-uid-9"}, 200, nil)
+		}},
+		"I12 pods do not go away without us": {want: "I12", proof: "deleted", plant: func(s *scene) {
+			s.fault(history.KindAbsent, 10, 60, true)
+			s.app(20, "uid-9", "start")
+			s.pod(21, "uid-9", "e1", true)
+			s.app(25, "uid-9", "exit crash")
+			s.app(26, "uid-9", "start")
+			s.deletePod(40, "uid-9")
+		}},
+		"I12 no pod starts without us": {want: "I12", proof: "none was started", plant: func(s *scene) {
+			s.fault(history.KindAbsent, 10, 60, true)
+		}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := opening(t)
+			tt.plant(s)
+			report := s.check()
+			i := slices.IndexFunc(report.Violations, func(v history.Violation) bool {
+				return v.Invariant == tt.want && strings.Contains(v.String(), tt.proof)
+			})
+			if i < 0 {
+				t.Fatalf("violations %v, want one of %s with %q", report.Violations, tt.want, tt.proof)
+			}
+			if len(report.Violations[i].Proof) == 0 || report.OK() {
+				t.Errorf("violation %v: want lines that prove it, and a report that is not OK", report.Violations[i])
+			}
+		})
+	}
+}
+
+func TestLeastLoad(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	restart(s, 2, "r1", "c1", "c2")
+	s.fault("daemon-kill", 2, 3, true)
+	s.audit.WriteString("{\"half\": \n")
+	s.options.Least = history.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
+	report := s.check()
+	want := []string{
+		"faults daemon-kill: 1, want at least 2",
+		"faults kubelet-restart: 0, want at least 1",
+		"refused writes to another node: 0, want at least 1",
+		"requests: 1, want at least 2",
+		"stopped containers: 1, want at least 2",
+		"audit log: 1 broken lines, but the API server was killed 0 times",
+	}
+	if diff := cmp.Diff(want, report.Refused); diff != "" || report.OK() {
+		t.Errorf("refused (-want +got), OK %v:\n%s", report.OK(), diff)
+	}
+}

@@ -1,0 +1,21 @@
+// Package history decides whether a run kept Refit's promises. It reads records that know nothing of each other: the
+// API server's audit log, the CRI proxy's record of the daemon's calls, the containers' own log of starts and
+// signals, and the journal of the faults that the run itself caused.
+//
+// It is pure: bytes in, a verdict out. It imports the wire types and nothing else of Refit, as what is judged must
+// not help to judge.
+//
+// Invariants, by the names the report uses:
+//
+//	I1  A container is stopped at most once for each request, only after its ID was stored in the request, and only
+//	    while that ID is the one of admission (or forceRecreate). A repeated StopContainer for the same ID is the same
+//	    stop as long as the application saw one TERM.
+//	I2  Nothing outside the request's namespace and pod UID is stopped, removed, entered or woken.
+//	I3  The status of a request that has ended never changes.
+//	I4  Succeeded means: another container runs, ready if the pod says so, up for minStartedSeconds.
+//	I5  Every request ends: by its deadline + 5 s, or within patience of its turn. Time during which a fault took away
+//	    what that needs does not count.
+//	I6  Requests of one pod are begun in the order of their creation, each after the end of the one before.
+//	I11 The daemon's token changes nothing that belongs to another node.
+//	I12 Without manager and daemon pods still start, run, restart and are deleted.
+package history

@@ -1,0 +1,76 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Fault is something the run broke, or did, for a time.
+type Fault struct {
+	Kind   string    `json:"kind"`
+	Begin  time.Time `json:"begin"`
+	End    time.Time `json:"end"` // when what was broken worked again
+	Detail string    `json:"detail,omitempty"`
+	// Impedes: requests could not be carried out as fast as usual meanwhile.
+	Impedes bool `json:"impedes,omitempty"`
+
+	line Line
+}
+
+// The kinds of faults that mean something to the judge. Others only have to be there in sufficient number.
+const (
+	// KindRuntimeRestart makes containerd forget which containers it has sent their stop signal.
+	KindRuntimeRestart = "containerd-restart"
+	// KindAPIServerKill loses the audit lines of the writes under way.
+	KindAPIServerKill = "apiserver-kill"
+	// KindAbsent is a time with neither manager nor daemon, for I12.
+	KindAbsent = "absent"
+)
+
+// ParseFaults reads the run's journal.
+func ParseFaults(record string, in io.Reader) ([]Fault, error) {
+	var faults []Fault
+	err := eachLine(record, in, func(number int, text []byte) error {
+		var fault Fault
+		if err := json.Unmarshal(text, &fault); err != nil {
+			return err
+		}
+		if fault.Kind == "" || fault.Begin.IsZero() || fault.End.Before(fault.Begin) {
+			return fmt.Errorf("fault %+v: want a kind, and an end after the begin", fault)
+		}
+		fault.line = Line{Record: record, Number: number, Time: fault.Begin,
+			Text: fmt.Sprintf("%s %s for %s", fault.Kind, fault.Detail, fault.End.Sub(fault.Begin).Round(time.Millisecond))}
+		faults = append(faults, fault)
+		return nil
+	})
+	return faults, err
+}
+
+// unimpeded is how much of the time from begin to end no fault was in the way.
+func unimpeded(faults []Fault, begin, end time.Time) time.Duration {
+	free := time.Duration(0)
+	for at := begin; at.Before(end); {
+		until, impeded := end, false
+		for _, fault := range faults {
+			switch {
+			case !fault.Impedes || !fault.End.After(at):
+			case !fault.Begin.After(at):
+				if !impeded || fault.End.After(until) {
+					until, impeded = fault.End, true
+				}
+			case !impeded && fault.Begin.Before(until):
+				until = fault.Begin
+			}
+		}
+		if until.After(end) {
+			until = end
+		}
+		if !impeded {
+			free += until.Sub(at)
+		}
+		at = until
+	}
+	return free
+}

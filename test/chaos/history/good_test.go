@@ -1,0 +1,192 @@
+package history_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+func TestGoodHistories(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		play func(*scene)
+		want history.Totals // but for faults
+	}{
+		"five in a row": {want: history.Totals{Requests: 5, Succeeded: 5, Stops: 5, Ends: 5, Orders: 5}, play: func(s *scene) {
+			for n, name := range []string{"r1", "r2", "r3", "r4", "r5"} {
+				restart(s, float64(2+3*n), name, "c"+name[1:], "c"+string(rune('2'+n)))
+			}
+		}},
+		"killed between the stop and its answer, and again after it": {
+			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 2},
+			play: func(s *scene) {
+				s.create(2, "r1", "uid-1", "c1")
+				s.status(2.5, "r1", recreating("c1"))
+				s.call(3, "StopContainer", "c1", "Canceled", 0.3)
+				s.app(3.01, "uid-1", "SIGTERM")
+				s.call(5, "StopContainer", "c1", "Unavailable", 0)
+				s.call(6, "StopContainer", "c1", "OK", 0.1)
+				s.app(6.01, "uid-1", "start")
+				s.pod(6.1, "uid-1", "c2", true)
+				s.status(6.2, "r1", completed(6.2, ""))
+			}},
+		"containerd forgot the first TERM": {
+			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 1},
+			play: func(s *scene) {
+				s.fault(history.KindRuntimeRestart, 4, 4.5, true)
+				s.create(2, "r1", "uid-1", "c1")
+				s.status(2.5, "r1", recreating("c1"))
+				s.call(3, "StopContainer", "c1", "Unavailable", 1)
+				s.app(3.01, "uid-1", "SIGTERM")
+				s.call(5, "StopContainer", "c1", "OK", 0.1)
+				s.app(5.01, "uid-1", "SIGTERM")
+				s.app(6, "uid-1", "start")
+				s.pod(6.1, "uid-1", "c2", true)
+				s.status(6.2, "r1", completed(6.2, ""))
+			}},
+		"two requests for one instance": {
+			want: history.Totals{Requests: 2, Succeeded: 2, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *scene) {
+				s.create(1.5, "r1", "uid-1", "c1")
+				s.create(1.6, "r2", "uid-1", "c1")
+				s.status(2.5, "r1", recreating("c1"))
+				s.call(3, "StopContainer", "c1", "OK", 0.1)
+				s.app(3.01, "uid-1", "SIGTERM")
+				s.app(4, "uid-1", "start")
+				s.pod(4.1, "uid-1", "c2", true)
+				s.status(4.2, "r1", completed(4.2, ""))
+				s.status(4.4, "r2", recreating("c1"))
+				s.status(4.5, "r2", completed(4.5, ""))
+			}},
+		"forced: the next instance": {want: history.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2}, play: func(s *scene) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.create(6, "r2", "uid-1", "c1", forced)
+			s.status(6.1, "r2", recreating("c2"))
+			s.call(6.2, "StopContainer", "c2", "OK", 0.1)
+			s.app(6.21, "uid-1", "SIGTERM")
+			s.app(7, "uid-1", "start")
+			s.pod(7.1, "uid-1", "c3", true)
+			s.status(7.2, "r2", completed(7.2, ""))
+		}},
+		"stopped and removed, with the instance before": {
+			want: history.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2},
+			play: func(s *scene) {
+				restart(s, 2, "r1", "c1", "c2")
+				restart(s, 6, "r2", "c2", "c3")
+				s.call(7.2, "RemoveContainer", "c1", "OK", 0.1)
+				s.call(7.3, "RemoveContainer", "c2", "OK", 0.1)
+				s.write(7.5, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-1"}, 200, s.pods["uid-1"])
+			}},
+		"pod deleted under way": {want: history.Totals{Requests: 1, Failed: 1, Stops: 1, Orders: 1}, play: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.deletePod(2.6, "uid-1")
+			s.app(2.8, "uid-1", "SIGTERM")
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.status(3.1, "r1", completed(3.1, "pod has gone"))
+		}},
+		"deleted request": {want: history.Totals{Requests: 2, Deleted: 1, Failed: 1}, play: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.write(4, ref{"delete", user, "containerrecreaterequests", "", "chaos", "r1"}, 200, nil)
+			s.create(5, "r2", "uid-1", "c1")
+			s.status(5.5, "r2", recreating("c1"))
+			s.status(6, "r2", completed(6, "deadline"))
+		}},
+		"late by the length of a fault": {want: history.Totals{Requests: 1, Failed: 1}, play: func(s *scene) {
+			s.fault("apiserver-pause", 3, 20, true)
+			s.fault("daemon-kill", 15, 30, true)
+			s.fault("remark", 0, 1, false)
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			s.status(34.9, "r1", completed(34.9, "deadline"))
+		}},
+		"the record of the ID is lost with the API server": {
+			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *scene) {
+				s.fault(history.KindAPIServerKill, 2.6, 4, true)
+				s.create(2, "r1", "uid-1", "c1")
+				s.store("r1", recreating("c1"))
+				s.call(5, "StopContainer", "c1", "OK", 0.1)
+				s.app(5.01, "uid-1", "SIGTERM")
+				s.app(6, "uid-1", "start")
+				s.pod(6.1, "uid-1", "c2", true)
+				s.status(6.2, "r1", completed(6.2, ""))
+				s.audit.WriteString("{\"half\": \n")
+			}},
+		"etcd did not answer in time, but stored": {
+			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *scene) {
+				s.create(2, "r1", "uid-1", "c1")
+				s.store("r1", recreating("c1"))
+				s.write(2.5, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
+				s.call(5, "StopContainer", "c1", "OK", 0.1)
+				s.app(5.01, "uid-1", "SIGTERM")
+				s.app(6, "uid-1", "start")
+				s.pod(6.1, "uid-1", "c2", true)
+				s.status(6.2, "r1", completed(6.2, ""))
+			}},
+		"a crash of its own": {want: history.Totals{Requests: 1, Succeeded: 1}, play: func(s *scene) {
+			s.app(1.5, "uid-1", "exit crash")
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.app(3, "uid-1", "start")
+			s.pod(3.1, "uid-1", "c2", true)
+			s.status(3.2, "r1", completed(3.2, ""))
+		}},
+		"without manager and daemon": {want: history.Totals{Denied: 1}, play: func(s *scene) {
+			s.write(5, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-on-node-2"}, 403, nil)
+			s.fault(history.KindAbsent, 10, 60, true)
+			s.app(20, "uid-9", "start")
+			s.pod(21, "uid-9", "e1", true)
+			s.app(25, "uid-9", "exit crash")
+			s.app(26, "uid-9", "start")
+			s.deletePod(40, "uid-9")
+			s.app(40.1, "uid-9", "SIGTERM")
+			s.write(42, ref{"delete", kubeletUser, "pods", "", "chaos", "pod-uid-9"}, 200, nil)
+		}},
+		"the longest minStartedSeconds": {want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1}, play: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1", upFor(10))
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.status(14, "r1", completed(14, ""))
+		}},
+		"failed by its deadline": {want: history.Totals{Requests: 1, Failed: 1}, play: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			s.status(2.5, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				status.Phase = v1beta1.ContainerRecreateRequestPending
+			})
+			s.status(5.1, "r1", completed(5.1, "deadline"))
+		}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := opening(t)
+			tt.play(s)
+			report := s.check()
+			if !report.OK() {
+				t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
+			}
+			report.Totals.Faults = nil
+			if diff := cmp.Diff(tt.want, report.Totals); diff != "" {
+				t.Errorf("totals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAbsenceMustBeReal(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.fault(history.KindAbsent, 1.5, 60, true)
+	restart(s, 2, "r1", "c1", "c2")
+	if report := s.check(); len(report.Refused) == 0 || !strings.Contains(report.Refused[0], "I12 was not tried") {
+		t.Errorf("refused %v, want a complaint that the daemon was at work", report.Refused)
+	}
+}

@@ -1,0 +1,81 @@
+package history_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+const auditLine = `{"stage":"ResponseComplete","verb":"patch","user":{"username":"u","extra":{"authentication.kubernetes.io/node-name":["node-1"]}},` +
+	`"objectRef":{"resource":"pods","namespace":"n","name":"p","subresource":"status"},"responseStatus":{"code":200},` +
+	`"responseObject":{"kind":"Pod","apiVersion":"v1","metadata":{"uid":"x"}},"requestReceivedTimestamp":"2026-11-21T10:00:00.000001Z","stageTimestamp":"2026-11-21T10:00:01.5Z"}` + "\n"
+
+func TestParseAudit(t *testing.T) {
+	t.Parallel()
+	writes, broken, err := history.ParseAudit("audit.log", strings.NewReader(
+		auditLine+`{"stage":"RequestReceived"}`+"\n"+`{"stage":`+auditLine+auditLine+`{"stage":"Resp`))
+	if err != nil || broken != 1 || len(writes) != 2 {
+		t.Fatalf("ParseAudit() = %d writes, %d broken, %v; want 2, 1 and no error", len(writes), broken, err)
+	}
+	w := writes[1]
+	if w.Number != 4 || w.Node != "node-1" || w.Code != 200 || w.Pod == nil || w.Pod.UID != "x" || w.Done.Sub(w.Received) != 1499999*time.Microsecond {
+		t.Errorf("second write %+v", w)
+	}
+}
+
+func TestParseCalls(t *testing.T) {
+	t.Parallel()
+	calls, err := history.ParseCalls("calls.jsonl", strings.NewReader(
+		`{"time":"2026-11-21T10:00:00Z","method":"Version","code":"OK"}`+"\n"+
+			`{"time":"2026-11-21T10:00:00Z","method":"StopContainer","container_id":"c1","timeout":3,"duration_ms":250.5,"code":"Canceled"}`+"\n"))
+	if err != nil || len(calls) != 1 {
+		t.Fatalf("ParseCalls() = %v, %v; want one call", calls, err)
+	}
+	c := calls[0]
+	if c.Number != 2 || c.Grace != 3*time.Second || c.End.Sub(c.Begin) != 250500*time.Microsecond || c.Code != "Canceled" {
+		t.Errorf("call %+v", c)
+	}
+}
+
+func TestBadLinesAreErrors(t *testing.T) {
+	t.Parallel()
+	parsers := map[string]func(string) error{
+		"calls":   func(s string) error { _, err := history.ParseCalls("f", strings.NewReader(s)); return err },
+		"signals": func(s string) error { _, err := history.ParseSignals("f", strings.NewReader(s)); return err },
+		"faults":  func(s string) error { _, err := history.ParseFaults("f", strings.NewReader(s)); return err },
+	}
+	got := map[string]string{}
+	for name, parse := range parsers {
+		if err := parse("{}x\n"); err != nil {
+			got[name], _, _ = strings.Cut(err.Error(), ": ")
+		}
+	}
+	want := map[string]string{"calls": "read f line 1", "signals": "read f line 1", "faults": "read f line 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+	if err := parsers["faults"](`{"kind":"x","begin":"2026-11-21T10:00:02Z","end":"2026-11-21T10:00:01Z"}` + "\n"); err == nil {
+		t.Error("a fault that ends before it begins is accepted")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(auditLine))
+	f.Add([]byte(`{"time":"2026-11-21T10:00:00Z","method":"StopContainer","container_id":"c1","timeout":3,"event":"start","kind":"x"}` + "\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var records history.Records
+		var err error
+		if records.Writes, records.Broken, err = history.ParseAudit("a", bytes.NewReader(b)); err != nil {
+			return
+		}
+		records.Calls, _ = history.ParseCalls("c", bytes.NewReader(b))
+		records.Signals, _ = history.ParseSignals("s", bytes.NewReader(b))
+		records.Faults, _ = history.ParseFaults("f", bytes.NewReader(b))
+		history.Check(records, history.Options{})
+	})
+}

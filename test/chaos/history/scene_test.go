@@ -1,0 +1,214 @@
+package history_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+const (
+	daemonUser  = "system:serviceaccount:refit-system:refit-daemon"
+	managerUser = "system:serviceaccount:refit-system:refit-manager"
+	kubeletUser = "system:node:node-1"
+	user        = "tester"
+)
+
+// scene writes the records of a run by hand. Times are seconds from its begin.
+type scene struct {
+	t                             *testing.T
+	audit, calls, signals, faults strings.Builder
+	revision                      int
+	options                       history.Options
+	requests                      map[string]*v1beta1.ContainerRecreateRequest
+	pods                          map[string]*corev1.Pod
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	return &scene{
+		t: t, revision: 100, requests: map[string]*v1beta1.ContainerRecreateRequest{}, pods: map[string]*corev1.Pod{},
+		options: history.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second},
+	}
+}
+
+func at(seconds float64) time.Time {
+	return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func id(name string) string { return name + strings.Repeat("0", 64-len(name)) }
+
+func (s *scene) line(to *strings.Builder, v any) {
+	s.t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	to.Write(append(b, '\n'))
+}
+
+type ref struct{ verb, user, resource, subresource, namespace, name string }
+
+// write is one line of the audit log.
+func (s *scene) write(seconds float64, r ref, code int, stored any) {
+	s.t.Helper()
+	group := ""
+	if r.resource == "containerrecreaterequests" {
+		group = "apps.kruise.io"
+	}
+	who := map[string]any{"username": r.user}
+	if r.user == daemonUser {
+		who["extra"] = map[string][]string{"authentication.kubernetes.io/node-name": {"node-1"}}
+	}
+	s.line(&s.audit, map[string]any{
+		"kind": "Event", "stage": "ResponseComplete", "verb": r.verb, "user": who,
+		"objectRef":      map[string]string{"resource": r.resource, "namespace": r.namespace, "name": r.name, "apiGroup": group, "subresource": r.subresource},
+		"responseStatus": map[string]int{"code": code}, "responseObject": stored,
+		"requestReceivedTimestamp": at(seconds), "stageTimestamp": at(seconds + 0.005),
+	})
+}
+
+// pod is kubelet's word on a pod with one container, "app".
+func (s *scene) pod(seconds float64, uid, containerID string, ready bool) {
+	s.t.Helper()
+	s.revision++
+	grace := int64(2)
+	status := corev1.ContainerStatus{Name: "app", ContainerID: "containerd://" + id(containerID), Ready: ready}
+	if ready {
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at(seconds))}
+	}
+	s.pods[uid] = &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "chaos", Name: "pod-" + uid, UID: types.UID(uid), ResourceVersion: fmt.Sprint(s.revision),
+		},
+		Spec:   corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: &grace},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{status}},
+	}
+	s.write(seconds, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-" + uid}, 200, s.pods[uid])
+}
+
+func (s *scene) deletePod(seconds float64, uid string) {
+	s.write(seconds, ref{"delete", user, "pods", "", "chaos", "pod-" + uid}, 200, nil)
+}
+
+// create admits a request for the pod while that container runs in it.
+func (s *scene) create(seconds float64, name, podUID, containerID string, change ...func(*v1beta1.ContainerRecreateRequest)) {
+	s.t.Helper()
+	s.revision++
+	r := &v1beta1.ContainerRecreateRequest{
+		TypeMeta: metav1.TypeMeta{Kind: "ContainerRecreateRequest", APIVersion: v1beta1.GroupVersion().String()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "chaos", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: fmt.Sprint(s.revision),
+			CreationTimestamp: metav1.NewTime(at(seconds)),
+			Labels:            map[string]string{v1beta1.LabelPodUID: podUID, v1beta1.LabelNodeName: "node-1"},
+		},
+		Spec: v1beta1.ContainerRecreateRequestSpec{
+			PodName: "pod-" + podUID,
+			Containers: []v1beta1.ContainerRecreateRequestContainer{{
+				Name: "app", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "containerd://" + id(containerID)},
+			}},
+		},
+	}
+	for _, c := range change {
+		c(r)
+	}
+	s.requests[name] = r
+	s.write(seconds, ref{"create", user, "containerrecreaterequests", "", "chaos", name}, 201, r)
+}
+
+// status is a write of a request's status by the daemon.
+func (s *scene) status(seconds float64, name string, change func(*v1beta1.ContainerRecreateRequestStatus)) {
+	s.t.Helper()
+	s.store(name, change)
+	s.write(seconds, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", name}, 200, s.requests[name])
+}
+
+// store is a write whose audit line is lost.
+func (s *scene) store(name string, change func(*v1beta1.ContainerRecreateRequestStatus)) {
+	s.revision++
+	r := s.requests[name].DeepCopy()
+	r.ResourceVersion = fmt.Sprint(s.revision)
+	change(&r.Status)
+	s.requests[name] = r
+}
+
+func recreating(containerID string) func(*v1beta1.ContainerRecreateRequestStatus) {
+	return func(status *v1beta1.ContainerRecreateRequestStatus) {
+		status.Phase = v1beta1.ContainerRecreateRequestRecreating
+		status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{
+			Name: "app", Phase: v1beta1.ContainerRecreateRequestRecreating, ContainerID: "containerd://" + id(containerID),
+		}}
+	}
+}
+
+// completed is success when the message is empty.
+func completed(seconds float64, message string) func(*v1beta1.ContainerRecreateRequestStatus) {
+	return func(status *v1beta1.ContainerRecreateRequestStatus) {
+		now := metav1.NewTime(at(seconds))
+		status.Phase, status.CompletionTime, status.Message = v1beta1.ContainerRecreateRequestCompleted, &now, message
+		for i := range status.ContainerRecreateStates {
+			status.ContainerRecreateStates[i].Phase = v1beta1.ContainerRecreateRequestSucceeded
+			if message != "" {
+				status.ContainerRecreateStates[i].Phase = v1beta1.ContainerRecreateRequestFailed
+			}
+		}
+	}
+}
+
+func (s *scene) call(seconds float64, method, containerID, code string, took float64) {
+	s.t.Helper()
+	s.line(&s.calls, map[string]any{
+		"time": at(seconds), "method": method, "container_id": id(containerID), "timeout": 2, "duration_ms": took * 1000, "code": code,
+		"caller": "pid=0",
+	})
+}
+
+// app is a line of the application's own log: "start", "SIGTERM", "exit signal", "exit crash".
+func (s *scene) app(seconds float64, podUID, what string) {
+	s.t.Helper()
+	line := map[string]any{"time": at(seconds), "event": what, "container": "app", "pod_uid": podUID, "pid": 1}
+	if strings.HasPrefix(what, "SIG") {
+		line["event"], line["signal"] = "signal", what
+	}
+	if reason, ok := strings.CutPrefix(what, "exit "); ok {
+		line["event"], line["text"] = "exit", reason
+	}
+	s.line(&s.signals, line)
+}
+
+func (s *scene) fault(kind string, begin, end float64, impedes bool) {
+	s.t.Helper()
+	s.line(&s.faults, history.Fault{Kind: kind, Begin: at(begin), End: at(end), Impedes: impedes})
+}
+
+func (s *scene) records() history.Records {
+	s.t.Helper()
+	var records history.Records
+	var err error
+	check := func() {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	records.Writes, records.Broken, err = history.ParseAudit("audit.log", strings.NewReader(s.audit.String()))
+	check()
+	records.Calls, err = history.ParseCalls("calls.jsonl", strings.NewReader(s.calls.String()))
+	check()
+	records.Signals, err = history.ParseSignals("uid-1.jsonl", strings.NewReader(s.signals.String()))
+	check()
+	records.Faults, err = history.ParseFaults("faults.jsonl", strings.NewReader(s.faults.String()))
+	check()
+	records.End = at(300)
+	return records
+}
+
+func (s *scene) check() history.Report { return history.Check(s.records(), s.options) }
