@@ -29,7 +29,16 @@ type Config struct {
 	Runtime string // socket of the real runtime, which may come and go
 	Record  string // file to append a JSON line per call to
 	Faults  string // file of faults, read again when it changes; it may be missing
-	Logger  *slog.Logger
+	// Interceptor is told of every call; nil: nobody.
+	Interceptor Interceptor
+	Logger      *slog.Logger
+}
+
+// Interceptor is told of each call before it is passed on, and of each of its answers before that is passed back.
+// It may block, which holds up this call alone, and it may change the answer, which it returns.
+type Interceptor interface {
+	Came(call Line)
+	Answered(call Line, answer []byte) []byte
 }
 
 // Validate reports all faults at once.
@@ -68,7 +77,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy{runtime: conn, record: record, faults: newFaults(cfg.Faults, cfg.Logger)}
+	p := &proxy{runtime: conn, record: record, faults: newFaults(cfg.Faults, cfg.Logger), interceptor: cfg.Interceptor}
 	server := grpc.NewServer(
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.UnknownServiceHandler(p.handle),
@@ -122,9 +131,10 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 }
 
 type proxy struct {
-	runtime *grpc.ClientConn
-	record  *record
-	faults  *faults
+	runtime     *grpc.ClientConn
+	record      *record
+	faults      *faults
+	interceptor Interceptor
 }
 
 // handle is one call. Every CRI call sends one message and gets one or, from a stream, many.
@@ -137,24 +147,35 @@ func (p *proxy) handle(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(&req); err != nil {
 		return err
 	}
-	start := time.Now()
-	err := p.pass(stream, full, req)
-	p.record.add(lineOf(stream.Context(), full, req, start, err))
+	line := lineOf(stream.Context(), full, req, time.Now())
+	err := p.pass(stream, full, req, line)
+	p.record.add(line.ended(err))
 	return err
 }
 
-func (p *proxy) pass(stream grpc.ServerStream, full string, req frame) error {
-	method := path.Base(full)
-	fault := p.faults.strike(method)
+func (p *proxy) pass(stream grpc.ServerStream, full string, req frame, line Line) error {
+	if p.interceptor != nil {
+		p.interceptor.Came(line)
+	}
+	fault := p.faults.strike(line.Method)
 	if !fault.After {
 		if err := fault.apply(stream.Context()); err != nil {
 			return err
 		}
 	}
-	return p.forward(stream, full, req, fault)
+	answered := func(answer frame) (frame, error) {
+		if p.interceptor != nil {
+			answer = p.interceptor.Answered(line, answer)
+		}
+		if fault.After {
+			return answer, fault.apply(stream.Context())
+		}
+		return answer, nil
+	}
+	return p.forward(stream, full, req, answered)
 }
 
-func (p *proxy) forward(stream grpc.ServerStream, full string, req frame, fault Fault) error {
+func (p *proxy) forward(stream grpc.ServerStream, full string, req frame, answered func(frame) (frame, error)) error {
 	// The deadline comes along with the context; the metadata does not by itself.
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -179,10 +200,8 @@ func (p *proxy) forward(stream grpc.ServerStream, full string, req frame, fault 
 		if err != nil {
 			return err
 		}
-		if fault.After {
-			if err := fault.apply(stream.Context()); err != nil {
-				return err
-			}
+		if answer, err = answered(answer); err != nil {
+			return err
 		}
 		if p.faults.drops(path.Base(full)) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type setup struct {
 	runtime *fakecri.Runtime
+	seen    *witness
 	client  *cri.Client
 	id      string
 	config  criproxy.Config
@@ -35,12 +37,12 @@ func start(t *testing.T) *setup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &setup{runtime: fakecri.Start(t)}
+	s := &setup{runtime: fakecri.Start(t), seen: &witness{}}
 	s.runtime.Commands["true"] = fakecri.Command{}
 	s.id = s.runtime.RunContainer(s.runtime.RunPod(target.Pod{UID: "uid-0"}, ""), fakecri.Container{Name: "app"})
 	s.config = criproxy.Config{
 		Listen: filepath.Join(dir, "proxy.sock"), Runtime: strings.TrimPrefix(s.runtime.Endpoint(), "unix://"),
-		Record: filepath.Join(dir, "calls.jsonl"), Faults: filepath.Join(dir, "faults.json"),
+		Record: filepath.Join(dir, "calls.jsonl"), Faults: filepath.Join(dir, "faults.json"), Interceptor: s.seen,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -172,6 +174,53 @@ func TestFaults(t *testing.T) {
 	}
 	if _, err := s.client.Version(t.Context()); err != nil {
 		t.Errorf("Version = %v, want the faults gone with their file", err)
+	}
+}
+
+// witness writes down what it is told, and empties the answers to calls of one method.
+type witness struct {
+	mu    sync.Mutex
+	empty string
+	told  []string
+}
+
+func (w *witness) Came(call criproxy.Line) { w.tell("came", call) }
+
+func (w *witness) Answered(call criproxy.Line, answer []byte) []byte {
+	w.tell("answered", call)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if call.Method == w.empty {
+		return nil
+	}
+	return answer
+}
+
+func (w *witness) tell(what string, call criproxy.Line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if call.Method != "Version" {
+		w.told = append(w.told, what+" "+call.Method+" "+call.ContainerID)
+	}
+}
+
+func TestInterceptor(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.seen.mu.Lock()
+	s.seen.empty = "ListContainers"
+	s.seen.mu.Unlock()
+	if list, err := s.client.ListContainers(t.Context(), "uid-0"); err != nil || len(list) != 0 {
+		t.Errorf("list = %v, %v; want the answer as the interceptor left it", list, err)
+	}
+	s.faults(t, `{"StopContainer": {"code": "Unavailable"}}`)
+	if err := s.client.StopContainer(t.Context(), s.id, 0); err == nil {
+		t.Error("stop was not refused")
+	}
+	s.stop()
+	want := []string{"came ListContainers ", "answered ListContainers ", "came StopContainer " + s.id}
+	if !slices.Equal(s.seen.told, want) {
+		t.Errorf("told %q, want %q", s.seen.told, want)
 	}
 }
 

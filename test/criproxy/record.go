@@ -85,12 +85,17 @@ func ReadRecord(name string) ([]Line, error) {
 	return lines, nil
 }
 
-func lineOf(ctx context.Context, full string, req frame, start time.Time, err error) Line {
+// ended completes the line of a call.
+func (l Line) ended(err error) Line {
 	s := status.Convert(err)
-	l := Line{
-		Time: start, Method: path.Base(full), DurationMS: float64(time.Since(start).Microseconds()) / 1000,
-		Code: s.Code().String(), Error: s.Message(), Caller: caller(ctx),
-	}
+	l.DurationMS = float64(time.Since(l.Time).Microseconds()) / 1000
+	l.Code, l.Error = s.Code().String(), s.Message()
+	return l
+}
+
+// lineOf is what is known of a call at its begin.
+func lineOf(ctx context.Context, full string, req frame, start time.Time) Line {
+	l := Line{Time: start, Method: path.Base(full), Caller: caller(ctx)}
 	m := requestOf(full, req)
 	if r, ok := m.(interface{ GetContainerId() string }); ok {
 		l.ContainerID = r.GetContainerId()
