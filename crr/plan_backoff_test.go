@@ -61,7 +61,7 @@ func TestPlanStartsACrashLoopNow(t *testing.T) {
 	wantDiff(t, "nudge", s.plan().Start, &crr.Start{Container: "app", Nudge: true})
 
 	s.runs("app", 4).ready("app", 4)
-	wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 }
 
 func TestPlanRespectsBackoffWhenAsked(t *testing.T) {

@@ -30,7 +30,7 @@ func TestPlanRestartsOneContainer(t *testing.T) {
 	wantWait(t, s.plan())
 
 	s.ready("app", 1)
-	wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 	wantDiff(t, "message of a success, which OpenKruise clients read as failure", s.plan().Status.Message, "")
 }
 
@@ -74,7 +74,7 @@ func forced(s *scene) *scene {
 func TestPlanAlreadyRecreated(t *testing.T) {
 	t.Parallel()
 	s := newScene().runs("app", 1).ready("app", 1)
-	wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 	wantDiff(t, "forced stop", forced(s).plan().Stop.ID, id("app", 1))
 }
 
@@ -88,7 +88,7 @@ func TestPlanJudgesByIdentityNotByClock(t *testing.T) {
 			s.observed.ClockOffset = -skew
 			s.runs("app", 1).ready("app", 1)
 			s.observed.Instances["app"][0].StartedAt = noon.Add(skew).Add(-time.Hour)
-			wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+			wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestPlanWaitsForTheRightReadiness(t *testing.T) {
 	s.containerStatus(corev1.ContainerStatus{Name: "app", ContainerID: id("app", 1).String(), Ready: false})
 	wantWait(t, s.plan())
 	s.ready("app", 1)
-	wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 }
 
 func TestPlanMinStartedSeconds(t *testing.T) {
@@ -117,7 +117,7 @@ func TestPlanMinStartedSeconds(t *testing.T) {
 	wantWait(t, s.plan())
 
 	s.runs("app", 2).ready("app", 2)
-	wantOutcome(t, s.plan(), crr.ReasonContainersRecreated)
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 }
 
 func TestPlanCompletedIsNeverRevived(t *testing.T) {

@@ -161,7 +161,7 @@ func wantOutcome(t *testing.T, decision crr.Decision, reason string) {
 		t.Errorf("an ended request still acts: %+v %+v", decision.Stop, decision.Start)
 	}
 	conditionType, other := v1beta1.ConditionFailed, v1beta1.ConditionSucceeded
-	if reason == crr.ReasonContainersRecreated {
+	if reason == crr.ReasonSucceeded {
 		conditionType, other = other, conditionType
 	} else if decision.Status.Message == "" {
 		t.Error("a failed request has no message")

@@ -12,7 +12,7 @@ import (
 // Reasons of the conditions Accepted, Succeeded and Failed.
 const (
 	ReasonAccepted                    = "Accepted"
-	ReasonContainersRecreated         = "ContainersRecreated"
+	ReasonSucceeded                   = "Succeeded"
 	ReasonPodGone                     = "PodGone"
 	ReasonDeadlineExceeded            = "DeadlineExceeded"
 	ReasonStopFailed                  = "StopFailed"
@@ -50,7 +50,7 @@ func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, g
 			state.Message = joinMessages(outcome.Message, state.Message)
 		}
 	}
-	succeeded, failed, reason := metav1.ConditionTrue, metav1.ConditionFalse, ReasonContainersRecreated
+	succeeded, failed, reason := metav1.ConditionTrue, metav1.ConditionFalse, ReasonSucceeded
 	if outcome.Reason != "" {
 		succeeded, failed, reason = metav1.ConditionFalse, metav1.ConditionTrue, outcome.Reason
 	}

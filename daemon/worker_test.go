@@ -17,7 +17,7 @@ import (
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
-const succeeded = "succeeded " + crr.ReasonContainersRecreated
+const succeeded = "succeeded " + crr.ReasonSucceeded
 
 func app() fakecri.Container { return fakecri.Container{Name: "app"} }
 

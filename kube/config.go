@@ -14,7 +14,11 @@ import (
 // service account. There is no client-side rate limit: the API server's own priority and fairness is the one
 // that knows what it can bear, and a limit here would hold up a hundred requests made at once.
 func Config(kubeconfig, userAgent string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	load := rest.InClusterConfig
+	if kubeconfig != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
+	}
+	config, err := load()
 	if err != nil {
 		return nil, fmt.Errorf("load connection to the API server: %w", err)
 	}
