@@ -144,6 +144,7 @@ evictionHard:
   nodefs.inodesFree: 1%%
   imagefs.available: 1%%
 volumePluginDir: /var/lib/kubelet/volume-plugins
+staticPodPath: /var/lib/kubelet/manifests
 %s`, socket, key("ca.crt"), key(n.Name()+".crt"), key(n.Name()+".key"), state.DNSService,
 		"/"+n.CgroupRoot(), featureGates)
 }
