@@ -1,0 +1,174 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// kubelet delays the second restart of a container within ten minutes by 10 s, the next by 20, 40 and so on.
+const secondBackoff = 10 * time.Second
+
+func respect() func(*request) {
+	return annotate(v1beta1.AnnotationRestartBackoff, v1beta1.RestartBackoffRespect)
+}
+
+func TestFiveInARowWithoutBackoff(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	before := s.start(s.podOf("web", shell("app", obedient)))
+	began := time.Now()
+	const times = 5
+	for i := range times {
+		name := fmt.Sprintf("r-%d", i)
+		s.ask(name, "web/app")
+		s.succeeded(name)
+		s.restarted(before, "app", int32(i+1))
+	}
+	// With kubelet's back-off it would be 10+20+40+80 s.
+	if took := time.Since(began); took > 75*time.Second {
+		t.Errorf("took %s", took)
+	}
+	s.awaitEvent("RestartBackoffSkipped", "container app", "--previous", "refit.dev/restart-backoff=respect")
+}
+
+// crash makes the app end by itself and waits until its next state is as wanted.
+func (s *scene) crash(pod, what string, next func(corev1.ContainerStatus) bool) {
+	s.t.Helper()
+	was := status(s.pod(pod), "app")
+	s.exec(pod, "app", "kill -USR1 1")
+	s.awaitPod(pod, what, func(pod *corev1.Pod) bool {
+		is := status(pod, "app")
+		return (is.ContainerID != was.ContainerID || is.State.Running == nil) && next(is)
+	})
+}
+
+func crashLooping(status corev1.ContainerStatus) bool {
+	return status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
+}
+
+func TestRealCrashStillBacksOff(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	before := s.start(s.podOf("web", shell("app", obedient)))
+	for i, name := range []string{"a", "b"} {
+		s.ask(name, "web/app")
+		s.succeeded(name)
+		s.restarted(before, "app", int32(i+1))
+	}
+	s.crash("web", "to start after the first crash", func(app corev1.ContainerStatus) bool { return app.State.Running != nil })
+	s.crash("web", "to be in CrashLoopBackOff after the second", crashLooping)
+	s.awaitPod("web", "to start again", func(pod *corev1.Pod) bool { return status(pod, "app").State.Running != nil })
+	s.restarted(before, "app", 4)
+}
+
+// TestPreviousLogs pins what a user gets to see of the instance before: all after a plain stop, nothing after one that
+// was removed to get around the back-off.
+func TestPreviousLogs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.start(s.podOf("web", shell("app", obedient)))
+	s.ask("first", "web/app")
+	s.succeeded("first")
+	if got := s.run("logs", "web", "--previous"); got != "started\nTERM\n" {
+		t.Errorf("logs --previous after a plain stop: %q", got)
+	}
+	if last := status(s.pod("web"), "app").LastTerminationState.Terminated; last == nil || last.ExitCode != 0 || last.Reason != "Completed" {
+		t.Errorf("lastState after a plain stop: %+v", last)
+	}
+	s.ask("second", "web/app")
+	s.succeeded("second")
+	out, err := s.kubectl(t.Context(), "", "--namespace", s.namespace, "logs", "web", "--previous")
+	if err == nil || !strings.Contains(out, "previous terminated container") {
+		t.Errorf("logs --previous after a removal: %q, %v", out, err)
+	}
+	if got := s.run("logs", "web"); got != "started\n" {
+		t.Errorf("logs of the running instance: %q", got)
+	}
+}
+
+func TestCrashLoopIsStartedNow(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	pod := s.podOf("web", shell("app", `test -f /shared/fixed || exit 1; `+obedient), shell("other", obedient))
+	s.check(s.Create(t.Context(), pod), "make pod")
+	// The third exit is followed by 20 s of waiting, the fourth by 40.
+	before := s.awaitPod("web", "to be in CrashLoopBackOff", func(pod *corev1.Pod) bool {
+		app := status(pod, "app")
+		return app.RestartCount >= 2 && crashLooping(app) && strings.Contains(app.State.Waiting.Message, "back-off")
+	})
+	s.exec("web", "other", "touch /shared/fixed")
+	began := time.Now()
+	s.ask("r", "web/app")
+	s.succeeded("r")
+	took := time.Since(began)
+	s.restarted(before, "app", 1)
+	s.untouched(before, "other")
+	t.Logf("out of CrashLoopBackOff in %s", took.Round(time.Millisecond))
+	if took > secondBackoff {
+		t.Errorf("took %s, as long as kubelet's back-off", took)
+	}
+	s.awaitEvent("RestartBackoffSkipped", "container app")
+}
+
+func TestBackoffRespectedWhenAsked(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	before := s.start(s.podOf("web", shell("app", obedient)))
+	s.ask("first", "web/app")
+	s.succeeded("first")
+	r := s.ask("second", "web/app", respect())
+	s.awaitRequest("second", "to say what it waits for", func(r *request) bool {
+		return strings.Contains(stateOf(r, "app").Message, "kubelet back-off until 20")
+	})
+	s.succeeded("second")
+	s.restarted(before, "app", 2)
+	started := status(s.pod("web"), "app").State.Running.StartedAt
+	if waited := started.Sub(r.CreationTimestamp.Time); waited < secondBackoff-time.Second {
+		t.Errorf("started after %s, before kubelet's back-off was over", waited)
+	}
+	if got := s.run("logs", "web", "--previous"); got != "started\nTERM\n" {
+		t.Errorf("logs --previous: %q", got)
+	}
+	if got := s.events("RestartBackoffSkipped"); len(got) > 0 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// TestEventedPLEG runs kubelet with the alpha feature gate under which removing an instance does not help: the delay is
+// reported and waited for. It is not parallel: kubelet restarts.
+func TestEventedPLEG(t *testing.T) {
+	s := newScene(t)
+	s.needsOwnCluster(t)
+	node := s.nodes[0]
+	t.Cleanup(func() {
+		s.component(t, nil, "restart", "kubelet", node)
+		if err := until(context.WithoutCancel(t.Context()), patience, s.kubeletAnswers(node)); err != nil {
+			t.Errorf("wait for kubelet: %v", err)
+		}
+	})
+	s.component(t, []string{"KUBELET_FEATURE_GATES=EventedPLEG=true"}, "restart", "kubelet", node)
+	s.await("kubelet with EventedPLEG", s.kubeletAnswers(node))
+	before := s.start(on(node, s.podOf("web", shell("app", obedient))))
+	s.ask("first", "web/app")
+	s.succeeded("first")
+	s.ask("second", "web/app")
+	s.awaitRequest("second", "to say what holds it up", func(r *request) bool {
+		return containsAll(stateOf(r, "app").Message, []string{"kubelet back-off until", "EventedPLEG"})
+	})
+	s.succeeded("second")
+	s.restarted(before, "app", 2)
+}
+
+func (s *scene) kubeletAnswers(node string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		out, _ := s.kubectl(ctx, "", "get", "--raw", "/api/v1/nodes/"+node+"/proxy/healthz")
+		return strings.HasSuffix(out, "ok"), nil
+	}
+}

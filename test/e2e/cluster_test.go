@@ -1,0 +1,155 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/build/install"
+)
+
+const (
+	systemNamespace = "refit-system"
+	installTimeout  = 10 * time.Minute
+)
+
+// cluster is the one under test.
+type cluster struct {
+	client.WithWatch
+	config  *rest.Config
+	program string // kubectl
+	// state is the .cluster folder of a test cluster; empty for a cluster that somebody else has made.
+	state string
+	nodes []string // names of those that run refit-daemon
+}
+
+// connect opens the cluster, installs Refit and does so once for all tests.
+var connect = sync.OnceValues(func() (*cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
+	defer cancel()
+	return open(ctx)
+})
+
+func open(ctx context.Context) (*cluster, error) {
+	kubeconfig := os.Getenv("KUBECONFIG")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("KUBECONFIG: %w", err)
+	}
+	config.QPS, config.Burst = 1000, 1000
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{config: config, program: "kubectl"}
+	state := filepath.Dir(kubeconfig)
+	if _, err := os.Stat(filepath.Join(state, "bin", "cluster")); err == nil {
+		c.state, c.program = state, filepath.Join(state, "bin", "kubectl")
+	}
+	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if os.Getenv("REFIT_E2E_INSTALL") != "0" {
+		if err := c.install(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var daemons corev1.PodList
+	if err := c.List(ctx, &daemons, daemonPods()...); err != nil {
+		return nil, fmt.Errorf("find daemons: %w", err)
+	}
+	for _, pod := range daemons.Items {
+		c.nodes = append(c.nodes, pod.Spec.NodeName)
+	}
+	if len(c.nodes) == 0 {
+		return nil, errors.New("no refit-daemon runs on the cluster")
+	}
+	return c, nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(
+		corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme),
+	)
+}
+
+// root of the checkout: tests run in their package's folder.
+func root() string { return filepath.Join("..", "..") }
+
+func (c *cluster) install(ctx context.Context) error {
+	// The state folder lies in the checkout whose images are in its registry.
+	checkout := root()
+	if c.state != "" {
+		checkout = filepath.Dir(c.state)
+	}
+	images, err := install.Pushed(checkout)
+	if err != nil {
+		return err
+	}
+	return install.Apply(ctx, install.Config{Root: root(), Kubectl: c.program, Images: images})
+}
+
+func daemonPods() []client.ListOption {
+	return []client.ListOption{client.InNamespace(systemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "refit-daemon"}}
+}
+
+func managerPods() []client.ListOption {
+	return []client.ListOption{client.InNamespace(systemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "refit-manager"}}
+}
+
+// kubectl runs it with the text as its input and returns all it wrote. The error is its exit.
+func (c *cluster) kubectl(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, c.program, args...)
+	command.Stdin = strings.NewReader(input)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	return out.String(), err
+}
+
+// component breaks or mends a part of a test cluster.
+func (c *cluster) component(t *testing.T, env []string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(c.state, "bin", "cluster"), args...)
+	command.Env = append(os.Environ(), env...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("cluster %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// needsOwnCluster skips the test on a cluster that may not be broken.
+func (c *cluster) needsOwnCluster(t *testing.T) {
+	t.Helper()
+	if c.state == "" {
+		t.Skip("needs a cluster of test/cluster, whose parts may be stopped")
+	}
+}
+
+// needsTwoNodes skips the test where there is one.
+func (c *cluster) needsTwoNodes(t *testing.T) {
+	t.Helper()
+	if len(c.nodes) < 2 {
+		t.Skip("needs two nodes: make cluster-up NODES=2")
+	}
+}

@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// forward makes a port of a pod reachable from here and returns its address.
+func (s *scene) forward(pod *corev1.Pod, port string) string {
+	s.t.Helper()
+	command := exec.CommandContext(s.t.Context(), s.program, "port-forward", "--namespace", pod.Namespace, "pod/"+pod.Name, ":"+port)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	out, err := command.StdoutPipe()
+	s.check(err, "forward port")
+	s.check(command.Start(), "forward port")
+	s.t.Cleanup(func() { _ = command.Wait() }) // ended by the test's context, which is over by now
+	line, err := bufio.NewReader(out).ReadString('\n')
+	s.check(err, "forward port")
+	address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
+	if address == "" {
+		s.t.Fatalf("kubectl port-forward says %q", line)
+	}
+	return address
+}
+
+func (s *scene) get(url, token string) (int, string) {
+	s.t.Helper()
+	//nolint:gosec // the daemon signs its certificate itself
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	call, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
+	s.check(err, "make request")
+	if token != "" {
+		call.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(call)
+	s.check(err, "get %s", url)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	s.check(err, "get %s", url)
+	return response.StatusCode, string(body)
+}
+
+func TestMetricsNeedAToken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for _, name := range []string{"prometheus", "stranger"} {
+		s.check(s.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}}), "make account")
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "refit-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "prometheus", Namespace: s.namespace}},
+	}
+	s.check(s.Create(t.Context(), binding), "bind role")
+	t.Cleanup(func() {
+		if err := s.Delete(context.WithoutCancel(t.Context()), binding); err != nil {
+			t.Errorf("delete role binding: %v", err)
+		}
+	})
+	pod := s.start(s.podOf("web", shell("app", obedient)))
+	s.ask("r", "web/app")
+	s.succeeded("r")
+	metrics := "https://" + s.forward(s.daemonOn(pod.Spec.NodeName), "10223") + "/metrics"
+	for name, tc := range map[string]struct {
+		token string
+		code  int
+	}{
+		"no token":             {code: http.StatusUnauthorized},
+		"not a token":          {token: "abc", code: http.StatusForbidden},
+		"of an unknown reader": {token: s.token(s.namespace, "stranger", nil), code: http.StatusForbidden},
+	} {
+		if code, body := s.get(metrics, tc.token); code != tc.code || strings.Contains(body, "refit_") {
+			t.Errorf("%s: HTTP status %d, want %d: %s", name, code, tc.code, body)
+		}
+	}
+	reader := s.token(s.namespace, "prometheus", nil)
+	var body string
+	s.await("metrics", func(context.Context) (bool, error) { // the role reaches the API server's cache a moment later
+		var code int
+		code, body = s.get(metrics, reader)
+		return code == http.StatusOK, nil
+	})
+	for _, metric := range []string{
+		`refit_crr_completed_total{reason="ContainersRecreated",result="succeeded"}`, "refit_crr_step_duration_seconds_count{step=\"stop\"}",
+		"refit_cri_call_duration_seconds_count{method=\"StopContainer\"}", "refit_crr_acts_in_flight 0", "refit_build_info{",
+	} {
+		if !strings.Contains(body, metric) {
+			t.Errorf("metrics lack %s:\n%s", metric, body)
+		}
+	}
+}
+
+func TestHealthEndpointsOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	address := "http://" + s.forward(s.daemonOn(s.nodes[0]), "10221")
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 404, "/debug/pprof/": 404} {
+		if code, body := s.get(address+path, ""); code != want {
+			t.Errorf("%s: HTTP status %d, want %d: %s", path, code, want, body)
+		}
+	}
+}

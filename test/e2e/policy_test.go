@@ -1,0 +1,147 @@
+package e2e_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// daemonOn is the pod of the daemon on a node.
+func (s *scene) daemonOn(node string) *corev1.Pod {
+	s.t.Helper()
+	var pods corev1.PodList
+	s.check(s.List(s.t.Context(), &pods, append(daemonPods(), client.MatchingFields{"spec.nodeName": node})...), "find daemon")
+	if len(pods.Items) != 1 {
+		s.t.Fatalf("%d daemons on node %s", len(pods.Items), node)
+	}
+	return &pods.Items[0]
+}
+
+// token of a service account, bound to a pod unless that is nil: the same that kubelet mounts into the pod.
+func (s *scene) token(namespace, account string, pod *corev1.Pod) string {
+	s.t.Helper()
+	ask := &authenticationv1.TokenRequest{}
+	if pod != nil {
+		ask.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	}
+	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	s.check(s.SubResource("token").Create(s.t.Context(), of, ask), "make token of %s", account)
+	return ask.Status.Token
+}
+
+// as is a client with that token.
+func (s *scene) as(token string) client.Client {
+	s.t.Helper()
+	config := rest.AnonymousClientConfig(s.config)
+	config.BearerToken = token
+	c, err := client.New(config, client.Options{Scheme: s.Scheme(), Mapper: s.RESTMapper()})
+	s.check(err, "make client")
+	return c
+}
+
+func merge(patch string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(patch))
+}
+
+// TestDaemonMayWriteOnlyWhatConcernsItsNode plays a daemon that has been taken over: its token against the API server.
+func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.needsTwoNodes(t)
+	mine := s.start(on(s.nodes[0], s.podOf("mine", shell("app", obedient))))
+	others := s.start(on(s.nodes[1], s.podOf("others", shell("app", obedient))))
+	s.ask("mine", "mine/app")
+	s.ask("others", "others/app")
+	myRequest, otherRequest := s.succeeded("mine"), s.succeeded("others")
+	bound := s.as(s.token(systemNamespace, "refit-daemon", s.daemonOn(s.nodes[0])))
+	unbound := s.as(s.token(systemNamespace, "refit-daemon", nil))
+
+	note := merge(`{"status":{"message":"by hand"}}`)
+	nudge := merge(`{"metadata":{"annotations":{"refit.dev/nudge":"now"}}}`)
+	status := func(c client.Client, object client.Object, patch client.Patch) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return c.Status().Patch(ctx, object.DeepCopyObject().(client.Object), patch)
+		}
+	}
+	object := func(c client.Client, object client.Object, patch client.Patch) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return c.Patch(ctx, object.DeepCopyObject().(client.Object), patch)
+		}
+	}
+	const policy = "ValidatingAdmissionPolicy"
+	for name, tc := range map[string]struct {
+		do    func(context.Context) error
+		words []string // of the refusal; none: allowed
+	}{
+		"status of a request of its node":       {do: status(bound, myRequest, note)},
+		"status of a request of another node":   {do: status(bound, otherRequest, note), words: []string{policy, s.nodes[1]}},
+		"status of a request, token of no node": {do: status(unbound, myRequest, note), words: []string{policy}},
+		"label of a request":                    {do: object(bound, myRequest, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{"cannot patch"}},
+		"deleting a request":                    {do: func(ctx context.Context) error { return bound.Delete(ctx, myRequest.DeepCopy()) }, words: []string{"cannot delete"}},
+		"nudge of a pod of its node":            {do: status(bound, mine, nudge)},
+		"nudge of a pod of another node":        {do: status(bound, others, nudge), words: []string{policy, s.nodes[1]}},
+		"nudge of a pod, token of no node":      {do: status(unbound, mine, nudge), words: []string{policy}},
+		"another annotation of a pod":           {do: status(bound, mine, merge(`{"metadata":{"annotations":{"a":"b"}}}`)), words: []string{policy, "nothing of a pod but"}},
+		"label of a pod":                        {do: status(bound, mine, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{policy, "nothing of a pod but"}},
+		"finalizer of a pod":                    {do: status(bound, mine, merge(`{"metadata":{"finalizers":["a.b/c"]}}`)), words: []string{policy}},
+		"status of a pod":                       {do: status(bound, mine, merge(`{"status":{"message":"x"}}`)), words: []string{policy, "nothing of a pod but"}},
+		"image of a pod":                        {do: object(bound, mine, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{"cannot patch"}},
+		"deleting a pod":                        {do: func(ctx context.Context) error { return bound.Delete(ctx, mine.DeepCopy()) }, words: []string{"cannot delete"}},
+		"making a pod":                          {do: func(ctx context.Context) error { return bound.Create(ctx, s.podOf("new", shell("app", obedient))) }, words: []string{"cannot create"}},
+		"reading secrets":                       {do: func(ctx context.Context) error { return bound.List(ctx, &corev1.SecretList{}) }, words: []string{"cannot list"}},
+		"reading secrets of its own namespace": {do: func(ctx context.Context) error {
+			return bound.List(ctx, &corev1.SecretList{}, client.InNamespace(systemNamespace))
+		}, words: []string{"cannot list"}},
+		"making a request for a container": {do: func(ctx context.Context) error { return bound.Create(ctx, s.newRequest("new", "mine/app")) }, words: []string{"cannot create"}},
+		"making itself a token of another daemon": {do: func(ctx context.Context) error {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "refit-daemon"}}
+			return bound.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+		}, words: []string{"cannot create"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := tc.do(t.Context())
+			if len(tc.words) == 0 {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !containsAll(err.Error(), tc.words) {
+				t.Errorf("answer %v, want a refusal with %q", err, tc.words)
+			}
+		})
+	}
+}
+
+// TestUsersNeedARoleForRequests checks the two roles for users: who may view a namespace may not restart in it.
+func TestUsersNeedARoleForRequests(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.start(s.podOf("web", shell("app", obedient)))
+	for role, may := range map[string]map[string]string{
+		"view": {"get": "yes", "list": "yes", "create": "no", "delete": "no", "update": "no"},
+		"edit": {"get": "yes", "list": "yes", "create": "yes", "delete": "yes", "update": "yes"},
+	} {
+		s.run("create", "rolebinding", role, "--clusterrole="+role, "--user="+role+"-"+s.namespace)
+		for verb, want := range may {
+			// Roles are aggregated a moment after they were made.
+			s.await(role+" "+verb+": "+want, func(ctx context.Context) (bool, error) {
+				out, _ := s.kubectl(ctx, "", "--namespace", s.namespace, "auth", "can-i", verb, "containerrecreaterequests.apps.kruise.io", "--as="+role+"-"+s.namespace)
+				return strings.TrimSpace(out) == want, nil
+			})
+		}
+	}
+	out, err := s.kubectl(t.Context(), "", "--namespace", s.namespace, "auth", "can-i", "patch", "containerrecreaterequests.apps.kruise.io", "--subresource=status", "--as=edit-"+s.namespace)
+	if err == nil || strings.TrimSpace(out) != "no" {
+		t.Errorf("edit may patch the status: %s", out)
+	}
+}

@@ -1,0 +1,93 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+func TestKubectlWait(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	before := s.start(s.podOf("web", shell("app", obedient), shell("stubborn", stubborn)))
+	const manifest = `
+apiVersion: apps.kruise.io/v1beta1
+kind: ContainerRecreateRequest
+metadata: {name: restart-app}
+spec:
+  podName: web
+  containers: [{name: app}]
+`
+	out, err := s.kubectl(t.Context(), manifest, "--namespace", s.namespace, "apply", "-f", "-")
+	s.check(err, "kubectl apply: %s", out)
+	s.run("wait", "--for=condition=Succeeded", "crr/restart-app", "--timeout=60s")
+	s.restarted(before, "app", 1)
+	// Applying it again changes nothing, whoever applies.
+	out, err = s.kubectl(t.Context(), manifest, "--namespace", s.namespace, "apply", "-f", "-")
+	s.check(err, "kubectl apply again: %s", out)
+	out, err = s.kubectl(t.Context(), manifest, "--namespace", s.namespace, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	s.check(err, "kubectl apply --server-side: %s", out)
+	if table := s.run("get", "crr", "restart-app"); !containsAll(table, []string{"PHASE", "RESULT", "POD", "NODE", "Completed", "ContainersRecreated", "web"}) {
+		t.Errorf("kubectl get crr:\n%s", table)
+	}
+	s.ask("late", "web/stubborn", deadline(3))
+	s.run("wait", "--for=condition=Failed", "crr/late", "--timeout=60s")
+	s.restarted(before, "app", 1)
+}
+
+// TestV1alpha1RoundTrip makes a request as clients of OpenKruise up to 1.9 do, and looks at it through both versions.
+func TestV1alpha1RoundTrip(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	before := s.start(s.podOf("web", shell("app", obedient)))
+	manifest := `
+apiVersion: apps.kruise.io/v1alpha1
+kind: ContainerRecreateRequest
+metadata: {name: r}
+spec:
+  podName: web
+  containers: [{name: app}]
+  strategy: {failurePolicy: Ignore, minStartedSeconds: 1}
+  activeDeadlineSeconds: 300
+`
+	out, err := s.kubectl(t.Context(), manifest, "--namespace", s.namespace, "create", "-f", "-")
+	s.check(err, "kubectl create: %s", out)
+	stored := s.succeeded("r")
+	s.restarted(before, "app", 1)
+	if got := stored.Spec.Strategy; got.FailurePolicy != "Ignore" || got.MinStartedSeconds != 1 || *stored.Spec.ActiveDeadlineSeconds != 300 {
+		t.Errorf("stored spec %+v", stored.Spec)
+	}
+	// A condition of somebody else has to survive writers who know only v1alpha1, which has none.
+	foreign := metav1.Condition{Type: "example.com/Checked", Status: "True", Reason: "Checked", Message: "by hand", LastTransitionTime: metav1.Now()}
+	s.awaitRequest("r", "to be retired", func(r *request) bool { return r.Labels[v1beta1.LabelActive] == "" })
+	s.check(s.Get(t.Context(), s.key("r"), stored), "get v1beta1")
+	meta.SetStatusCondition(&stored.Status.Conditions, foreign)
+	s.check(s.Status().Update(t.Context(), stored), "write condition")
+
+	old := &v1alpha1.ContainerRecreateRequest{}
+	s.check(s.Get(t.Context(), s.key("r"), old), "get v1alpha1")
+	if old.Status.Phase != "Completed" || old.Status.CompletionTime == nil || len(old.Status.ContainerRecreateStates) != 1 {
+		t.Errorf("status in v1alpha1: %+v", old.Status)
+	}
+	if !strings.Contains(old.Annotations[v1beta1.AnnotationConditions], `"Succeeded"`) {
+		t.Errorf("annotations in v1alpha1: %v", old.Annotations)
+	}
+	metav1.SetMetaDataLabel(&old.ObjectMeta, "team", "a")
+	s.check(s.Update(t.Context(), old), "update v1alpha1")
+	old.Status.Message = "seen"
+	s.check(s.Status().Update(t.Context(), old), "update status of v1alpha1")
+	s.check(s.Get(t.Context(), s.key("r"), stored), "get v1beta1")
+	for _, kind := range []string{v1beta1.ConditionAccepted, v1beta1.ConditionSucceeded, v1beta1.ConditionFailed, foreign.Type} {
+		if meta.FindStatusCondition(stored.Status.Conditions, kind) == nil {
+			t.Errorf("condition %s was lost in v1alpha1", kind)
+		}
+	}
+	if stored.Status.Message != "seen" || stored.Labels["team"] != "a" {
+		t.Errorf("what was written in v1alpha1 is not there: %q, %v", stored.Status.Message, stored.Labels)
+	}
+}
