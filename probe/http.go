@@ -1,0 +1,161 @@
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// maxHeader bounds the header of an answer, in bytes.
+const maxHeader = 64 << 10
+
+// maxRedirects is where net/http gives up as well.
+const maxRedirects = 10
+
+// HTTP asks a web server. Make it with NewHTTP.
+type HTTP struct {
+	config HTTPConfig
+	client http.Client
+}
+
+// HTTPConfig says what to ask and what to make of the answer.
+type HTTPConfig struct {
+	// URL is http or https.
+	URL string
+	// Method is GET when empty.
+	Method string
+	// Header goes with the request; Host is honoured.
+	Header http.Header
+	// ExpectedStatus is the status that means success; 0 is any of 200 to 399, as in Kubernetes.
+	ExpectedStatus int
+	// JSONPath takes the result out of the body, see CheckJSONPath; without it the body is the result.
+	JSONPath string
+	// SkipTLSVerify accepts every certificate, as Kubernetes' probes do.
+	SkipTLSVerify bool
+}
+
+// NewHTTP checks config, reporting all faults at once.
+func NewHTTP(config HTTPConfig) (*HTTP, error) {
+	var faults []error
+	u, err := url.Parse(config.URL)
+	switch {
+	case err != nil:
+		faults = append(faults, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		faults = append(faults, fmt.Errorf("URL %q: want http or https and a host", config.URL))
+	}
+	// A method is a token, as the name of a header field is (RFC 9110, 9.1 and 5.1).
+	if config.Method != "" && !httpguts.ValidHeaderFieldName(config.Method) {
+		faults = append(faults, fmt.Errorf("method %q: not a token", config.Method))
+	}
+	for name, values := range config.Header {
+		if !httpguts.ValidHeaderFieldName(name) || slices.ContainsFunc(values, notHeaderValue) {
+			faults = append(faults, fmt.Errorf("header %q: not allowed in HTTP", name))
+		}
+	}
+	if config.ExpectedStatus != 0 && (config.ExpectedStatus < 100 || config.ExpectedStatus > 999) {
+		faults = append(faults, fmt.Errorf("expected status %d: not an HTTP status", config.ExpectedStatus))
+	}
+	if config.JSONPath != "" {
+		faults = append(faults, CheckJSONPath(config.JSONPath))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("http probe: %w", err)
+	}
+	return &HTTP{config: config, client: http.Client{
+		CheckRedirect: stayHome,
+		Transport: &http.Transport{
+			// One connection for each probe: a kept one would prove that the server worked, not that it does.
+			DisableKeepAlives: true,
+			// A small compressed body may be a large one, and the limit is on what is read.
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: maxHeader,
+			TLSClientConfig: &tls.Config{
+				InsecureSkipVerify: config.SkipTLSVerify, //nolint:gosec // as Kubernetes' probes, when asked for
+				MinVersion:         tls.VersionTLS12,
+			},
+			// No proxy: the thing probed is near, and a proxy of the environment would answer in its place.
+			Proxy: nil,
+		},
+	}}, nil
+}
+
+func notHeaderValue(s string) bool { return !httpguts.ValidHeaderFieldValue(s) }
+
+// stayHome follows redirects on the same host only. One that leads elsewhere is itself the answer, so that the
+// thing probed cannot send us, who may reach more than it does, to a place of its choice.
+func stayHome(next *http.Request, via []*http.Request) error {
+	if next.URL.Hostname() != via[0].URL.Hostname() || len(via) >= maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// Probe implements Prober. No answer in time is a failure; an answer that is well but has nothing at the JSON
+// path is unknown.
+func (h *HTTP) Probe(ctx context.Context) Outcome {
+	req, err := http.NewRequestWithContext(ctx, h.config.Method, h.config.URL, http.NoBody)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	for name, values := range h.config.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	req.Host = req.Header.Get("Host")
+	if len(req.Header.Values("User-Agent")) == 0 {
+		req.Header.Set("User-Agent", "refit-probe")
+	}
+	if len(req.Header.Values("Accept")) == 0 {
+		req.Header.Set("Accept", "*/*")
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return failed("%s", reason(ctx, err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if !h.well(resp.StatusCode) {
+		return failed("status %d, want %s", resp.StatusCode, h.want())
+	}
+	if err != nil {
+		return failed("read body: %s", reason(ctx, err))
+	}
+	return result(body, h.config.JSONPath)
+}
+
+func (h *HTTP) well(status int) bool {
+	if h.config.ExpectedStatus == 0 {
+		return status >= 200 && status < 400
+	}
+	return status == h.config.ExpectedStatus
+}
+
+func (h *HTTP) want() string {
+	if h.config.ExpectedStatus == 0 {
+		return "200 to 399"
+	}
+	return fmt.Sprint(h.config.ExpectedStatus)
+}
+
+// reason leaves out the URL that net/http puts before every error: it may hold a password, and a message goes
+// where many can read it.
+func reason(ctx context.Context, err error) string {
+	// A dialer notices the deadline itself, and may be a moment ahead of ctx.
+	if late := net.Error(nil); errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout() {
+		return "no answer in time"
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return strings.TrimSpace(err.Error())
+}

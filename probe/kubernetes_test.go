@@ -1,0 +1,91 @@
+package probe_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/refit-project/refit/probe"
+)
+
+func TestFromKubernetesAsks(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen <- r.Host + " " + r.URL.RequestURI() + " " + r.Header.Get("X-A")
+	}))
+	defer server.Close()
+	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := probe.Place{Host: host, Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(number)}}} //nolint:gosec // a port
+	get := &corev1.HTTPGetAction{
+		Path: "//healthz?a=b", Port: intstr.FromString("web"),
+		HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "app"}, {Name: "x-a", Value: "1"}},
+	}
+	spec, err := probe.FromKubernetes(&corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: get}}, place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, spec.Prober.Probe(t.Context()), probe.Succeeded, "")
+	if got := <-seen; got != "app /healthz?a=b 1" {
+		t.Errorf("server saw %q", got)
+	}
+}
+
+func TestFromKubernetes(t *testing.T) {
+	t.Parallel()
+	e := &execer{}
+	place := probe.Place{Host: "10.0.0.7", Ports: []corev1.ContainerPort{{Name: "game", ContainerPort: 7000}}, Execer: e}
+	timed := corev1.Probe{InitialDelaySeconds: 1, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5}
+	tests := map[string]struct {
+		handler corev1.ProbeHandler
+		want    probe.Prober // nil: refused
+	}{
+		"exec":             {corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}, probe.Exec{Execer: e, Command: []string{"x"}}},
+		"tcp by name":      {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("game")}}, probe.TCP{Address: "10.0.0.7:7000"}},
+		"tcp by number":    {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}, probe.TCP{Address: "10.0.0.7:80"}},
+		"tcp by text":      {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("81")}}, probe.TCP{Address: "10.0.0.7:81"}},
+		"own host":         {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: "10.0.0.7", Port: intstr.FromInt32(80)}}, probe.TCP{Address: "10.0.0.7:80"}},
+		"grpc":             {corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 90, Service: new("s")}}, probe.GRPC{Address: "10.0.0.7:90", Service: "s"}},
+		"foreign tcp host": {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: "169.254.169.254", Port: intstr.FromInt32(80)}}, nil},
+		"foreign web host": {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "metadata", Port: intstr.FromInt32(80)}}, nil},
+		"unknown port":     {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("web")}}, nil},
+		"port 0":           {corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}, nil},
+		"no command":       {corev1.ProbeHandler{Exec: &corev1.ExecAction{}}, nil},
+		"bad path":         {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/%zz", Port: intstr.FromInt32(80)}}, nil},
+		"nothing":          {corev1.ProbeHandler{}, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := timed
+			p.ProbeHandler = tt.handler
+			got, err := probe.FromKubernetes(&p, place)
+			if (err != nil) != (tt.want == nil) {
+				t.Fatalf("err = %v", err)
+			}
+			if err != nil {
+				return
+			}
+			want := probe.Spec{Prober: tt.want, Timing: probe.Timing{
+				StartDelay: time.Second, Period: 2 * time.Second, Timeout: 3 * time.Second, SuccessThreshold: 4, FailureThreshold: 5,
+			}}
+			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *execer) bool { return a == b })); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// State is what is known; the words are those of NodePodProbe's status.
+type State string
+
+// The states. The zero value is none of them: nothing has been asked yet counts as Unknown.
+const (
+	Succeeded State = "Succeeded"
+	Failed    State = "Failed"
+	Unknown   State = "Unknown"
+)
+
+// Outcome is one answer.
+type Outcome struct {
+	State State
+	// Message is the result on success, such as the trimmed body, and the reason otherwise: valid UTF-8 of at
+	// most MaxMessage bytes.
+	Message string
+}
+
+// Prober is one way to ask. Probe returns soon after ctx is done; the deadline of ctx is the probe's timeout.
+// It is called by one goroutine at a time.
+type Prober interface {
+	Probe(ctx context.Context) Outcome
+}
+
+// Timing says when to ask and how often an answer must repeat to count. The fields are those of corev1.Probe.
+type Timing struct {
+	// StartDelay is waited after Spec.Since, before the first probe.
+	StartDelay time.Duration
+	// Period is the time from the start of one probe to the start of the next.
+	Period time.Duration
+	// Timeout bounds each probe; it may be longer than Period, probes never overlap.
+	Timeout time.Duration
+	// SuccessThreshold and FailureThreshold are how many equal answers in a row change the state. Unknown
+	// counts as a failure does.
+	SuccessThreshold, FailureThreshold int
+	// Jitter delays the first probe by a random time below it, so that what started together does not ask
+	// together for ever.
+	Jitter time.Duration
+}
+
+// WithDefaults fills what is zero with Kubernetes' defaults: every 10 s, 1 s of timeout, one success, three
+// failures. StartDelay and Jitter default to none.
+func (t Timing) WithDefaults() Timing {
+	if t.Period == 0 {
+		t.Period = 10 * time.Second
+	}
+	if t.Timeout == 0 {
+		t.Timeout = time.Second
+	}
+	if t.SuccessThreshold == 0 {
+		t.SuccessThreshold = 1
+	}
+	if t.FailureThreshold == 0 {
+		t.FailureThreshold = 3
+	}
+	return t
+}
+
+// minPeriod keeps a mistaken unit from becoming a busy loop.
+const minPeriod = 10 * time.Millisecond
+
+// Validate reports all faults at once.
+func (t Timing) Validate() error {
+	var faults []error
+	fault := func(wrong bool, format string, args ...any) {
+		if wrong {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	fault(t.StartDelay < 0, "start delay %s: negative", t.StartDelay)
+	fault(t.Period < minPeriod, "period %s: below %s", t.Period, minPeriod)
+	fault(t.Timeout <= 0, "timeout %s: not positive", t.Timeout)
+	fault(t.SuccessThreshold < 1, "success threshold %d: below 1", t.SuccessThreshold)
+	fault(t.FailureThreshold < 1, "failure threshold %d: below 1", t.FailureThreshold)
+	fault(t.Jitter < 0, "jitter %s: negative", t.Jitter)
+	return errors.Join(faults...)
+}
+
+// Spec is all that a Worker needs to know.
+type Spec struct {
+	Prober Prober
+	Timing
+	// Since is when the thing probed started, zero for the start of the Worker. Another value means another
+	// thing, a restarted container for instance: what was learnt of the old one is forgotten.
+	Since time.Time
+}
+
+// Validate reports all faults at once.
+func (s Spec) Validate() error {
+	err := s.Timing.Validate()
+	if s.Prober == nil {
+		err = errors.Join(err, errors.New("no prober"))
+	}
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	return nil
+}

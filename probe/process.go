@@ -1,0 +1,28 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+)
+
+// Counter counts the processes meant, 0 for none; an error says that they could not be counted.
+type Counter interface {
+	Count(ctx context.Context) (int, error)
+}
+
+// Process succeeds while there is a process. The result is their number.
+type Process struct {
+	Counter Counter
+}
+
+// Probe implements Prober.
+func (p Process) Probe(ctx context.Context) Outcome {
+	n, err := p.Counter.Count(ctx)
+	switch {
+	case err != nil:
+		return unknown("%v", err)
+	case n == 0:
+		return failed("no such process")
+	}
+	return Outcome{State: Succeeded, Message: fmt.Sprint(n)}
+}

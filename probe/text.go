@@ -1,0 +1,129 @@
+package probe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+const (
+	// MaxMessage bounds a message, in bytes; a condition with more of it is of use to nobody.
+	MaxMessage = 1024
+	// maxBody is how much of an answer is read, as kubelet's prober does.
+	maxBody = 10 << 10
+)
+
+// tidy makes a message of foreign text: valid UTF-8 without space around it, cut between runes.
+func tidy(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) <= MaxMessage {
+		return s
+	}
+	n := MaxMessage
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// errPath: the path is not a JSON path.
+var errPath = errors.New("JSON path")
+
+// CheckJSONPath reports whether a path can be used with a prober that reads JSON.
+func CheckJSONPath(path string) error {
+	_, err := parsePath(path)
+	return err
+}
+
+// parsePath takes a JSONPath template as kubectl does, "{.status.state}" or "$.players[0]", and the plain dotted
+// form "players.0.name" in which a number is an index.
+func parsePath(path string) (*jsonpath.JSONPath, error) {
+	template := path
+	if !strings.Contains(path, "{") {
+		var b strings.Builder
+		for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(path, "$"), "."), ".") {
+			if part != "" && strings.Trim(part, "0123456789") == "" {
+				fmt.Fprintf(&b, "[%s]", part)
+			} else {
+				b.WriteString("." + part)
+			}
+		}
+		template = "{" + b.String() + "}"
+	}
+	j := jsonpath.New("result").AllowMissingKeys(false)
+	if path == "" {
+		return nil, fmt.Errorf("%w: empty", errPath)
+	}
+	if err := j.Parse(template); err != nil {
+		return nil, fmt.Errorf("%w %q: %w", errPath, path, err)
+	}
+	return j, nil
+}
+
+// extract takes the value at path out of a JSON document: a string as it is, everything else as JSON, several
+// values separated by spaces.
+func extract(document []byte, path string) (string, error) {
+	if len(document) >= maxBody {
+		return "", fmt.Errorf("document longer than %d bytes", maxBody)
+	}
+	// Integers stay integers here, which encoding/json would turn into floats.
+	var value any
+	if err := utiljson.Unmarshal(document, &value); err != nil {
+		return "", fmt.Errorf("not JSON: %w", err)
+	}
+	j, err := parsePath(path)
+	if err != nil {
+		return "", err
+	}
+	found, err := j.FindResults(value)
+	if err != nil {
+		return "", fmt.Errorf("%w %s: %w", errPath, path, err)
+	}
+	var words []string
+	for _, group := range found {
+		for _, v := range group {
+			word, err := asText(v.Interface())
+			if err != nil {
+				return "", err
+			}
+			words = append(words, word)
+		}
+	}
+	if len(words) == 0 {
+		return "", fmt.Errorf("%w %s: nothing there", errPath, path)
+	}
+	return strings.Join(words, " "), nil
+}
+
+func asText(v any) (string, error) {
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// result is the outcome of a question that was answered well: the text, or what path finds in it.
+func result(body []byte, path string) Outcome {
+	if path == "" {
+		return Outcome{Succeeded, tidy(string(body))}
+	}
+	s, err := extract(body, path)
+	if err != nil {
+		return Outcome{Unknown, tidy(err.Error())}
+	}
+	return Outcome{Succeeded, tidy(s)}
+}
+
+func failed(format string, args ...any) Outcome {
+	return Outcome{Failed, tidy(fmt.Sprintf(format, args...))}
+}
+
+func unknown(format string, args ...any) Outcome {
+	return Outcome{Unknown, tidy(fmt.Sprintf(format, args...))}
+}

@@ -1,0 +1,116 @@
+package probe_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refit-project/refit/probe"
+)
+
+// A changed spec, the period too, takes effect without a new worker.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	sec := func(n ...float64) (all []time.Duration) {
+		for _, x := range n {
+			all = append(all, time.Duration(x*float64(time.Second)))
+		}
+		return all
+	}
+	tests := map[string]struct {
+		change func(*probe.Spec) // 12.5 s after the start
+		want   []time.Duration   // within 30 s
+	}{
+		"shorter period":             {func(s *probe.Spec) { s.Period = 4 * time.Second }, sec(0, 10, 14, 18, 22, 26)},
+		"period already over":        {func(s *probe.Spec) { s.Period = 2 * time.Second }, sec(0, 10, 12.5, 14.5, 16.5, 18.5, 20.5, 22.5, 24.5, 26.5, 28.5)},
+		"longer period":              {func(s *probe.Spec) { s.Period = 15 * time.Second }, sec(0, 10, 25)},
+		"the same again":             {func(*probe.Spec) {}, sec(0, 10, 20)},
+		"start delay is past":        {func(s *probe.Spec) { s.StartDelay = time.Hour }, sec(0, 10, 20)},
+		"restarted, with its delay":  {func(s *probe.Spec) { s.StartDelay, s.Since = 3*time.Second, time.Now() }, sec(0, 10, 15.5, 25.5)},
+		"restarted, without a delay": {func(s *probe.Spec) { s.Since = time.Now() }, sec(0, 10, 12.5, 22.5)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDiary()
+				spec := probe.Spec{Prober: d.prober(well), Timing: timing()}
+				w := start(t, spec, d.report)
+				time.Sleep(12500 * time.Millisecond)
+				tt.change(&spec)
+				if err := w.Update(spec); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(17*time.Second + 400*time.Millisecond)
+				w.Stop()
+				d.checkProbes(t, tt.want...)
+			})
+		})
+	}
+}
+
+func TestUpdateBeforeTheFirstProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		spec := probe.Spec{Prober: d.prober(well), Timing: timing()}
+		spec.StartDelay = 20 * time.Second
+		w := start(t, spec, d.report)
+		time.Sleep(time.Second)
+		spec.StartDelay = 5 * time.Second
+		if err := w.Update(spec); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		w.Stop()
+		d.checkProbes(t, 5*time.Second)
+	})
+}
+
+// A restarted container is another: nothing of the old one counts, not even the probe under way.
+func TestUpdateOfSinceForgets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, ctx context.Context) probe.Outcome {
+			if n == 2 {
+				return hang(n, ctx)
+			}
+			return well(n, ctx)
+		})}
+		spec.Timeout, spec.SuccessThreshold, spec.FailureThreshold = time.Hour, 1, 1
+		w := start(t, spec, d.report)
+		time.Sleep(11 * time.Second)
+		spec.Since = time.Now()
+		spec.StartDelay = 2 * time.Second
+		if err := w.Update(spec); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		w.Stop()
+		d.checkReports(t, report{0, probe.Succeeded, "idle"}, report{11 * time.Second, probe.Unknown, ""},
+			report{13 * time.Second, probe.Succeeded, "idle"})
+	})
+}
+
+// Updates that come faster than probes end must not keep them from ending.
+func TestUpdatesDoNotStarveTheProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, ctx context.Context) probe.Outcome {
+			time.Sleep(500 * time.Millisecond)
+			return well(n, ctx)
+		})}
+		w := start(t, spec, d.report)
+		for range 100 {
+			time.Sleep(10 * time.Millisecond)
+			if err := w.Update(spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Stop()
+		d.checkReports(t, report{500 * time.Millisecond, probe.Succeeded, "idle"})
+	})
+}

@@ -1,0 +1,334 @@
+package probe_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/refit-project/refit/probe"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// proberFunc lets a test be the thing probed.
+type proberFunc func(ctx context.Context) probe.Outcome
+
+func (f proberFunc) Probe(ctx context.Context) probe.Outcome { return f(ctx) }
+
+// diary records when probes started and what was reported, in time since its start.
+type diary struct {
+	mu      sync.Mutex
+	start   time.Time
+	probes  []time.Duration
+	reports []report
+}
+
+type report struct {
+	At      time.Duration
+	State   probe.State
+	Message string
+}
+
+func newDiary() *diary { return &diary{start: time.Now()} }
+
+func (d *diary) prober(answer func(n int, ctx context.Context) probe.Outcome) probe.Prober {
+	n := 0
+	return proberFunc(func(ctx context.Context) probe.Outcome {
+		d.mu.Lock()
+		d.probes = append(d.probes, time.Since(d.start))
+		n++
+		m := n
+		d.mu.Unlock()
+		return answer(m, ctx)
+	})
+}
+
+func (d *diary) report(r probe.Result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reports = append(d.reports, report{time.Since(d.start), r.State, r.Message})
+}
+
+func (d *diary) checkProbes(t *testing.T, want ...time.Duration) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if diff := cmp.Diff(want, d.probes); diff != "" {
+		t.Errorf("probes (-want +got):\n%s", diff)
+	}
+}
+
+func (d *diary) checkReports(t *testing.T, want ...report) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if diff := cmp.Diff(want, d.reports); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}
+
+func well(int, context.Context) probe.Outcome {
+	return probe.Outcome{State: probe.Succeeded, Message: "idle"}
+}
+
+// hang answers when it must.
+func hang(_ int, ctx context.Context) probe.Outcome {
+	<-ctx.Done()
+	return probe.Outcome{State: probe.Failed, Message: "no answer in time"}
+}
+
+func timing() probe.Timing { return probe.Timing{}.WithDefaults() }
+
+func start(t *testing.T, spec probe.Spec, report func(probe.Result)) *probe.Worker {
+	t.Helper()
+	w, err := probe.Start(t.Context(), spec, report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestDefaultsAreKubernetes(t *testing.T) {
+	t.Parallel()
+	want := probe.Timing{Period: 10 * time.Second, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 3}
+	if diff := cmp.Diff(want, timing()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	given := probe.Timing{StartDelay: 1, Period: 2, Timeout: 3, SuccessThreshold: 4, FailureThreshold: 5, Jitter: 6}
+	if diff := cmp.Diff(given, given.WithDefaults()); diff != "" {
+		t.Errorf("what is given is changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestWorkerProbesAtItsTimes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*probe.Spec)
+		answer func(int, context.Context) probe.Outcome
+		want   []time.Duration // within 34 s
+	}{
+		"every period from the start": {want: []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}},
+		"start delay": {
+			change: func(s *probe.Spec) { s.StartDelay = 15 * time.Second },
+			want:   []time.Duration{15 * time.Second, 25 * time.Second},
+		},
+		"start delay counts from Since": {
+			change: func(s *probe.Spec) { s.StartDelay, s.Since = 15*time.Second, time.Now().Add(-10*time.Second) },
+			want:   []time.Duration{5 * time.Second, 15 * time.Second, 25 * time.Second},
+		},
+		"start delay long over": {
+			change: func(s *probe.Spec) { s.StartDelay, s.Since = 15*time.Second, time.Now().Add(-time.Hour) },
+			want:   []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second},
+		},
+		"probes longer than the period do not overlap": {
+			change: func(s *probe.Spec) { s.Timeout = 16 * time.Second },
+			answer: hang,
+			want:   []time.Duration{0, 16 * time.Second, 32 * time.Second},
+		},
+		"W10 the timeout is the configured one": {
+			change: func(s *probe.Spec) { s.Timeout, s.Period = 12*time.Second, 11*time.Second },
+			answer: hang,
+			want:   []time.Duration{0, 12 * time.Second, 24 * time.Second},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDiary()
+				answer := tt.answer
+				if answer == nil {
+					answer = well
+				}
+				spec := probe.Spec{Prober: d.prober(answer), Timing: timing()}
+				if tt.change != nil {
+					tt.change(&spec)
+				}
+				w := start(t, spec, d.report)
+				time.Sleep(34 * time.Second)
+				w.Stop()
+				d.checkProbes(t, tt.want...)
+			})
+		})
+	}
+}
+
+func TestJitterSpreadsTheFirstProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[time.Duration]bool{}
+		for range 20 {
+			d := newDiary()
+			spec := probe.Spec{Prober: d.prober(well), Timing: timing()}
+			spec.Jitter = 5 * time.Second
+			w := start(t, spec, d.report)
+			time.Sleep(14 * time.Second)
+			w.Stop()
+			first := d.probes[0]
+			seen[first] = true
+			if first >= 5*time.Second {
+				t.Errorf("first probe after %s", first)
+			}
+			if len(d.probes) > 1 && d.probes[1]-first != 10*time.Second {
+				t.Errorf("second probe %s after the first", d.probes[1]-first)
+			}
+		}
+		if len(seen) < 10 {
+			t.Errorf("20 workers started at %d different times", len(seen))
+		}
+	})
+}
+
+// W8: failures and the unknown are results, by thresholds; the state before holds until then.
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	const s, f, u = probe.Succeeded, probe.Failed, probe.Unknown
+	tests := map[string]struct {
+		success, failure int
+		answers, want    []probe.State
+	}{
+		"W8 a dead server fails":           {1, 3, []probe.State{s, f, f, f, f}, []probe.State{s, s, s, f, f}},
+		"a flap below the threshold":       {1, 3, []probe.State{s, f, f, s, f, f, s}, []probe.State{s, s, s, s, s, s, s}},
+		"unknown until enough successes":   {2, 1, []probe.State{s, s, f, s, s}, []probe.State{u, s, f, f, s}},
+		"unknown until enough failures":    {1, 2, []probe.State{f, f}, []probe.State{u, f}},
+		"W8 cannot ask: unknown, not well": {1, 2, []probe.State{s, u, u, s}, []probe.State{s, s, u, s}},
+		"failed and unknown do not add up": {1, 2, []probe.State{s, f, u, f, u, u}, []probe.State{s, s, s, s, s, u}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var got []probe.State
+				d := newDiary()
+				spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, _ context.Context) probe.Outcome {
+					return probe.Outcome{State: tt.answers[n-1]}
+				})}
+				spec.SuccessThreshold, spec.FailureThreshold = tt.success, tt.failure
+				w := start(t, spec, func(r probe.Result) { got = append(got, r.State) })
+				time.Sleep(time.Duration(len(tt.answers))*spec.Period - 1)
+				w.Stop()
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("states (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestResultTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, ctx context.Context) probe.Outcome {
+			if n == 3 {
+				return hang(n, ctx)
+			}
+			return well(n, ctx)
+		})}
+		spec.FailureThreshold = 1
+		began := time.Now()
+		w := start(t, spec, d.report)
+		if got := w.Result(); got.State != probe.Unknown || !got.ProbedAt.IsZero() {
+			t.Errorf("before the first probe: %+v", got)
+		}
+		time.Sleep(15 * time.Second)
+		want := probe.Result{State: probe.Succeeded, Message: "idle", ProbedAt: began.Add(10 * time.Second), ChangedAt: began}
+		if diff := cmp.Diff(want, w.Result()); diff != "" {
+			t.Errorf("after two successes (-want +got):\n%s", diff)
+		}
+		time.Sleep(10 * time.Second)
+		want = probe.Result{
+			State: probe.Failed, Message: "no answer in time",
+			ProbedAt: began.Add(20 * time.Second), ChangedAt: began.Add(21 * time.Second),
+		}
+		if diff := cmp.Diff(want, w.Result()); diff != "" {
+			t.Errorf("after a timeout (-want +got):\n%s", diff)
+		}
+		w.Stop()
+	})
+}
+
+func TestStopWaitsAndNothingIsReportedAfterwards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		returned := false
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(_ int, ctx context.Context) probe.Outcome {
+			<-ctx.Done()
+			time.Sleep(300 * time.Millisecond) // slow to give up
+			returned = true
+			return probe.Outcome{State: probe.Failed}
+		})}
+		spec.Timeout = time.Hour
+		w := start(t, spec, d.report)
+		time.Sleep(time.Second)
+		w.Stop()
+		if !returned {
+			t.Error("Stop returned while a probe was under way")
+		}
+		w.Stop()
+		d.checkReports(t)
+	})
+}
+
+func TestWorkerEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := newDiary()
+		w, err := probe.Start(ctx, probe.Spec{Prober: d.prober(well), Timing: timing()}, d.report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		cancel()
+		time.Sleep(time.Minute)
+		w.Stop()
+		d.checkProbes(t, 0)
+	})
+}
+
+// Two probes on one container: each has its own state, period and end.
+func TestWorkersAreIndependent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stuck, lively := newDiary(), newDiary()
+		slow := probe.Spec{Prober: stuck.prober(hang), Timing: timing()}
+		slow.Timeout, slow.FailureThreshold = 25*time.Second, 1
+		a := start(t, slow, stuck.report)
+		b := start(t, probe.Spec{Prober: lively.prober(well), Timing: timing()}, lively.report)
+		time.Sleep(26 * time.Second)
+		if a.Result().State != probe.Failed || b.Result().State != probe.Succeeded {
+			t.Errorf("states %v and %v", a.Result(), b.Result())
+		}
+		a.Stop()
+		time.Sleep(10 * time.Second)
+		b.Stop()
+		lively.checkProbes(t, 0, 10*time.Second, 20*time.Second, 30*time.Second)
+	})
+}
+
+func TestInvalidSpecsAreRefused(t *testing.T) {
+	t.Parallel()
+	bad := probe.Spec{Timing: probe.Timing{StartDelay: -1, Jitter: -1}}
+	_, err := probe.Start(t.Context(), bad, nil)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"start delay", "period", "timeout", "success threshold", "failure threshold", "jitter", "no prober"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not name %s", err, want)
+		}
+	}
+	w := start(t, probe.Spec{Prober: proberFunc(func(context.Context) probe.Outcome { return probe.Outcome{} }), Timing: timing()}, func(probe.Result) {})
+	defer w.Stop()
+	if err := w.Update(bad); err == nil {
+		t.Error("Update took it")
+	}
+}
