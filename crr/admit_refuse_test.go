@@ -139,7 +139,9 @@ func TestAdmitUpdate(t *testing.T) {
 		"nothing changed":               {},
 		"a label of others":             {after: label("team", "b")},
 		"finalizer removed":             {before: func(r *request) { r.Finalizers = []string{"f"} }, after: func(r *request) { r.Finalizers = nil }},
-		"spec changed":                  {after: func(r *request) { r.Spec.Containers[0].StatusContext = nil }, field: "spec"},
+		"spec changed":                  {after: func(r *request) { r.Spec.PodName = "db" }, field: "spec"},
+		"instance changed":              {after: func(r *request) { r.Spec.Containers[0].StatusContext = statusContext("app2", 0) }, field: "spec"},
+		"another container":             {after: func(r *request) { r.Spec.Containers = userRequest("log").Spec.Containers }, field: "spec"},
 		"pod UID changed":               {after: label("crr.apps.kruise.io/pod-uid", "uid-2"), field: "metadata.labels[crr.apps.kruise.io/pod-uid]"},
 		"node removed":                  {after: unlabel("crr.apps.kruise.io/node-name"), field: "metadata.labels[crr.apps.kruise.io/node-name]"},
 		"node added":                    {before: unlabel("crr.apps.kruise.io/node-name"), after: label("crr.apps.kruise.io/node-name", "node-2"), field: "metadata.labels[crr.apps.kruise.io/node-name]"},
@@ -183,5 +185,23 @@ func TestAdmitUpdate(t *testing.T) {
 				t.Errorf("stored (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAdmitUpdateRefills sends the containers as kubectl apply does the second time.
+func TestAdmitUpdateRefills(t *testing.T) {
+	t.Parallel()
+	before, err := crr.Admit(userRequest("app", "log"), facts(webPod()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := before.DeepCopy()
+	after.Spec.Containers = userRequest("app", "log").Spec.Containers
+	got, err := crr.AdmitUpdate(before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmpRequests(before, got); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 }

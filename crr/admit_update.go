@@ -13,7 +13,9 @@ import (
 // is to be stored. Its rules are about what has changed only, so a finalizer can always be removed. It does not
 // change its arguments. The error is a *Refusal.
 func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.ContainerRecreateRequest, error) {
-	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+	out := after.DeepCopy()
+	refill(&out.Spec, before.Spec)
+	if !equality.Semantic.DeepEqual(before.Spec, out.Spec) {
 		return nil, forbidden("spec", "spec of ContainerRecreateRequest is immutable: create another request")
 	}
 	for _, key := range []string{v1beta1.LabelPodUID, v1beta1.LabelNodeName} {
@@ -32,9 +34,19 @@ func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.Cont
 			return nil, forbidden("metadata.annotations["+key+"]", "not allowed to update immutable annotation %s: create another request", key)
 		}
 	}
-	out := after.DeepCopy()
 	out.Status.Conditions = mergeConditions(before.Status.Conditions, after.Status.Conditions)
 	return out, nil
+}
+
+// refill puts back what admission has filled in and the update leaves out: a second `kubectl apply` of the same manifest
+// sends the containers as the user has written them.
+func refill(after *v1beta1.ContainerRecreateRequestSpec, before v1beta1.ContainerRecreateRequestSpec) {
+	for i := range min(len(after.Containers), len(before.Containers)) {
+		is, was := &after.Containers[i], before.Containers[i].DeepCopy()
+		if is.Name == was.Name && is.PreStop == nil && len(is.Ports) == 0 && is.StatusContext == nil {
+			is.PreStop, is.Ports, is.StatusContext = was.PreStop, was.Ports, was.StatusContext
+		}
+	}
 }
 
 func changed(before, after map[string]string, key string) bool {

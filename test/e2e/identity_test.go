@@ -104,7 +104,7 @@ func TestDeadlineMarksContainersFailed(t *testing.T) {
 	s := newScene(t)
 	pod := s.podOf("web", shell("app", stubborn), shell("next", obedient))
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(600))
-	s.start(pod)
+	before := s.start(pod)
 	s.ask("r", "web/app,next", deadline(3))
 	r := s.failed("r", "DeadlineExceeded", "activeDeadlineSeconds")
 	for _, container := range []string{"app", "next"} {
@@ -113,7 +113,7 @@ func TestDeadlineMarksContainersFailed(t *testing.T) {
 			t.Errorf("container %s is %s: %q; want Failed for the deadline", container, state.Phase, state.Message)
 		}
 	}
-	s.untouched(pod, "next")
+	s.untouched(before, "next")
 }
 
 func TestOtherContainersAreUntouched(t *testing.T) {

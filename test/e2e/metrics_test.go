@@ -95,7 +95,7 @@ func TestMetricsNeedAToken(t *testing.T) {
 		return code == http.StatusOK, nil
 	})
 	for _, metric := range []string{
-		`refit_crr_completed_total{reason="ContainersRecreated",result="succeeded"}`, "refit_crr_step_duration_seconds_count{step=\"stop\"}",
+		`refit_crr_completed_total{reason="Succeeded",result="succeeded"}`, "refit_crr_step_duration_seconds_count{step=\"stop\"}",
 		"refit_cri_call_duration_seconds_count{method=\"StopContainer\"}", "refit_crr_acts_in_flight 0", "refit_build_info{",
 	} {
 		if !strings.Contains(body, metric) {

@@ -32,7 +32,7 @@ spec:
 	s.check(err, "kubectl apply again: %s", out)
 	out, err = s.kubectl(t.Context(), manifest, "--namespace", s.namespace, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	s.check(err, "kubectl apply --server-side: %s", out)
-	if table := s.run("get", "crr", "restart-app"); !containsAll(table, []string{"PHASE", "RESULT", "POD", "NODE", "Completed", "ContainersRecreated", "web"}) {
+	if table := s.run("get", "crr", "restart-app"); !containsAll(table, []string{"PHASE", "RESULT", "POD", "NODE", "Completed", "Succeeded", "web"}) {
 		t.Errorf("kubectl get crr:\n%s", table)
 	}
 	s.ask("late", "web/stubborn", deadline(3))
