@@ -1,0 +1,309 @@
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kube"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is an API server that answers by path and writes down what it is asked.
+type server struct {
+	t       *testing.T
+	answers map[string]any // by "METHOD path"; an int is a status code
+	mu      sync.Mutex
+	asked   []string // "METHOD path?query body"
+}
+
+func (s *server) ServeHTTP(out http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, request.Method+" "+request.URL.String()+" "+string(body))
+	s.mu.Unlock()
+	answer, ok := s.answers[request.Method+" "+request.URL.Path]
+	if !ok {
+		answer = http.StatusNotFound
+	}
+	out.Header().Set("Content-Type", "application/json")
+	if code, isCode := answer.(int); isCode {
+		out.WriteHeader(code)
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reasonOf(code)}
+	}
+	if events, isWatch := answer.(stream); isWatch {
+		s.watch(out, request, events)
+		return
+	}
+	if err := json.NewEncoder(out).Encode(answer); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// stream is the answer to a watch: type and object of each event.
+type stream [][2]any
+
+func (s *server) watch(out http.ResponseWriter, request *http.Request, events stream) {
+	for _, event := range events {
+		if err := json.NewEncoder(out).Encode(map[string]any{"type": event[0], "object": event[1]}); err != nil {
+			s.t.Error(err)
+		}
+	}
+	out.(http.Flusher).Flush()
+	<-request.Context().Done()
+}
+
+func reasonOf(code int) metav1.StatusReason {
+	if code == http.StatusConflict {
+		return metav1.StatusReasonConflict
+	}
+	return metav1.StatusReasonNotFound
+}
+
+func (s *server) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.asked, "\n")
+}
+
+func newClient(t *testing.T, answers map[string]any) (*kube.Client, *server) {
+	t.Helper()
+	s := &server{t: t, answers: answers}
+	listener := httptest.NewServer(s)
+	t.Cleanup(listener.Close)
+	// Its own transport: closed with the server, where the shared one would keep connections.
+	client, err := kube.NewClient(&rest.Config{Host: listener.URL, Transport: &http.Transport{DisableKeepAlives: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, s
+}
+
+func served(version string) metav1.APIResourceList {
+	return metav1.APIResourceList{GroupVersion: "apps.kruise.io/" + version, APIResources: []metav1.APIResource{{Name: "containerrecreaterequests"}}}
+}
+
+const requestPath = "/namespaces/shop/containerrecreaterequests/again/status"
+
+func TestRequestsUseTheNewestServedVersion(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		versions   []string
+		want       string // version, empty for none
+		conditions bool
+	}{
+		"both":                  {versions: []string{"v1alpha1", "v1beta1"}, want: "v1beta1", conditions: true},
+		"OpenKruise 1.9":        {versions: []string{"v1alpha1"}, want: "v1alpha1"},
+		"CRD not installed yet": {},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers := map[string]any{}
+			for _, version := range tt.versions {
+				answers["GET /apis/apps.kruise.io/"+version] = served(version)
+			}
+			answers["PATCH /apis/apps.kruise.io/"+tt.want+requestPath] = map[string]any{
+				"apiVersion": "apps.kruise.io/" + tt.want, "kind": "ContainerRecreateRequest", "metadata": map[string]any{"name": "again", "resourceVersion": "8"},
+				"spec": map[string]any{"podName": "web"}, "status": map[string]any{"phase": "Recreating"},
+			}
+			client, _ := newClient(t, answers)
+			requests, err := client.Requests(t.Context())
+			if tt.want == "" {
+				if !errors.Is(err, kube.ErrNotServed) {
+					t.Fatalf("err = %v, want ErrNotServed", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if requests.KeepsConditions() != tt.conditions {
+				t.Errorf("KeepsConditions = %v", requests.KeepsConditions())
+			}
+			stored, err := requests.WriteStatus(t.Context(), request(), v1beta1.ContainerRecreateRequestStatus{Phase: "Recreating"})
+			if err != nil || stored.ResourceVersion != "8" || stored.Status.Phase != "Recreating" || stored.Spec.PodName != "web" {
+				t.Errorf("stored %+v, %v", stored, err)
+			}
+		})
+	}
+}
+
+func request() *v1beta1.ContainerRecreateRequest {
+	return &v1beta1.ContainerRecreateRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "again", ResourceVersion: "7"},
+		Status:     v1beta1.ContainerRecreateRequestStatus{Phase: "Pending", Message: "waiting"},
+	}
+}
+
+// A write says what it was based on, clears what is gone, and repeats nothing that stays.
+func TestWriteStatusIsADifferenceBoundToAVersion(t *testing.T) {
+	t.Parallel()
+	client, s := newClient(t, map[string]any{
+		"GET /apis/apps.kruise.io/v1beta1":                 served("v1beta1"),
+		"PATCH /apis/apps.kruise.io/v1beta1" + requestPath: http.StatusConflict,
+	})
+	requests, err := client.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := request()
+	old.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: "Pending"}}
+	changed := *old.Status.DeepCopy()
+	changed.Phase, changed.Message = "Recreating", ""
+	if _, err := requests.WriteStatus(t.Context(), old, changed); !apierrors.IsConflict(err) {
+		t.Errorf("err = %v, want a conflict", err)
+	}
+	if want := `{"metadata":{"resourceVersion":"7"},"status":{"message":null,"phase":"Recreating"}}`; !strings.Contains(s.all(), want) {
+		t.Errorf("sent %s\nwant %s", s.all(), want)
+	}
+}
+
+func TestAnnotateTouchesTheStatusOfThisPodOnly(t *testing.T) {
+	t.Parallel()
+	client, s := newClient(t, map[string]any{"PATCH /api/v1/namespaces/shop/pods/web/status": corev1.Pod{}})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}}
+	if err := client.Annotate(t.Context(), pod, "refit.dev/nudge", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"metadata":{"annotations":{"refit.dev/nudge":"x"},"uid":"u1"}}`; !strings.Contains(s.all(), want) {
+		t.Errorf("sent %s, want %s", s.all(), want)
+	}
+}
+
+func TestMayGet(t *testing.T) {
+	t.Parallel()
+	const tokens, access = "POST /apis/authentication.k8s.io/v1/tokenreviews", "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
+	known := map[string]any{"status": map[string]any{"authenticated": true, "user": map[string]any{"username": "prometheus"}}}
+	unknown := map[string]any{"status": map[string]any{"authenticated": false}}
+	allowed := map[string]any{"status": map[string]any{"allowed": true}}
+	denied := map[string]any{"status": map[string]any{"allowed": false}}
+	tests := map[string]struct {
+		answers map[string]any
+		want    bool
+		fails   bool
+	}{
+		"allowed":              {answers: map[string]any{tokens: known, access: allowed}, want: true},
+		"denied":               {answers: map[string]any{tokens: known, access: denied}},
+		"unknown token":        {answers: map[string]any{tokens: unknown, access: allowed}},
+		"nobody can be asked":  {answers: map[string]any{}, fails: true},
+		"second answer is bad": {answers: map[string]any{tokens: known}, fails: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, s := newClient(t, tt.answers)
+			got, err := client.MayGet(t.Context(), "secret", "/metrics")
+			if got != tt.want || (err != nil) != tt.fails {
+				t.Errorf("MayGet = %v, %v", got, err)
+			}
+			if tt.want && !(strings.Contains(s.all(), `"user":"prometheus"`) && strings.Contains(s.all(), `"path":"/metrics"`)) {
+				t.Errorf("asked %s", s.all())
+			}
+		})
+	}
+}
+
+func TestEventsAreSentInOrderAndCounted(t *testing.T) {
+	t.Parallel()
+	client, s := newClient(t, map[string]any{"POST /api/v1/namespaces/shop/events": corev1.Event{}})
+	events := client.Events("refit-daemon", "node-1", slog.New(slog.DiscardHandler))
+	about := corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web"}
+	for i := range 3 {
+		events.Event(about, corev1.EventTypeNormal, "Killing", fmt.Sprintf("message %d", i))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); events.Run(ctx) }()
+	for strings.Count(s.all(), "POST /api/v1/namespaces/shop/events") < 3 {
+		runtime.Gosched()
+	}
+	cancel()
+	<-done
+}
+
+func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
+	t.Parallel()
+	fat := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "u1", Annotations: map[string]string{"big": strings.Repeat("x", 1000), kube.AnnotationMirror: "m"},
+	}}
+	fat.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx"}}
+	fat.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", Ready: true}}
+	fat.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	bookmark := corev1.Pod{TypeMeta: fat.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+	client, s := newClient(t, map[string]any{"GET /api/v1/pods": stream{{"ADDED", fat}, {"BOOKMARK", bookmark}}})
+	pods, err := client.Pods("node-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); pods.RunWithContext(ctx) }()
+	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
+		t.Fatal("not synced")
+	}
+	cancel()
+	<-done
+	got := pods.GetStore().List()[0].(*corev1.Pod)
+	if len(got.Annotations) != 1 || got.Spec.Containers[0].Image != "" || !got.Status.ContainerStatuses[0].Ready || got.UID != "u1" {
+		t.Errorf("kept %+v", got)
+	}
+	if !strings.Contains(s.all(), "fieldSelector=spec.nodeName%3Dnode-1") {
+		t.Errorf("asked %s", s.all())
+	}
+}
+
+func TestClockOffset(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ ahead, want time.Duration }{
+		"together":   {ahead: 0, want: 0},
+		"in doubt":   {ahead: time.Second, want: 0},
+		"hour ahead": {ahead: time.Hour, want: time.Hour},
+		"day behind": {ahead: -24 * time.Hour, want: -24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var clock kube.Clock
+			transport := clock.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+				date := time.Now().Add(tt.ahead).UTC().Format(http.TimeFormat)
+				return &http.Response{Header: http.Header{"Date": {date}}, Body: http.NoBody}, nil
+			}))
+			response, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if got := clock.Offset(); (got - tt.want).Abs() > 2*time.Second {
+				t.Errorf("Offset = %v, want about %v", got, tt.want)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
