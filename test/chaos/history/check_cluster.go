@@ -44,7 +44,7 @@ func (c *checker) absence() {
 		within := func(l Line) bool { return !l.Time.Before(fault.Begin) && !l.Time.After(fault.End) }
 		for _, w := range c.Writes {
 			if within(w.Line) && (w.User == c.options.Daemon || w.User == c.options.Manager) {
-				c.report.Refused = append(c.report.Refused, "I12 was not tried: "+w.Line.String())
+				c.report.Refused = append(c.report.Refused, "I12 was not tried: "+w.String())
 				break
 			}
 		}

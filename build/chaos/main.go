@@ -1,0 +1,115 @@
+// Command chaos restarts containers on the checkout's cluster while it breaks that cluster, and judges from the
+// records whether Refit kept its promises. Without a cluster it makes one and takes it down again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/test/chaos"
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+var errViolated = errors.New("promises were not kept, or the run was too small to tell")
+
+func run(ctx context.Context, args []string) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	config := chaos.Config{State: filepath.Join(root, ".cluster"), Records: filepath.Join(root, "dist", "chaos"), Out: os.Stdout}
+	duration := 10 * time.Minute
+	if text := os.Getenv("DURATION"); text != "" {
+		if duration, err = time.ParseDuration(text); err != nil {
+			return fmt.Errorf("DURATION: %w", err)
+		}
+	}
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.DurationVar(&config.Duration, "duration", duration, "of requests and faults; the environment variable DURATION is the default")
+	flags.IntVar(&config.Pods, "pods", 20, "pods to work on")
+	flags.Float64Var(&config.Rate, "rate", 1, "requests per second, over all pods")
+	flags.Uint64Var(&config.Seed, "seed", uint64(time.Now().Unix()), "of the choices")
+	judge := flags.String("judge", "", "only judge the records in this folder again")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var report history.Report
+	if *judge != "" {
+		report, err = chaos.Judge(*judge)
+	} else {
+		report, err = storm(ctx, root, config)
+	}
+	if err != nil {
+		return err
+	}
+	chaos.Print(os.Stdout, report)
+	if !report.OK() {
+		return errViolated
+	}
+	return nil
+}
+
+// storm makes the run on the checkout's cluster.
+func storm(ctx context.Context, root string, config chaos.Config) (report history.Report, err error) {
+	steps := step.New(os.Stdout, filepath.Join(root, "dist", "log"))
+	_, err = os.Stat(config.State)
+	own := errors.Is(err, fs.ErrNotExist)
+	if err := steps.Run(ctx, "cluster up", step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Echo: true}); err != nil {
+		return report, err
+	}
+	if own {
+		defer func() {
+			down := step.Command{Argv: []string{"test/cluster/cluster.sh", "down"}}
+			err = errors.Join(err, steps.Run(context.WithoutCancel(ctx), "cluster down", down))
+		}()
+	}
+	if err := os.Setenv("KUBECONFIG", filepath.Join(config.State, "kubeconfig")); err != nil {
+		return report, err
+	}
+	build := step.Command{Argv: []string{"build/images.sh", "--extra", "testapp=test/e2e/testapp"}}
+	if err := steps.Run(ctx, "images", build); err != nil {
+		return report, err
+	}
+	images, err := install.Pushed(root)
+	if err != nil {
+		return report, err
+	}
+	i := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/testapp:") })
+	if i < 0 {
+		return report, errors.New("images: testapp has not been pushed")
+	}
+	config.Image = images[i]
+	err = steps.Do("installing the manifests of deploy/", func() error {
+		return install.Apply(ctx, install.Config{Root: root, Kubectl: filepath.Join(config.State, "bin", "kubectl"), Images: images})
+	})
+	if err != nil {
+		return report, err
+	}
+	err = steps.Do("chaos for "+config.Duration.String(), func() error {
+		report, err = chaos.Run(ctx, config)
+		return err
+	})
+	return report, err
+}

@@ -1,0 +1,85 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+// Config of a run.
+type Config struct {
+	// State is the .cluster folder of the cluster, on which Refit is installed.
+	State string
+	// Image is testapp's, as the cluster can pull it.
+	Image string
+	// Records is a folder for what the verdict is based on. It is emptied first.
+	Records string
+	// Duration of the faults. What comes before and after takes about two minutes more.
+	Duration time.Duration
+	// Pods that are worked on, and Rate of requests per second over all of them.
+	Pods int
+	Rate float64
+	// Seed of the choices; the same seed makes the same choices at other moments.
+	Seed uint64
+	// Out receives progress.
+	Out io.Writer
+}
+
+// small is the shortest run in which each kind of fault happens once.
+const small = time.Minute
+
+// Validate reports all faults at once.
+func (c Config) Validate() error {
+	var errs []error
+	if _, err := os.Stat(filepath.Join(c.State, "bin", "cluster")); err != nil {
+		errs = append(errs, fmt.Errorf("state %q: not a cluster of test/cluster: %w", c.State, err))
+	}
+	for name, text := range map[string]string{"image": c.Image, "records": c.Records} {
+		if text == "" {
+			errs = append(errs, fmt.Errorf("%s: must not be empty", name))
+		}
+	}
+	if c.Duration < small {
+		errs = append(errs, fmt.Errorf("duration %s: want at least %s, or not every fault happens", c.Duration, small))
+	}
+	if c.Pods < 1 || c.Rate <= 0 {
+		errs = append(errs, fmt.Errorf("%d pods and %v requests a second: want more than none", c.Pods, c.Rate))
+	}
+	if c.Out == nil {
+		errs = append(errs, errors.New("out: not set"))
+	}
+	return errors.Join(errs...)
+}
+
+// long reports whether faults may last as long as the matrix of faults wants, and come more than once.
+func (c Config) long() bool { return c.Duration >= 5*time.Minute }
+
+// outage is how long a part of the control plane is away.
+func (c Config) outage() time.Duration {
+	if c.long() {
+		return 10 * time.Second
+	}
+	return 3 * time.Second
+}
+
+// least is the load below which the run proves nothing: a third of what an idle machine does.
+func (c Config) least() history.Least {
+	requests := int(c.Duration.Seconds() * c.Rate / 3)
+	least := history.Least{Requests: requests, Succeeded: requests / 3, Stops: requests / 3, Denied: 3, Faults: map[string]int{}}
+	for _, kind := range []string{
+		history.KindRuntimeRestart, history.KindAPIServerKill, history.KindAbsent, kindAPIServerPause, kindEtcdPause,
+		kindKubeletRestart, kindPodDelete, kindPodReplace, kindNamespaceDelete,
+	} {
+		least.Faults[kind] = 1
+	}
+	least.Faults[kindCall], least.Faults[kindKill] = 5, 5
+	if c.long() {
+		least.Faults[kindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 30, 30, 10
+	}
+	return least
+}

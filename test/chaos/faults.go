@@ -1,0 +1,246 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/criproxy"
+)
+
+// breather is the time between two faults.
+const breather = time.Second
+
+// faults happen one after the other until the context ends, each kind as often as the next.
+func (r *run) faults(ctx context.Context) error {
+	choice := r.choices()
+	var calls, kills, breaks deck
+	for {
+		for range 2 {
+			p := points[kills.next(len(points), choice)]
+			c := callFaults[calls.next(len(callFaults), choice)]
+			for _, step := range []func() error{
+				func() error { return r.kill(ctx, p, choice) },
+				func() error { return r.spoil(ctx, c) },
+			} {
+				if err := r.step(ctx, step); err != nil {
+					return err
+				}
+			}
+		}
+		big := []func(context.Context, *rand.Rand) error{
+			r.runtimeRestart, r.serverPause, r.etcdPause, r.serverKill, r.kubeletRestart,
+		}
+		if err := r.step(ctx, func() error { return big[breaks.next(len(big), choice)](ctx, choice) }); err != nil {
+			return err
+		}
+	}
+}
+
+// step makes one fault. A cluster that does not recover in time ends the run; the end of the run does not.
+func (r *run) step(ctx context.Context, fault func() error) error {
+	if err := fault(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	if pause(ctx, breather) != nil {
+		return errOver
+	}
+	return nil
+}
+
+// errOver is the end of the time for faults.
+var errOver = errors.New("the time for faults is over")
+
+// deck deals the numbers below n in a random order, and again.
+type deck struct{ left []int }
+
+func (d *deck) next(n int, choice *rand.Rand) int {
+	if len(d.left) == 0 {
+		d.left = choice.Perm(n)
+	}
+	number := d.left[0]
+	d.left = d.left[1:]
+	return number
+}
+
+func (r *run) node(choice *rand.Rand) string {
+	return r.cluster.nodes[choice.IntN(len(r.cluster.nodes))]
+}
+
+// runtimeRestart restarts containerd every 5 s, for a minute in a long run.
+func (r *run) runtimeRestart(ctx context.Context, choice *rand.Rand) error {
+	times := 2
+	if r.long() {
+		times = 12
+	}
+	const interval = 5 * time.Second
+	node := r.node(choice)
+	for n := range times {
+		begin := time.Now()
+		how := []string{"restart", "kill"}[n%2]
+		if err := r.cluster.component(context.WithoutCancel(ctx), how, "containerd", node); err != nil {
+			return err
+		}
+		if err := r.cluster.runtimeAnswers(ctx, node); err != nil {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+		if err := r.journal.fault(history.KindRuntimeRestart, how+" on "+node, begin, true); err != nil {
+			return err
+		}
+		if err := pause(ctx, interval-time.Since(begin)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) serverPause(ctx context.Context, _ *rand.Rand) error {
+	return r.suspend(ctx, "apiserver", kindAPIServerPause)
+}
+
+func (r *run) etcdPause(ctx context.Context, _ *rand.Rand) error {
+	return r.suspend(ctx, "etcd", kindEtcdPause)
+}
+
+func (r *run) suspend(ctx context.Context, component, kind string) error {
+	begin := time.Now()
+	if err := r.cluster.component(ctx, "pause", component); err != nil {
+		return err
+	}
+	_ = pause(ctx, r.outage())
+	ctx = context.WithoutCancel(ctx)
+	if err := r.cluster.component(ctx, "resume", component); err != nil {
+		return err
+	}
+	return r.serverBack(ctx, kind, begin)
+}
+
+func (r *run) serverKill(ctx context.Context, _ *rand.Rand) error {
+	begin := time.Now()
+	ctx = context.WithoutCancel(ctx)
+	if err := r.cluster.component(ctx, "kill", "apiserver"); err != nil {
+		return err
+	}
+	return r.serverBack(ctx, history.KindAPIServerKill, begin)
+}
+
+// serverBack waits for the API server, and a little more for its clients to come back to it.
+func (r *run) serverBack(ctx context.Context, kind string, begin time.Time) error {
+	const clients = 3 * time.Second
+	if err := r.cluster.serverAnswers(ctx); err != nil {
+		return err
+	}
+	if err := pause(ctx, clients); err != nil {
+		return err
+	}
+	return r.journal.fault(kind, "SIGSTOP or SIGKILL", begin, true)
+}
+
+func (r *run) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
+	begin, node := time.Now(), r.node(choice)
+	if err := r.cluster.component(context.WithoutCancel(ctx), "restart", "kubelet", node); err != nil {
+		return err
+	}
+	if err := r.cluster.nodeReady(ctx, node, begin); err != nil {
+		return err
+	}
+	return r.journal.fault(kindKubeletRestart, node, begin, true)
+}
+
+// callFault spoils the daemon's calls of one method.
+type callFault struct {
+	method string
+	fault  criproxy.Fault
+	spoil  func(*runtimeapi.ListContainersResponse)
+	name   string
+}
+
+var callFaults = makeCallFaults()
+
+func makeCallFaults() []callFault {
+	half := 0.5
+	kinds := []callFault{
+		{name: "0.1 s late", fault: criproxy.Fault{Delay: criproxy.Duration(100 * time.Millisecond)}},
+		{name: "1 s late", fault: criproxy.Fault{Delay: criproxy.Duration(time.Second)}},
+		{name: "10 s late", fault: criproxy.Fault{Delay: criproxy.Duration(10 * time.Second)}},
+		{name: "hangs", fault: criproxy.Fault{Hang: true}},
+		{name: "Unavailable", fault: criproxy.Fault{Code: criproxy.Code(codes.Unavailable), Message: "chaos"}},
+		{name: "DeadlineExceeded", fault: criproxy.Fault{Code: criproxy.Code(codes.DeadlineExceeded), Message: "chaos"}},
+		{name: "NotFound", fault: criproxy.Fault{Code: criproxy.Code(codes.NotFound), Message: "chaos"}},
+		{name: "ResourceExhausted", fault: criproxy.Fault{Code: criproxy.Code(codes.ResourceExhausted), Message: "chaos"}},
+		{name: "answer lost", fault: criproxy.Fault{Code: criproxy.Code(codes.Unavailable), Message: "chaos", After: true, Probability: &half}},
+	}
+	var all []callFault
+	for _, method := range []string{
+		"ListContainers", "ContainerStatus", "StopContainer", "RemoveContainer", "ExecSync", "GetContainerEvents", "ListPodSandbox", "Version", "*",
+	} {
+		for _, kind := range kinds {
+			kind.method = method
+			all = append(all, kind)
+		}
+	}
+	return append(all,
+		callFault{method: "GetContainerEvents", name: "events lost", fault: criproxy.Fault{Drop: true, Probability: &half}},
+		callFault{method: "ListContainers", name: "half is missing", spoil: func(list *runtimeapi.ListContainersResponse) {
+			list.Containers = list.Containers[len(list.Containers)/2:]
+		}},
+		callFault{method: "ListContainers", name: "everything twice", spoil: func(list *runtimeapi.ListContainersResponse) {
+			list.Containers = append(list.Containers, list.Containers...)
+		}},
+	)
+}
+
+// spoil lets calls go wrong for a while.
+func (r *run) spoil(ctx context.Context, c callFault) error {
+	length := 3 * time.Second
+	if r.long() && (c.fault.Hang || time.Duration(c.fault.Delay) > time.Second) {
+		length = 8 * time.Second
+	}
+	begin := time.Now()
+	if c.spoil != nil {
+		for _, wire := range r.wires {
+			wire.spoilLists(c.spoil)
+			defer wire.spoilLists(nil)
+		}
+	} else if err := r.writeCallFaults(map[string]criproxy.Fault{c.method: c.fault}); err != nil {
+		return err
+	}
+	err := pause(ctx, length)
+	if c.spoil == nil {
+		err = errors.Join(err, os.Remove(r.record(callFaultsFile)))
+	}
+	if err != nil {
+		return err
+	}
+	// What hung is still to be given up.
+	return r.journal.fault(kindCall, c.method+" "+c.name, begin, true)
+}
+
+const callFaultsFile = "cri-faults.json"
+
+// writeCallFaults replaces the file at once: the proxies look at it before each call.
+func (r *run) writeCallFaults(faults map[string]criproxy.Fault) error {
+	content, err := json.Marshal(faults)
+	if err != nil {
+		return fmt.Errorf("write CRI faults: %w", err)
+	}
+	name := r.record(callFaultsFile)
+	if err := os.WriteFile(name+".new", content, 0o600); err != nil {
+		return fmt.Errorf("write CRI faults: %w", err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return fmt.Errorf("write CRI faults: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+// The kinds of faults beside those the judge knows by name.
+const (
+	kindKill            = "daemon-kill"
+	kindAPIServerPause  = "apiserver-pause"
+	kindEtcdPause       = "etcd-pause"
+	kindKubeletRestart  = "kubelet-restart"
+	kindCall            = "cri-call"
+	kindPodDelete       = "pod-delete"
+	kindPodReplace      = "pod-replace"
+	kindNamespaceDelete = "namespace-delete"
+)
+
+// journal is where the run writes down what it did.
+type journal struct {
+	started time.Time
+
+	mu   sync.Mutex
+	file *os.File
+	out  io.Writer
+}
+
+func openJournal(name string, out io.Writer) (*journal, error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	return &journal{started: time.Now(), file: file, out: out}, nil
+}
+
+// fault is written when it is over.
+func (j *journal) fault(kind, detail string, begin time.Time, impedes bool) error {
+	fault := history.Fault{Kind: kind, Detail: detail, Begin: begin, End: time.Now(), Impedes: impedes}
+	line, err := json.Marshal(fault)
+	if err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.say("%-16s %s, %s", kind, detail, fault.End.Sub(begin).Round(10*time.Millisecond))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return nil
+}
+
+// say tells the user, with the time since the begin.
+func (j *journal) say(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	fmt.Fprintf(j.out, "[%6.1fs] %s\n", time.Since(j.started).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (j *journal) close() error { return j.file.Close() }

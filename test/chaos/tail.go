@@ -1,0 +1,46 @@
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// tail reads the lines that are added to a file.
+type tail struct {
+	file   *os.File
+	reader *bufio.Reader
+	begun  []byte // of a line without an end yet
+}
+
+func openTail(name string, from int64) (*tail, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	return &tail{file: file, reader: bufio.NewReaderSize(file, 1<<20)}, nil
+}
+
+// next is the next whole line, or nil when there is none now.
+func (t *tail) next() ([]byte, error) {
+	part, err := t.reader.ReadBytes('\n')
+	t.begun = append(t.begun, part...)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	line := bytes.Clone(t.begun)
+	t.begun = t.begun[:0]
+	return line, nil
+}
+
+func (t *tail) close() { _ = t.file.Close() }
