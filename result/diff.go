@@ -1,0 +1,273 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Edit is a wish about one member of an object.
+type Edit struct {
+	Object Object
+	// Path are the unescaped tokens of a JSON Pointer.
+	Path []string
+	// Subresource that the member is written through; a pod's members are all written through its status,
+	// which needs no right to change what runs in it.
+	Subresource string
+	// Want is the value; nil wants the member away if it has one of the values Ours.
+	Want any
+	Ours []any
+	// Condition, if set, is a pod's condition and takes the place of Want.
+	Condition *ConditionWish
+}
+
+// ConditionWish is a condition of a pod as it should be, but for the times, which depend on the one that is there.
+type ConditionWish struct {
+	Type, Status, Message string
+	At                    time.Time
+}
+
+// PatchType is one of the API's media types of patches.
+type PatchType string
+
+// The kinds of patch (RFC 7386, RFC 6902, and Kubernetes' own).
+const (
+	MergePatch     PatchType = "application/merge-patch+json"
+	JSONPatch      PatchType = "application/json-patch+json"
+	StrategicPatch PatchType = "application/strategic-merge-patch+json"
+)
+
+// Patch is one write.
+type Patch struct {
+	Object      Object
+	Subresource string
+	Type        PatchType
+	Body        []byte
+}
+
+// Diff returns the patches that bring an object with the given content, as decoded JSON, to what the edits want:
+// at most one for each subresource, and none where nothing differs. An edit that cannot be carried out is
+// reported beside the patches of the others.
+func Diff(object Object, content map[string]any, edits []Edit, now time.Time) ([]Patch, error) {
+	drafts := map[string]*draft{}
+	var faults []string
+	for _, edit := range edits {
+		subresource := edit.Subresource
+		if object.isPod() {
+			subresource = "status"
+		}
+		if drafts[subresource] == nil {
+			drafts[subresource] = &draft{merge: map[string]any{}}
+		}
+		if err := drafts[subresource].add(content, edit, now); err != nil {
+			faults = append(faults, err.Error())
+		}
+	}
+	var patches []Patch
+	for _, subresource := range []string{"", "status"} {
+		d := drafts[subresource]
+		if d == nil {
+			continue
+		}
+		made, err := d.patches(object, subresource, content)
+		if err != nil {
+			return nil, err
+		}
+		patches = append(patches, made...)
+	}
+	if len(faults) > 0 {
+		return patches, fmt.Errorf("%s: %s", object, faults)
+	}
+	return patches, nil
+}
+
+// draft collects what differs: as a merge patch, which makes missing parents and minds no neighbours, and, for
+// what lies in arrays, which a merge patch could only replace as a whole, as operations.
+type draft struct {
+	merge map[string]any
+	ops   []operation
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+func (d *draft) add(content map[string]any, edit Edit, now time.Time) error {
+	if edit.Condition != nil {
+		d.condition(content, *edit.Condition, now)
+		return nil
+	}
+	want, err := normal(edit.Want)
+	if err != nil {
+		return fmt.Errorf("%s: %w", FormatPointer(edit.Path), err)
+	}
+	at := find(content, edit.Path)
+	if at.blocked {
+		return fmt.Errorf("%s: %s is neither an object nor an array with such an element",
+			FormatPointer(edit.Path), FormatPointer(edit.Path[:at.depth]))
+	}
+	switch {
+	case want != nil && at.found && reflect.DeepEqual(at.value, want):
+		return nil
+	case want == nil && !(at.found && slices.ContainsFunc(edit.Ours, func(v any) bool { return reflect.DeepEqual(v, at.value) })):
+		return nil
+	case !at.inArray:
+		set(d.merge, edit.Path, want)
+	case want == nil:
+		d.ops = append(d.ops, operation{Op: "remove", Path: FormatPointer(edit.Path)})
+	default:
+		d.ops = append(d.ops, addition(edit.Path, at, want))
+	}
+	return nil
+}
+
+// addition adds the value with those of its parents that are missing. Adding a member that exists replaces it
+// (RFC 6902, 4.1); an element has to be replaced.
+func addition(path []string, at place, want any) operation {
+	op := operation{Op: "add", Path: FormatPointer(path), Value: want}
+	if at.found {
+		op.Op = "replace"
+		return op
+	}
+	for i := len(path) - 1; i > at.depth; i-- {
+		op.Value = map[string]any{path[i]: op.Value}
+	}
+	op.Path = FormatPointer(path[:at.depth+1])
+	return op
+}
+
+// place is where a path ends in a document.
+type place struct {
+	value   any
+	found   bool
+	inArray bool
+	blocked bool // a parent is a value without members, or an array without the element
+	depth   int  // tokens that lead to what exists
+}
+
+func find(content map[string]any, path []string) place {
+	p := place{value: content}
+	for _, token := range path {
+		switch parent := p.value.(type) {
+		case map[string]any:
+			child, ok := parent[token]
+			if !ok || child == nil {
+				return p
+			}
+			p.value = child
+		case []any:
+			p.inArray = true
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(parent) {
+				p.blocked = true
+				return p
+			}
+			p.value = parent[i]
+		default:
+			p.blocked = true
+			return p
+		}
+		p.depth++
+	}
+	p.found = true
+	return p
+}
+
+func set(document map[string]any, path []string, value any) {
+	for _, token := range path[:len(path)-1] {
+		child, ok := document[token].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+			document[token] = child
+		}
+		document = child
+	}
+	document[path[len(path)-1]] = value
+}
+
+// condition adds a condition to the merge patch. Conditions merge by type (strategic merge patch).
+func (d *draft) condition(content map[string]any, wish ConditionWish, now time.Time) {
+	current, _ := find(content, []string{"status", "conditions"}).value.([]any)
+	changed := now
+	for _, c := range current {
+		c, ok := c.(map[string]any)
+		if !ok || c["type"] != wish.Type || c["status"] != wish.Status {
+			continue
+		}
+		if message, _ := c["message"].(string); message == wish.Message {
+			return
+		}
+		if since, ok := c["lastTransitionTime"].(string); ok {
+			if t, err := time.Parse(time.RFC3339, since); err == nil {
+				changed = t
+			}
+		}
+	}
+	condition := map[string]any{
+		"type": wish.Type, "status": wish.Status, "message": wish.Message,
+		"lastTransitionTime": changed.UTC().Format(time.RFC3339),
+	}
+	if !wish.At.IsZero() {
+		condition["lastProbeTime"] = wish.At.UTC().Format(time.RFC3339)
+	}
+	var conditions []any
+	if status, ok := d.merge["status"].(map[string]any); ok {
+		conditions, _ = status["conditions"].([]any)
+	}
+	set(d.merge, []string{"status", "conditions"}, append(conditions, condition))
+}
+
+func (d *draft) patches(object Object, subresource string, content map[string]any) ([]Patch, error) {
+	var patches []Patch
+	add := func(kind PatchType, content any) error {
+		body, err := json.Marshal(content)
+		if err != nil {
+			return fmt.Errorf("encode patch of %s: %w", object, err)
+		}
+		patches = append(patches, Patch{Object: object, Subresource: subresource, Type: kind, Body: body})
+		return nil
+	}
+	if len(d.merge) > 0 {
+		kind := MergePatch
+		if object.isPod() {
+			kind = StrategicPatch
+			if object.UID != "" {
+				set(d.merge, []string{"metadata", "uid"}, object.UID)
+			}
+		}
+		if err := add(kind, d.merge); err != nil {
+			return nil, err
+		}
+	}
+	if len(d.ops) == 0 {
+		return patches, nil
+	}
+	// An index means the element only as long as nobody changes the array. Where a merge patch goes first it
+	// changes the version itself.
+	version, _ := find(content, []string{"metadata", "resourceVersion"}).value.(string)
+	if version != "" && len(d.merge) == 0 {
+		d.ops = slices.Insert(d.ops, 0, operation{Op: "test", Path: "/metadata/resourceVersion", Value: version})
+	}
+	err := add(JSONPatch, d.ops)
+	return patches, err
+}
+
+// normal is a value as JSON decodes it.
+func normal(value any) (any, error) {
+	switch value.(type) {
+	case nil, string, bool, float64:
+		return value, nil
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var v any
+	err = json.Unmarshal(b, &v)
+	return v, err
+}

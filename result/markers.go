@@ -1,0 +1,105 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Markers write what a policy says of the entry's state, and take away what a policy of another state has
+// written: a member that no policy asks for now is removed while it has a value that one of the policies would
+// give it. What others set to other values stays.
+type Markers struct {
+	Object   Object
+	Policies []Policy
+}
+
+// Policy says how one state is marked.
+type Policy struct {
+	// State is compared with the entry's value, and, if it has not succeeded, with its state in any case of
+	// letters. A failure without a policy of its own takes that of unknown.
+	State               string
+	Labels, Annotations map[string]string
+	// Fields are values by JSON Pointer. They stay when the state no longer matches: a member of a custom
+	// resource may be required.
+	Fields map[string]any
+	// Subresource of Fields: "status" or empty.
+	Subresource string
+}
+
+// Validate implements Target.
+func (m Markers) Validate() error {
+	faults := []error{m.Object.Validate()}
+	seen := map[string]bool{}
+	for _, p := range m.Policies {
+		if p.State == "" || seen[p.State] {
+			faults = append(faults, fmt.Errorf("marker policy for state %q: empty or given twice", p.State))
+		}
+		seen[p.State] = true
+		for key, value := range p.Labels {
+			faults = append(faults, checkKey("label", key))
+			if LabelValue(value) != value {
+				faults = append(faults, fmt.Errorf("label %s: %q is not a label value", key, value))
+			}
+		}
+		for key := range p.Annotations {
+			faults = append(faults, checkKey("annotation", key))
+		}
+		for pointer := range p.Fields {
+			_, err := ParsePointer(pointer)
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// match finds the policy of an entry.
+func (m Markers) match(e Entry) (Policy, bool) {
+	words := []string{e.Value}
+	switch e.State {
+	case Succeeded:
+		words = append(words, string(Succeeded))
+	case Failed:
+		words = append(words, string(Failed), string(Unknown))
+	default:
+		words = append(words, string(Unknown))
+	}
+	for i, word := range words {
+		for _, p := range m.Policies {
+			if p.State == word || i > 0 && strings.EqualFold(p.State, word) {
+				return p, true
+			}
+		}
+	}
+	return Policy{}, false
+}
+
+func (m Markers) edits(e Entry) []Edit {
+	matched, _ := m.match(e)
+	var edits []Edit
+	add := func(path func(string) []string, of func(Policy) map[string]string) {
+		ours := map[string][]any{}
+		for _, p := range m.Policies {
+			for key, value := range of(p) {
+				ours[key] = append(ours[key], value)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(ours)) {
+			edit := Edit{Object: m.Object, Path: path(key), Ours: ours[key]}
+			if value, ok := of(matched)[key]; ok {
+				edit.Want = value
+			}
+			edits = append(edits, edit)
+		}
+	}
+	add(labelPath, func(p Policy) map[string]string { return p.Labels })
+	add(annotationPath, func(p Policy) map[string]string { return p.Annotations })
+	for _, pointer := range slices.Sorted(maps.Keys(matched.Fields)) {
+		if path, err := ParsePointer(pointer); err == nil {
+			edits = append(edits, Edit{Object: m.Object, Path: path, Subresource: matched.Subresource, Want: matched.Fields[pointer]})
+		}
+	}
+	return edits
+}

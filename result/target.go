@@ -1,0 +1,191 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Target is one place that outcomes go to. The set of them is closed: Label, Annotation, Condition, Field,
+// Markers, Event and Gauge.
+type Target interface {
+	// Validate reports all faults at once.
+	Validate() error
+	// edits are the wishes for an object's content; none for a target that is no part of an object.
+	edits(Entry) []Edit
+}
+
+// Label writes Value, made a valid label value, as a label.
+type Label struct {
+	Object Object
+	Key    string
+}
+
+// Validate implements Target.
+func (l Label) Validate() error { return errors.Join(l.Object.Validate(), checkKey("label", l.Key)) }
+
+func (l Label) edits(e Entry) []Edit {
+	return []Edit{{Object: l.Object, Path: labelPath(l.Key), Want: LabelValue(e.Value)}}
+}
+
+// Annotation writes Value as an annotation.
+type Annotation struct {
+	Object Object
+	Key    string
+}
+
+// Validate implements Target.
+func (a Annotation) Validate() error {
+	return errors.Join(a.Object.Validate(), checkKey("annotation", a.Key))
+}
+
+func (a Annotation) edits(e Entry) []Edit {
+	return []Edit{{Object: a.Object, Path: annotationPath(a.Key), Want: Cut(e.Value, MaxValue)}}
+}
+
+// Condition writes a condition of a pod: Succeeded is True, Failed False, Unknown Unknown. It can be a readiness gate.
+type Condition struct {
+	Object Object
+	Type   string
+}
+
+// Validate implements Target. The conditions that kubelet and kruise-manager write are refused: it would be a
+// fight that nobody wins.
+func (c Condition) Validate() error {
+	faults := []error{c.Object.Validate(), checkKey("condition type", c.Type)}
+	if !c.Object.isPod() {
+		faults = append(faults, fmt.Errorf("condition %s of %s: only pods have conditions here, use a field", c.Type, c.Object))
+	}
+	native := []corev1.PodConditionType{
+		corev1.PodReady, corev1.PodInitialized, corev1.PodScheduled, corev1.ContainersReady, corev1.DisruptionTarget,
+		corev1.PodReadyToStartContainers, corev1.PodResizePending, corev1.PodResizeInProgress,
+		"KruisePodReady", "InPlaceUpdateReady",
+	}
+	if slices.Contains(native, corev1.PodConditionType(c.Type)) {
+		faults = append(faults, fmt.Errorf("condition %s: others write it, choose a type of your own", c.Type))
+	}
+	return errors.Join(faults...)
+}
+
+func (c Condition) edits(e Entry) []Edit {
+	status := map[State]corev1.ConditionStatus{Succeeded: corev1.ConditionTrue, Failed: corev1.ConditionFalse}[e.State]
+	if status == "" {
+		status = corev1.ConditionUnknown
+	}
+	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &ConditionWish{
+		Type: c.Type, Status: string(status), Message: Cut(e.Message, MaxMessage), At: e.At,
+	}}}
+}
+
+// FieldType is what JSON type a field's value gets.
+type FieldType string
+
+// The types of a field. A value that cannot be read as the type is written as nothing: the field stays.
+const (
+	StringField FieldType = "string"
+	NumberField FieldType = "number"
+	BoolField   FieldType = "boolean"
+)
+
+// Field writes Value to any member of any object, which is added where it is missing, together with what it is in.
+type Field struct {
+	Object Object
+	// Pointer is a JSON Pointer (RFC 6901), as in /spec/opsState. It may go through arrays, by index.
+	Pointer string
+	// Subresource is "status" or empty.
+	Subresource string
+	// Type defaults to StringField.
+	Type FieldType
+}
+
+// ConfigMapKey is the field of one key of a ConfigMap.
+func ConfigMapKey(namespace, name, key string) Field {
+	return Field{Object: ConfigMap(namespace, name), Pointer: FormatPointer([]string{"data", key})}
+}
+
+// Validate implements Target.
+func (f Field) Validate() error {
+	faults := []error{f.Object.Validate()}
+	_, err := ParsePointer(f.Pointer)
+	faults = append(faults, err)
+	if f.Subresource != "" && f.Subresource != "status" {
+		faults = append(faults, fmt.Errorf("subresource %q: want status or none", f.Subresource))
+	}
+	if !slices.Contains([]FieldType{"", StringField, NumberField, BoolField}, f.Type) {
+		faults = append(faults, fmt.Errorf("field type %q: want string, number or boolean", f.Type))
+	}
+	return errors.Join(faults...)
+}
+
+func (f Field) edits(e Entry) []Edit {
+	path, err := ParsePointer(f.Pointer)
+	if err != nil {
+		return nil
+	}
+	var want any
+	text := strings.TrimSpace(e.Value)
+	switch f.Type {
+	case NumberField:
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			want = n
+		}
+	case BoolField:
+		if b, err := strconv.ParseBool(text); err == nil {
+			want = b
+		}
+	default:
+		want = Cut(e.Value, MaxValue)
+	}
+	if want == nil {
+		return nil
+	}
+	return []Edit{{Object: f.Object, Path: path, Subresource: f.Subresource, Want: want}}
+}
+
+// Event tells about Object when state, value or message have changed.
+type Event struct {
+	Object Object
+	// Reason is put before the state: "HotUpdate" gives HotUpdateSucceeded and so on.
+	Reason string
+}
+
+// Validate implements Target.
+func (e Event) Validate() error {
+	if e.Reason == "" {
+		return errors.Join(e.Object.Validate(), errors.New("event: no reason"))
+	}
+	return e.Object.Validate()
+}
+
+func (Event) edits(Entry) []Edit { return nil }
+
+// Gauge sets a metric to Value as a number. A value that is none takes the metric away, which is better than an old number.
+type Gauge struct {
+	Name string
+}
+
+// Validate implements Target.
+func (g Gauge) Validate() error {
+	if g.Name == "" || strings.Trim(g.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") != "" ||
+		g.Name[0] >= '0' && g.Name[0] <= '9' {
+		return fmt.Errorf("metric name %q: want letters, digits, _ and :", g.Name)
+	}
+	return nil
+}
+
+func (Gauge) edits(Entry) []Edit { return nil }
+
+func checkKey(kind, key string) error {
+	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
+		return fmt.Errorf("%s %q: %s", kind, key, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+func labelPath(key string) []string      { return []string{"metadata", "labels", key} }
+func annotationPath(key string) []string { return []string{"metadata", "annotations", key} }

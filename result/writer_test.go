@@ -1,0 +1,346 @@
+package result_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/refit-project/refit/result"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// write runs a test with a Writer on a in virtual time, and stops it.
+func write(t *testing.T, config result.Config, test func(t *testing.T, w *result.Writer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := result.New(config)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		test(t, w)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestNoChangeWritesNothing(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	targets := []result.Target{
+		result.Label{Object: pod, Key: "state"}, result.Annotation{Object: pod, Key: "http_probe"},
+		result.Condition{Object: pod, Type: "Idle"}, result.Markers{Object: pod, Policies: policies()},
+		result.Field{Object: gameserver, Pointer: "/spec/opsState"},
+	}
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		for range 100 {
+			entry := idle()
+			entry.At = time.Now() // that time goes on is no change
+			w.Put("probe", targets, entry)
+			time.Sleep(5 * time.Second)
+		}
+		if a.sent() != 2 || a.looked() != 2 {
+			t.Errorf("%d patches and %d reads of two objects for one state", a.sent(), a.looked())
+		}
+		time.Sleep(time.Hour)
+		if a.sent() != 2 {
+			t.Errorf("%d patches after an hour of resyncs", a.sent())
+		}
+	})
+	// Nor does another process, which knows nothing of the first.
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		w.Put("probe", targets, idle())
+		time.Sleep(time.Minute)
+		if a.sent() != 2 {
+			t.Errorf("%d patches after a restart", a.sent()-2)
+		}
+	})
+}
+
+func TestWhatComesTogetherIsOnePatch(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		w.Put("a", []result.Target{result.Label{Object: pod, Key: "a"}}, idle())
+		w.Put("b", []result.Target{result.Annotation{Object: pod, Key: "b"}}, allocated())
+		w.Put("c", []result.Target{result.Condition{Object: pod, Type: "C"}}, dead())
+		if err := w.Flush(t.Context(), "c"); err != nil {
+			t.Fatal(err)
+		}
+		if a.sent() != 1 {
+			t.Errorf("%d patches", a.sent())
+		}
+		got := []any{a.at(t, pod, "metadata", "labels", "a"), a.at(t, pod, "metadata", "annotations", "b"), a.condition(t, pod, "C")["status"]}
+		if diff := cmp.Diff([]any{"idle", "allocated", "False"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if a.condition(t, pod, "Ready")["status"] != "True" {
+			t.Error("the pod has lost kubelet's condition")
+		}
+	})
+}
+
+func TestFlapsAreCoalesced(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		start := time.Now()
+		for i := range 1000 {
+			entry := idle()
+			if i%2 == 0 {
+				entry = allocated()
+			}
+			w.Put("probe", []result.Target{result.Label{Object: pod, Key: "state"}}, entry)
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if most := int(time.Since(start)/(500*time.Millisecond)) + 1; a.sent() > most {
+			t.Errorf("%d patches in %s, want at most %d", a.sent(), time.Since(start), most)
+		}
+		if got := a.at(t, pod, "metadata", "labels", "state"); got != "idle" {
+			t.Errorf("the last state is %v", got)
+		}
+	})
+}
+
+// W9, and the KEP's example: a state's marks go when the state does, others' stay.
+func TestW9MarkersFollowTheState(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	targets := []result.Target{result.Markers{Object: pod, Policies: append(policies(), result.Policy{
+		State: "full", Labels: map[string]string{"full": "yes"}, Fields: map[string]any{"/metadata/annotations/n": "1"},
+	})}}
+	other := result.Entry{State: result.Succeeded, Value: "something else"}
+	full := result.Entry{State: result.Succeeded, Value: "full"}
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		steps := []struct {
+			entry            result.Entry
+			idle, cost, full any
+		}{
+			{idle(), "true", "-10", nil},
+			{allocated(), "false", "10", nil},
+			{dead(), "false", "5", nil}, // W8: takes the policy of unknown
+			{full, nil, nil, "yes"},
+			{result.Entry{State: result.Unknown}, "false", "5", nil},
+			{other, nil, nil, nil},
+		}
+		for _, step := range steps {
+			w.Put("probe", targets, step.entry)
+			if err := w.Flush(t.Context(), "probe"); err != nil {
+				t.Fatal(err)
+			}
+			got := []any{
+				a.at(t, pod, "metadata", "labels", "gameserver-idle"),
+				a.at(t, pod, "metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"),
+				a.at(t, pod, "metadata", "labels", "full"),
+			}
+			if diff := cmp.Diff([]any{step.idle, step.cost, step.full}, got); diff != "" {
+				t.Errorf("%+v (-want +got):\n%s", step.entry, diff)
+			}
+		}
+		a.put(pod, `{"metadata":{"labels":{"gameserver-idle":"by hand","full":"yes"}}}`)
+		time.Sleep(time.Hour) // a resync
+		if got := a.at(t, pod, "metadata", "labels", "gameserver-idle"); got != "by hand" {
+			t.Errorf("a label that others have set is %v", got)
+		}
+		if got := a.at(t, pod, "metadata", "labels", "full"); got != nil {
+			t.Errorf("a label of a past state is still %v", got)
+		}
+	})
+}
+
+func TestC12C13FieldsOfACustomResourceChange(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.objects[gameserver.String()] = `{"metadata":{"name":"gs-0"}}` // C13: nothing to replace
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		w.Put("plain", []result.Target{
+			result.Field{Object: gameserver, Pointer: "/spec/opsState"},
+			result.Field{Object: gameserver, Pointer: "/status/players", Subresource: "status", Type: result.NumberField},
+			result.Field{Object: gameserver, Pointer: "/spec/ready", Type: result.BoolField},
+		}, result.Entry{State: result.Succeeded, Value: "12"})
+		if err := w.Flush(t.Context(), "plain"); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"metadata": map[string]any{"name": "gs-0"}, "spec": map[string]any{"opsState": "12"}, "status": map[string]any{"players": 12.0}}
+		if diff := cmp.Diff(want, a.at(t, gameserver)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		policy := result.Policy{State: "idle", Fields: map[string]any{"/spec/opsState": "WaitToBeDeleted"}}
+		w.Put("marked", []result.Target{result.Markers{Object: gameserver, Policies: []result.Policy{policy}}}, idle())
+		if err := w.Flush(t.Context(), "marked"); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.at(t, gameserver, "spec", "opsState"); got != "WaitToBeDeleted" {
+			t.Errorf("opsState is %v", got)
+		}
+	})
+}
+
+func TestFailedWritesAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.patchErr = errDown
+	var attempts []time.Duration
+	start := time.Time{}
+	config := result.Config{Patcher: a, Resync: -1, Written: func(result.Object, int, error) {
+		if start.IsZero() {
+			start = time.Now()
+		}
+		attempts = append(attempts, time.Since(start))
+	}}
+	write(t, config, func(t *testing.T, w *result.Writer) {
+		w.Put("p", []result.Target{result.Label{Object: pod, Key: "a"}}, idle())
+		if err := w.Flush(t.Context(), "p"); !errors.Is(err, errDown) {
+			t.Errorf("Flush says %v", err)
+		}
+		for range 40 { // what is put meanwhile does not shorten the pauses
+			w.Put("q", []result.Target{result.Label{Object: pod, Key: "b"}}, allocated())
+			w.Put("q", []result.Target{result.Label{Object: pod, Key: "b"}}, idle())
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		seconds := time.Second
+		want := []time.Duration{0, seconds, 3 * seconds, 7 * seconds, 15 * seconds, 31 * seconds}
+		if diff := cmp.Diff(want, attempts); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		a.fail(nil, nil)
+		time.Sleep(time.Minute)
+		if got := a.at(t, pod, "metadata", "labels", "a"); got != "idle" {
+			t.Errorf("the label is %v in the end", got)
+		}
+		if err := w.Flush(t.Context(), "p"); err != nil {
+			t.Errorf("Flush says %v in the end", err)
+		}
+	})
+}
+
+// A role that may only patch, as the reference documents it, still works; without reading, what was written is remembered.
+func TestObjectsThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.readErr = result.ErrForbidden
+	targets := []result.Target{
+		result.Markers{Object: pod, Policies: policies()}, result.Condition{Object: pod, Type: "Idle"},
+		result.Field{Object: gameserver, Pointer: "/spec/opsState"},
+	}
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		put := func(e result.Entry) {
+			t.Helper()
+			w.Put("p", targets, e)
+			if err := w.Flush(t.Context(), "p"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(idle())
+		if a.sent() != 2 || a.at(t, gameserver, "spec", "opsState") != "idle" {
+			t.Errorf("%d patches: %s", a.sent(), a.at(t, gameserver))
+		}
+		time.Sleep(time.Hour)
+		if a.sent() != 2 {
+			t.Errorf("%d patches without a change", a.sent())
+		}
+		put(result.Entry{State: result.Succeeded, Value: "other"})
+		if got := a.at(t, pod, "metadata", "labels", "gameserver-idle"); got != nil {
+			t.Errorf("label of a past state: %v", got)
+		}
+		w.Put("array", []result.Target{result.Field{Object: gameserver, Pointer: "/spec/ports/0/name"}}, idle())
+		if err := w.Flush(t.Context(), "array"); err == nil {
+			t.Error("an array that cannot be seen was written to")
+		}
+	})
+}
+
+func TestSourcesOfOneMember(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	marks := []result.Target{result.Markers{Object: pod, Policies: policies()}}
+	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
+		w.Put("first", marks, idle())
+		w.Put("second", marks, result.Entry{State: result.Succeeded, Value: "nothing to mark"})
+		time.Sleep(time.Second)
+		if got := a.at(t, pod, "metadata", "labels", "gameserver-idle"); got != "true" {
+			t.Errorf("one source's label is %v after another had none", got)
+		}
+		w.Drop("first")
+		w.Put("third", marks, allocated())
+		time.Sleep(time.Second)
+		if got := a.at(t, pod, "metadata", "labels", "gameserver-idle"); got != "false" {
+			t.Errorf("the latest source's label is %v", got)
+		}
+	})
+}
+
+func TestTheLastResultIsWrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	write(t, result.Config{Patcher: a, Settle: time.Hour}, func(_ *testing.T, w *result.Writer) {
+		w.Put("p", []result.Target{result.Label{Object: pod, Key: "a"}}, idle())
+	})
+	if got := a.at(t, pod, "metadata", "labels", "a"); got != "idle" {
+		t.Errorf("the label is %v", got)
+	}
+}
+
+func TestFlushHeedsItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := result.New(result.Config{Patcher: newAPI()}) // does not run
+		w.Put("p", []result.Target{result.Label{Object: pod, Key: "a"}}, idle())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.Flush(ctx, "p"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if err := w.Flush(t.Context(), "unknown"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// journal is a Recorder and a Meter.
+type journal struct {
+	events []string
+	gauges map[string]float64
+}
+
+func (j *journal) Event(about result.Object, state result.State, reason, message string) {
+	j.events = append(j.events, strings.Join([]string{about.Name, string(state), reason, message}, "|"))
+}
+func (j *journal) Set(gauge string, value float64) { j.gauges[gauge] = value }
+func (j *journal) Clear(gauge string)              { delete(j.gauges, gauge) }
+
+func TestC1GaugesAndEvents(t *testing.T) {
+	t.Parallel()
+	j := &journal{gauges: map[string]float64{}}
+	w := result.New(result.Config{Recorder: j, Meter: j})
+	targets := []result.Target{result.Event{Object: pod, Reason: "Probe"}, result.Gauge{Name: "players"}}
+	for _, entry := range []result.Entry{
+		{State: result.Succeeded, Value: " 12\n", Message: "12"},
+		{State: result.Succeeded, Value: " 12\n", Message: "12"},
+	} {
+		w.Put("p", targets, entry)
+	}
+	if diff := cmp.Diff(map[string]float64{"players": 12}, j.gauges); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.Put("p", targets, dead())
+	if len(j.gauges) != 0 {
+		t.Errorf("a dead server still has %v", j.gauges)
+	}
+	want := []string{"gs-0|Succeeded|ProbeSucceeded|12", "gs-0|Failed|ProbeFailed|connection refused"}
+	if diff := cmp.Diff(want, j.events); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	without := result.New(result.Config{})
+	without.Put("p", targets, idle()) // nobody listens: nothing happens, and nothing panics (C2)
+}
