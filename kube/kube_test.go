@@ -219,8 +219,10 @@ func TestMayGet(t *testing.T) {
 			if got != tt.want || (err != nil) != tt.fails {
 				t.Errorf("MayGet = %v, %v", got, err)
 			}
-			if tt.want && !(strings.Contains(s.all(), `"user":"prometheus"`) && strings.Contains(s.all(), `"path":"/metrics"`)) {
-				t.Errorf("asked %s", s.all())
+			for _, asked := range []string{`"user":"prometheus"`, `"path":"/metrics"`} {
+				if tt.want && !strings.Contains(s.all(), asked) {
+					t.Errorf("asked %s, want %s", s.all(), asked)
+				}
 			}
 		})
 	}
