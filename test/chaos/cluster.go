@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
@@ -42,6 +44,7 @@ type cluster struct {
 }
 
 func openCluster(state string) (*cluster, error) {
+	ctrllog.SetLogger(logr.Discard()) // or the library complains of its absence on the terminal
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(state, "kubeconfig"))
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)

@@ -85,17 +85,7 @@ func (r *run) runtimeRestart(ctx context.Context, choice *rand.Rand) error {
 	node := r.node(choice)
 	for n := range times {
 		begin := time.Now()
-		how := []string{"restart", "kill"}[n%2]
-		if err := r.cluster.component(context.WithoutCancel(ctx), how, "containerd", node); err != nil {
-			return err
-		}
-		if err := r.cluster.runtimeAnswers(ctx, node); err != nil {
-			return err
-		}
-		if err := pause(ctx, time.Second); err != nil {
-			return err
-		}
-		if err := r.journal.fault(history.KindRuntimeRestart, how+" on "+node, begin, true); err != nil {
+		if err := r.runtimeRestartOnce(context.WithoutCancel(ctx), []string{"restart", "kill"}[n%2], node); err != nil {
 			return err
 		}
 		if err := pause(ctx, interval-time.Since(begin)); err != nil {
@@ -103,6 +93,20 @@ func (r *run) runtimeRestart(ctx context.Context, choice *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+func (r *run) runtimeRestartOnce(ctx context.Context, how, node string) error {
+	begin := time.Now()
+	if err := r.cluster.component(ctx, how, "containerd", node); err != nil {
+		return err
+	}
+	if err := r.cluster.runtimeAnswers(ctx, node); err != nil {
+		return err
+	}
+	if err := pause(ctx, time.Second); err != nil {
+		return err
+	}
+	return r.journal.fault(history.KindRuntimeRestart, how+" on "+node, begin, true)
 }
 
 func (r *run) serverPause(ctx context.Context, _ *rand.Rand) error {
@@ -148,8 +152,8 @@ func (r *run) serverBack(ctx context.Context, kind string, begin time.Time) erro
 }
 
 func (r *run) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
-	begin, node := time.Now(), r.node(choice)
-	if err := r.cluster.component(context.WithoutCancel(ctx), "restart", "kubelet", node); err != nil {
+	begin, node, ctx := time.Now(), r.node(choice), context.WithoutCancel(ctx)
+	if err := r.cluster.component(ctx, "restart", "kubelet", node); err != nil {
 		return err
 	}
 	if err := r.cluster.nodeReady(ctx, node, begin); err != nil {
@@ -216,14 +220,12 @@ func (r *run) spoil(ctx context.Context, c callFault) error {
 	} else if err := r.writeCallFaults(map[string]criproxy.Fault{c.method: c.fault}); err != nil {
 		return err
 	}
-	err := pause(ctx, length)
+	_ = pause(ctx, length)
 	if c.spoil == nil {
-		err = errors.Join(err, os.Remove(r.record(callFaultsFile)))
+		if err := os.Remove(r.record(callFaultsFile)); err != nil {
+			return fmt.Errorf("end CRI faults: %w", err)
+		}
 	}
-	if err != nil {
-		return err
-	}
-	// What hung is still to be given up.
 	return r.journal.fault(kindCall, c.method+" "+c.name, begin, true)
 }
 

@@ -68,7 +68,7 @@ func (r *run) kill(ctx context.Context, p point, choice *rand.Rand) error {
 		r.setAudited(nil)
 		return ctx.Err()
 	}
-	begin := time.Now()
+	begin, ctx := time.Now(), context.WithoutCancel(ctx) // what has begun is seen to its end, and written down
 	how, err := r.revive(ctx, wire, old)
 	if err != nil {
 		return err

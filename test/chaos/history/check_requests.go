@@ -113,7 +113,7 @@ func replaced(status corev1.ContainerStatus, old string) bool {
 func (c *checker) newInstance(p *pod, subject string, state v1beta1.ContainerRecreateRequestRecreateState, verdict Write, up time.Duration) {
 	var current *instance
 	for _, i := range p.instances[state.Name] {
-		if i.start.Time.Before(verdict.Done) {
+		if i.start.Time.Before(verdict.Done.Add(noticed)) {
 			current = i
 		}
 	}
@@ -209,7 +209,7 @@ func (c *checker) order() {
 			if end != nil && revision(end.Request.ResourceVersion) < revision(begun.Request.ResourceVersion) {
 				continue
 			}
-			if earlier.unsureSince(*begun, begun.Done) {
+			if earlier.unsureSince(begun.Received) {
 				continue
 			}
 			proof := []Line{earlier.created.Line, later.created.Line, begun.Line}

@@ -83,53 +83,53 @@ func (c *checker) stops() {
 
 // justify finds the request that ordered a call: it names the instance as the one it replaces since before the
 // call, and had not ended then. An exited instance may be removed without being the recorded one, when kubelet
-// would back off from it; it must still be the request's pod and container.
+// would back off from it; it must still be the request's pod and container. Only where no request is known to have
+// ordered the call, one is taken that may have: a write of it may have been lost.
 func (c *checker) justify(call Call) (order, bool) {
 	known := c.containers[call.ContainerID]
-	var candidates []order
-	var found *order
-	var claim *Write
+	var candidates, certain, possible []order
 	for _, r := range c.requests {
 		for _, spec := range r.spec().Containers {
+			o := order{r, spec.Name}
 			recorded := r.recorded(spec.Name, call.ContainerID)
 			same := known != nil && known.podUID == r.podUID && known.name == spec.Name
-			if recorded == nil && (!same || call.Method != "RemoveContainer" && !r.unsureSince(Write{Received: call.Begin}, call.Begin)) {
+			begun := r.created
+			if recorded != nil {
+				begun = *recorded
+			}
+			switch {
+			case recorded == nil && !same:
 				continue
+			case !c.open(r, call):
+			case (recorded != nil || call.Method == "RemoveContainer") && !begun.Received.After(call.Begin):
+				certain = append(certain, o)
+			case r.unsureSince(call.Begin):
+				possible = append(possible, o)
 			}
-			o := order{r, spec.Name}
 			candidates = append(candidates, o)
-			if c.timely(r, recorded, call) && (found == nil || r.created.Received.Before(found.request.created.Received)) {
-				found, claim = &o, recorded
-			}
 		}
 	}
-	if found == nil {
+	orders := append(certain, possible...)
+	if len(orders) == 0 {
 		c.unjustified(call, known, candidates)
 		return order{}, false
 	}
+	found := orders[0]
 	if known != nil && (known.podUID != found.request.podUID || known.name != found.container) {
 		proof := []Line{call.Line, known.proof}
-		if claim != nil {
+		if claim := found.request.recorded(found.container, call.ContainerID); claim != nil {
 			proof = append(proof, claim.Line)
 		}
 		c.violate("I2", "request "+found.request.String(), fmt.Sprintf("%s of container %s, which is %s of pod %s",
 			call.Method, short(call.ContainerID), known.name, known.podUID), proof...)
 	}
-	return *found, true
+	return found, true
 }
 
-// timely reports whether the call lies in the time in which the request may order it. An instance that is only to be
-// removed is not recorded; then the request must have begun.
-func (c *checker) timely(r *request, recorded *Write, call Call) bool {
-	begun := r.created
-	if recorded != nil {
-		begun = *recorded
-	}
-	if begun.Received.After(call.Begin) && !r.unsureSince(begun, call.Begin) {
-		return false
-	}
+// open reports whether the request had been created, and not ended, when the call was decided.
+func (c *checker) open(r *request, call Call) bool {
 	end, ended := r.endedAt()
-	return !ended || call.Begin.Before(end.Add(late+c.hookTime(r)))
+	return r.created.Received.Before(call.Begin) && (!ended || call.Begin.Before(end.Add(late+c.hookTime(r))))
 }
 
 // hookTime is how long a stop may take to reach the runtime after it was decided: its preStop hook comes first, for

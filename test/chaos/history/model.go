@@ -68,11 +68,11 @@ func ended(status v1beta1.ContainerRecreateRequestStatus) bool {
 }
 
 // unsureSince reports whether the request may have been written between the last version we know of that is older
-// than before, and that time.
-func (r *request) unsureSince(before Write, at time.Time) bool {
+// than that time, and that time.
+func (r *request) unsureSince(at time.Time) bool {
 	last := r.created.Received
 	for _, v := range r.versions {
-		if v.Received.Before(before.Received) {
+		if v.Received.Before(at) {
 			last = v.Received
 		}
 	}
