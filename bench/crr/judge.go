@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Targets of the project.
+const (
+	targetOverheadP50 = 50 * time.Millisecond
+	targetOverheadP99 = 250 * time.Millisecond
+	targetRatio       = 1.15
+	targetFifth       = 1500 * time.Millisecond
+	targetCrashLoop   = 2500 * time.Millisecond
+	targetIgnorers    = ignorersGrace + 3*time.Second
+	targetWrites      = 4
+	targetRSS         = 30 << 20
+)
+
+// result of one scenario.
+type result struct {
+	Name     string    `json:"name"`
+	Ours     figures   `json:"refit"`
+	Floor    figures   `json:"floor"`
+	Ratio    float64   `json:"ratioOfLast,omitempty"`
+	Cost     cost      `json:"cost"`
+	Verdicts []verdict `json:"verdicts"`
+	Notes    []string  `json:"notes,omitempty"`
+	Samples  []sample  `json:"samples"`
+}
+
+// figures sum up the samples of one side.
+type figures struct {
+	Runs int           `json:"runs"`
+	P50  time.Duration `json:"p50Nanoseconds"`
+	P99  time.Duration `json:"p99Nanoseconds"`
+	// Last is when the last of a round was done, the mean of the rounds, and Spread how far the rounds differ.
+	Last   time.Duration `json:"lastNanoseconds"`
+	Spread time.Duration `json:"spreadNanoseconds"`
+}
+
+// verdict compares one figure with its target.
+type verdict struct {
+	What   string `json:"what"`
+	Target string `json:"target"`
+	Found  string `json:"found"`
+	Met    bool   `json:"met"`
+}
+
+func (r *result) of(who side) []sample {
+	return slices.DeleteFunc(slices.Clone(r.Samples), func(s sample) bool { return s.Side != who })
+}
+
+// sum fills in what the judges of all scenarios need.
+func (r *result) sum() {
+	r.Ours, r.Floor = figuresOf(r.of(ours)), figuresOf(r.of(floor))
+	if r.Floor.Last > 0 {
+		r.Ratio = float64(r.Ours.Last) / float64(r.Floor.Last)
+	}
+}
+
+func figuresOf(samples []sample) figures {
+	var done, lasts []time.Duration
+	rounds := map[int]time.Duration{}
+	for _, s := range samples {
+		done = append(done, s.Done)
+		rounds[s.Round] = max(rounds[s.Round], s.Done)
+	}
+	for _, last := range rounds {
+		lasts = append(lasts, last)
+	}
+	return figures{
+		Runs: len(samples), P50: quantile(done, 0.5), P99: quantile(done, 0.99), Last: mean(lasts), Spread: spread(lasts),
+	}
+}
+
+func (r *result) judge(what string, found, target time.Duration) {
+	r.Verdicts = append(r.Verdicts, verdict{What: what, Target: "<= " + show(target), Found: show(found), Met: found <= target})
+}
+
+func (r *result) judgeWrites() {
+	r.Verdicts = append(r.Verdicts, verdict{
+		What: "API writes per request", Target: fmt.Sprintf("<= %d", targetWrites),
+		Found: fmt.Sprintf("%.2f", r.Cost.WritesEach), Met: r.Cost.WritesEach <= targetWrites,
+	})
+}
+
+func (r *result) judgeRatio() {
+	r.Verdicts = append(r.Verdicts, verdict{
+		What: "last one, of the floor's", Target: fmt.Sprintf("<= %.2f x", targetRatio),
+		Found: fmt.Sprintf("%.2f x", r.Ratio), Met: r.Ratio <= targetRatio,
+	})
+}
+
+// judgeOne compares the quantiles of the two sides. The notes say how much of the difference is Refit's own: what
+// passes before the old instance has ended beyond what that takes the floor, and after the pod is ready.
+func judgeOne(r result) result {
+	r.sum()
+	r.judge("overhead, p50", r.Ours.P50-r.Floor.P50, targetOverheadP50)
+	r.judge("overhead, p99", r.Ours.P99-r.Floor.P99, targetOverheadP99)
+	r.judgeWrites()
+	var stopping, before, after, own, differences []time.Duration
+	floors := r.of(floor)
+	for _, s := range floors {
+		stopping = append(stopping, s.Exited)
+	}
+	usual := quantile(stopping, 0.5)
+	for i, s := range r.of(ours) {
+		before, after = append(before, s.Exited-usual), append(after, s.Done-s.Ready)
+		own = append(own, s.Exited-usual+s.Done-s.Ready)
+		if i < len(floors) {
+			differences = append(differences, s.Done-floors[i].Done)
+		}
+	}
+	r.Notes = append(r.Notes,
+		fmt.Sprintf("own share: p50 %s, p99 %s (until the stop: %s, %s; after the pod is ready: %s, %s)",
+			show(quantile(own, 0.5)), show(quantile(own, 0.99)), show(quantile(before, 0.5)), show(quantile(before, 0.99)),
+			show(quantile(after, 0.5)), show(quantile(after, 0.99))),
+		fmt.Sprintf("difference of the pairs, which begin at the same place in kubelet's period: p50 %s, quartiles %s and %s",
+			show(quantile(differences, 0.5)), show(quantile(differences, 0.25)), show(quantile(differences, 0.75))))
+	return r
+}
+
+func judgeBatch(r result) result {
+	r.sum()
+	r.judgeRatio()
+	r.judgeWrites()
+	return r
+}
+
+func judgeIgnorers(r result) result {
+	r.sum()
+	r.judge("last one", r.Ours.Last, targetIgnorers)
+	r.judgeWrites()
+	r.Notes = append(r.Notes, fmt.Sprintf("the floor's last: %s; of it kubelet takes %s after the grace period", show(r.Floor.Last), show(r.Floor.Last-ignorersGrace)))
+	return r
+}
+
+func judgeRow(r result) result {
+	r.sum()
+	for _, who := range []side{ours, floor} {
+		line := string(who) + ":"
+		for _, s := range r.of(who) {
+			line += " " + show(s.Done)
+		}
+		r.Notes = append(r.Notes, line)
+	}
+	if all := r.of(ours); len(all) == inARow {
+		r.judge("fifth restart", all[inARow-1].Done, targetFifth)
+	}
+	return r
+}
+
+func judgeCrash(r result) result {
+	r.sum()
+	r.judge("out of CrashLoopBackOff", r.Ours.Last, targetCrashLoop)
+	r.Notes = append(r.Notes, fmt.Sprintf("kubelet by itself: %s", show(r.Floor.Last)))
+	return r
+}
+
+func judgeMemory(r result) result {
+	r.Verdicts = append(r.Verdicts, verdict{
+		What: fmt.Sprintf("RSS with %d pods", podsOfNode), Target: "<= " + showBytes(targetRSS), Found: showBytes(r.Cost.RSS), Met: r.Cost.RSS <= targetRSS,
+	})
+	return r
+}

@@ -1,0 +1,146 @@
+// Command crr measures ContainerRecreateRequests on the checkout's test cluster against a floor: the same stop of
+// equal fresh pods sent straight to CRI, in turns, in the same run. It has to run inside the cluster's network;
+// build/bench-crr does all that is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	ossignal "os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/build/install"
+)
+
+// tidyTimeout bounds the clearing away after an interrupt.
+const tidyTimeout = 4 * time.Minute
+
+func main() {
+	pairs := flag.Int("pairs", 30, "restarts of each side, one at a time")
+	rounds := flag.Int("rounds", 2, "batches of each side, for those at once")
+	only := flag.String("scenarios", "one,crowded,ignorers,backoffs", "which to run")
+	flag.Parse()
+	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *pairs, *rounds, strings.Split(*only, ","))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-crr:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, pairs, rounds int, only []string) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	state := os.Getenv("REFIT_CLUSTER")
+	if state == "" {
+		return errors.New("start build/bench-crr, or run this with .cluster/enter")
+	}
+	began := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+	kept := report{Time: began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Pairs: pairs, Rounds: rounds}
+	say("loadavg %s", kept.LoadBefore)
+	images, err := install.Pushed(root)
+	if err != nil {
+		return err
+	}
+	kept.Images = images
+	image := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
+	if image < 0 {
+		return errors.New("the image testapp has not been pushed: start build/bench-crr")
+	}
+	say("installing the manifests of deploy/")
+	kubectl := filepath.Join(state, "bin", "kubectl")
+	if err := install.Apply(ctx, install.Config{Root: root, Kubectl: kubectl, Images: images}); err != nil {
+		return err
+	}
+	c, err := openCluster(os.Getenv("KUBECONFIG"), state, images[image])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.runtime.Close() }()
+	b := &bench{cluster: c, pairs: pairs, rounds: rounds, say: say}
+	err = b.run(ctx, only, &kept)
+	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
+	defer cancel()
+	if err := errors.Join(err, c.tearDown(tidy)); err != nil {
+		return err
+	}
+	kept.LoadAfter, kept.Results = loadavg(), b.results
+	fmt.Println()
+	if err := kept.print(os.Stdout); err != nil {
+		return err
+	}
+	return kept.save(filepath.Join(root, "dist", "bench"))
+}
+
+// run makes the namespace and runs the scenarios in it.
+func (b *bench) run(ctx context.Context, only []string, kept *report) error {
+	others, err := b.cluster.others(ctx)
+	if err != nil {
+		return err
+	}
+	if others > podsOfNode-100 {
+		return fmt.Errorf("%d pods on %s: 100 at once need room, kubelet takes %d in all", others, node, podsOfNode)
+	}
+	where := &corev1.Node{}
+	if err := b.cluster.api.Get(ctx, client.ObjectKey{Name: node}, where); err != nil {
+		return err
+	}
+	kept.Kubelet, kept.Runtime = where.Status.NodeInfo.KubeletVersion, where.Status.NodeInfo.ContainerRuntimeVersion
+	watching, stop := context.WithCancel(ctx)
+	group, watching := errgroup.WithContext(watching)
+	if err := b.cluster.setUp(watching, group); err != nil {
+		stop()
+		return errors.Join(err, group.Wait())
+	}
+	if b.meter, err = newMeter(watching, b.cluster); err == nil {
+		err = b.scenarios(watching, only)
+	}
+	stop()
+	return errors.Join(err, group.Wait())
+}
+
+func (b *bench) scenarios(ctx context.Context, only []string) error {
+	all := []struct {
+		name string
+		run  func(context.Context) error
+	}{{"one", b.one}, {"crowded", b.crowded}, {"ignorers", b.ignorers}, {"backoffs", b.backoffs}}
+	for _, scenario := range all {
+		if !slices.Contains(only, scenario.name) {
+			continue
+		}
+		b.say("%s ...", scenario.name)
+		if err := scenario.run(ctx); err != nil {
+			return fmt.Errorf("scenario %s: %w", scenario.name, err)
+		}
+	}
+	return nil
+}
+
+// add keeps a result and says at once how it came out.
+func (b *bench) add(r result) {
+	b.results = append(b.results, r)
+	for _, v := range r.Verdicts {
+		b.say("%s: %s %s, target %s", r.Name, v.What, v.Found, v.Target)
+	}
+	for _, note := range r.Notes {
+		b.say("%s: %s", r.Name, note)
+	}
+}

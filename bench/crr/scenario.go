@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// calm after pods were made, so that kubelet has nothing else to do.
+	calm = 2 * time.Second
+	// trialTimeout is longer than kubelet's longest back-off.
+	trialTimeout = 6 * time.Minute
+	// ignorersGrace is what containers get that ignore SIGTERM.
+	ignorersGrace = 10 * time.Second
+	// inARow is how often one container is restarted.
+	inARow = 5
+)
+
+// bench runs scenarios one after the other and collects their results.
+type bench struct {
+	cluster *cluster
+	meter   *meter
+	pairs   int // of restarts, one at a time
+	rounds  int // of each batch
+	say     func(format string, args ...any)
+	results []result
+}
+
+var obedient = podKind{grace: 30}
+
+// one restarts one container at a time, in turns, both sides at the same places in kubelet's period.
+func (b *bench) one(ctx context.Context) error {
+	kind := obedient
+	kind.name = "one"
+	// The first pair warms up and is dropped.
+	pods, err := b.cluster.makePods(ctx, kind, 2*(b.pairs+1))
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, calm); err != nil {
+		return err
+	}
+	before, err := b.meter.begin(ctx)
+	if err != nil {
+		return err
+	}
+	samples := make([]sample, 0, len(pods))
+	for i, pod := range pods {
+		pair, who := i/2, turn(i)
+		place := relistPeriod * time.Duration(2*pair+1) / time.Duration(2*(b.pairs+1))
+		if err := b.cluster.align(ctx, place); err != nil {
+			return err
+		}
+		batch, err := b.together(ctx, who, []*corev1.Pod{pod})
+		if err != nil {
+			return err
+		}
+		batch[0].Round = pair
+		samples = append(samples, batch...)
+	}
+	spent, err := b.meter.end(ctx, before, len(pods)/2)
+	if err != nil {
+		return err
+	}
+	b.add(judgeOne(result{Name: "one at a time", Samples: samples[2:], Cost: spent}))
+	return b.cluster.deletePods(ctx, pods)
+}
+
+// turn alternates, A B A B.
+func turn(i int) side {
+	if i%2 == 0 {
+		return ours
+	}
+	return floor
+}
+
+// together restarts all the pods at once.
+func (b *bench) together(ctx context.Context, who side, pods []*corev1.Pod) ([]sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
+	defer cancel()
+	samples := make([]sample, len(pods))
+	began := time.Now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, pod := range pods {
+		group.Go(func() (err error) {
+			samples[i], err = b.cluster.restart(groupCtx, who, pod, b.requestName(pod), began)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i, pod := range pods {
+		var err error
+		if samples[i].Exited, err = b.cluster.exited(ctx, pod, began); err != nil {
+			return nil, err
+		}
+	}
+	return samples, nil
+}
+
+// requestName is new for each instance of a container.
+func (b *bench) requestName(pod *corev1.Pod) string {
+	return fmt.Sprintf("%s-%s-%d", pod.Name, pod.UID[:8], app(pod).RestartCount)
+}
+
+// batch restarts count containers at once, in turns, fresh pods each time.
+func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(result) result) error {
+	before, err := b.meter.begin(ctx)
+	if err != nil {
+		return err
+	}
+	var samples []sample
+	for i := range 2 * b.rounds {
+		pods, err := b.cluster.makePods(ctx, kind, count)
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, calm); err != nil {
+			return err
+		}
+		if err := b.cluster.align(ctx, 0); err != nil {
+			return err
+		}
+		batch, err := b.together(ctx, turn(i), pods)
+		if err != nil {
+			return err
+		}
+		for j := range batch {
+			batch[j].Round = i / 2
+		}
+		b.say("%s, %s: last after %.2f s", kind.name, turn(i), lastOf(batch).Seconds())
+		samples = append(samples, batch...)
+		if err := b.cluster.deletePods(ctx, pods); err != nil {
+			return err
+		}
+	}
+	spent, err := b.meter.end(ctx, before, count*b.rounds)
+	if err != nil {
+		return err
+	}
+	b.add(judge(result{Name: kind.name, Samples: samples, Cost: spent}))
+	return nil
+}
+
+func lastOf(samples []sample) time.Duration {
+	return slices.MaxFunc(samples, func(a, b sample) int { return int(a.Done - b.Done) }).Done
+}
+
+// crowded restarts 40 and 100 at once.
+func (b *bench) crowded(ctx context.Context) error {
+	for _, count := range []int{40, 100} {
+		kind := obedient
+		kind.name = fmt.Sprintf("%d-at-once", count)
+		if err := b.batch(ctx, kind, count, judgeBatch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ignorers restarts 40 containers at once that have to be killed.
+func (b *bench) ignorers(ctx context.Context) error {
+	kind := podKind{name: "40-ignore-term", args: []string{"--ignore-term"}, grace: int64(ignorersGrace / time.Second)}
+	return b.batch(ctx, kind, 40, judgeIgnorers)
+}
+
+// row restarts one container several times, each time as soon as the last restart is known to be over.
+func (b *bench) row(ctx context.Context, who side) ([]sample, error) {
+	kind := obedient
+	kind.name = "row-" + string(who)
+	pods, err := b.cluster.makePods(ctx, kind, 1)
+	if err != nil {
+		return nil, err
+	}
+	pod := pods[0]
+	var samples []sample
+	for i := range inARow {
+		batch, err := b.together(ctx, who, []*corev1.Pod{pod})
+		if err != nil {
+			return nil, err
+		}
+		batch[0].Round = i
+		samples = append(samples, batch...)
+		old := app(pod).ContainerID
+		seen, err := await(ctx, "pod "+pod.Name, b.cluster.pods.expect(pod.Name, func(s sighting[*corev1.Pod]) bool {
+			return s.gone || app(s.object).ContainerID != old && app(s.object).Ready
+		}))
+		if err != nil {
+			return nil, err
+		}
+		pod = seen.object
+	}
+	return samples, b.cluster.deletePods(ctx, pods)
+}
