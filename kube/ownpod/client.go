@@ -1,0 +1,164 @@
+package ownpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	// ErrNotFound: there is no such object, or its kind is not served.
+	ErrNotFound = errors.New("not found")
+	// ErrForbidden: this program's role does not allow it.
+	ErrForbidden = errors.New("forbidden")
+	// ErrConflict: the object is another one, or another version of it, than was meant.
+	ErrConflict = errors.New("conflict")
+)
+
+// Reference names an object, or with an empty Name a collection.
+type Reference struct {
+	// Group is empty for the core group; Resource is the plural.
+	Group, Version, Resource string
+	Namespace, Name          string
+	// Subresource is "status" or empty.
+	Subresource string
+}
+
+// String is for messages.
+func (r Reference) String() string {
+	s := r.Resource
+	if r.Subresource != "" {
+		s += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		s += "." + r.Group
+	}
+	switch {
+	case r.Name == "":
+		return s + " in " + r.Namespace
+	case r.Namespace == "":
+		return s + " " + r.Name
+	}
+	return s + " " + r.Namespace + "/" + r.Name
+}
+
+// Path is where the API server has it.
+func (r Reference) path() []string {
+	path := []string{"/apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"/api", r.Version}
+	}
+	if r.Namespace != "" {
+		path = append(path, "namespaces", r.Namespace)
+	}
+	path = append(path, r.Resource)
+	for _, part := range []string{r.Name, r.Subresource} {
+		if part != "" {
+			path = append(path, part)
+		}
+	}
+	return path
+}
+
+// InCluster is the connection of the pod's service account. The token is read again when it is renewed.
+func InCluster(userAgent string) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("load service account: %w", err)
+	}
+	config.UserAgent = userAgent
+	return config, nil
+}
+
+// Client speaks to the API server. It sends at most 5 requests a second, 10 at once (client-go's default): there
+// may be as many sidecars as there are pods.
+type Client struct {
+	rest rest.Interface
+}
+
+// NewClient makes a client; nothing is sent yet.
+func NewClient(config *rest.Config) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath = "/api"
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.ContentType = runtime.ContentTypeJSON
+	// Errors of the API are all that is decoded; objects are taken as they come.
+	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client for the API server: %w", err)
+	}
+	return &Client{rest: client}, nil
+}
+
+// Get reads an object as JSON.
+func (c *Client) Get(ctx context.Context, ref Reference) ([]byte, error) {
+	b, err := c.rest.Get().AbsPath(ref.path()...).Do(ctx).Raw()
+	return b, named("get", ref, err)
+}
+
+// Patch patches an object and returns it as it is then. The media type says what kind of patch it is.
+func (c *Client) Patch(ctx context.Context, ref Reference, mediaType string, body []byte) ([]byte, error) {
+	b, err := c.rest.Patch(types.PatchType(mediaType)).AbsPath(ref.path()...).Body(body).Do(ctx).Raw()
+	return b, named("patch", ref, err)
+}
+
+// Create makes an object in the collection ref. ErrConflict says that there is one of its name.
+func (c *Client) Create(ctx context.Context, ref Reference, body []byte) ([]byte, error) {
+	b, err := c.rest.Post().AbsPath(ref.path()...).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Raw()
+	return b, named("create", ref, err)
+}
+
+// Serves reports whether the API server knows a resource.
+func (c *Client) Serves(ctx context.Context, ref Reference) (bool, error) {
+	b, err := c.rest.Get().AbsPath("/apis", ref.Group, ref.Version).Do(ctx).Raw()
+	if err != nil {
+		err = named("discover", ref, err)
+		if errors.Is(err, ErrNotFound) {
+			return false, nil
+		}
+		return false, err
+	}
+	var list struct {
+		Resources []struct {
+			Name string `json:"name"`
+		} `json:"resources"`
+	}
+	if err := decode(b, ref, &list); err != nil {
+		return false, err
+	}
+	for _, r := range list.Resources {
+		if r.Name == ref.Resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// named says what was being done, and makes the sentinels of this room of the API's codes.
+func named(doing string, ref Reference, err error) error {
+	if err == nil {
+		return nil
+	}
+	var kind error
+	switch {
+	case apierrors.IsNotFound(err):
+		kind = ErrNotFound
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		kind = ErrForbidden
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		kind = ErrConflict
+	}
+	if kind != nil {
+		return fmt.Errorf("%s %s: %w: %w", doing, ref, kind, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, ref, err)
+}

@@ -1,0 +1,229 @@
+package ownpod
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+const (
+	// watchLife is how long the API server keeps a watch open at least; up to twice that is asked for, so that
+	// the sidecars of many pods do not come back together.
+	watchLife = 5 * time.Minute
+
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// Selection is what Follow follows: the object that Of names, or of a collection what Labels select.
+type Selection struct {
+	Of     Reference
+	Labels string
+}
+
+// Follow calls changed with all selected objects by name, at first and whenever one of them has changed, until
+// ctx ends. A connection that breaks or is refused is made again with growing pauses, of which failed is told.
+// An object that does not exist is not in the map.
+func Follow[T any](ctx context.Context, c *Client, s Selection, changed func(map[string]T), failed func(error)) {
+	f := follower[T]{client: c, selection: s, changed: changed}
+	pause := firstRetry
+	for ctx.Err() == nil {
+		progress, err := f.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if progress {
+			pause = firstRetry
+		}
+		if err != nil {
+			failed(err)
+		}
+		if err == nil || errors.Is(err, errExpired) {
+			continue
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(pause*2, lastRetry)
+	}
+}
+
+// Log is a failed for Follow.
+func Log(logger *slog.Logger, s Selection) func(error) {
+	var last string
+	return func(err error) {
+		if errors.Is(err, errExpired) || err.Error() == last {
+			return
+		}
+		last = err.Error()
+		logger.Warn("cannot follow changes: trying again", "of", s.Of.String(), "err", err)
+	}
+}
+
+// errExpired: the API server no longer has the history that a watch would continue.
+var errExpired = errors.New("watch has expired")
+
+type follower[T any] struct {
+	client    *Client
+	selection Selection
+	changed   func(map[string]T)
+	items     map[string]T
+	version   string // of the collection, empty: list first
+}
+
+// round lists, if there is nothing to continue, and watches until the connection ends. It reports whether
+// anything came.
+func (f *follower[T]) round(ctx context.Context) (bool, error) {
+	if f.version == "" {
+		if err := f.list(ctx); err != nil {
+			return false, err
+		}
+	}
+	return f.watch(ctx)
+}
+
+func (f *follower[T]) query(watch bool) map[string]string {
+	q := map[string]string{}
+	if name := f.selection.Of.Name; name != "" {
+		q["fieldSelector"] = "metadata.name=" + name
+	}
+	if f.selection.Labels != "" {
+		q["labelSelector"] = f.selection.Labels
+	}
+	if watch {
+		q["watch"], q["allowWatchBookmarks"] = "true", "true"
+		q["resourceVersion"] = f.version
+		q["timeoutSeconds"] = strconv.Itoa(int((watchLife + rand.N(watchLife)).Seconds()))
+	}
+	return q
+}
+
+func (f *follower[T]) collection() Reference {
+	ref := f.selection.Of
+	ref.Name = ""
+	return ref
+}
+
+func (f *follower[T]) list(ctx context.Context) error {
+	request := f.client.rest.Get().AbsPath(f.collection().path()...)
+	for key, value := range f.query(false) {
+		request.Param(key, value)
+	}
+	b, err := request.Do(ctx).Raw()
+	if err != nil {
+		return named("list", f.selection.Of, err)
+	}
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := decode(b, f.selection.Of, &list); err != nil {
+		return err
+	}
+	items := map[string]T{}
+	for _, item := range list.Items {
+		if err := put(items, item); err != nil {
+			return fmt.Errorf("list %s: %w", f.selection.Of, err)
+		}
+	}
+	f.items, f.version = items, list.Metadata.ResourceVersion
+	f.changed(maps.Clone(f.items))
+	return nil
+}
+
+func (f *follower[T]) watch(ctx context.Context) (progress bool, err error) {
+	request := f.client.rest.Get().AbsPath(f.collection().path()...)
+	for key, value := range f.query(true) {
+		request.Param(key, value)
+	}
+	began := time.Now()
+	stream, err := request.Stream(ctx)
+	if err != nil {
+		f.version = "" // expired, perhaps
+		return false, named("watch", f.selection.Of, err)
+	}
+	defer stream.Close() //nolint:errcheck // nothing is lost by it
+	decoder := json.NewDecoder(stream)
+	for {
+		var event watchEvent
+		if err := decoder.Decode(&event); err != nil {
+			progress = progress || time.Since(began) > watchLife/2
+			if errors.Is(err, io.EOF) && progress {
+				return true, nil // its time was up
+			}
+			return progress, fmt.Errorf("watch %s: %w", f.selection.Of, err)
+		}
+		if err := f.take(event); err != nil {
+			f.version = ""
+			return progress, err
+		}
+		progress = true
+	}
+}
+
+type watchEvent struct {
+	Type   string          `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+func (f *follower[T]) take(event watchEvent) error {
+	var head struct {
+		Metadata struct {
+			Name            string `json:"name"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Message string `json:"message"` // of a Status
+	}
+	if err := decode(event.Object, f.selection.Of, &head); err != nil {
+		return err
+	}
+	switch event.Type {
+	case "ADDED", "MODIFIED":
+		if err := put(f.items, event.Object); err != nil {
+			return fmt.Errorf("watch %s: %w", f.selection.Of, err)
+		}
+	case "DELETED":
+		delete(f.items, head.Metadata.Name)
+	case "BOOKMARK":
+		f.version = head.Metadata.ResourceVersion
+		return nil
+	default: // ERROR: 410 in practice, and to list again is right for the others too
+		return fmt.Errorf("watch %s: %w: %s", f.selection.Of, errExpired, head.Message)
+	}
+	f.version = head.Metadata.ResourceVersion
+	f.changed(maps.Clone(f.items))
+	return nil
+}
+
+func put[T any](items map[string]T, document []byte) error {
+	var head struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	var item T
+	if err := errors.Join(json.Unmarshal(document, &head), json.Unmarshal(document, &item)); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	items[head.Metadata.Name] = item
+	return nil
+}
+
+func decode(document []byte, ref Reference, into any) error {
+	if err := json.Unmarshal(document, into); err != nil {
+		return fmt.Errorf("decode %s: %w", ref, err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package ownpod
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/target"
+)
+
+// mergePatch is the media type of RFC 7386.
+const mergePatch = "application/merge-patch+json"
+
+// Requests reads and writes the ContainerRecreateRequests for one pod, in the newest version the cluster serves.
+// To its user they are always of v1beta1.
+type Requests struct {
+	client *Client
+	alpha  bool
+	of     Reference
+	labels string
+}
+
+// Requests finds out which version is served. ErrNotFound means none.
+func (c *Client) Requests(ctx context.Context, pod target.Pod) (*Requests, error) {
+	for _, version := range []schema.GroupVersion{v1beta1.GroupVersion(), v1alpha1.GroupVersion()} {
+		ref := Reference{Group: version.Group, Version: version.Version, Resource: "containerrecreaterequests", Namespace: pod.Namespace}
+		served, err := c.Serves(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if served {
+			return &Requests{
+				client: c, alpha: version == v1alpha1.GroupVersion(), of: ref,
+				labels: v1beta1.LabelPodUID + "=" + pod.UID + "," + v1beta1.LabelActive + "=true",
+			}, nil
+		}
+	}
+	return nil, fmt.Errorf("containerrecreaterequests.%s: %w", v1beta1.Group, ErrNotFound)
+}
+
+// KeepsConditions reports whether the served version has status.conditions.
+func (r *Requests) KeepsConditions() bool { return !r.alpha }
+
+// Reference is the collection that is followed.
+func (r *Requests) Reference() Reference { return r.of }
+
+// Follow calls changed with the active requests for the pod, as Follow does.
+func (r *Requests) Follow(ctx context.Context, changed func(map[string]*v1beta1.ContainerRecreateRequest), failed func(error)) {
+	selection := Selection{Of: r.of, Labels: r.labels}
+	if !r.alpha {
+		Follow(ctx, r.client, selection, changed, failed)
+		return
+	}
+	Follow(ctx, r.client, selection, func(items map[string]*v1alpha1.ContainerRecreateRequest) {
+		converted := make(map[string]*v1beta1.ContainerRecreateRequest, len(items))
+		for name, item := range items {
+			request := &v1beta1.ContainerRecreateRequest{}
+			if err := v1alpha1.ConvertTo(item, request); err == nil { // it is always
+				converted[name] = request
+			}
+		}
+		changed(converted)
+	}, failed)
+}
+
+// WriteStatus writes the difference between the request's status and the new one, provided that nobody has changed
+// the request since it was read: then it is ErrConflict. It returns the request as stored.
+func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error) {
+	ref := r.of
+	ref.Name, ref.Subresource = request.Name, "status"
+	patch, err := statusPatch(request, status)
+	if err != nil {
+		return nil, fmt.Errorf("encode status of %s: %w", ref, err)
+	}
+	b, err := r.client.Patch(ctx, ref, mergePatch, patch)
+	if err != nil {
+		return nil, err
+	}
+	stored := &v1beta1.ContainerRecreateRequest{}
+	if !r.alpha {
+		return stored, decode(b, ref, stored)
+	}
+	alpha := &v1alpha1.ContainerRecreateRequest{}
+	if err := decode(b, ref, alpha); err != nil {
+		return nil, err
+	}
+	return stored, v1alpha1.ConvertTo(alpha, stored)
+}
+
+func statusPatch(request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) ([]byte, error) {
+	type versioned struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion,omitempty"`
+		} `json:"metadata"`
+		Status v1beta1.ContainerRecreateRequestStatus `json:"status"`
+	}
+	before, after := versioned{Status: request.Status}, versioned{Status: status}
+	after.Metadata.ResourceVersion = request.ResourceVersion
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(old, changed, old)
+}
