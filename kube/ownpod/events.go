@@ -19,7 +19,7 @@ const (
 	eventBurst  = 25
 	eventPeriod = 30 * time.Second
 
-	eventTimeout = 10 * time.Second
+	eventTimeout = 5 * time.Second
 )
 
 // Events sends Kubernetes Events in the order they were told.
@@ -74,7 +74,7 @@ func (e *Events) Run(ctx context.Context) {
 				}
 			}
 		case event := <-e.waiting:
-			e.send(ctx, event)
+			e.send(context.WithoutCancel(ctx), event) // the end must not cut it off
 		}
 	}
 }
