@@ -109,34 +109,42 @@ func replaced(status corev1.ContainerStatus, old string) bool {
 	return status.Ready && status.State.Running != nil && bareID(status.ContainerID) != bareID(old)
 }
 
-// newInstance looks in the application's log for what ran at the time of the verdict.
+// newInstance looks in the application's log for what ran at the time of the verdict. That is one of two when a start
+// or a stop lies beside it.
 func (c *checker) newInstance(p *pod, subject string, state v1beta1.ContainerRecreateRequestRecreateState, verdict Write, up time.Duration) {
-	var current *instance
-	for _, i := range p.instances[state.Name] {
-		if i.start.Time.Before(verdict.Done.Add(noticed)) {
-			current = i
-		}
-	}
-	switch {
-	case len(p.instances[state.Name]) == 0: // a container that keeps no log
-		return
-	case current == nil || current.end(c.End).Before(verdict.Received.Add(-believed)):
-		c.violate("I4", subject, "succeeded, but the application was not running", verdict.Line)
+	instances := p.instances[state.Name]
+	if len(instances) == 0 { // a container that keeps no log
 		return
 	}
-	for _, s := range c.stopsByID() {
-		if s.id != bareID(state.ContainerID) {
+	what, proof := "succeeded, but the application was not running", []Line{verdict.Line}
+	for _, i := range instances {
+		if i.start.Time.After(verdict.Done.Add(noticed)) || i.end(c.End).Before(verdict.Received.Add(-believed)) {
 			continue
 		}
-		if last := s.calls[0]; current.start.Time.Before(last.Begin.Add(-noticed)) {
-			c.violate("I4", subject, "succeeded, but the application that ran was the one to be replaced", current.start.Line, last.Line, verdict.Line)
+		proof = []Line{i.start.Line, verdict.Line}
+		if stop := c.firstStop(state.ContainerID); stop != nil && i.start.Time.Before(stop.Begin.Add(-noticed)) {
+			what, proof = "succeeded, but the application that ran was the one to be replaced", append(proof, stop.Line)
+			continue
+		}
+		ran := verdict.Done.Sub(i.start.Time)
+		if ran >= up-noticed {
 			return
 		}
+		what = fmt.Sprintf("succeeded after %s, want minStartedSeconds %s", ran.Round(time.Millisecond), up)
 	}
-	if ran := verdict.Done.Sub(current.start.Time); ran < up-noticed {
-		c.violate("I4", subject, fmt.Sprintf("succeeded after %s, want minStartedSeconds %s", ran.Round(time.Millisecond), up),
-			current.start.Line, verdict.Line)
+	c.violate("I4", subject, what, proof...)
+}
+
+// firstStop is the first call to stop a container.
+func (c *checker) firstStop(id string) *Call {
+	var first *Call
+	for i := range c.Calls {
+		call := &c.Calls[i]
+		if call.Method == "StopContainer" && call.ContainerID == bareID(id) && (first == nil || call.Begin.Before(first.Begin)) {
+			first = call
+		}
 	}
+	return first
 }
 
 // endsLate is how long after its deadline a request may end.
