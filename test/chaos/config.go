@@ -19,7 +19,8 @@ type Config struct {
 	Image string
 	// Records is a folder for what the verdict is based on. It is emptied first.
 	Records string
-	// Duration of the faults. What comes before and after takes about two minutes more.
+	// Duration of the faults, and longer if some kind has not happened by then. What comes before and after takes about
+	// a minute more.
 	Duration time.Duration
 	// Pods that are worked on, and Rate of requests per second over all of them.
 	Pods int

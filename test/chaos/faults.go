@@ -19,41 +19,41 @@ import (
 // breather is the time between two faults.
 const breather = time.Second
 
-// faults happen one after the other until the context ends, each kind as often as the next.
+// faults happen one after the other until the time is over and each kind has happened.
 func (r *run) faults(ctx context.Context) error {
-	choice := r.choices()
-	var calls, kills, breaks deck
-	for {
-		for range 2 {
+	choice, begin := r.choices(), time.Now()
+	pairs := 1 // of kills and CRI faults for each fault of another part
+	if r.long() {
+		pairs = 2
+	}
+	breaks := []func(context.Context, *rand.Rand) error{
+		r.runtimeRestart, r.serverPause, r.etcdPause, r.serverKill, r.kubeletRestart,
+	}
+	var calls, kills, others deck
+	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration; round++ {
+		for range pairs {
 			p := points[kills.next(len(points), choice)]
+			if err := r.step(ctx, func() error { return r.kill(ctx, p, choice) }); err != nil {
+				return err
+			}
 			c := callFaults[calls.next(len(callFaults), choice)]
-			for _, step := range []func() error{
-				func() error { return r.kill(ctx, p, choice) },
-				func() error { return r.spoil(ctx, c) },
-			} {
-				if err := r.step(ctx, step); err != nil {
-					return err
-				}
+			if err := r.step(ctx, func() error { return r.spoil(ctx, c) }); err != nil {
+				return err
 			}
 		}
-		big := []func(context.Context, *rand.Rand) error{
-			r.runtimeRestart, r.serverPause, r.etcdPause, r.serverKill, r.kubeletRestart,
-		}
-		if err := r.step(ctx, func() error { return big[breaks.next(len(big), choice)](ctx, choice) }); err != nil {
+		if err := r.step(ctx, func() error { return breaks[others.next(len(breaks), choice)](ctx, choice) }); err != nil {
 			return err
 		}
 	}
+	return errOver
 }
 
-// step makes one fault. A cluster that does not recover in time ends the run; the end of the run does not.
+// step makes one fault. A cluster that does not recover in time ends the run.
 func (r *run) step(ctx context.Context, fault func() error) error {
-	if err := fault(); err != nil && ctx.Err() == nil {
+	if err := fault(); err != nil {
 		return err
 	}
-	if pause(ctx, breather) != nil {
-		return errOver
-	}
-	return nil
+	return pause(ctx, breather)
 }
 
 // errOver is the end of the time for faults.

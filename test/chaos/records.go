@@ -107,12 +107,12 @@ func Print(out io.Writer, report history.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I11", "I12"} {
-		verdict := "kept"
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I11", "I12", "crash"} {
+		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)
 		}
-		fmt.Fprintf(out, "%-4s %s\n", invariant, verdict)
+		fmt.Fprintf(out, "%-6s %s\n", invariant, verdict)
 	}
 	for _, why := range report.Refused {
 		fmt.Fprintf(out, "REFUSED: the run proves nothing: %s\n", why)

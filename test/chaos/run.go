@@ -119,11 +119,9 @@ func (r *run) play(ctx context.Context) (err error) {
 	return r.absent(inner)
 }
 
-// storm is the time of requests and faults.
+// storm is the time of requests and faults. The lane of faults says when it is over.
 func (r *run) storm(ctx context.Context, load func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, r.Duration)
-	defer cancel()
-	group, limited := errgroup.WithContext(limited)
+	group, limited := errgroup.WithContext(ctx)
 	for _, lane := range []func(context.Context) error{load, r.faults, r.churn, r.trespass, r.tail} {
 		group.Go(func() error { return lane(limited) })
 	}

@@ -8,7 +8,7 @@ import (
 
 // Violation is a promise that was not kept.
 type Violation struct {
-	Invariant string // I1 …
+	Invariant string // I1 …, or crash
 	Subject   string // the request or container
 	What      string
 	Proof     []Line
@@ -81,6 +81,7 @@ func Check(records Records, options Options) Report {
 	c.order()        // I6
 	c.nodes()        // I11
 	c.absence()      // I12
+	c.crashes()
 	c.count()
 	c.load()
 	return c.report

@@ -3,6 +3,9 @@ package history
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -67,6 +70,32 @@ func (c *checker) absence() {
 		}
 	}
 }
+
+// crashes checks that the daemon ended only when it was killed or told to: whatever the runtime or the API server do,
+// it goes on.
+func (c *checker) crashes() {
+	_, account, _ := strings.Cut(c.options.Daemon, "serviceaccount:")
+	namespace, name, _ := strings.Cut(account, ":")
+	seen := map[string]bool{}
+	for _, w := range c.Writes {
+		if w.Pod == nil || w.Namespace != namespace || !strings.HasPrefix(w.Name, name+"-") {
+			continue
+		}
+		for _, status := range w.Pod.Status.ContainerStatuses {
+			for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+				if ended == nil || seen[ended.ContainerID] || slices.Contains(toldToEnd, ended.ExitCode) {
+					continue
+				}
+				seen[ended.ContainerID] = true
+				c.violate("crash", "pod "+w.Namespace+"/"+w.Name,
+					fmt.Sprintf("container %s ended with exit code %d", short(ended.ContainerID), ended.ExitCode), w.Line)
+			}
+		}
+	}
+}
+
+// toldToEnd are the exit codes after SIGTERM and SIGKILL.
+var toldToEnd = []int32{0, 128 + 9, 128 + 15}
 
 // goneBy reports whether kubelet removed the pod in that time: its own deletion follows the user's.
 func (c *checker) goneBy(p *pod, fault Fault) bool {

@@ -109,7 +109,7 @@ func (c *checker) justify(call Call) (order, bool) {
 			candidates = append(candidates, o)
 		}
 	}
-	orders := append(certain, possible...)
+	orders := slices.Concat(certain, possible)
 	if len(orders) == 0 {
 		c.unjustified(call, known, candidates)
 		return order{}, false

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history"
@@ -218,6 +219,12 @@ func TestPlantedBugs(t *testing.T) {
 		}},
 		"I12 no pod starts without us": {want: "I12", proof: "none was started", plant: func(s *scene) {
 			s.fault(history.KindAbsent, 10, 60, true)
+		}},
+		"crash of the daemon": {want: "crash", proof: "exit code 2", plant: func(s *scene) {
+			s.pod(5, "uid-3", "f1", false)
+			pod := s.pods["uid-3"]
+			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 2}
+			s.write(6, ref{"patch", kubeletUser, "pods", "status", "refit-system", "refit-daemon-abcde"}, 200, pod)
 		}},
 	}
 	for name, tt := range tests {

@@ -2,6 +2,8 @@
 // API server's audit log, the CRI proxy's record of the daemon's calls, the containers' own log of starts and
 // signals, and the journal of the faults that the run itself caused.
 //
+// It also reports a daemon that crashed.
+//
 // It is pure: bytes in, a verdict out. It imports the wire types and nothing else of Refit, as what is judged must
 // not help to judge.
 //

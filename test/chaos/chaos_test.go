@@ -1,0 +1,50 @@
+package chaos_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/test/chaos"
+)
+
+// TestSmallDose makes each kind of fault happen on the cluster of a checkout. `make chaos` does so for longer.
+func TestSmallDose(t *testing.T) {
+	if os.Getenv("REFIT_CHAOS") == "" {
+		t.Skip("set REFIT_CHAOS=1 and KUBECONFIG to break a cluster of test/cluster; make test does it on one of its own")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Dir(os.Getenv("KUBECONFIG"))
+	images, err := install.Pushed(filepath.Dir(state)) // the checkout whose images are in the cluster's registry
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/testapp:") })
+	if app < 0 {
+		t.Fatal("testapp has not been pushed: build/images.sh --extra testapp=test/e2e/testapp")
+	}
+	if err := install.Apply(t.Context(), install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
+		t.Fatal(err)
+	}
+	report, err := chaos.Run(t.Context(), chaos.Config{
+		State: state, Image: images[app], Records: filepath.Join(root, "dist", "chaos-small"),
+		Duration: 90 * time.Second, Pods: 14, Rate: 1, Seed: 1, Out: t.Output(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chaos.Print(t.Output(), report)
+	for _, violation := range report.Violations {
+		t.Error(violation)
+	}
+	for _, why := range report.Refused {
+		t.Errorf("the run proves nothing: %s", why)
+	}
+}
