@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,9 +24,6 @@ type (
 const (
 	// drainPatience is how long the manager may take to make the pod not ready before the request fails.
 	drainPatience = time.Minute
-	// progressDelay holds back a status that only says "stopped, waiting for kubelet": most containers run
-	// again within it, and the write is saved.
-	progressDelay = 2 * time.Second
 )
 
 // Options are the choices of whoever runs the node.
@@ -247,30 +243,6 @@ func (p *planner) decide(stop *Stop, start *Start) Decision {
 		decision.Again = earlier(decision.Again, until)
 	}
 	return decision
-}
-
-// minorUntil reports whether the new status differs from the stored one only in what a user can do without for
-// a moment, and until when.
-func (p *planner) minorUntil() (time.Time, bool) {
-	stored := p.request.Status
-	if stored.Phase != p.status.Phase || stored.Message != p.status.Message || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
-		equality.Semantic.DeepEqual(stored, p.status) {
-		return time.Time{}, false
-	}
-	var last time.Time
-	for i, state := range p.status.ContainerRecreateStates {
-		act := p.observed.Acts[state.Name]
-		if state.Phase != stored.ContainerRecreateStates[i].Phase || act.Err != "" {
-			return time.Time{}, false
-		}
-		if act.Running { // it has ended already, and so will the act at any moment
-			last = p.now
-		} else if act.Done.After(last) {
-			last = act.Done
-		}
-	}
-	until := last.Add(progressDelay)
-	return until, p.now.Before(until)
 }
 
 // againAt asks for another look at t, if that is the earliest.

@@ -370,18 +370,30 @@ func TestPlanBypassedAdmission(t *testing.T) {
 	}
 }
 
-// A status that only says "stopped, waiting for kubelet" is not worth a write when kubelet is quick.
+// A status that only tells of progress is not worth a write when kubelet is quick.
 func TestPlanSavesTheProgressWrite(t *testing.T) {
 	t.Parallel()
-	s := newScene().begun(t).exited("app", 0, 143)
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
-	soon := s.plan()
-	wantDiff(t, "status soon after the stop", soon.Status, s.request.Status)
-	wantDiff(t, "again", soon.Again.Sub(s.now), 2*time.Second)
-	s.now = soon.Again
-	late := s.plan()
-	if !late.Status.ContainerRecreateStates[0].IsKilled {
-		t.Errorf("progress is never told: %+v", late.Status)
+	tests := map[string]struct {
+		change func(*scene)
+		want   time.Duration // after the stop
+	}{
+		"kubelet does not say why it waits": {func(*scene) {}, 10 * time.Second},
+		"after a first word":                {func(s *scene) { s.request.Status.ContainerRecreateStates[0].IsKilled = true }, 30 * time.Second},
+		"kubelet backs off":                 {func(s *scene) { s.options.RespectBackoff = true; s.crashLoop("app", 0) }, 2 * time.Second},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene().begun(t).exited("app", 0, 143).with(tt.change)
+			s.observed.Acts["app"] = crr.Act{Done: s.now}
+			soon := s.plan()
+			wantDiff(t, "status soon after the stop", soon.Status, s.request.Status)
+			wantDiff(t, "again", soon.Again.Sub(s.now), tt.want)
+			s.now = soon.Again
+			if late := s.plan(); late.Status.ContainerRecreateStates[0] == s.request.Status.ContainerRecreateStates[0] {
+				t.Errorf("progress is never told: %+v", late.Status)
+			}
+		})
 	}
 }
 
