@@ -16,8 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	toolswatch "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -94,17 +97,28 @@ func (c *cluster) setUp(ctx context.Context, group *errgroup.Group) error {
 			return fmt.Errorf("make %T: %w", object, err)
 		}
 	}
-	pods, err := c.api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	pods, err := c.watch(ctx, &corev1.PodList{})
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	requests, err := c.api.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(namespace))
+	requests, err := c.watch(ctx, &v1beta1.ContainerRecreateRequestList{})
 	if err != nil {
 		return fmt.Errorf("watch requests: %w", err)
 	}
 	group.Go(func() error { return c.pods.follow(ctx, pods) })
 	group.Go(func() error { return c.requests.follow(ctx, requests) })
 	return nil
+}
+
+// watch begins where a list ends, and goes on where it was interrupted, as by the API server when a CRD changes.
+func (c *cluster) watch(ctx context.Context, list client.ObjectList) (watch.Interface, error) {
+	if err := c.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	source := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		return c.api.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+	}
+	return toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: source})
 }
 
 // others counts the pods on the node that are not of the benchmark.
