@@ -1,0 +1,254 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/target"
+)
+
+// Storage says where results go, as the KEP has it and more.
+type Storage struct {
+	// Type is InKube or HTTPMetric; without it, what is given below counts.
+	Type       string      `yaml:"type" enum:"InKube,HTTPMetric"`
+	InKube     *InKube     `yaml:"inKube"`
+	HTTPMetric *HTTPMetric `yaml:"httpMetric"`
+}
+
+// HTTPMetric is a gauge at /metrics.
+type HTTPMetric struct {
+	MetricName string `yaml:"metricName"`
+}
+
+// InKube are places in the API. All that are given are written.
+type InKube struct {
+	// Of the pod.
+	AnnotationKey string `yaml:"annotationKey"`
+	LabelKey      string `yaml:"labelKey"`
+	ConditionType string `yaml:"conditionType"`
+	Event         bool   `yaml:"event"`
+	// ConfigMap in the pod's namespace; it must exist.
+	ConfigMap *ConfigMap `yaml:"configMap"`
+	// Target is any other object, and JSONPath a JSON Pointer into it.
+	Target    *Target `yaml:"target"`
+	JSONPath  string  `yaml:"jsonPath"`
+	FieldType string  `yaml:"fieldType" enum:"string,number,boolean"`
+	// MarkerPolicies mark the pod, and the target if there is one, by state.
+	MarkerPolicies []MarkerPolicy `yaml:"markerPolicies" alias:"markerPolices"`
+}
+
+// ConfigMap names a key.
+type ConfigMap struct {
+	Name string `yaml:"name"`
+	Key  string `yaml:"key"`
+}
+
+// Target names an object.
+type Target struct {
+	Group       string `yaml:"group"`
+	Version     string `yaml:"version"`
+	Resource    string `yaml:"resource"`
+	Namespace   string `yaml:"namespace"`
+	Name        string `yaml:"name"`
+	Subresource string `yaml:"subresource" enum:"status"`
+	// PodOwner takes the name from the pod's owner of this group and resource.
+	PodOwner bool `yaml:"podOwner"`
+}
+
+// MarkerPolicy is result.Policy as it is written.
+type MarkerPolicy struct {
+	State              string            `yaml:"state"`
+	GameServerOpsState string            `yaml:"gameServerOpsState"`
+	Labels             map[string]string `yaml:"labels"`
+	Annotations        map[string]string `yaml:"annotations"`
+	JSONPathConfigs    []FieldValue      `yaml:"jsonPathConfigs"`
+}
+
+// FieldValue is a value for a member of the target.
+type FieldValue struct {
+	JSONPath  string `yaml:"jsonPath"`
+	FieldType string `yaml:"fieldType"`
+	Value     any    `yaml:"value"`
+}
+
+// Where is the pod whose results are stored.
+type Where struct {
+	Pod target.Pod
+	// Owners of the pod; nil when it has not been read.
+	Owners []ownerReference
+	// Reason begins that of Events.
+	Reason string
+	// nowhere: only the form is checked.
+	nowhere bool
+}
+
+type ownerReference struct{ group, kind, name string }
+
+// NewWhere takes what is needed of a pod.
+func NewWhere(pod *corev1.Pod, identity target.Pod, reason string) Where {
+	where := Where{Pod: identity, Reason: reason}
+	if pod == nil {
+		return where
+	}
+	for _, owner := range pod.OwnerReferences {
+		version, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err == nil {
+			where.Owners = append(where.Owners, ownerReference{version.Group, owner.Kind, owner.Name})
+		}
+	}
+	return where
+}
+
+// CheckStorage reports what is wrong with storages wherever the pod may be.
+func CheckStorage(storages []Storage) error {
+	_, err := Targets(storages, Where{Pod: target.Pod{Namespace: "namespace", Name: "name"}, Reason: "Result", nowhere: true})
+	return err
+}
+
+// Targets are the places that a list of storages means. All faults are reported at once.
+func Targets(storages []Storage, where Where) ([]result.Target, error) {
+	var targets []result.Target
+	var faults []error
+	for _, s := range storages {
+		some, err := s.targets(where)
+		targets, faults = append(targets, some...), append(faults, err)
+	}
+	for _, t := range targets {
+		faults = append(faults, t.Validate())
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("storageConfig: %w", err)
+	}
+	return targets, nil
+}
+
+func (s Storage) targets(where Where) ([]result.Target, error) {
+	switch {
+	case s.Type == "InKube" && s.InKube == nil:
+		return nil, errors.New("type InKube needs inKube")
+	case s.Type == "HTTPMetric" && s.HTTPMetric == nil:
+		return nil, errors.New("type HTTPMetric needs httpMetric")
+	case s.InKube == nil && s.HTTPMetric == nil:
+		return nil, errors.New("nothing is given: want inKube or httpMetric")
+	}
+	var targets []result.Target
+	if s.HTTPMetric != nil {
+		targets = append(targets, result.Gauge{Name: s.HTTPMetric.MetricName})
+	}
+	if s.InKube == nil {
+		return targets, nil
+	}
+	more, err := s.InKube.targets(where)
+	if err == nil && len(more) == 0 {
+		err = errors.New("inKube: no place is given")
+	}
+	return append(targets, more...), err
+}
+
+func (k InKube) targets(where Where) ([]result.Target, error) {
+	pod := result.Pod(where.Pod)
+	var targets []result.Target
+	if k.AnnotationKey != "" {
+		targets = append(targets, result.Annotation{Object: pod, Key: k.AnnotationKey})
+	}
+	if k.LabelKey != "" {
+		targets = append(targets, result.Label{Object: pod, Key: k.LabelKey})
+	}
+	if k.ConditionType != "" {
+		targets = append(targets, result.Condition{Object: pod, Type: k.ConditionType})
+	}
+	if k.Event {
+		targets = append(targets, result.Event{Object: pod, Reason: where.Reason})
+	}
+	if k.ConfigMap != nil {
+		targets = append(targets, result.ConfigMapKey(where.Pod.Namespace, k.ConfigMap.Name, k.ConfigMap.Key))
+	}
+	object, err := k.object(where)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case k.JSONPath != "" && k.Target == nil:
+		return nil, errors.New("inKube: jsonPath needs target")
+	case k.JSONPath != "":
+		targets = append(targets, result.Field{
+			Object: object, Pointer: k.JSONPath, Subresource: k.Target.Subresource, Type: result.FieldType(k.FieldType),
+		})
+	case k.Target != nil && len(k.MarkerPolicies) == 0:
+		return nil, errors.New("inKube: target needs jsonPath or markerPolicies")
+	}
+	marks, err := k.markers(pod, object)
+	return append(targets, marks...), err
+}
+
+// object is the target, or of none the pod's GameServer.
+func (k InKube) object(where Where) (result.Object, error) {
+	t := k.Target
+	if t == nil {
+		return result.Object{
+			Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers",
+			Namespace: where.Pod.Namespace, Name: where.Pod.Name,
+		}, nil
+	}
+	object := result.Object{Group: t.Group, Version: t.Version, Resource: t.Resource, Namespace: t.Namespace, Name: t.Name}
+	if !t.PodOwner {
+		return object, nil
+	}
+	if where.nowhere {
+		object.Name = "owner"
+		return object, nil
+	}
+	i := slices.IndexFunc(where.Owners, func(o ownerReference) bool {
+		return o.group == t.Group && strings.HasPrefix(t.Resource, strings.ToLower(o.kind))
+	})
+	if i < 0 {
+		return object, fmt.Errorf("target: podOwner: the pod has no owner among %s.%s", t.Resource, t.Group)
+	}
+	object.Name = where.Owners[i].name
+	if object.Namespace == "" {
+		object.Namespace = where.Pod.Namespace
+	}
+	return object, nil
+}
+
+// markers put labels and annotations on the pod and on the target, and fields on the target or GameServer.
+func (k InKube) markers(pod, object result.Object) ([]result.Target, error) {
+	if len(k.MarkerPolicies) == 0 {
+		return nil, nil
+	}
+	onPod := result.Markers{Object: pod}
+	onTarget := result.Markers{Object: object}
+	opsState := false
+	for _, p := range k.MarkerPolicies {
+		policy := result.Policy{State: p.State, Labels: p.Labels, Annotations: p.Annotations}
+		onPod.Policies = append(onPod.Policies, policy)
+		if k.Target == nil {
+			policy.Labels, policy.Annotations = nil, nil
+		} else {
+			policy.Subresource = k.Target.Subresource
+		}
+		policy.Fields = map[string]any{}
+		for _, f := range p.JSONPathConfigs {
+			policy.Fields[f.JSONPath] = f.Value
+		}
+		if p.GameServerOpsState != "" {
+			opsState = true
+			policy.Fields["/spec/opsState"] = p.GameServerOpsState
+		}
+		if len(p.JSONPathConfigs) > 0 && k.Target == nil && p.GameServerOpsState == "" {
+			return nil, fmt.Errorf("markerPolicies: state %s: jsonPathConfigs needs target", p.State)
+		}
+		onTarget.Policies = append(onTarget.Policies, policy)
+	}
+	targets := []result.Target{onPod}
+	if k.Target != nil || opsState {
+		targets = append(targets, onTarget)
+	}
+	return targets, nil
+}

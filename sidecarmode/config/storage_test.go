@@ -1,0 +1,115 @@
+package config_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/target"
+)
+
+var (
+	identity   = target.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
+	pod        = result.Pod(identity)
+	gameserver = result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
+)
+
+func where() config.Where {
+	return config.NewWhere(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "game.kruise.io/v1alpha1", Kind: "GameServer", Name: "the-owner"},
+	}}}, identity, "Probe")
+}
+
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	idle := map[string]string{"idle": "true"}
+	tests := map[string]struct {
+		text  string
+		want  []result.Target
+		fault string
+	}{
+		"annotation and label": {"{type: InKube, inKube: {annotationKey: a, labelKey: l}}", []result.Target{
+			result.Annotation{Object: pod, Key: "a"}, result.Label{Object: pod, Key: "l"}}, ""},
+		"everything at once": {"{inKube: {conditionType: C, event: true, configMap: {name: n, key: k}}, httpMetric: {metricName: m}}", []result.Target{
+			result.Gauge{Name: "m"}, result.Condition{Object: pod, Type: "C"}, result.Event{Object: pod, Reason: "Probe"}, result.ConfigMapKey("games", "n", "k")}, ""},
+		"C13 target and jsonPath alone": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, namespace: games, name: gs-0}, jsonPath: /spec/opsState}}",
+			[]result.Target{result.Field{Object: gameserver, Pointer: "/spec/opsState"}}, ""},
+		"C12 gameServerOpsState alone": {"{inKube: {markerPolices: [{state: idle, gameServerOpsState: WaitToBeDeleted}]}}", []result.Target{
+			result.Markers{Object: pod, Policies: []result.Policy{{State: "idle"}}},
+			result.Markers{Object: gameserver, Policies: []result.Policy{{State: "idle", Fields: map[string]any{"/spec/opsState": "WaitToBeDeleted"}}}}}, ""},
+		"markers on pod and target": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, podOwner: true, subresource: status}, " +
+			"markerPolicies: [{state: idle, labels: {idle: 'true'}, jsonPathConfigs: [{jsonPath: /status/x, value: 3}]}]}}", []result.Target{
+			result.Markers{Object: pod, Policies: []result.Policy{{State: "idle", Labels: idle}}},
+			result.Markers{Object: result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "the-owner"},
+				Policies: []result.Policy{{State: "idle", Labels: idle, Subresource: "status", Fields: map[string]any{"/status/x": 3}}}}}, ""},
+		"C2 a type without its part":   {"{type: HTTPMetric}", nil, "needs httpMetric"},
+		"InKube without its part":      {"{type: InKube, httpMetric: {metricName: m}}", nil, "needs inKube"},
+		"nothing":                      {"{}", nil, "nothing is given"},
+		"empty inKube":                 {"{inKube: {}}", nil, "no place is given"},
+		"jsonPath into nothing":        {"{inKube: {jsonPath: /spec/x}}", nil, "jsonPath needs target"},
+		"target without a member":      {"{inKube: {target: {version: v1, resource: pods, name: p}}}", nil, "needs jsonPath or markerPolicies"},
+		"member of no target":          {"{inKube: {markerPolicies: [{state: s, jsonPathConfigs: [{jsonPath: /spec/x, value: 1}]}]}}", nil, "needs target"},
+		"owner of another kind":        {"{inKube: {target: {group: apps, version: v1, resource: statefulsets, podOwner: true}, jsonPath: /spec/x}}", nil, "no owner"},
+		"what a target finds at fault": {"{inKube: {conditionType: Ready}}", nil, "others write it"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var e endpoint
+			c := &struct {
+				E endpoint `yaml:"e"`
+			}{}
+			f, err := config.Parse("c", []byte("plugins: [{name: x, config: {e: {storageConfig: "+tt.text+"}}}]"),
+				config.Types{"x": func() any { return c }}, config.Unresolved)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e = f.Plugins[0].Config.(*struct {
+				E endpoint `yaml:"e"`
+			}).E
+			got, err := config.Targets(e.StorageConfig, where())
+			if (err != nil) != (tt.fault != "") || err != nil && !strings.Contains(err.Error(), tt.fault) {
+				t.Errorf("error %v, want %q", err, tt.fault)
+			}
+			if diff := cmp.Diff(tt.want, normal(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if tt.fault != "no owner" && (config.CheckStorage(e.StorageConfig) != nil) != (tt.fault != "") {
+				t.Errorf("check: %v", config.CheckStorage(e.StorageConfig))
+			}
+		})
+	}
+}
+
+// normal drops empty maps, which mean the same as none.
+func normal(targets []result.Target) []result.Target {
+	for _, t := range targets {
+		if m, ok := t.(result.Markers); ok {
+			for i := range m.Policies {
+				if len(m.Policies[i].Fields) == 0 {
+					m.Policies[i].Fields = nil
+				}
+			}
+		}
+	}
+	return targets
+}
+
+func TestSchemaNamesEveryKey(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(config.Schema(types()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"restartPolicy", "bootOrder", "markerPolicies", "startDelaySeconds", `"const":"http_probe"`, `"enum":["Always","OnFailure","Never"]`} {
+		if !strings.Contains(string(b), key) {
+			t.Errorf("the schema lacks %s:\n%s", key, b)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Lookup finds the value of ${kind:name}.
+type Lookup func(kind, name string) (string, error)
+
+var expression = regexp.MustCompile(`\$\{(SELF|POD):([^}]+)\}`)
+
+// expand fills in all expressions of a text. What is in braces with another prefix stays as it is.
+func expand(text string, lookup Lookup) (string, error) {
+	var fault error
+	expanded := expression.ReplaceAllStringFunc(text, func(match string) string {
+		parts := expression.FindStringSubmatch(match)
+		value, err := lookup(parts[1], parts[2])
+		if err != nil && fault == nil {
+			fault = fmt.Errorf("%s: %w", match, err)
+		}
+		return value
+	})
+	return expanded, fault
+}
+
+// NewLookup finds ${SELF:X} in this program's environment, and ${POD:X} in those of the pod's containers: the
+// first one that gives X a literal value. A pod that is nil has not been read.
+func NewLookup(environ func(string) (string, bool), pod *corev1.Pod) Lookup {
+	return func(kind, name string) (string, error) {
+		if kind == "SELF" {
+			if value, ok := environ(name); ok {
+				return value, nil
+			}
+			return "", fmt.Errorf("the environment of this program has no %s", name)
+		}
+		if pod == nil {
+			return "", fmt.Errorf("the pod could not be read, so neither could its %s", name)
+		}
+		from := ""
+		for _, container := range pod.Spec.Containers {
+			for _, env := range container.Env {
+				switch {
+				case env.Name == name && env.ValueFrom == nil:
+					return env.Value, nil
+				case env.Name == name:
+					from = container.Name
+				}
+			}
+		}
+		if from != "" {
+			return "", fmt.Errorf("container %s takes %s from elsewhere (valueFrom), only literal values can be seen", from, name)
+		}
+		return "", fmt.Errorf("no container of the pod has %s in its env", name)
+	}
+}
+
+// Unresolved leaves expressions as they are, for checking a file where there is no pod.
+func Unresolved(kind, name string) (string, error) { return "${" + kind + ":" + name + "}", nil }
