@@ -1,0 +1,217 @@
+package hotupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// Release is what a Step is told about.
+type Release struct {
+	Revision Revision
+	// Dir is the folder shared with the program, and Path one with this revision's files alone: before they
+	// are in place, the candidate.
+	Dir, Path string
+}
+
+// Step is one thing to do about a release; nil means that it is done, or that all is well.
+type Step interface {
+	Run(ctx context.Context, r Release) error
+}
+
+// Action is a Step with its name and its patience.
+type Action struct {
+	Name string
+	Step Step
+	// Timeout is for one attempt; 10 s when zero.
+	Timeout time.Duration
+	// Attempts is how often at most it is tried, Pause apart; once when zero.
+	Attempts int
+	Pause    time.Duration
+}
+
+const actionTimeout = 10 * time.Second
+
+func (a Action) run(ctx context.Context, r Release) error {
+	if a.Timeout == 0 {
+		a.Timeout = actionTimeout
+	}
+	for attempt := 1; ; attempt++ {
+		err := a.once(ctx, r)
+		if err == nil {
+			return nil
+		}
+		if attempt >= a.Attempts || wait(ctx, a.Pause) != nil {
+			return fmt.Errorf("%s: %w", a.Name, err)
+		}
+	}
+}
+
+func (a Action) once(ctx context.Context, r Release) error {
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	defer cancel()
+	return a.Step.Run(ctx, r)
+}
+
+// runAll stops at the first failure.
+func runAll(ctx context.Context, actions []Action, r Release) error {
+	for _, a := range actions {
+		if err := a.run(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Verification says when the program counts as well with new files.
+type Verification struct {
+	// Checks must all pass; none means that it is not verified.
+	Checks []Action
+	// Within is how long it may take until they pass for the first time, and For how long they must pass from
+	// then on.
+	Within, For time.Duration
+	// Interval is between rounds; 1 s when zero.
+	Interval time.Duration
+}
+
+func (v Verification) run(ctx context.Context, r Release) error {
+	if len(v.Checks) == 0 {
+		return nil
+	}
+	if v.Interval == 0 {
+		v.Interval = time.Second
+	}
+	began := time.Now()
+	var wellSince time.Time
+	for {
+		err := runAll(ctx, v.Checks, r)
+		now := time.Now()
+		switch {
+		case err == nil && wellSince.IsZero():
+			wellSince = now
+		case err != nil && !wellSince.IsZero():
+			return fmt.Errorf("well for %s, then not: %w", now.Sub(wellSince).Round(time.Millisecond), err)
+		case err != nil && now.Sub(began) >= v.Within:
+			return err
+		}
+		if err == nil && now.Sub(wellSince) >= v.For {
+			return nil
+		}
+		if stopped := wait(ctx, v.Interval); stopped != nil {
+			return errors.Join(stopped, err)
+		}
+	}
+}
+
+// Signaler tells the program by a signal; which, and whom, is its own knowledge.
+type Signaler interface {
+	Signal(ctx context.Context) error
+}
+
+// Signal is the Step of a Signaler.
+type Signal struct{ Signaler Signaler }
+
+// Run implements Step.
+func (s Signal) Run(ctx context.Context, _ Release) error { return s.Signaler.Signal(ctx) }
+
+// Execer runs a command to its end; an exit other than 0 is an error that says what was written.
+type Execer interface {
+	Exec(ctx context.Context, command []string) error
+}
+
+// Command runs a command, in which {path} stands for Release.Path, {dir} for Release.Dir and {version} for
+// the version.
+type Command struct {
+	Execer  Execer
+	Command []string
+}
+
+// Run implements Step.
+func (c Command) Run(ctx context.Context, r Release) error {
+	command := make([]string, len(c.Command))
+	for i, word := range c.Command {
+		command[i] = strings.NewReplacer("{path}", r.Path, "{dir}", r.Dir, "{version}", r.Revision.Version).Replace(word)
+	}
+	return c.Execer.Exec(ctx, command)
+}
+
+// Touch sets the times of a file in the folder to now, for programs that look at those.
+type Touch struct{ Name string }
+
+// Run implements Step.
+func (t Touch) Run(_ context.Context, r Release) error {
+	root, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	now := time.Now()
+	return root.Chtimes(t.Name, now, now)
+}
+
+// Call is an HTTP request to the program.
+type Call struct {
+	// Method is POST when empty.
+	Method, URL string
+	Header      http.Header
+	Body        string
+	// ExpectedStatus means success; 0 is any of 200 to 299.
+	ExpectedStatus int
+	// Client sends it; nil is one that neither keeps connections nor follows redirects.
+	Client *http.Client
+}
+
+// maxSaid is how much of an answer goes into an error.
+const maxSaid = 512
+
+// Run implements Step.
+func (c Call) Run(ctx context.Context, _ Release) error {
+	method := c.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.URL, strings.NewReader(c.Body))
+	if err != nil {
+		return bare(err)
+	}
+	for name, values := range c.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	req.Host = req.Header.Get("Host")
+	client := c.Client
+	if client == nil {
+		client = &http.Client{
+			Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return bare(err)
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) // decoration of the status
+	if c.ExpectedStatus == resp.StatusCode || c.ExpectedStatus == 0 && resp.StatusCode/100 == 2 {
+		return nil
+	}
+	return fmt.Errorf("status %d: %s", resp.StatusCode, strings.ToValidUTF8(strings.TrimSpace(string(said)), "\uFFFD"))
+}

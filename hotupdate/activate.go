@@ -1,0 +1,118 @@
+package hotupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// Rollback puts an accepted revision in force again: the one with this ID, or with an empty ID the one before
+// the current. The program is told and verified as by Apply, and a failure ends at the current revision.
+func (u *Updater) Rollback(ctx context.Context, id string) (Result, error) {
+	if !u.busy.TryLock() {
+		return Result{}, ErrBusy
+	}
+	defer u.busy.Unlock()
+	to, err := u.accepted(id)
+	if err != nil {
+		return Result{}, err
+	}
+	u.enter(Checking, to.Version, nil)
+	err = u.rollback(ctx, to)
+	changed := to.ID != u.state.Current || err == nil
+	return Result{Revision: to, Changed: changed}, u.conclude(to.Version, changed, err)
+}
+
+func (u *Updater) accepted(id string) (Revision, error) {
+	if id == "" {
+		i := slices.Index(u.state.Accepted, u.state.Current)
+		if i < 1 {
+			return Revision{}, fmt.Errorf("%w: none before %s", ErrUnknownRevision, u.state.Current)
+		}
+		id = u.state.Accepted[i-1]
+	}
+	if !slices.Contains(u.state.Accepted, id) {
+		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
+	}
+	return u.store.revision(id)
+}
+
+func (u *Updater) rollback(ctx context.Context, to Revision) error {
+	if err := u.store.check(ctx, to); err != nil {
+		return err
+	}
+	current, err := u.store.revision(u.state.Current)
+	if err != nil {
+		return err
+	}
+	u.enter(Writing, to.Version, nil)
+	return u.activate(ctx, current, to)
+}
+
+// activate goes from one revision to another, tells the program, and goes back if it is not well.
+func (u *Updater) activate(ctx context.Context, from, to Revision) error {
+	pending := u.state
+	pending.Pending = to.ID
+	if err := u.store.save(pending); err != nil {
+		return err
+	}
+	u.store.step("journaled")
+	err := u.store.publish(from, to)
+	told := false
+	if err == nil {
+		told = true
+		err = u.tell(ctx, to)
+	}
+	if err != nil {
+		return u.back(ctx, to, from, told, err)
+	}
+	u.store.step("verified")
+	st := state{Current: to.ID}
+	// A revision that is in force again moves to the end, so that the one before it is the one left.
+	st.Accepted = append(slices.DeleteFunc(slices.Clone(u.state.Accepted), func(id string) bool { return id == to.ID }), to.ID)
+	if err := u.settle(st); err != nil {
+		// In force and verified, but not on record: the next Open would undo it, so it is undone now.
+		return u.back(ctx, to, from, true, err)
+	}
+	return nil
+}
+
+// tell runs the reload chain and the verification.
+func (u *Updater) tell(ctx context.Context, r Revision) error {
+	release := Release{Revision: r, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, revisions, r.ID, "files")}
+	u.enter(Reloading, r.Version, nil)
+	if err := runAll(ctx, u.config.Reload, release); err != nil {
+		return fmt.Errorf("%w: %w", ErrReload, err)
+	}
+	u.store.step("reloaded")
+	u.enter(Verifying, r.Version, nil)
+	if err := u.config.Verify.run(ctx, release); err != nil {
+		return fmt.Errorf("%w: %w", ErrVerify, err)
+	}
+	return nil
+}
+
+// back returns to the revision that was in force. It does so also when ctx has ended, which may be the cause.
+func (u *Updater) back(ctx context.Context, from, to Revision, told bool, cause error) error {
+	failure := &Failure{Phase: u.Status().Phase, Err: cause}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.config.RollbackTimeout)
+	defer cancel()
+	if err := u.store.publish(from, to); err != nil {
+		failure.RollbackErr = err
+		return failure
+	}
+	failure.RolledBack = true
+	u.store.step("returned")
+	if told {
+		release := Release{Revision: to, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, revisions, to.ID, "files")}
+		if err := runAll(ctx, u.config.Reload, release); err != nil {
+			failure.RollbackErr = fmt.Errorf("%w: %w", ErrReload, err)
+		}
+	}
+	st := u.state
+	st.Pending = ""
+	failure.RollbackErr = errors.Join(failure.RollbackErr, u.settle(st))
+	return failure
+}

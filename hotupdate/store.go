@@ -1,0 +1,270 @@
+package hotupdate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// The layout; doc.go has the picture.
+const (
+	private   = "..refit"
+	revisions = private + "/revisions"
+	scratch   = private + "/tmp"
+	stateFile = private + "/state.json"
+	lockFile  = private + "/lock"
+	dataLink  = "..data"
+)
+
+// maxRecord bounds state and manifests when read: the program may have put its own in their place.
+const maxRecord = 16 << 20
+
+var validID = regexp.MustCompile(`^[0-9]{6,}-[0-9a-f]{12}$`)
+
+// store is the folder and what is kept in it.
+type store struct {
+	root *os.Root
+	lock *os.File
+	// next numbers revisions, and stages the folders they are made in.
+	next, stages int
+	buf          []byte
+	// step is called with the name of each thing done that a kill could follow; tests die there.
+	step func(string)
+}
+
+// state is written as one file, so that it changes as one.
+type state struct {
+	// Current is the revision last accepted, Pending the one on its way to be; both are IDs.
+	Current string `json:"current"`
+	Pending string `json:"pending,omitempty"`
+	// Accepted are revisions that were current, oldest first, Current among them.
+	Accepted []string `json:"accepted"`
+}
+
+// openStore prepares dir and locks it against a second program.
+func openStore(dir string) (*store, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{root: root, next: 1, buf: make([]byte, 256<<10), step: func(string) {}}
+	if err := s.prepare(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *store) prepare() error {
+	// The program reads through these folders as another user, and has no business listing them.
+	for name, mode := range map[string]fs.FileMode{private: 0o711, revisions: 0o711, scratch: 0o711} {
+		if err := s.root.MkdirAll(name, mode); err != nil {
+			return err
+		}
+		if err := s.root.Chmod(name, mode); err != nil { // whatever the umask made of it
+			return err
+		}
+	}
+	var err error
+	if s.lock, err = s.root.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("%s is in use by another program: %w", lockFile, err)
+	}
+	ids, err := s.list()
+	if err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		s.next = number(ids[len(ids)-1]) + 1
+	}
+	return s.empty(scratch)
+}
+
+func (s *store) close() {
+	if s.lock != nil {
+		_ = s.lock.Close() // and with it the lock
+	}
+	_ = s.root.Close()
+}
+
+// list gives the IDs of all revisions on disk, oldest first.
+func (s *store) list() ([]string, error) {
+	entries, err := fs.ReadDir(s.root.FS(), revisions)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, e := range entries {
+		if validID.MatchString(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return number(a) - number(b) })
+	return ids, nil
+}
+
+func number(id string) int {
+	n, _ := strconv.Atoi(id[:max(0, len(id)-13)]) // validID has a dash and twelve digits at the end
+	return n
+}
+
+func (s *store) empty(dir string) error {
+	entries, err := fs.ReadDir(s.root.FS(), dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := s.root.RemoveAll(dir + "/" + e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads the state. None at all is a beginning; one that cannot be understood is reported as damaged, and
+// a beginning too.
+func (s *store) load() (st state, damaged bool, err error) {
+	b, err := s.record(stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, false, nil
+	}
+	if err != nil {
+		return state{}, false, err
+	}
+	if json.Unmarshal(b, &st) != nil || !st.valid() {
+		return state{}, true, nil
+	}
+	return st, false, nil
+}
+
+func (st state) valid() bool {
+	if st.Pending != "" && !validID.MatchString(st.Pending) || !slices.Contains(st.Accepted, st.Current) {
+		return false
+	}
+	return !slices.ContainsFunc(st.Accepted, func(id string) bool { return !validID.MatchString(id) })
+}
+
+func (s *store) save(st state) error {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	return s.replace(stateFile, b)
+}
+
+// open opens a regular file. Others than we may have put something else at its name: a FIFO would hang, a
+// link would lead to another file.
+func (s *store) open(name string) (*os.File, fs.FileInfo, error) {
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// record reads a file of ours, bounded.
+func (s *store) record(name string) ([]byte, error) {
+	f, _, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(&limited{from: f, left: maxRecord, limit: maxRecord})
+}
+
+// replace writes a file beside and moves it over name.
+func (s *store) replace(name string, b []byte) error {
+	beside := scratch + "/" + path.Base(name)
+	if err := s.write(beside, b); err != nil {
+		return err
+	}
+	s.step("beside " + name)
+	if err := s.root.Rename(beside, name); err != nil {
+		return err
+	}
+	s.step("replaced " + name)
+	return s.sync(path.Dir(name))
+}
+
+// write makes a new private file, on disk when it returns.
+func (s *store) write(name string, b []byte) error {
+	if err := s.root.RemoveAll(name); err != nil {
+		return err
+	}
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// sync makes the names in a folder last.
+func (s *store) sync(dir string) error {
+	f, err := s.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// revision reads a manifest; the error is ErrUnknownRevision when there is none.
+func (s *store) revision(id string) (Revision, error) {
+	if !validID.MatchString(id) {
+		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
+	}
+	b, err := s.record(revisions + "/" + id + "/manifest.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return Revision{}, fmt.Errorf("%w: %s", ErrUnknownRevision, id)
+	}
+	if err != nil {
+		return Revision{}, err
+	}
+	var r Revision
+	if err := json.Unmarshal(b, &r); err != nil {
+		return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
+	}
+	for _, f := range r.Files {
+		if err := checkName(f.Name); err != nil {
+			return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
+		}
+	}
+	if r.ID != id || digest(r.Files) != r.Digest {
+		return Revision{}, fmt.Errorf("%w: %s: manifest", ErrTampered, id)
+	}
+	return r, nil
+}
+
+// prune removes every revision that is not in keep.
+func (s *store) prune(keep []string) error {
+	ids, err := s.list()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.Contains(keep, id) {
+			if err := s.root.RemoveAll(revisions + "/" + id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package hotupdate_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Atomic apply: readers in a loop during 200 updates never see a part, a mix or nothing at all.
+func TestTornReads(t *testing.T) {
+	t.Parallel()
+	const updates, size = 200, 100_000
+	set := func(n int) files {
+		s := strings.Repeat(string(rune('a'+n%26)), size)
+		return files{"index.html": s, "conf/app.json": s}
+	}
+	b := newBench(t, set(0), nil)
+	var reads, torn atomic.Int64
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	loop := func(read func() error) {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				reads.Add(1)
+				if err := read(); err != nil && torn.Add(1) < 5 {
+					t.Errorf("read %d: %v", reads.Load(), err)
+				}
+			}
+		})
+	}
+	whole := func(text []byte, err error) error {
+		if err == nil && (len(text) != size || strings.Trim(string(text), string(text[:1])) != "") {
+			err = fmt.Errorf("%d bytes from %q", len(text), text[:min(1, len(text))])
+		}
+		return err
+	}
+	for name := range set(0) {
+		loop(func() error { return whole(os.ReadFile(filepath.Join(b.dir, name))) })
+	}
+	// Who needs several files of one revision opens the folder behind the link once.
+	loop(func() error {
+		root, err := os.OpenRoot(filepath.Join(b.dir, "..data"))
+		if errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		one, err := readFirst(root, "index.html")
+		if err != nil {
+			return nil //nolint:nilerr // a revision that was pruned since, or the empty one of the beginning
+		}
+		two, err := readFirst(root, "conf/app.json")
+		if err == nil && one != two {
+			return fmt.Errorf("%c beside %c", one, two)
+		}
+		return nil
+	})
+	for n := 1; n <= updates; n++ {
+		b.apply(t, inline(fmt.Sprintf("v%d", n), set(n)))
+	}
+	close(stop)
+	readers.Wait()
+	t.Logf("%d updates, %d reads, %d torn", updates, reads.Load(), torn.Load())
+	if torn.Load() > 0 || reads.Load() < updates {
+		t.Errorf("%d torn of %d reads", torn.Load(), reads.Load())
+	}
+}
+
+func readFirst(root *os.Root, name string) (byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	_, err = io.ReadFull(f, b)
+	return b[0], err
+}

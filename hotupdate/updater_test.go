@@ -1,0 +1,335 @@
+package hotupdate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/hotupdate"
+)
+
+type files = map[string]string
+
+func TestApplyFromAServer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, files{"index.html": "old", "other": "mine"}, nil)
+	url := serve(t, text("new")) + "/v2/index.html?token=secret"
+	res := b.apply(t, hotupdate.Request{Version: "v2", Sources: []hotupdate.Source{{URL: url, SHA256: strings.ToUpper(sum("new"))}}})
+	b.check(t, files{"index.html": "new", "other": "mine"})
+	b.checkTold(t, "v2")
+	b.checkClean(t)
+	if !res.Changed || res.Revision.Version != "v2" || res.Revision.Sources[0].SHA256 != sum("new") {
+		t.Errorf("result %+v", res)
+	}
+	if got := res.Revision.Sources[0].URL; strings.Contains(got, "secret") || !strings.HasSuffix(got, "/v2/index.html") {
+		t.Errorf("origin %s", got)
+	}
+	if s := b.Status(); s.Phase != hotupdate.Accepted || s.Version != "v2" || s.Error != "" {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// Several files change together; those that are no more go, unless they are to be kept.
+func TestApplySets(t *testing.T) {
+	t.Parallel()
+	first := files{"a": "1", "conf/b": "1", "conf/deep/c": "1"}
+	tests := map[string]struct {
+		change func(*hotupdate.Request)
+		want   files
+	}{
+		"the set is replaced": {func(*hotupdate.Request) {}, files{"a": "2", "new/d": "2", "mine": "x"}},
+		"the rest is kept": {
+			func(r *hotupdate.Request) { r.Keep = true },
+			files{"a": "2", "new/d": "2", "conf/b": "1", "conf/deep/c": "1", "mine": "x"},
+		},
+		"a dry run changes nothing": {
+			func(r *hotupdate.Request) { r.DryRun = true }, files{"a": "1", "conf/b": "1", "conf/deep/c": "1", "mine": "x"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, files{"mine": "x"}, nil)
+			b.apply(t, inline("v1", first))
+			req := inline("v2", files{"a": "2", "new/d": "2"})
+			tt.change(&req)
+			b.apply(t, req)
+			b.check(t, tt.want)
+			b.checkClean(t)
+		})
+	}
+}
+
+// Truthful result: each way to fail says where, leaves or restores the old files, and is never a success.
+func TestFailuresLeaveTheOldFiles(t *testing.T) {
+	t.Parallel()
+	status := func(code int) func(*testing.T) hotupdate.Source {
+		return func(t *testing.T) hotupdate.Source {
+			return hotupdate.Source{Name: "a", URL: serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })}
+		}
+	}
+	good := func(*testing.T) hotupdate.Source { return hotupdate.Source{Name: "a", Data: []byte("new")} }
+	tests := map[string]struct {
+		source     func(*testing.T) hotupdate.Source
+		config     func(*hotupdate.Config)
+		err        error
+		phase      hotupdate.Phase
+		rolledBack bool
+		told       []string
+	}{
+		"W2 404 page":      {source: status(404), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"W2 500 page":      {source: status(500), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"W2 empty success": {source: status(204), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"W3 body cut off": {source: func(t *testing.T) hotupdate.Source {
+			return hotupdate.Source{Name: "a", URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "100")
+				_, _ = w.Write([]byte("half"))
+			})}
+		}, err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"S3 wrong digest": {source: func(*testing.T) hotupdate.Source {
+			return hotupdate.Source{Name: "a", Data: []byte("new"), SHA256: sum("other")}
+		}, err: hotupdate.ErrDigest, phase: hotupdate.Fetching},
+		"S2 metadata address": {source: func(*testing.T) hotupdate.Source {
+			return hotupdate.Source{Name: "a", URL: "http://169.254.169.254/latest/meta-data"}
+		}, err: hotupdate.ErrRefused, phase: hotupdate.Fetching},
+		"rejected before": {source: good, config: func(c *hotupdate.Config) { c.Precheck = failing("bad syntax") },
+			err: hotupdate.ErrPrecheck, phase: hotupdate.Checking},
+		"W1 reload fails": {source: good, config: func(c *hotupdate.Config) { c.Reload = append(c.Reload, failing("no such process")...) },
+			err: hotupdate.ErrReload, phase: hotupdate.Reloading, rolledBack: true, told: []string{"v2", "v1"}},
+		"not well afterwards": {source: good, config: func(c *hotupdate.Config) { c.Verify.Checks = failing("status 500") },
+			err: hotupdate.ErrVerify, phase: hotupdate.Verifying, rolledBack: true, told: []string{"v2", "v1"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil, func(c *hotupdate.Config) { c.Fetch.Attempts = 1 })
+			b.apply(t, inline("v1", files{"a": "old", "b": "old"}))
+			b.Close()
+			b.told = nil
+			b.open(t, func(c *hotupdate.Config) {
+				c.Fetch.Attempts = 1
+				if tt.config != nil {
+					tt.config(c)
+				}
+			})
+			res, err := b.Apply(t.Context(), hotupdate.Request{Version: "v2", Sources: []hotupdate.Source{tt.source(t)}})
+			var failure *hotupdate.Failure
+			if !errors.Is(err, tt.err) || !errors.As(err, &failure) {
+				t.Fatalf("result %+v, err = %v, want %v", res, err, tt.err)
+			}
+			if failure.Phase != tt.phase || failure.RolledBack != tt.rolledBack {
+				t.Errorf("failure %+v", failure)
+			}
+			b.check(t, files{"a": "old", "b": "old"})
+			b.checkTold(t, tt.told...)
+			b.checkClean(t)
+			want := hotupdate.Failed
+			if tt.rolledBack {
+				want = hotupdate.RolledBack
+			}
+			if s := b.Status(); s.Phase != want || s.Version != "v2" || s.Error != err.Error() {
+				t.Errorf("status %+v", s)
+			}
+		})
+	}
+}
+
+// Files that nobody published through us are what a first update rolls back to.
+func TestFirstUpdateRollsBackToWhatWasFound(t *testing.T) {
+	t.Parallel()
+	before := files{"index.html": "shipped with the image", "sub/x": "too", "mine": "x"}
+	b := newBench(t, before, func(c *hotupdate.Config) { c.Verify.Checks = failing("status 500") })
+	req := inline("v1", files{"index.html": "new", "sub/x": "new", "added": "new"})
+	if _, err := b.Apply(t.Context(), req); !errors.Is(err, hotupdate.ErrVerify) {
+		t.Fatalf("err = %v", err)
+	}
+	b.check(t, before)
+	all, err := b.Revisions()
+	if err != nil || all[0].Version != hotupdate.InitialVersion {
+		t.Errorf("revisions %+v, %v", all, err)
+	}
+}
+
+// The client of an update may hang up: what is in place is decided upon all the same.
+func TestCancelDuringVerificationRollsBack(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBench(t, files{"a": "old"}, func(c *hotupdate.Config) {
+		c.Verify = hotupdate.Verification{For: time.Hour, Checks: []hotupdate.Action{
+			{Name: "well", Step: step(func(context.Context, hotupdate.Release) error { cancel(); return nil })},
+		}}
+	})
+	_, err := b.Apply(ctx, inline("v1", files{"a": "new"}))
+	var failure *hotupdate.Failure
+	if !errors.As(err, &failure) || !failure.RolledBack || failure.RollbackErr != nil || !errors.Is(err, context.Canceled) {
+		t.Fatalf("err = %v", err)
+	}
+	b.check(t, files{"a": "old"})
+}
+
+// R1: one update at a time, and what can be asked meanwhile.
+func TestOneUpdateAtATime(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	b := newBench(t, nil, func(c *hotupdate.Config) {
+		c.Precheck = []hotupdate.Action{{Name: "wait", Timeout: time.Minute, Step: step(func(context.Context, hotupdate.Release) error {
+			close(entered)
+			<-release
+			return nil
+		})}}
+	})
+	done := make(chan error)
+	go func() {
+		_, err := b.Apply(t.Context(), inline("v1", files{"a": "1"}))
+		done <- err
+	}()
+	<-entered
+	for name, call := range map[string]func() error{
+		"apply":    func() error { _, err := b.Apply(t.Context(), inline("v2", files{"a": "2"})); return err },
+		"rollback": func() error { _, err := b.Rollback(t.Context(), ""); return err },
+		"reload":   func() error { return b.Reload(t.Context()) },
+	} {
+		if err := call(); !errors.Is(err, hotupdate.ErrBusy) {
+			t.Errorf("%s meanwhile: %v", name, err)
+		}
+	}
+	if s := b.Status(); s.Phase != hotupdate.Checking || s.Version != "v1" {
+		t.Errorf("status %+v", s)
+	}
+	if all, err := b.Revisions(); err != nil || len(all) != 1 {
+		t.Errorf("revisions meanwhile: %v, %v", all, err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	b.check(t, files{"a": "1"})
+}
+
+// Idempotent by version and digest: no fetch with digests, an If-None-Match without.
+func TestApplyAgain(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	content := "new"
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("If-None-Match"))
+		w.Header().Set("ETag", `"`+sum(content)[:8]+`"`)
+		if r.Header.Get("If-None-Match") == w.Header().Get("ETag") {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		fmt.Fprint(w, content)
+	})
+	b := newBench(t, nil, nil)
+	etag := `"` + sum("new")[:8] + `"`
+	withDigest := hotupdate.Request{Version: "v1", Sources: []hotupdate.Source{{URL: url, Name: "a", SHA256: sum("new")}}}
+	without := hotupdate.Request{Version: "v1", Sources: []hotupdate.Source{{URL: url, Name: "a"}}}
+	steps := []struct {
+		name    string
+		request hotupdate.Request
+		content string
+		changed bool
+		asked   []string
+	}{
+		{"first", withDigest, "new", true, []string{""}},
+		{"same digest", withDigest, "new", false, []string{""}},
+		{"no digest", without, "new", false, []string{"", etag}},
+		{"no digest, other content", without, "newer", true, []string{"", etag, etag}},
+	}
+	for _, s := range steps {
+		content = s.content
+		if res := b.apply(t, s.request); res.Changed != s.changed {
+			t.Errorf("%s: changed %v", s.name, res.Changed)
+		}
+		if diff := cmp.Diff(s.asked, asked); diff != "" {
+			t.Errorf("%s: requests (-want +got):\n%s", s.name, diff)
+		}
+	}
+	b.checkTold(t, "v1", "v1")
+	if res := b.apply(t, inline("v1", files{"a": "newer"})); res.Changed {
+		t.Error("the same content from elsewhere is a change")
+	}
+}
+
+// Rollback: N revisions stay, the current one is the last accepted and not the highest version.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, func(c *hotupdate.Config) { c.Keep = 3 })
+	if _, err := b.Rollback(t.Context(), ""); !errors.Is(err, hotupdate.ErrUnknownRevision) {
+		t.Errorf("nothing to go back to: %v", err)
+	}
+	ids := map[string]string{}
+	for _, v := range []string{"v1", "v9", "v2", "v3"} {
+		ids[v] = b.apply(t, inline(v, files{"a": v, "only-" + v: v})).Revision.ID
+	}
+	b.checkRevisions(t, "v3", "v2", "v9")
+	if _, err := b.Rollback(t.Context(), ids["v1"]); !errors.Is(err, hotupdate.ErrUnknownRevision) {
+		t.Errorf("to one that is pruned: %v", err)
+	}
+	if _, err := b.Rollback(t.Context(), "../../etc"); !errors.Is(err, hotupdate.ErrUnknownRevision) {
+		t.Errorf("to a path: %v", err)
+	}
+	if res, err := b.Rollback(t.Context(), ""); err != nil || !res.Changed || res.Revision.Version != "v2" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	b.check(t, files{"a": "v2", "only-v2": "v2"})
+	if _, err := b.Rollback(t.Context(), ids["v9"]); err != nil {
+		t.Fatal(err)
+	}
+	b.check(t, files{"a": "v9", "only-v9": "v9"})
+	b.checkRevisions(t, "v9", "v2", "v3")
+	b.checkTold(t, "v1", "v9", "v2", "v3", "v2", "v9")
+
+	b.Close()
+	b.open(t, nil)
+	b.check(t, files{"a": "v9", "only-v9": "v9"})
+	b.checkRevisions(t, "v9", "v2", "v3")
+}
+
+func (b *bench) checkRevisions(t *testing.T, want ...string) {
+	t.Helper()
+	all, err := b.Revisions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range all {
+		got = append(got, r.Version)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+}
+
+// The program can write where revisions are. What it changed is not put in force again.
+func TestRollbackRefusesAChangedRevision(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	old := b.apply(t, inline("v1", files{"a": "1"})).Revision.ID
+	b.apply(t, inline("v2", files{"a": "2"}))
+	if err := os.WriteFile(filepath.Join(b.dir, "..refit/revisions", old, "files/a"), []byte("evil"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Rollback(t.Context(), ""); !errors.Is(err, hotupdate.ErrTampered) {
+		t.Errorf("err = %v", err)
+	}
+	b.check(t, files{"a": "2"})
+}
+
+func TestReloadTellsAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	b.apply(t, inline("v1", files{"a": "1"}))
+	if err := b.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.checkTold(t, "v1", "v1")
+}
