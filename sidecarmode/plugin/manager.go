@@ -1,0 +1,292 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/config"
+)
+
+// ErrUnknownPlugin: no plugin of that name is registered, or none is configured.
+var ErrUnknownPlugin = errors.New("unknown plugin")
+
+// Config of a Manager.
+type Config struct {
+	// Factories of all plugins that can be configured.
+	Factories []Factory
+	// Host is what each plugin gets, Metrics apart.
+	Host Host
+	// Version of the program.
+	Version string
+}
+
+// Manager runs plugins. It has the methods of the KEP's interface, with contexts.
+type Manager struct {
+	config    Config
+	factories map[string]Factory
+	mux       atomic.Pointer[http.ServeMux]
+
+	change sync.Mutex // held while plugins are added and removed
+
+	mu      sync.Mutex
+	started bool
+	file    *config.File
+	units   []*unit // in boot order
+}
+
+// NewManager registers plugins; it starts none.
+func NewManager(c Config) (*Manager, error) {
+	m := &Manager{config: c, factories: map[string]Factory{}, file: &config.File{}}
+	for _, factory := range c.Factories {
+		name := factory().Name()
+		if m.factories[name] != nil {
+			return nil, fmt.Errorf("plugin %q is registered twice", name)
+		}
+		m.factories[name] = factory
+	}
+	m.mux.Store(http.NewServeMux())
+	return m, nil
+}
+
+// Types of the plugins' configurations.
+func (m *Manager) Types() config.Types {
+	types := config.Types{}
+	for name, factory := range m.factories {
+		types[name] = func() any { return factory().ConfigType() }
+	}
+	return types
+}
+
+// Version of the program.
+func (m *Manager) Version() string { return m.config.Version }
+
+func (m *Manager) policy() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Or(m.file.RestartPolicy, Always)
+}
+
+// LoadConfig puts a configuration in force: plugins that are new in it are started, those that are not in it any
+// more or are configured otherwise are stopped, and the others run on. Before Start it is only remembered.
+func (m *Manager) LoadConfig(ctx context.Context, file *config.File) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	m.mu.Lock()
+	m.file = file
+	started, units := m.started, slices.Clone(m.units)
+	m.mu.Unlock()
+	if !started {
+		return nil
+	}
+	var faults []error
+	for _, u := range slices.Backward(units) {
+		same := slices.ContainsFunc(file.Plugins, func(p config.Plugin) bool {
+			return p.Name == u.spec.Name && p.Text == u.spec.Text && p.BootOrder == u.spec.BootOrder
+		})
+		if !same {
+			faults = append(faults, m.remove(ctx, u.spec.Name))
+		}
+	}
+	return errors.Join(append(faults, m.addMissing(ctx, file))...)
+}
+
+// Start starts the plugins of the configuration in boot order, each when the one before has been initialised, or
+// could not be. They run until Stop.
+func (m *Manager) Start(ctx context.Context) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	m.mu.Lock()
+	m.started = true
+	file := m.file
+	m.mu.Unlock()
+	return m.addMissing(ctx, file)
+}
+
+func (m *Manager) addMissing(ctx context.Context, file *config.File) error {
+	plugins := slices.Clone(file.Plugins)
+	slices.SortStableFunc(plugins, func(a, b config.Plugin) int { return cmp.Compare(a.BootOrder, b.BootOrder) })
+	var faults []error
+	for _, p := range plugins {
+		if m.find(p.Name) == nil && ctx.Err() == nil {
+			faults = append(faults, m.add(ctx, p))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// AddPlugin starts a registered plugin and returns when it has been initialised, or could not be, which is
+// no error here but in its status. A plugin of that name that runs already is an error.
+func (m *Manager) AddPlugin(ctx context.Context, p config.Plugin) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	return m.add(ctx, p)
+}
+
+func (m *Manager) add(ctx context.Context, p config.Plugin) error {
+	factory := m.factories[p.Name]
+	m.mu.Lock()
+	started := m.started
+	m.mu.Unlock()
+	switch {
+	case factory == nil:
+		return fmt.Errorf("add plugin %q: %w", p.Name, ErrUnknownPlugin)
+	case m.find(p.Name) != nil:
+		return fmt.Errorf("add plugin %q: it runs already", p.Name)
+	case !started:
+		return fmt.Errorf("add plugin %q: the manager has not been started", p.Name)
+	}
+	u := m.newUnit(ctx, p, factory)
+	m.mu.Lock()
+	m.units = append(m.units, u)
+	slices.SortStableFunc(m.units, func(a, b *unit) int { return cmp.Compare(a.spec.BootOrder, b.spec.BootOrder) })
+	m.mu.Unlock()
+	m.remount()
+	select {
+	case <-u.begun:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// RemovePlugin stops a plugin.
+func (m *Manager) RemovePlugin(ctx context.Context, name string) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	return m.remove(ctx, name)
+}
+
+func (m *Manager) remove(ctx context.Context, name string) error {
+	u := m.find(name)
+	if u == nil {
+		return fmt.Errorf("remove plugin %q: %w", name, ErrUnknownPlugin)
+	}
+	err := u.stop(ctx)
+	m.mu.Lock()
+	m.units = slices.DeleteFunc(m.units, func(other *unit) bool { return other == u })
+	m.mu.Unlock()
+	m.remount()
+	return err
+}
+
+// Stop stops all plugins, the last started first.
+func (m *Manager) Stop(ctx context.Context) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	m.mu.Lock()
+	units := slices.Clone(m.units)
+	m.mu.Unlock()
+	var faults []error
+	for _, u := range slices.Backward(units) {
+		faults = append(faults, m.remove(ctx, u.spec.Name))
+	}
+	return errors.Join(faults...)
+}
+
+func (m *Manager) find(name string) *unit {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, u := range m.units {
+		if u.spec.Name == name {
+			return u
+		}
+	}
+	return nil
+}
+
+// PluginStatus of one plugin.
+func (m *Manager) PluginStatus(name string) (Status, error) {
+	u := m.find(name)
+	if u == nil {
+		return Status{}, fmt.Errorf("plugin %q: %w", name, ErrUnknownPlugin)
+	}
+	return u.snapshot(), nil
+}
+
+// Statuses of all plugins, in boot order.
+func (m *Manager) Statuses() []Status {
+	m.mu.Lock()
+	units := slices.Clone(m.units)
+	m.mu.Unlock()
+	statuses := make([]Status, 0, len(units))
+	for _, u := range units {
+		statuses = append(statuses, u.snapshot())
+	}
+	return statuses
+}
+
+// Ready reports whether every plugin that the pod's readiness waits for is ready.
+func (m *Manager) Ready() bool {
+	m.mu.Lock()
+	started, units := m.started, slices.Clone(m.units)
+	m.mu.Unlock()
+	return started && !slices.ContainsFunc(units, func(u *unit) bool { return !u.ready() })
+}
+
+// StoreData writes an outcome to where it belongs and returns when it is there.
+func (m *Manager) StoreData(ctx context.Context, source string, targets []result.Target, entry result.Entry) error {
+	m.config.Host.Results.Put(source, targets, entry)
+	return m.config.Host.Results.Flush(ctx, source)
+}
+
+// remount puts the plugins' routes in force.
+func (m *Manager) remount() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mux := http.NewServeMux()
+	for _, u := range m.units {
+		u.mu.Lock()
+		for pattern := range u.routes {
+			if err := safely(func() error { mux.Handle(pattern, u.serve(pattern)); return nil }); err != nil {
+				m.config.Host.Logger.Error("route of another plugin left out", "plugin", u.spec.Name, "err", err)
+			}
+		}
+		u.mu.Unlock()
+	}
+	m.mux.Store(mux)
+}
+
+// ServeHTTP passes requests to the plugins' routes.
+func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.Load().ServeHTTP(w, r) }
+
+var (
+	upDesc       = prometheus.NewDesc("refit_sidecar_plugin_up", "1 while the plugin runs and calls itself healthy.", []string{"plugin"}, nil)
+	restartsDesc = prometheus.NewDesc("refit_sidecar_plugin_restarts_total", "How often the plugin was started again.", []string{"plugin"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *Manager) Describe(descs chan<- *prometheus.Desc) { descs <- upDesc; descs <- restartsDesc }
+
+// Collect implements prometheus.Collector.
+func (m *Manager) Collect(metrics chan<- prometheus.Metric) {
+	for _, s := range m.Statuses() {
+		up := 0.0
+		if s.Running && s.Healthy {
+			up = 1
+		}
+		metrics <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, s.Name)
+		metrics <- prometheus.MustNewConstMetric(restartsDesc, prometheus.CounterValue, float64(s.Restarts), s.Name)
+	}
+}
+
+// Gather implements prometheus.Gatherer for the plugins' own metrics.
+func (m *Manager) Gather() ([]*dto.MetricFamily, error) {
+	m.mu.Lock()
+	var gatherers prometheus.Gatherers
+	for _, u := range m.units {
+		u.mu.Lock()
+		gatherers = append(gatherers, u.registry)
+		u.mu.Unlock()
+	}
+	m.mu.Unlock()
+	return gatherers.Gather()
+}
