@@ -15,7 +15,7 @@ import (
 // Atomic apply: readers in a loop during 200 updates never see a part, a mix or nothing at all.
 func TestTornReads(t *testing.T) {
 	t.Parallel()
-	const updates, size = 200, 100_000
+	const updates, size = 200, 20_000
 	set := func(n int) files {
 		s := strings.Repeat(string(rune('a'+n%26)), size)
 		return files{"index.html": s, "conf/app.json": s}
