@@ -120,7 +120,7 @@ func TestOtherContainersAreUntouched(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("other", obedient)))
-	pulls := len(s.events("Pulling"))
+	pulls := len(s.events(t.Context(), "Pulling"))
 	s.ask("r", "web/app")
 	s.succeeded("r")
 	after := s.restarted(before, "app", 1)
@@ -134,7 +134,7 @@ func TestOtherContainersAreUntouched(t *testing.T) {
 	}
 	s.awaitEvent("Killing", "Stopping container app by ContainerRecreateRequest r")
 	s.awaitEvent("ContainersRecreated", "pod web")
-	if got := len(s.events("Pulling")); got != pulls {
+	if got := len(s.events(t.Context(), "Pulling")); got != pulls {
 		t.Errorf("%d images pulled for the restart", got-pulls)
 	}
 }

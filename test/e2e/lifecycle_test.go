@@ -116,7 +116,7 @@ func (s *scene) writes() []string {
 	s.t.Helper()
 	file, err := os.Open(filepath.Join(s.state, "logs", "audit.log"))
 	s.check(err, "open audit log")
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var writes []string
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)

@@ -36,12 +36,12 @@ func (s *scene) forward(pod *corev1.Pod, port string) string {
 	return address
 }
 
-func (s *scene) get(url, token string) (int, string) {
+func (s *scene) get(ctx context.Context, url, token string) (int, string) {
 	s.t.Helper()
-	//nolint:gosec // the daemon signs its certificate itself
+	// The daemon signs its certificate itself.
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
-	call, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
+	call, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	s.check(err, "make request")
 	if token != "" {
 		call.Header.Set("Authorization", "Bearer "+token)
@@ -83,15 +83,15 @@ func TestMetricsNeedAToken(t *testing.T) {
 		"not a token":          {token: "abc", code: http.StatusForbidden},
 		"of an unknown reader": {token: s.token(s.namespace, "stranger", nil), code: http.StatusForbidden},
 	} {
-		if code, body := s.get(metrics, tc.token); code != tc.code || strings.Contains(body, "refit_") {
+		if code, body := s.get(t.Context(), metrics, tc.token); code != tc.code || strings.Contains(body, "refit_") {
 			t.Errorf("%s: HTTP status %d, want %d: %s", name, code, tc.code, body)
 		}
 	}
 	reader := s.token(s.namespace, "prometheus", nil)
 	var body string
-	s.await("metrics", func(context.Context) (bool, error) { // the role reaches the API server's cache a moment later
+	s.await("metrics", func(ctx context.Context) (bool, error) { // the role reaches the API server's cache a moment later
 		var code int
-		code, body = s.get(metrics, reader)
+		code, body = s.get(ctx, metrics, reader)
 		return code == http.StatusOK, nil
 	})
 	for _, metric := range []string{
@@ -109,7 +109,7 @@ func TestHealthEndpointsOfTheDaemon(t *testing.T) {
 	s := newScene(t)
 	address := "http://" + s.forward(s.daemonOn(s.nodes[0]), "10221")
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 404, "/debug/pprof/": 404} {
-		if code, body := s.get(address+path, ""); code != want {
+		if code, body := s.get(t.Context(), address+path, ""); code != want {
 			t.Errorf("%s: HTTP status %d, want %d: %s", path, code, want, body)
 		}
 	}

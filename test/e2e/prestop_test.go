@@ -81,7 +81,7 @@ func TestPreStopHTTPGetGoesToPodIP(t *testing.T) {
 	if got := s.exec("web", "app", "cat /shared/hook"); !strings.HasPrefix(got, "GET from ") || strings.Count(got, "\n") != 1 {
 		t.Errorf("calls of the hook: %q, want one GET", got)
 	}
-	if failures := s.events("FailedPreStopHook"); len(failures) > 0 {
+	if failures := s.events(t.Context(), "FailedPreStopHook"); len(failures) > 0 {
 		t.Errorf("the hook failed: %q", failures)
 	}
 }

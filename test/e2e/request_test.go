@@ -2,10 +2,13 @@ package e2e_test
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -93,6 +96,48 @@ func (s *scene) outcome(r *request, succeeded metav1.ConditionStatus, reason str
 	}
 	if r.Status.CompletionTime == nil {
 		s.t.Errorf("request %s: no completionTime", r.Name)
+	}
+}
+
+// follow watches a request from before it is made. What it returns waits for the end and gives every message its
+// containers' states have had: some stand for a moment only.
+func (s *scene) follow(name string) func() []string {
+	s.t.Helper()
+	seen, err := s.Watch(s.t.Context(), &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(s.namespace))
+	s.check(err, "watch requests")
+	s.t.Cleanup(seen.Stop)
+	return func() []string {
+		s.t.Helper()
+		timeout := time.After(patience)
+		var messages []string
+		for {
+			select {
+			case <-timeout:
+				s.t.Fatalf("request %s has not ended within %s; messages so far: %q", name, patience, messages)
+			case event := <-seen.ResultChan():
+				r, ok := event.Object.(*request)
+				if !ok {
+					s.t.Fatalf("watch ended: %+v", event)
+				}
+				if r.Name != name {
+					continue
+				}
+				for _, state := range r.Status.ContainerRecreateStates {
+					messages = append(messages, state.Message)
+				}
+				if r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted {
+					return messages
+				}
+			}
+		}
+	}
+}
+
+// said checks that one of the messages holds the words.
+func (s *scene) said(messages []string, words ...string) {
+	s.t.Helper()
+	if !slices.ContainsFunc(messages, func(m string) bool { return containsAll(m, words) }) {
+		s.t.Errorf("messages %q, want one with %q", messages, words)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 
 // What the containers of the tests run. Both write the signals they get to their log.
 const (
-	obedient = `trap 'echo TERM; exit 0' TERM; trap 'exit 3' USR1; echo started; while :; do sleep 1000 & wait $!; done`
+	obedient = `trap 'echo TERM; exit 0' TERM; echo started; while :; do sleep 1000 & wait $!; done`
 	stubborn = `trap 'echo TERM' TERM; echo started; while :; do sleep 1000 & wait $!; done`
 )
 
@@ -128,22 +128,20 @@ func (s *scene) run(args ...string) string {
 func (s *scene) exec(pod, container, line string) string {
 	s.t.Helper()
 	var out string
-	s.await("exec in container "+container, func(ctx context.Context) (bool, error) {
+	err := until(s.t.Context(), patience, func(ctx context.Context) (bool, error) {
 		var err error
 		out, err = s.kubectl(ctx, "", "--namespace", s.namespace, "exec", pod, "--container", container, "--", "sh", "-c", line)
-		if err != nil {
-			s.t.Logf("exec %q: %v: %s", line, err, out)
-		}
 		return err == nil, nil
 	})
+	s.check(err, "exec %q in container %s: %s", line, container, out)
 	return out
 }
 
 // events are the messages of the namespace's Events with that reason.
-func (s *scene) events(reason string) []string {
+func (s *scene) events(ctx context.Context, reason string) []string {
 	s.t.Helper()
 	var list corev1.EventList
-	s.check(s.List(s.t.Context(), &list, client.InNamespace(s.namespace)), "list events")
+	s.check(s.List(ctx, &list, client.InNamespace(s.namespace)), "list events")
 	var messages []string
 	for _, event := range list.Items {
 		if event.Reason == reason {
@@ -156,8 +154,8 @@ func (s *scene) events(reason string) []string {
 // awaitEvent waits for an Event, which is sent after what it tells of.
 func (s *scene) awaitEvent(reason string, words ...string) {
 	s.t.Helper()
-	s.await("event "+reason, func(context.Context) (bool, error) {
-		for _, message := range s.events(reason) {
+	s.await("event "+reason, func(ctx context.Context) (bool, error) {
+		for _, message := range s.events(ctx, reason) {
 			if containsAll(message, words) {
 				return true, nil
 			}

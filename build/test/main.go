@@ -1,0 +1,203 @@
+// Command test is `make test`: lint, generated files, unit tests with -race, conformance and end-to-end tests on a real
+// cluster made for it, which it takes away again however it ends. It closes with the test runner's own lines.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/build/step"
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "only lint, generated files and unit tests; no cluster")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *quick)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test:", err)
+		os.Exit(1)
+	}
+}
+
+// suite is one run of all that is to be checked.
+type suite struct {
+	root   string
+	report *step.Reporter
+	tool   map[string]string // paths of the tools of tools/go.mod
+}
+
+func run(ctx context.Context, quick bool) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	s := &suite{root: root, report: step.New(os.Stdout, filepath.Join(root, "dist", "log")), tool: map[string]string{}}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	modules, err := s.modules()
+	if err != nil {
+		return err
+	}
+	faults := []error{s.lint(ctx, modules), s.generated(ctx), s.unit(ctx, modules)}
+	if !quick {
+		faults = append(faults, s.onCluster(ctx))
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	// The failures of tests are among the runner's lines; the last of them is the last line of all.
+	for _, fault := range faults {
+		if fault != nil {
+			fmt.Fprintln(os.Stdout, "\n"+fault.Error())
+		}
+	}
+	return errors.Join(s.summary(ctx), s.count(faults))
+}
+
+func (s *suite) count(faults []error) error {
+	failed := 0
+	for _, fault := range faults {
+		if fault != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d parts failed; their output is in dist/log", failed, len(faults))
+	}
+	return nil
+}
+
+// prepare installs what is missing and finds the tools.
+func (s *suite) prepare(ctx context.Context) error {
+	if err := os.RemoveAll(filepath.Join(s.root, "dist", "test")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(s.root, "dist", "test"), 0o755); err != nil {
+		return err
+	}
+	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"build/packages.sh", "gcc=gcc libc6-dev"}})
+	if err != nil {
+		return err
+	}
+	return s.report.Do("tools (the first time on a machine they are built: about 3 minutes)", func() error {
+		for _, name := range []string{"golangci-lint", "gotestsum"} {
+			path, err := output(ctx, s.root, "go", "tool", "-n", "-modfile=tools/go.mod", name)
+			if err != nil {
+				return err
+			}
+			s.tool[name] = path
+		}
+		return nil
+	})
+}
+
+// modules are the folders of the Go modules that are ours, the root first. Those in test/cluster/components only pin
+// what other people have made.
+func (s *suite) modules() ([]string, error) {
+	modules := []string{"."}
+	err := filepath.WalkDir(s.root, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(s.root, filepath.Dir(path))
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "dist" || entry.Name() == "components"):
+			if path != s.root {
+				return filepath.SkipDir
+			}
+		case entry.Name() == "go.mod" && folder != "." && folder != "tools":
+			modules = append(modules, folder)
+		}
+		return nil
+	})
+	return modules, err
+}
+
+func (s *suite) lint(ctx context.Context, modules []string) error {
+	var faults []error
+	for _, module := range modules {
+		faults = append(faults, s.report.Run(ctx, "lint "+named(module), step.Command{
+			Dir:  filepath.Join(s.root, module),
+			Argv: []string{s.tool["golangci-lint"], "run", "--allow-parallel-runners", "--config", filepath.Join(s.root, ".golangci.yml"), "./..."},
+		}))
+	}
+	return errors.Join(faults...)
+}
+
+func named(module string) string {
+	if module == "." {
+		return "root"
+	}
+	return module
+}
+
+// generated makes the generated files anew and compares. What is there is put back.
+func (s *suite) generated(ctx context.Context) error {
+	return s.report.Do("generated files are up to date", func() error {
+		before, err := s.generatedFiles()
+		if err != nil {
+			return err
+		}
+		if _, err := output(ctx, s.root, "tools/generate.sh"); err != nil {
+			return err
+		}
+		after, err := s.generatedFiles()
+		if err != nil {
+			return err
+		}
+		var stale []string
+		for path, content := range after {
+			if before[path] == content {
+				continue
+			}
+			stale = append(stale, path)
+			if err := os.WriteFile(filepath.Join(s.root, path), []byte(before[path]), 0o644); err != nil {
+				return err
+			}
+		}
+		if len(stale) > 0 {
+			return fmt.Errorf("%s: not what the types in api/ give: make generate", strings.Join(stale, ", "))
+		}
+		return nil
+	})
+}
+
+func (s *suite) generatedFiles() (map[string]string, error) {
+	files := map[string]string{}
+	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/crd/*.yaml"} {
+		paths, err := filepath.Glob(filepath.Join(s.root, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			relative, err := filepath.Rel(s.root, path)
+			if err != nil {
+				return nil, err
+			}
+			files[relative] = string(content)
+		}
+	}
+	return files, nil
+}
+
+const (
+	unitTimeout = 15 * time.Minute
+	e2eTimeout  = 20 * time.Minute
+)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/refit-project/refit/build/step"
+)
+
+// endToEnd is the folder of the tests that need a cluster, and all of it.
+const endToEnd = "/test/e2e"
+
+// downTimeout is for taking the cluster away after an interrupt, when our own context is over.
+const downTimeout = 3 * time.Minute
+
+// unit runs the tests of every module that need no cluster. Those that need one skip themselves.
+func (s *suite) unit(ctx context.Context, modules []string) error {
+	var faults []error
+	for _, module := range modules {
+		dir := filepath.Join(s.root, module)
+		packages, err := output(ctx, dir, "go", "list", "./...")
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		args := []string{"-race", "-timeout=" + unitTimeout.String()}
+		for _, name := range strings.Fields(packages) {
+			if !strings.HasSuffix(name, endToEnd) {
+				args = append(args, name)
+			}
+		}
+		faults = append(faults, s.goTest(ctx, "unit tests of "+named(module), dir, nil, args...))
+	}
+	return errors.Join(faults...)
+}
+
+// onCluster makes a cluster, tests on it and takes it away.
+func (s *suite) onCluster(ctx context.Context) (err error) {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	down := step.Command{Argv: []string{"test/cluster/cluster.sh", "down"}}
+	if err := s.report.Run(ctx, "cluster down, should there be one", down); err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
+		defer cancel()
+		err = errors.Join(err, s.report.Run(last, "cluster down", down))
+	}()
+	err = s.report.Run(ctx, "cluster up, two nodes (the first time on a machine it is built: about 8 minutes)",
+		step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Env: []string{"NODES=2"}, Echo: true})
+	if err != nil {
+		return err
+	}
+	conformance := s.goTest(ctx, "conformance of containerd", s.root, []string{
+		"REFIT_CRI_SOCKET=" + s.cluster("nodes", "node-1", "containerd.sock"),
+		"REFIT_CRI_RESTART=" + s.cluster("bin", "cluster") + " restart containerd node-1",
+	}, "-count=1", "-run=TestRealRuntime", "./cri")
+	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"build/images.sh"}}); err != nil {
+		return errors.Join(conformance, err)
+	}
+	end2end := s.goTest(ctx, "end-to-end tests", s.root, []string{"REFIT_E2E=1", "KUBECONFIG=" + s.cluster("kubeconfig")},
+		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
+	return errors.Join(conformance, end2end)
+}
+
+func (s *suite) cluster(elem ...string) string {
+	return filepath.Join(append([]string{s.root, ".cluster"}, elem...)...)
+}
+
+// goTest runs go test under the runner, which keeps what it says for the summary.
+func (s *suite) goTest(ctx context.Context, name, dir string, env []string, args ...string) error {
+	events := filepath.Join(s.root, "dist", "test", strings.NewReplacer("/", "-", " ", "-").Replace(name)+".json")
+	argv := []string{s.tool["gotestsum"], "--format=pkgname-and-test-fails", "--format-hide-empty-pkg", "--hide-summary=all", "--jsonfile=" + events, "--"}
+	return s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: append(argv, args...), Echo: true})
+}
+
+// summary lets the runner count all the runs together.
+func (s *suite) summary(ctx context.Context) error {
+	events, err := filepath.Glob(filepath.Join(s.root, "dist", "test", "*.json"))
+	if err != nil || len(events) == 0 {
+		return errors.Join(err, errors.New("no tests were run"))
+	}
+	argv := append([]string{"--format=none", "--raw-command", "--", "cat"}, events...)
+	runner := exec.CommandContext(ctx, s.tool["gotestsum"], argv...)
+	runner.Stdout, runner.Stderr = os.Stdout, os.Stdout
+	if err := runner.Run(); err != nil {
+		return fmt.Errorf("tests failed: %w", err)
+	}
+	return nil
+}
+
+// output of a short command.
+func output(ctx context.Context, dir string, argv ...string) (string, error) {
+	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	command.Dir = dir
+	command.WaitDelay = time.Second
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
