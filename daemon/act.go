@@ -17,6 +17,9 @@ import (
 // minGrace is left to a container after a preStop hook that took the whole grace period, as kubelet leaves it.
 const minGrace = 2 * time.Second
 
+// repeatDelay holds back an act that has just been done without an error and seems to have had no effect.
+const repeatDelay = time.Second
+
 // act carries out a decision in a goroutine of its own, since a stop lasts for the grace period. The pod is
 // looked at again when it ends.
 func (w *worker) act(ctx context.Context, key target.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
@@ -30,6 +33,11 @@ func (w *worker) act(ctx context.Context, key target.Pod, request *crr.Request, 
 		container = decision.Start.Container
 		do = func() outcome { return w.start(ctx, request, pod, *decision.Start) }
 	default:
+		return
+	}
+	order := orderOf(decision)
+	if wait := w.acts.repeatedWithin(request.UID, container, order, time.Now()); wait > 0 {
+		w.queue.AddAfter(key, wait)
 		return
 	}
 	w.acts.begin(request.UID, container, id)
@@ -46,10 +54,23 @@ func (w *worker) act(ctx context.Context, key target.Pod, request *crr.Request, 
 		if done.err != nil && ctx.Err() == nil {
 			w.logger.Warn("act failed", "pod", key, "container", container, "request", request.Name, "err", done.err)
 		}
+		done.order = order
 		w.acts.end(request.UID, container, id, done)
 		w.queue.Add(key)
 		return nil
 	})
+}
+
+// orderOf is the same for the same act. A nudge is never the same twice.
+func orderOf(decision crr.Decision) string {
+	switch {
+	case decision.Stop != nil:
+		return "stop " + decision.Stop.ID.String()
+	case decision.Start != nil && len(decision.Start.Remove) > 0:
+		return fmt.Sprint("remove ", decision.Start.Remove)
+	default:
+		return ""
+	}
 }
 
 // stop ends one instance as kubelet would: preStop within the grace period, TERM, KILL.

@@ -16,11 +16,15 @@ import (
 type acts struct {
 	mu       sync.Mutex
 	requests map[types.UID]map[string]crr.Act // by request, then by container name
+	orders   map[types.UID]map[string]string  // the last act without an error, likewise
 	stopping map[target.ContainerID]bool
 }
 
 func newActs() *acts {
-	return &acts{requests: map[types.UID]map[string]crr.Act{}, stopping: map[target.ContainerID]bool{}}
+	return &acts{
+		requests: map[types.UID]map[string]crr.Act{}, orders: map[types.UID]map[string]string{},
+		stopping: map[target.ContainerID]bool{},
+	}
 }
 
 // of returns a copy.
@@ -40,12 +44,23 @@ func (a *acts) busy(id target.ContainerID) bool {
 	return a.stopping[id]
 }
 
+// repeatedWithin is how long an act has to wait because it has just been done without an error. That it is ordered
+// again means that the runtime says one thing and shows another.
+func (a *acts) repeatedWithin(request types.UID, container, order string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if order == "" || a.orders[request][container] != order {
+		return 0
+	}
+	return a.requests[request][container].Done.Add(repeatDelay).Sub(now)
+}
+
 // begin records that an act is under way. id is the instance it stops; zero for a start.
 func (a *acts) begin(request types.UID, container string, id target.ContainerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.requests[request] == nil {
-		a.requests[request] = map[string]crr.Act{}
+		a.requests[request], a.orders[request] = map[string]crr.Act{}, map[string]string{}
 	}
 	act := a.requests[request][container]
 	act.Running = true
@@ -68,8 +83,10 @@ func (a *acts) end(request types.UID, container string, id target.ContainerID, o
 	if outcome.err != nil {
 		act.Err = outcome.err.Error()
 		act.Failures++
+		delete(a.orders[request], container)
 	} else {
 		act.Failures = 0
+		a.orders[request][container] = outcome.order
 	}
 	if outcome.nudged {
 		act.Nudges++
@@ -82,6 +99,7 @@ type outcome struct {
 	err       error
 	transient bool // the runtime may come back
 	nudged    bool // kubelet was woken
+	order     string
 }
 
 // forget drops a request that has ended.
@@ -89,4 +107,5 @@ func (a *acts) forget(request types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.requests, request)
+	delete(a.orders, request)
 }

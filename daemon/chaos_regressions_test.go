@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/refit-project/refit/testkit/fakecri"
+)
+
+// What the chaos run has found.
+
+// A runtime that says that a call was done and shows the contrary is asked again after a second, and not as fast as
+// it answers.
+func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
+	t.Parallel()
+	// From the end of a first instance kubelet does not back off, so that one is not removed.
+	for method, restartCount := range map[string]uint32{"StopContainer": 0, "RemoveContainer": 1} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return 1500 * time.Millisecond }, OnStart: n.started})
+			pod := n.pod("web", fakecri.Container{Name: "app", RestartCount: restartCount})
+			n.runtime.SetFault(method, fakecri.Fault{Code: codes.NotFound}) // success, as CRI wants it
+			n.request("again", pod, nil, "app")
+			// The first removal comes with the stop, which is another act.
+			n.eventually("three calls", func() bool { return len(n.runtime.Calls(method)) > 2 })
+			n.runtime.ClearFaults()
+			if calls := n.runtime.Calls(method); calls[2].At.Sub(calls[1].At) < repeatDelay {
+				t.Errorf("called again after %s, want %s", calls[2].At.Sub(calls[1].At), repeatDelay)
+			}
+			if got := n.ends("again"); got != succeeded {
+				t.Errorf("ended as %s", got)
+			}
+		})
+	}
+}
