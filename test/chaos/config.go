@@ -78,9 +78,10 @@ func (c Config) least() history.Least {
 	} {
 		least.Faults[kind] = 1
 	}
-	least.Faults[kindCall], least.Faults[kindKill] = 5, 5
+	least.Faults[kindCall], least.Faults[kindKill] = 5, 3
 	if c.long() {
-		least.Faults[kindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 30, 30, 10
+		least.Faults[kindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
+		least.Faults[kindAPIServerStop] = 1
 	}
 	return least
 }

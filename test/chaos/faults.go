@@ -23,11 +23,12 @@ const breather = time.Second
 func (r *run) faults(ctx context.Context) error {
 	choice, begin := r.choices(), time.Now()
 	pairs := 1 // of kills and CRI faults for each fault of another part
-	if r.long() {
-		pairs = 2
-	}
 	breaks := []func(context.Context, *rand.Rand) error{
 		r.runtimeRestart, r.serverPause, r.etcdPause, r.serverKill, r.kubeletRestart,
+	}
+	if r.long() {
+		pairs = 3
+		breaks = append(breaks, r.serverStop)
 	}
 	var calls, kills, others deck
 	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration; round++ {
@@ -75,11 +76,11 @@ func (r *run) node(choice *rand.Rand) string {
 	return r.cluster.nodes[choice.IntN(len(r.cluster.nodes))]
 }
 
-// runtimeRestart restarts containerd every 5 s, for a minute in a long run.
+// runtimeRestart restarts containerd every 5 s, for 40 s in a long run.
 func (r *run) runtimeRestart(ctx context.Context, choice *rand.Rand) error {
 	times := 2
 	if r.long() {
-		times = 12
+		times = 8
 	}
 	const interval = 5 * time.Second
 	node := r.node(choice)
@@ -139,6 +140,20 @@ func (r *run) serverKill(ctx context.Context, _ *rand.Rand) error {
 	return r.serverBack(ctx, history.KindAPIServerKill, begin)
 }
 
+// serverStop takes the API server away for longer.
+func (r *run) serverStop(ctx context.Context, _ *rand.Rand) error {
+	begin := time.Now()
+	ctx = context.WithoutCancel(ctx)
+	if err := r.cluster.component(ctx, "stop", "apiserver"); err != nil {
+		return err
+	}
+	_ = pause(ctx, 3*r.outage())
+	if err := r.cluster.component(ctx, "start", "apiserver"); err != nil {
+		return err
+	}
+	return r.serverBack(ctx, kindAPIServerStop, begin)
+}
+
 // serverBack waits for the API server, and a little more for its clients to come back to it.
 func (r *run) serverBack(ctx context.Context, kind string, begin time.Time) error {
 	const clients = 3 * time.Second
@@ -148,7 +163,7 @@ func (r *run) serverBack(ctx context.Context, kind string, begin time.Time) erro
 	if err := pause(ctx, clients); err != nil {
 		return err
 	}
-	return r.journal.fault(kind, "SIGSTOP or SIGKILL", begin, true)
+	return r.journal.fault(kind, "and its clients", begin, true)
 }
 
 func (r *run) kubeletRestart(ctx context.Context, choice *rand.Rand) error {

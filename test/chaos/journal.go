@@ -15,6 +15,7 @@ import (
 const (
 	kindKill            = "daemon-kill"
 	kindAPIServerPause  = "apiserver-pause"
+	kindAPIServerStop   = "apiserver-stop"
 	kindEtcdPause       = "etcd-pause"
 	kindKubeletRestart  = "kubelet-restart"
 	kindCall            = "cri-call"
