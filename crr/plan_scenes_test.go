@@ -370,6 +370,10 @@ func TestPlanBypassedAdmission(t *testing.T) {
 	}
 }
 
+func (s *scene) waiting(reason string) {
+	s.containerStatus(corev1.ContainerStatus{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
+}
+
 // A status that only tells of progress is not worth a write when kubelet is quick.
 func TestPlanSavesTheProgressWrite(t *testing.T) {
 	t.Parallel()
@@ -377,8 +381,10 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 		change func(*scene)
 		want   time.Duration // after the stop
 	}{
-		"kubelet does not say why it waits": {func(*scene) {}, 10 * time.Second},
-		"after a first word":                {func(s *scene) { s.request.Status.ContainerRecreateStates[0].IsKilled = true }, 30 * time.Second},
+		"kubelet does not say why it waits": {func(*scene) {}, 30 * time.Second},
+		"kubelet is at it":                  {func(s *scene) { s.waiting("ContainerCreating") }, 30 * time.Second},
+		"kubelet cannot":                    {func(s *scene) { s.waiting("CreateContainerConfigError") }, 2 * time.Second},
+		"kubelet will back off":             {func(s *scene) { s.options.RespectBackoff = true; s.exited("app", 1, 1) }, 2 * time.Second},
 		"kubelet backs off":                 {func(s *scene) { s.options.RespectBackoff = true; s.crashLoop("app", 0) }, 2 * time.Second},
 	}
 	for name, tt := range tests {

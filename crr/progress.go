@@ -5,17 +5,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/target"
 )
 
 const (
-	// progressDelay holds back a status that only tells of progress, as "stopped, waiting for kubelet": most
-	// containers run again within it, also where a hundred are restarted at once, and the write is saved.
-	progressDelay = 10 * time.Second
-	// nextProgressDelay does so once there has been a word of it.
-	nextProgressDelay = 30 * time.Second
-	// heldDelay is for waits that kubelet itself announces, which last.
+	// progressDelay holds back a status that only tells of progress, as "stopped, waiting for kubelet": containers
+	// run again within it, also where a hundred are restarted at once, and the write is saved.
+	progressDelay = 30 * time.Second
+	// heldDelay is for waits to which kubelet has given a name, as CrashLoopBackOff: they last.
 	heldDelay = 2 * time.Second
+	// reasonContainerCreating is kubelet's name for the ordinary way up.
+	reasonContainerCreating = "ContainerCreating"
 )
 
 // minorUntil reports whether the new status differs from the stored one only in what a user can do without for
@@ -39,19 +39,20 @@ func (p *planner) minorUntil() (time.Time, bool) {
 		if act.Running { // it has ended already, and so will the act at any moment
 			since = p.now
 		}
-		until = earlier(until, since.Add(p.progressDelay(was)))
+		until = earlier(until, since.Add(p.progressDelay(state.Name)))
 	}
 	return until, p.now.Before(until)
 }
 
-// progressDelay is how long after the last act on a container the next word on its progress may come.
-func (p *planner) progressDelay(was v1beta1.ContainerRecreateRequestRecreateState) time.Duration {
-	switch {
-	case !backoffUntil(p.observed.containerStatus(was.Name)).IsZero():
+// progressDelay is how long after the last act on a container a word on its progress may come.
+func (p *planner) progressDelay(container string) time.Duration {
+	status := p.observed.containerStatus(container)
+	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" && status.State.Waiting.Reason != reasonContainerCreating {
 		return heldDelay
-	case was.IsKilled:
-		return nextProgressDelay
-	default:
-		return progressDelay
 	}
+	// Kubelet 1.36 names a back-off when it looks at the pod again, which may be at the end of it.
+	if newest, known := p.observed.newest(container); known && newest.State == target.StateExited && backoffBites(newest, newest.FinishedAt) {
+		return heldDelay
+	}
+	return progressDelay
 }
