@@ -28,7 +28,9 @@ func (w *worker) follow(informer cache.SharedIndexInformer) error {
 		}
 		switch object := object.(type) {
 		case *crr.Request:
-			w.queue.Add(podOf(object))
+			if own, written := w.written.Load(object.UID); !written || own != object.ResourceVersion {
+				w.queue.Add(podOf(object))
+			}
 		case *corev1.Pod:
 			w.wakePod(object)
 		}
@@ -36,7 +38,12 @@ func (w *worker) follow(informer cache.SharedIndexInformer) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, object any) { changed(object) },
-		DeleteFunc: changed,
+		DeleteFunc: func(object any) {
+			if request, ok := object.(*crr.Request); ok {
+				w.written.Delete(request.UID)
+			}
+			changed(object)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("follow changes: %w", err)
@@ -70,9 +77,14 @@ func (w *worker) watchRuntime(ctx context.Context) error {
 	}
 }
 
+// wakeContainer passes over what is no news: a new instance is waited for in the pod's status, which follows, and
+// the end of one that is being stopped is told by the end of that act.
 func (w *worker) wakeContainer(event cri.Event) {
 	if event.Relist {
 		w.wakeAll()
+		return
+	}
+	if event.Type == cri.EventCreated || event.Type == cri.EventStarted || w.acts.busy(w.containerID(event.ContainerID)) {
 		return
 	}
 	object, found, err := w.pods.GetByKey(event.PodNamespace + "/" + event.PodName)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,7 @@ type worker struct {
 	pods       cache.Store
 	requests   cache.Indexer       // by indexPod
 	newest     cache.MutationCache // requests, with our own writes the watch has not brought yet
+	written    sync.Map            // version of our latest write, by the request's UID: no news when the watch brings it
 
 	acts        *acts
 	slots       chan struct{} // acts under way
@@ -139,6 +141,7 @@ func (w *worker) step(ctx context.Context, key target.Pod, request *crr.Request)
 	stored, err := w.write(ctx, request, decision.Status)
 	if apierrors.IsNotFound(err) {
 		w.acts.forget(request.UID) // deleted
+		w.written.Delete(request.UID)
 		return nil
 	}
 	if err != nil {
@@ -174,12 +177,14 @@ func (w *worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 		return nil, err
 	}
 	w.newest.Mutation(stored)
+	w.written.Store(stored.UID, stored.ResourceVersion)
 	return stored, nil
 }
 
 // end tells of a request that has ended and turns to the pod's next.
 func (w *worker) end(key target.Pod, request *crr.Request, now time.Time) {
 	w.acts.forget(request.UID)
+	w.written.Delete(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
 	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", request.Status.Message, "took", took)
 	w.metrics.ended(request.Status, took)
