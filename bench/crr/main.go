@@ -30,10 +30,11 @@ const tidyTimeout = 4 * time.Minute
 func main() {
 	pairs := flag.Int("pairs", 30, "restarts of each side, one at a time")
 	rounds := flag.Int("rounds", 2, "batches of each side, for those at once")
+	atOnce := flag.String("at-once", "40,100", "sizes of the batches of scenario crowded")
 	only := flag.String("scenarios", "one,crowded,ignorers,backoffs", "which to run")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *pairs, *rounds, strings.Split(*only, ","))
+	err := run(ctx, &bench{pairs: *pairs, rounds: *rounds, atOnce: strings.Split(*atOnce, ",")}, strings.Split(*only, ","))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-crr:", err)
@@ -41,7 +42,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, pairs, rounds int, only []string) error {
+func run(ctx context.Context, b *bench, only []string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -51,11 +52,11 @@ func run(ctx context.Context, pairs, rounds int, only []string) error {
 		return errors.New("start build/bench-crr, or run this with .cluster/enter")
 	}
 	began := time.Now()
-	say := func(format string, args ...any) {
+	b.say = func(format string, args ...any) {
 		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	kept := report{Time: began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Pairs: pairs, Rounds: rounds}
-	say("loadavg %s", kept.LoadBefore)
+	kept := report{Time: began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Pairs: b.pairs, Rounds: b.rounds}
+	b.say("loadavg %s", kept.LoadBefore)
 	images, err := install.Pushed(root)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func run(ctx context.Context, pairs, rounds int, only []string) error {
 	if image < 0 {
 		return errors.New("the image testapp has not been pushed: start build/bench-crr")
 	}
-	say("installing the manifests of deploy/")
+	b.say("installing the manifests of deploy/")
 	kubectl := filepath.Join(state, "bin", "kubectl")
 	if err := install.Apply(ctx, install.Config{Root: root, Kubectl: kubectl, Images: images}); err != nil {
 		return err
@@ -75,7 +76,7 @@ func run(ctx context.Context, pairs, rounds int, only []string) error {
 		return err
 	}
 	defer func() { _ = c.runtime.Close() }()
-	b := &bench{cluster: c, pairs: pairs, rounds: rounds, say: say}
+	b.cluster = c
 	err = b.run(ctx, only, &kept)
 	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 	defer cancel()

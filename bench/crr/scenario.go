@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,6 +28,7 @@ type bench struct {
 	meter   *meter
 	pairs   int // of restarts, one at a time
 	rounds  int // of each batch
+	atOnce  []string
 	say     func(format string, args ...any)
 	results []result
 }
@@ -152,11 +154,15 @@ func lastOf(samples []sample) time.Duration {
 	return slices.MaxFunc(samples, func(a, b sample) int { return int(a.Done - b.Done) }).Done
 }
 
-// crowded restarts 40 and 100 at once.
+// crowded restarts many at once.
 func (b *bench) crowded(ctx context.Context) error {
-	for _, count := range []int{40, 100} {
+	for _, size := range b.atOnce {
+		count, err := strconv.Atoi(size)
+		if err != nil {
+			return fmt.Errorf("-at-once: %w", err)
+		}
 		kind := obedient
-		kind.name = fmt.Sprintf("%d-at-once", count)
+		kind.name = size + "-at-once"
 		if err := b.batch(ctx, kind, count, judgeBatch); err != nil {
 			return err
 		}
