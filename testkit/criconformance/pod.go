@@ -3,6 +3,7 @@ package criconformance
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ func (s *suite) pod(t *testing.T) *pod {
 	p := &pod{suite: s, uid: uid, config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "pod", Namespace: "refit-conformance", Uid: uid},
 		Labels:   labels(uid, ""),
+		// A kubelet on the same runtime cleans up after pods it does not know, and where a container has no log file
+		// it removes every file of its own working directory (logs.containerLogManager.Clean, "*").
+		LogDirectory: t.TempDir(),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
 			NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE},
 		}},
@@ -54,6 +58,7 @@ func (p *pod) start(t *testing.T, program string, attempt uint32) string {
 			Image:    &runtimeapi.ImageSpec{Image: p.Image, UserSpecifiedImage: p.Image},
 			Command:  Shell(program),
 			Labels:   labels(p.uid, "app"),
+			LogPath:  fmt.Sprintf("%d.log", attempt),
 			Annotations: map[string]string{
 				"io.kubernetes.container.hash":           "c0ffee",
 				"io.kubernetes.container.restartCount":   "0",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -27,10 +28,17 @@ func Supervise(ctx context.Context, path string, argv []string) error {
 	// The kernel ends the program with the thread that started it: nobody else would, were this process
 	// killed, and two kubelets on one node would be the result.
 	runtime.LockOSThread()
+	// An empty folder to run in: kubelet looks for the rotated logs of a container that has no log file by the
+	// pattern "*", and removes what it finds. In the root of the machine that is /bin.
+	dir := filepath.Join(filepath.Dir(path), "empty")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("start %s: %w", argv[0], err)
+	}
 	for restarts := 0; ; restarts++ {
 		// The context asks for a gentle end, see endChild, and CommandContext would kill.
 		command := exec.CommandContext(context.WithoutCancel(ctx), argv[0], argv[1:]...)
 		command.Stdout, command.Stderr = os.Stdout, os.Stderr
+		command.Dir = dir
 		command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := command.Start(); err != nil {
 			return fmt.Errorf("start %s: %w", argv[0], err)

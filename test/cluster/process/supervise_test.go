@@ -2,6 +2,8 @@ package process_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -32,6 +34,7 @@ func TestSuperviseStartsAgainUntilTold(t *testing.T) {
 	if err := process.Until(ctx, patience, running(&first)); err != nil {
 		t.Fatalf("never started: %v", err)
 	}
+	emptyFolder(t, first.PID)
 	if err := process.Signal(path, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +55,18 @@ func TestSuperviseStartsAgainUntilTold(t *testing.T) {
 	}
 	if _, alive := process.Main(path); alive {
 		t.Error("the program outlives its supervisor")
+	}
+}
+
+// emptyFolder fails the test unless the process runs in one, where patterns match nothing.
+func emptyFolder(t *testing.T, pid int) {
+	t.Helper()
+	folder, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) > 0 {
+		t.Errorf("runs in %s with %d files, %v; want an empty folder", folder, len(entries), err)
 	}
 }
 
