@@ -62,7 +62,10 @@ func newBench(t *testing.T, files map[string]string, change func(*hotupdate.Conf
 func (b *bench) open(t *testing.T, change func(*hotupdate.Config)) {
 	t.Helper()
 	config := hotupdate.Config{Dir: b.dir, Fetch: hotupdate.FetchConfig{AllowNetworks: loopback}}
-	config.Reload = []hotupdate.Action{{Name: "record", Step: step(func(_ context.Context, r hotupdate.Release) error {
+	config.Reload = []hotupdate.Action{{Name: "record", Step: step(func(ctx context.Context, r hotupdate.Release) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.told = append(b.told, r.Revision.Version)

@@ -24,6 +24,12 @@ const (
 	dataLink  = "..data"
 )
 
+// Two halves of a copy and one between them.
+const (
+	buffers    = 3
+	bufferSize = 128 << 10
+)
+
 // maxRecord bounds state and manifests when read: the program may have put its own in their place.
 const maxRecord = 16 << 20
 
@@ -35,7 +41,8 @@ type store struct {
 	lock *os.File
 	// next numbers revisions, and stages the folders they are made in.
 	next, stages int
-	buf          []byte
+	// free are the buffers that no copy uses at the moment; they make the round between its two halves.
+	free chan []byte
 	// step is called with the name of each thing done that a kill could follow; tests die there.
 	step func(string)
 }
@@ -55,7 +62,10 @@ func openStore(dir string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{root: root, next: 1, buf: make([]byte, 256<<10), step: func(string) {}}
+	s := &store{root: root, next: 1, free: make(chan []byte, buffers), step: func(string) {}}
+	for range buffers {
+		s.free <- make([]byte, bufferSize)
+	}
 	if err := s.prepare(); err != nil {
 		s.close()
 		return nil, err
