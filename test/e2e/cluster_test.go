@@ -20,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -56,6 +58,7 @@ func open(ctx context.Context) (*cluster, error) {
 		return nil, fmt.Errorf("KUBECONFIG: %w", err)
 	}
 	config.QPS, config.Burst = 1000, 1000
+	log.SetLogger(klog.Background())
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
