@@ -163,7 +163,7 @@ func (t Touch) Run(_ context.Context, r Release) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	now := time.Now()
 	return root.Chtimes(t.Name, now, now)
 }

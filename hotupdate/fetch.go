@@ -102,7 +102,7 @@ func (f *fetcher) get(ctx context.Context, source, etag string, sink func(io.Rea
 		select {
 		case <-ctx.Done():
 			return got, err
-		case <-time.After(wait + rand.N(wait)):
+		case <-time.After(wait + rand.N(wait)): //nolint:gosec // spreads load, keeps no secret
 		}
 		wait *= 2
 	}

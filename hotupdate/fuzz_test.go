@@ -31,7 +31,7 @@ func FuzzUnpack(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer archive.Close()
+		defer func() { _ = archive.Close() }()
 		const most = 20
 		seen := 0
 		_ = unpack(t.Context(), format, archive, most, func(name string, _ bool, content io.Reader) error {

@@ -168,6 +168,6 @@ func (g *stage) take(name string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return g.put(name, f.Executable, file)
 }

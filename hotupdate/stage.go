@@ -213,7 +213,7 @@ func (s *store) sum(name string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	h := sha256.New()
 	n, err := s.copy(io.Discard, f, h)
 	if err != nil {

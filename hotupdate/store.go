@@ -196,7 +196,7 @@ func (s *store) record(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return io.ReadAll(&limited{from: f, left: maxRecord, limit: maxRecord})
 }
 

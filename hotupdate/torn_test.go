@@ -57,7 +57,7 @@ func TestTornReads(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer root.Close()
+		defer func() { _ = root.Close() }()
 		one, err := readFirst(root, "index.html")
 		if err != nil {
 			return nil //nolint:nilerr // a revision that was pruned since, or the empty one of the beginning
@@ -84,7 +84,7 @@ func readFirst(root *os.Root, name string) (byte, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	b := make([]byte, 1)
 	_, err = io.ReadFull(f, b)
 	return b[0], err

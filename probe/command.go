@@ -27,7 +27,7 @@ func (l Local) Exec(ctx context.Context, command []string) (Execution, error) {
 	if len(command) == 0 {
 		return Execution{}, errors.New("no command")
 	}
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // what the configuration says is run
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append([]string{}, l.Env...)
 	cmd.Dir = l.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -27,7 +27,7 @@ type report struct {
 
 func newDiary() *diary { return &diary{start: time.Now()} }
 
-func (d *diary) prober(answer func(n int, ctx context.Context) probe.Outcome) probe.Prober {
+func (d *diary) prober(answer func(ctx context.Context, n int) probe.Outcome) probe.Prober {
 	n := 0
 	return proberFunc(func(ctx context.Context) probe.Outcome {
 		d.mu.Lock()
@@ -35,7 +35,7 @@ func (d *diary) prober(answer func(n int, ctx context.Context) probe.Outcome) pr
 		n++
 		m := n
 		d.mu.Unlock()
-		return answer(m, ctx)
+		return answer(ctx, m)
 	})
 }
 

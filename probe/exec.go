@@ -35,7 +35,7 @@ func (e Exec) Probe(ctx context.Context) Outcome {
 	case errors.Is(err, context.DeadlineExceeded):
 		return failed("command did not end in time")
 	case err != nil:
-		return unknown("%v", err)
+		return unknown(err)
 	case end.ExitCode == 0:
 		return result([]byte(end.Stdout), e.JSONPath)
 	}

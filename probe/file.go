@@ -57,13 +57,13 @@ func (f *File) Probe(context.Context) Outcome {
 	if err != nil {
 		return fileFault(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	// Without O_NONBLOCK opening a FIFO waits for its writer.
 	file, err := root.OpenFile(f.config.Name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return fileFault(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	switch {
 	case err != nil:
@@ -88,5 +88,5 @@ func fileFault(err error) Outcome {
 	if errors.Is(err, fs.ErrNotExist) {
 		return failed("%v", err)
 	}
-	return unknown("%v", err)
+	return unknown(err)
 }

@@ -29,9 +29,9 @@ func (g GRPC) Probe(ctx context.Context) Outcome {
 		grpc.WithTransportCredentials(creds), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
 		grpc.WithUserAgent("refit-probe"), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBody)))
 	if err != nil {
-		return unknown("%v", err)
+		return unknown(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: g.Service})
 	switch {
 	case status.Code(err) == codes.Unimplemented:

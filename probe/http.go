@@ -105,7 +105,7 @@ func stayHome(next *http.Request, via []*http.Request) error {
 func (h *HTTP) Probe(ctx context.Context) Outcome {
 	req, err := http.NewRequestWithContext(ctx, h.config.Method, h.config.URL, http.NoBody)
 	if err != nil {
-		return unknown("%v", err)
+		return unknown(err)
 	}
 	for name, values := range h.config.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values

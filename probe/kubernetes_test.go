@@ -30,7 +30,7 @@ func TestFromKubernetesAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := probe.Place{Host: host, Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(number)}}} //nolint:gosec // a port
+	place := probe.Place{Host: host, Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(number)}}}
 	get := &corev1.HTTPGetAction{
 		Path: "//healthz?a=b", Port: intstr.FromString("web"),
 		HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "app"}, {Name: "x-a", Value: "1"}},

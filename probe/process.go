@@ -20,7 +20,7 @@ func (p Process) Probe(ctx context.Context) Outcome {
 	n, err := p.Counter.Count(ctx)
 	switch {
 	case err != nil:
-		return unknown("%v", err)
+		return unknown(err)
 	case n == 0:
 		return failed("no such process")
 	}

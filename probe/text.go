@@ -124,6 +124,6 @@ func failed(format string, args ...any) Outcome {
 	return Outcome{Failed, tidy(fmt.Sprintf(format, args...))}
 }
 
-func unknown(format string, args ...any) Outcome {
-	return Outcome{Unknown, tidy(fmt.Sprintf(format, args...))}
+func unknown(err error) Outcome {
+	return Outcome{Unknown, tidy(err.Error())}
 }

@@ -73,11 +73,11 @@ func TestUpdateOfSinceForgets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
-		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, ctx context.Context) probe.Outcome {
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(ctx context.Context, n int) probe.Outcome {
 			if n == 2 {
-				return hang(n, ctx)
+				return hang(ctx, n)
 			}
-			return well(n, ctx)
+			return well(ctx, n)
 		})}
 		spec.Timeout, spec.SuccessThreshold, spec.FailureThreshold = time.Hour, 1, 1
 		w := start(t, spec, d.report)
@@ -99,9 +99,9 @@ func TestUpdatesDoNotStarveTheProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
-		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, ctx context.Context) probe.Outcome {
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(ctx context.Context, n int) probe.Outcome {
 			time.Sleep(500 * time.Millisecond)
-			return well(n, ctx)
+			return well(ctx, n)
 		})}
 		w := start(t, spec, d.report)
 		for range 100 {

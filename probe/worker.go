@@ -148,7 +148,7 @@ func (s Spec) first(began, now time.Time) time.Time {
 	}
 	t := later(since.Add(s.StartDelay), now)
 	if s.Jitter > 0 {
-		t = t.Add(rand.N(s.Jitter))
+		t = t.Add(rand.N(s.Jitter)) //nolint:gosec // spreads load, keeps no secret
 	}
 	return t
 }

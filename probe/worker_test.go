@@ -20,12 +20,12 @@ type proberFunc func(ctx context.Context) probe.Outcome
 
 func (f proberFunc) Probe(ctx context.Context) probe.Outcome { return f(ctx) }
 
-func well(int, context.Context) probe.Outcome {
+func well(context.Context, int) probe.Outcome {
 	return probe.Outcome{State: probe.Succeeded, Message: "idle"}
 }
 
 // hang answers when it must.
-func hang(_ int, ctx context.Context) probe.Outcome {
+func hang(ctx context.Context, _ int) probe.Outcome {
 	<-ctx.Done()
 	return probe.Outcome{State: probe.Failed, Message: "no answer in time"}
 }
@@ -57,7 +57,7 @@ func TestWorkerProbesAtItsTimes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*probe.Spec)
-		answer func(int, context.Context) probe.Outcome
+		answer func(context.Context, int) probe.Outcome
 		want   []time.Duration // within 34 s
 	}{
 		"every period from the start": {want: []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}},
@@ -153,7 +153,7 @@ func TestThresholds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []probe.State
 				d := newDiary()
-				spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, _ context.Context) probe.Outcome {
+				spec := probe.Spec{Timing: timing(), Prober: d.prober(func(_ context.Context, n int) probe.Outcome {
 					return probe.Outcome{State: tt.answers[n-1]}
 				})}
 				spec.SuccessThreshold, spec.FailureThreshold = tt.success, tt.failure
@@ -172,11 +172,11 @@ func TestResultTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
-		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(n int, ctx context.Context) probe.Outcome {
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(ctx context.Context, n int) probe.Outcome {
 			if n == 3 {
-				return hang(n, ctx)
+				return hang(ctx, n)
 			}
-			return well(n, ctx)
+			return well(ctx, n)
 		})}
 		spec.FailureThreshold = 1
 		began := time.Now()
@@ -206,7 +206,7 @@ func TestStopWaitsAndNothingIsReportedAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		returned := false
-		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(_ int, ctx context.Context) probe.Outcome {
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(func(ctx context.Context, _ int) probe.Outcome {
 			<-ctx.Done()
 			time.Sleep(300 * time.Millisecond) // slow to give up
 			returned = true

@@ -8,6 +8,7 @@ import (
 	"syscall"
 )
 
+// What callers branch on.
 var (
 	// ErrNotFound: no process matches the selector.
 	ErrNotFound = errors.New("no such process")

@@ -98,7 +98,7 @@ func (s *search) inspect(pid int, name []byte, m *matcher) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	defer unix.Close(dir)
+	defer func() { _ = unix.Close(dir) }()
 
 	b, err := s.file(dir, "stat", maxFile)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *search) inspect(pid int, name []byte, m *matcher) (Process, error) {
 	if st.dead() || st.kernel {
 		return Process{}, errOther
 	}
-	p := Process{PID: pid, PPID: st.ppid, Start: st.start, Comm: clip(st.comm, maxTitle)}
+	p := Process{PID: pid, PPID: st.ppid, Start: st.start, Comm: clip(st.comm)}
 	if b, err = s.file(dir, "status", maxFile); err != nil {
 		return Process{}, err
 	}
@@ -126,7 +126,7 @@ func (s *search) inspect(pid int, name []byte, m *matcher) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	p.Title = clip(line, maxTitle)
+	p.Title = clip(line)
 	p.Sandbox = pid == 1 || isPause(p)
 	if m == nil {
 		return p, nil

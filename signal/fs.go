@@ -37,7 +37,7 @@ func New(root string) (*FS, error) {
 		return f, nil //nolint:nilerr // a captured tree need not show us
 	}
 	if f.self, err = strconv.Atoi(link); err != nil {
-		return nil, fmt.Errorf("proc file system: %s/self leads to %q", root, clip([]byte(link), maxTitle))
+		return nil, fmt.Errorf("proc file system: %s/self leads to %q", root, clip([]byte(link)))
 	}
 	f.ours = f.self == os.Getpid() && f.oneNamespace()
 	return f, nil
@@ -91,7 +91,7 @@ func (f *FS) open() (*search, error) {
 	return &search{fs: f, root: fd}, nil
 }
 
-func (s *search) close() { unix.Close(s.root) }
+func (s *search) close() { _ = unix.Close(s.root) }
 
 func (f *FS) scan(ctx context.Context, visit func(s *search, pid int, name []byte) error) error {
 	s, err := f.open()

@@ -31,7 +31,7 @@ func Parse(s string) (syscall.Signal, error) {
 	if n, ok := parseRealtime(name); ok {
 		return n, nil
 	}
-	return 0, fmt.Errorf("signal %q: unknown name", clip([]byte(s), maxTitle))
+	return 0, fmt.Errorf("signal %q: unknown name", clip([]byte(s)))
 }
 
 func parseRealtime(name string) (syscall.Signal, bool) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxTitle is how much of a command line is kept to be shown, in bytes.
+// maxTitle is how much of a command line, or of other foreign text, is kept to be shown, in bytes.
 const maxTitle = 128
 
 // Process is one process as it was read. PID and Start together identify it until the next boot.
@@ -30,9 +30,9 @@ func (p Process) String() string {
 	return fmt.Sprintf("PID %d (%q, %q, UID %d)", p.PID, p.Comm, p.Title, p.UID)
 }
 
-func clip(b []byte, most int) string {
-	if len(b) <= most {
+func clip(b []byte) string {
+	if len(b) <= maxTitle {
 		return string(b)
 	}
-	return strings.ToValidUTF8(string(b[:most]), "") + "…"
+	return strings.ToValidUTF8(string(b[:maxTitle]), "") + "…"
 }

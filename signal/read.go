@@ -34,7 +34,7 @@ func (r *reader) file(dir int, name string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if r.buf == nil {
 		r.buf = make([]byte, firstRead)
 	}

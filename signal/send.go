@@ -169,4 +169,4 @@ func (linux) PidfdSend(fd int, sig syscall.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 func (linux) Kill(pid int, sig syscall.Signal) error { return unix.Kill(pid, sig) }
-func (linux) Close(fd int)                           { unix.Close(fd) }
+func (linux) Close(fd int)                           { _ = unix.Close(fd) }

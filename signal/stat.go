@@ -46,8 +46,9 @@ func parseStat(b []byte) (stat, error) {
 		case 4:
 			var n uint64
 			n, ok = parseUint(word)
-			s.ppid = int(n)
-			ok = ok && n <= maxPID
+			if ok = ok && n <= maxPID; ok {
+				s.ppid = int(n) //nolint:gosec // at most maxPID
+			}
 		case 9:
 			s.flags, ok = parseUint(word)
 			s.kernel = s.flags&kernelThread != 0

@@ -19,7 +19,7 @@ type contender struct {
 	run  func(context.Context) error
 }
 
-func contenders(title string) ([]contender, error) {
+func contenders(ctx context.Context, title string) ([]contender, error) {
 	fs, err := signal.New("/proc")
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func contenders(title string) ([]contender, error) {
 		return nil, err
 	}
 	sel := signal.Selector{Title: title}
-	known, err := fs.Find(context.Background(), sel)
+	known, err := fs.Find(ctx, sel)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -34,8 +35,8 @@ func main() {
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	results, err := run(ctx, *counts, *rounds)
+	stop()
 	if err == nil {
 		err = report(os.Stdout, results, *asJSON)
 	}
@@ -73,16 +74,12 @@ func run(ctx context.Context, counts string, rounds int) (results []result, err 
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	people, err := newCrowd(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if stopErr := people.stop(); err == nil {
-			err = stopErr
-		}
-	}()
+	defer func() { err = errors.Join(err, people.stop()) }()
 	title := "refit-bench-target-" + strconv.Itoa(os.Getpid())
 	heard, err := startTarget(ctx, title)
 	if err != nil {
@@ -133,7 +130,7 @@ func startTarget(ctx context.Context, title string) (func() error, error) {
 
 // measure lets the contenders take turns; the order moves on by one each round.
 func measure(ctx context.Context, title string, heard func() error, rounds int) ([]result, error) {
-	all, err := contenders(title)
+	all, err := contenders(ctx, title)
 	if err != nil {
 		return nil, err
 	}
