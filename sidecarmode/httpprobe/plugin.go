@@ -1,0 +1,147 @@
+package httpprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+)
+
+// Name of the plugin in the configuration.
+const Name = "http_probe"
+
+// Plugin implements plugin.Plugin.
+type Plugin struct {
+	host  plugin.Host
+	asked []asked
+	total *prometheus.CounterVec
+
+	mu     sync.Mutex
+	latest map[string]Latest
+}
+
+// asked is an endpoint that is ready to be asked.
+type asked struct {
+	name    string
+	spec    probe.Spec
+	targets []result.Target
+}
+
+// Latest is what is known of an endpoint.
+type Latest struct {
+	State     probe.State `json:"state"`
+	Message   string      `json:"message,omitempty"`
+	ProbedAt  time.Time   `json:"probedAt"`
+	ChangedAt time.Time   `json:"changedAt"`
+}
+
+// New is the plugin's Factory.
+func New() plugin.Plugin { return &Plugin{latest: map[string]Latest{}} }
+
+// Name implements plugin.Plugin.
+func (p *Plugin) Name() string { return Name }
+
+// Version implements plugin.Plugin.
+func (p *Plugin) Version() string { return "v1.0.0" }
+
+// ConfigType implements plugin.Plugin.
+func (p *Plugin) ConfigType() any { return &Config{} }
+
+// Init implements plugin.Plugin.
+func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
+	own, ok := c.(*Config)
+	if !ok {
+		return fmt.Errorf("configuration of type %T", c)
+	}
+	p.host = host
+	p.total = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "refit_sidecar_probe_results_total", Help: "Probes by endpoint and the state they left it in.",
+	}, []string{"endpoint", "state"})
+	faults := []error{host.Metrics.Register(p.total)}
+	where := config.NewWhere(host.Observed(), host.Pod, "Probe")
+	for i := range own.Endpoints {
+		e := &own.Endpoints[i]
+		spec, err := e.spec(own.Times, host)
+		faults = append(faults, err)
+		if e.Process != nil && host.Processes == nil {
+			faults = append(faults, errors.New("processes cannot be seen here"))
+		}
+		var targets []result.Target
+		if len(e.StorageConfig) > 0 {
+			targets, err = config.Targets(e.StorageConfig, where)
+			faults = append(faults, err)
+		}
+		p.asked = append(p.asked, asked{e.name(), spec, targets})
+	}
+	return errors.Join(faults...)
+}
+
+// Start implements plugin.Plugin: every endpoint has a worker of its own.
+func (p *Plugin) Start(ctx context.Context) error {
+	var workers []*probe.Worker
+	defer func() {
+		for _, w := range workers {
+			w.Stop()
+		}
+		for _, a := range p.asked {
+			p.host.Results.Drop(p.source(a.name))
+		}
+	}()
+	for _, a := range p.asked {
+		w, err := probe.Start(ctx, a.spec, func(r probe.Result) { p.report(a, r) })
+		if err != nil {
+			return fmt.Errorf("endpoint %s: %w", a.name, err)
+		}
+		workers = append(workers, w)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (p *Plugin) source(endpoint string) string { return Name + "/" + endpoint }
+
+// report passes a result on. That nothing has changed is for the room result to find.
+func (p *Plugin) report(a asked, r probe.Result) {
+	p.mu.Lock()
+	before := p.latest[a.name].State
+	p.latest[a.name] = Latest{State: r.State, Message: r.Message, ProbedAt: r.ProbedAt, ChangedAt: r.ChangedAt}
+	p.mu.Unlock()
+	if before != r.State {
+		p.host.Logger.Info("endpoint has another state", "endpoint", a.name, "state", r.State, "message", r.Message)
+	}
+	p.total.WithLabelValues(a.name, string(r.State)).Inc()
+	if len(a.targets) > 0 {
+		p.host.Results.Put(p.source(a.name), a.targets, Entry(r))
+	}
+}
+
+// Entry is a result as it is stored: what was answered, or if nothing good was, the state.
+func Entry(r probe.Result) result.Entry {
+	entry := result.Entry{State: result.State(r.State), Value: r.Message, Message: r.Message, At: r.ProbedAt}
+	if r.State != probe.Succeeded {
+		entry.Value = string(r.State)
+	}
+	return entry
+}
+
+// Stop implements plugin.Plugin. Nothing is under way that would have to be finished.
+func (p *Plugin) Stop(context.Context) error { return nil }
+
+// Status implements plugin.Plugin. A probe that fails is no fault of the plugin's.
+func (p *Plugin) Status() plugin.Health {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info := make(map[string]Latest, len(p.latest))
+	for name, l := range p.latest {
+		info[name] = l
+	}
+	return plugin.Health{Healthy: true, Message: fmt.Sprintf("%d endpoints", len(p.asked)), Info: info}
+}
