@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,13 @@ import (
 // news and not a record.
 const eventBuffer = 1000
 
+// eventRate per second, after eventBurst, keeps the Events of a hundred requests at once from taking the API server
+// away from the requests themselves: news may wait.
+const (
+	eventRate  = 5
+	eventBurst = 10
+)
+
 // Events sends Kubernetes Events in the order they were told, repeated ones as a count, floods cut off, as
 // client-go's correlator does it.
 type Events struct {
@@ -26,6 +34,7 @@ type Events struct {
 	logger    *slog.Logger
 	waiting   chan *corev1.Event
 	correlate *record.EventCorrelator
+	pace      *rate.Limiter
 }
 
 // Events makes a sender that signs as component on node. It sends while Run runs.
@@ -33,6 +42,7 @@ func (c *Client) Events(component, node string, logger *slog.Logger) *Events {
 	return &Events{
 		client: c, source: corev1.EventSource{Component: component, Host: node}, logger: logger,
 		waiting: make(chan *corev1.Event, eventBuffer), correlate: record.NewEventCorrelator(clock.RealClock{}),
+		pace: rate.NewLimiter(eventRate, eventBurst),
 	}
 }
 
@@ -59,6 +69,9 @@ func (e *Events) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case event := <-e.waiting:
+			if err := e.pace.Wait(ctx); err != nil {
+				return
+			}
 			if err := e.send(ctx, event); err != nil && ctx.Err() == nil {
 				e.logger.Warn("event not sent", "reason", event.Reason, "message", event.Message, "err", err)
 			}

@@ -246,6 +246,30 @@ func TestEventsAreSentInOrderAndCounted(t *testing.T) {
 	<-done
 }
 
+// A burst of Events is sent at once, what comes beyond it waits.
+func TestEventsGiveWay(t *testing.T) {
+	t.Parallel()
+	const burst, beyond = 10, 2
+	client, s := newClient(t, map[string]any{"POST /api/v1/namespaces/shop/events": corev1.Event{}})
+	events := client.Events("refit-daemon", "node-1", slog.New(slog.DiscardHandler))
+	for i := range burst + beyond {
+		about := corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}
+		events.Event(about, corev1.EventTypeNormal, "Killing", "stopping")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	began := time.Now()
+	go func() { defer close(done); events.Run(ctx) }()
+	for strings.Count(s.all(), "POST /api/v1/namespaces/shop/events") < burst+beyond {
+		runtime.Gosched()
+	}
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("%d events beyond the burst were sent within %s", beyond, took)
+	}
+	cancel()
+	<-done
+}
+
 func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
 	t.Parallel()
 	fat := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
