@@ -42,7 +42,7 @@ cluster-down: ## Stop it and leave nothing behind
 
 .PHONY: chaos
 chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m)
-	@build/chaos
+	@build/run.sh chaos
 
 .PHONY: bench-crr
 bench-crr: ## Time restarts against the same stops sent straight to CRI, in the same run

@@ -35,7 +35,7 @@ func TestSmallDose(t *testing.T) {
 	}
 	report, err := chaos.Run(t.Context(), chaos.Config{
 		State: state, Image: images[app], Records: filepath.Join(root, "dist", "chaos-small"),
-		Duration: 90 * time.Second, Pods: 14, Rate: 1, Seed: 1, Out: t.Output(),
+		Duration: time.Minute, Pods: 14, Rate: 1, Seed: 1, Out: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)

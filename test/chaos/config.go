@@ -78,7 +78,7 @@ func (c Config) least() history.Least {
 	} {
 		least.Faults[kind] = 1
 	}
-	least.Faults[kindCall], least.Faults[kindKill] = 5, 3
+	least.Faults[kindCall], least.Faults[kindKill] = 5, 4
 	if c.long() {
 		least.Faults[kindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
 		least.Faults[kindAPIServerStop] = 1
