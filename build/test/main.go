@@ -23,11 +23,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *quick)
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, errFailed) {
 		fmt.Fprintln(os.Stderr, "test:", err)
+	}
+	if err != nil {
 		os.Exit(1)
 	}
 }
+
+// errFailed says that something was found, which has been printed already.
+var errFailed = errors.New("failed")
 
 // suite is one run of all that is to be checked.
 type suite struct {
@@ -56,24 +61,17 @@ func run(ctx context.Context, quick bool) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	// The failures of tests are among the runner's lines; the last of them is the last line of all.
-	for _, fault := range faults {
-		if fault != nil {
-			fmt.Fprintln(os.Stdout, "\n"+fault.Error())
-		}
-	}
-	return errors.Join(s.summary(ctx), s.count(faults))
-}
-
-func (s *suite) count(faults []error) error {
 	failed := 0
 	for _, fault := range faults {
 		if fault != nil {
+			fmt.Println("\n" + fault.Error())
 			failed++
 		}
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d parts failed; their output is in dist/log", failed, len(faults))
+	fmt.Printf("\n%d of %d parts failed; what they have written is in dist/log\n", failed, len(faults))
+	// The runner's own lines are the last, whatever happened.
+	if err := s.summary(ctx); err != nil || failed > 0 {
+		return errFailed
 	}
 	return nil
 }
