@@ -28,6 +28,8 @@ type result struct {
 	Verdicts []verdict `json:"verdicts"`
 	Notes    []string  `json:"notes,omitempty"`
 	Samples  []sample  `json:"samples"`
+	// Work is the CPU time of the whole cluster for all restarts of each side.
+	Work map[side]time.Duration `json:"clusterCPUNanoseconds,omitempty"`
 }
 
 // figures sum up the samples of one side.
@@ -38,6 +40,9 @@ type figures struct {
 	// Last is when the last of a round was done, the mean of the rounds, and Spread how far the rounds differ.
 	Last   time.Duration `json:"lastNanoseconds"`
 	Spread time.Duration `json:"spreadNanoseconds"`
+	// Work is the CPU time of the whole cluster per restart, of batches. Other load on the machine, which stretches all
+	// times, leaves it nearly as it is.
+	Work time.Duration `json:"clusterCPUPerRestartNanoseconds,omitempty"`
 }
 
 // verdict compares one figure with its target.
@@ -55,6 +60,7 @@ func (r *result) of(who side) []sample {
 // sum fills in what the judges of all scenarios need.
 func (r *result) sum() {
 	r.Ours, r.Floor = figuresOf(r.of(ours)), figuresOf(r.of(floor))
+	r.Ours.Work, r.Floor.Work = r.Work[ours]/time.Duration(max(r.Ours.Runs, 1)), r.Work[floor]/time.Duration(max(r.Floor.Runs, 1))
 	if r.Floor.Last > 0 {
 		r.Ratio = float64(r.Ours.Last) / float64(r.Floor.Last)
 	}
@@ -126,7 +132,16 @@ func judgeBatch(r result) result {
 	r.sum()
 	r.judgeRatio()
 	r.judgeWrites()
+	r.noteWork()
 	return r
+}
+
+// noteWork says what of a ratio above 1 is to be expected where the CPUs are what holds up a batch.
+func (r *result) noteWork() {
+	if r.Floor.Work > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("CPU time of the whole cluster per restart: %s, floor %s, ratio %.2f",
+			show(r.Ours.Work), show(r.Floor.Work), float64(r.Ours.Work)/float64(r.Floor.Work)))
+	}
 }
 
 func judgeIgnorers(r result) result {

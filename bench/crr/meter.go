@@ -44,6 +44,7 @@ type meter struct {
 	cluster *cluster
 	pid     int
 	metrics string // URL
+	cpuFile string // of the whole cluster
 	token   string
 	http    *http.Client
 }
@@ -100,8 +101,16 @@ func newMeter(ctx context.Context, c *cluster) (*meter, error) {
 	if err := c.api.SubResource("token").Create(ctx, account, token); err != nil {
 		return nil, fmt.Errorf("ask for a token: %w", err)
 	}
+	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", found[0].PID))
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster's cgroup: %w", err)
+	}
+	cpuFile, err := cpuOf(string(cgroups))
+	if err != nil {
+		return nil, err
+	}
 	return &meter{
-		cluster: c, pid: found[0].PID, token: token.Status.Token,
+		cluster: c, pid: found[0].PID, cpuFile: cpuFile, token: token.Status.Token,
 		metrics: "https://" + pod.Status.PodIP + ":10223/metrics",
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // self-signed, in a test cluster

@@ -117,19 +117,13 @@ func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(r
 	if err != nil {
 		return err
 	}
-	var samples []sample
+	r := result{Name: kind.name, Work: map[side]time.Duration{}}
 	for i := range 2 * b.rounds {
 		pods, err := b.cluster.makePods(ctx, kind, count)
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, calm); err != nil {
-			return err
-		}
-		if err := b.cluster.align(ctx, 0); err != nil {
-			return err
-		}
-		batch, err := b.together(ctx, turn(i), pods)
+		batch, work, err := b.timed(ctx, turn(i), pods)
 		if err != nil {
 			return err
 		}
@@ -137,17 +131,40 @@ func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(r
 			batch[j].Round = i / 2
 		}
 		b.say("%s, %s: last after %.2f s", kind.name, turn(i), lastOf(batch).Seconds())
-		samples = append(samples, batch...)
+		r.Samples = append(r.Samples, batch...)
+		r.Work[turn(i)] += work
 		if err := b.cluster.deletePods(ctx, pods); err != nil {
 			return err
 		}
 	}
-	spent, err := b.meter.end(ctx, before, count*b.rounds)
-	if err != nil {
+	if r.Cost, err = b.meter.end(ctx, before, count*b.rounds); err != nil {
 		return err
 	}
-	b.add(judge(result{Name: kind.name, Samples: samples, Cost: spent}))
+	b.add(judge(r))
 	return nil
+}
+
+// timed restarts all the pods at once, from a calm, and measures the work that makes, up to the calm after it.
+func (b *bench) timed(ctx context.Context, who side, pods []*corev1.Pod) ([]sample, time.Duration, error) {
+	if err := pause(ctx, calm); err != nil {
+		return nil, 0, err
+	}
+	if err := b.cluster.align(ctx, 0); err != nil {
+		return nil, 0, err
+	}
+	before, err := readCPU(b.meter.cpuFile)
+	if err != nil {
+		return nil, 0, err
+	}
+	samples, err := b.together(ctx, who, pods)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := pause(ctx, calm); err != nil {
+		return nil, 0, err
+	}
+	after, err := readCPU(b.meter.cpuFile)
+	return samples, after - before, err
 }
 
 func lastOf(samples []sample) time.Duration {
