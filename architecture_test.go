@@ -37,6 +37,7 @@ var arrows = map[string][]string{
 	"testkit":     {"api", "cri", "crr", "probe", "result", "signal", "kube", "target"},
 	"test":        {"api", "build", "cri", "crr", "kube", "target", "testkit"},
 	"build":       {"api", "cri", "target"},
+	"build/chaos": {"build", "test"},
 	"docs":        {"sidecarmode"},
 	"bench":       {"test", "build", "kube", "api", "cri", "crr", "signal", "probe", "hotupdate", "target"},
 }

@@ -60,12 +60,15 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 		return err
 	}
 	conformance := s.conformance(ctx)
-	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"build/images.sh"}}); err != nil {
+	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"build/images.sh", "--extra", "testapp=test/e2e/testapp"}}); err != nil {
 		return errors.Join(conformance, err)
 	}
-	end2end := s.goTest(ctx, "end-to-end tests", s.root, []string{"REFIT_E2E=1", "KUBECONFIG=" + s.cluster("kubeconfig")},
+	kubeconfig := "KUBECONFIG=" + s.cluster("kubeconfig")
+	end2end := s.goTest(ctx, "end-to-end tests", s.root, []string{"REFIT_E2E=1", kubeconfig},
 		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
-	return errors.Join(conformance, end2end)
+	chaos := s.goTest(ctx, "a small dose of chaos", s.root, []string{"REFIT_CHAOS=1", kubeconfig},
+		"-count=1", "-run=TestSmallDose", "-timeout="+e2eTimeout.String(), "./test/chaos")
+	return errors.Join(conformance, end2end, chaos)
 }
 
 // conformance runs the suite of package cri on a node's containerd, without its kubelet, which takes pods that it has not
