@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -28,34 +28,61 @@ func (f *FS) Find(ctx context.Context, sel Selector) ([]Process, error) {
 }
 
 func (f *FS) find(ctx context.Context, m *matcher) ([]Process, error) {
-	var found []Process
-	var last *search
-	err := f.scan(ctx, func(s *search, pid int, name []byte) error {
-		last = s
-		if !s.candidate(name, m) {
-			return nil
-		}
-		p, err := s.inspect(pid, name, m)
-		if err == nil {
-			found = append(found, p)
-		}
-		return s.count(err)
-	})
+	s, err := f.scan(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, notFound(m, last)
+	if len(s.found) == 0 {
+		return nil, s.notFound(m)
 	}
-	slices.SortFunc(found, byPID)
-	return m.Choice.pick(found)
+	return m.Choice.pick(s.found)
+}
+
+// search is one pass over processes, or a second look at one of them.
+type search struct {
+	reader
+	root  int // descriptor of the proc file system
+	self  int // our own PID there
+	found []Process
+	// What to tell who found nothing: of how many processes everything was read, how many of them showed a
+	// container, and how many did not show their executable.
+	inspected, contained, blind int
+}
+
+func (s *search) run(ctx context.Context, f *FS, m *matcher, pids []int) error {
+	var err error
+	if s.root, err = f.open(); err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(s.root) }()
+	s.self = f.self
+	for i, pid := range pids {
+		if i%share == 0 && ctx.Err() != nil {
+			return fmt.Errorf("scan processes: %w", ctx.Err())
+		}
+		name := strconv.Itoa(pid)
+		if m != nil && !s.candidate(name, m) {
+			continue
+		}
+		p, err := s.inspect(pid, name, m)
+		if err == nil {
+			s.found = append(s.found, p)
+		} else if !forgiven(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) add(t search) {
+	s.found = append(s.found, t.found...)
+	s.inspected += t.inspected
+	s.contained += t.contained
+	s.blind += t.blind
 }
 
 // notFound adds what may have hidden the process.
-func notFound(m *matcher, s *search) error {
-	if s == nil {
-		return fmt.Errorf("%w: %s", ErrNotFound, m.Selector)
-	}
+func (s *search) notFound(m *matcher) error {
 	var hints []string
 	if s.blind > 0 {
 		hints = append(hints, fmt.Sprintf("the executable of %d could not be read, which takes the same UID or CAP_SYS_PTRACE", s.blind))
@@ -70,13 +97,13 @@ func notFound(m *matcher, s *search) error {
 }
 
 // candidate is the hot path: one file, three system calls per process. It errs towards true; inspect decides.
-func (s *search) candidate(name []byte, m *matcher) bool {
+func (s *search) candidate(name string, m *matcher) bool {
 	switch {
 	case m.cmdline > 0:
-		line, err := s.file(s.root, string(name)+"/cmdline", m.cmdline)
+		line, err := s.file(s.root, name+"/cmdline", m.cmdline)
 		return err == nil && m.matchCmdline(shown(line))
 	case m.Comm != "":
-		b, err := s.file(s.root, string(name)+"/stat", maxFile)
+		b, err := s.file(s.root, name+"/stat", maxFile)
 		if err != nil {
 			return false
 		}
@@ -90,11 +117,11 @@ func (s *search) candidate(name []byte, m *matcher) bool {
 // inspect reads all of one process and compares it with m; nil matches everything, ourselves included. The
 // files are read through a descriptor of the process's directory, so that they are all of one process even
 // when its PID is given away meanwhile.
-func (s *search) inspect(pid int, name []byte, m *matcher) (Process, error) {
-	if m != nil && pid == s.fs.self {
+func (s *search) inspect(pid int, name string, m *matcher) (Process, error) {
+	if m != nil && pid == s.self {
 		return Process{}, errOther
 	}
-	dir, err := openAt(s.root, string(name), unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := openAt(s.root, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return Process{}, err
 	}
@@ -192,12 +219,9 @@ func (s *search) container(dir int) string {
 	return id
 }
 
-// count forgives what a pass over living processes meets: the ended, the hidden and the others.
-func (s *search) count(err error) error {
-	if err == nil || gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, errMalformed) {
-		return nil
-	}
-	return err
+// forgiven are what a pass over living processes meets: the ended, the hidden and the others.
+func forgiven(err error) bool {
+	return gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, errMalformed)
 }
 
 // isPause knows the sandbox process of a pod that is not PID 1 here, as with hostPID.

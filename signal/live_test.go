@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	ossignal "os/signal"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -142,34 +143,37 @@ func TestPermissionOfARealProcess(t *testing.T) {
 	}
 }
 
-// prometheus/procfs reads the same files with other code; the two must agree on whatever runs here.
+// prometheus/procfs reads the same files with other code; the two must agree on whatever runs here and stays
+// as it is meanwhile.
 func TestProcessesAgreeWithProcfs(t *testing.T) {
 	t.Parallel()
-	all, err := open(t, "/proc").Processes(t.Context())
-	if err != nil || len(all) == 0 {
-		t.Fatalf("Processes: %d, %v", len(all), err)
+	f := open(t, "/proc")
+	before, err := f.Processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	peer, err := procfs.NewFS("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
+	theirs := map[int]signal.Process{}
+	for _, p := range before {
+		if q, ok := readWithProcfs(peer, p.PID); ok {
+			theirs[p.PID] = q
+		}
+	}
+	after, err := f.Processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	compared := 0
-	for _, p := range all {
-		proc, err := peer.Proc(p.PID)
-		if err != nil {
-			continue
-		}
-		st, err := proc.Stat()
-		if err != nil {
-			continue
-		}
-		status, err := proc.NewStatus()
-		if err != nil || st.Starttime != p.Start {
+	for _, p := range after {
+		want, ok := theirs[p.PID]
+		if !ok || !slices.Contains(before, p) {
 			continue
 		}
 		compared++
-		want := signal.Process{PID: st.PID, PPID: st.PPID, Comm: st.Comm, UID: int(status.UIDs[0])}
-		got := signal.Process{PID: p.PID, PPID: p.PPID, Comm: p.Comm, UID: p.UID}
+		got := signal.Process{PID: p.PID, PPID: p.PPID, Start: p.Start, Comm: p.Comm, UID: p.UID}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-procfs +ours):\n%s", diff)
 		}
@@ -177,6 +181,22 @@ func TestProcessesAgreeWithProcfs(t *testing.T) {
 	if compared == 0 {
 		t.Error("nothing compared")
 	}
+}
+
+func readWithProcfs(peer procfs.FS, pid int) (signal.Process, bool) {
+	proc, err := peer.Proc(pid)
+	if err != nil {
+		return signal.Process{}, false
+	}
+	st, err := proc.Stat()
+	if err != nil {
+		return signal.Process{}, false
+	}
+	status, err := proc.NewStatus()
+	if err != nil {
+		return signal.Process{}, false
+	}
+	return signal.Process{PID: st.PID, PPID: st.PPID, Start: st.Starttime, Comm: st.Comm, UID: int(status.UIDs[0])}, true
 }
 
 // Processes come and go while they are read.

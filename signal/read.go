@@ -75,8 +75,8 @@ func read(fd int, b []byte) (int, error) {
 }
 
 // pids calls visit with each entry of the directory that is a PID, in the kernel's order, which in /proc
-// is ascending. name is valid during the call.
-func pids(ctx context.Context, root int, visit func(pid int, name []byte) error) error {
+// is ascending.
+func pids(ctx context.Context, root int, visit func(pid int)) error {
 	buf := make([]byte, 32<<10)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -100,7 +100,7 @@ func pids(ctx context.Context, root int, visit func(pid int, name []byte) error)
 
 // parseDirents reads the buffer that getdents64(2) fills: inode and offset of 8 bytes, the record's length
 // of 2, the type of 1, and the name up to a NUL.
-func parseDirents(b []byte, visit func(pid int, name []byte) error) error {
+func parseDirents(b []byte, visit func(pid int)) error {
 	const length, header = 16, 19
 	for len(b) > header {
 		size := int(binary.NativeEndian.Uint16(b[length:]))
@@ -110,9 +110,7 @@ func parseDirents(b []byte, visit func(pid int, name []byte) error) error {
 		name, _, _ := bytes.Cut(b[header:size], []byte{0})
 		b = b[size:]
 		if pid, ok := parseUint(name); ok && pid >= 1 && pid <= maxPID {
-			if err := visit(int(pid), name); err != nil {
-				return err
-			}
+			visit(int(pid))
 		}
 	}
 	return nil

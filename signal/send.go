@@ -117,12 +117,13 @@ func (f *FS) same(p Process, m *matcher) error {
 		}
 		return err
 	}
-	s, err := f.open()
+	root, err := f.open()
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	now, err := s.inspect(p.PID, []byte(name), m)
+	defer func() { _ = unix.Close(root) }()
+	s := search{root: root, self: f.self}
+	now, err := s.inspect(p.PID, name, m)
 	if errors.Is(err, errOther) || (err == nil && now.Start != p.Start) {
 		return ErrGone
 	}
