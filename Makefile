@@ -47,3 +47,7 @@ chaos: ## Ten minutes of faults on the real cluster, judged by a history checker
 .PHONY: bench-crr
 bench-crr: ## Time restarts against the same stops sent straight to CRI, in the same run
 	@build/bench-crr
+
+.PHONY: bench-signal
+bench-signal: ## Time finding and signalling a process against pkill and a plain loop over procfs
+	@build/packages.sh pkill=procps && go run ./bench/signal
