@@ -49,6 +49,8 @@ type Endpoint struct {
 	// ExpectedStatusCode is 200 by default.
 	ExpectedStatusCode int  `yaml:"expectedStatusCode"`
 	SkipTLSVerify      bool `yaml:"skipTLSVerify"`
+	// ExpectedResult, if given, is what the whole result must be; another one is a failure.
+	ExpectedResult string `yaml:"expectedResult"`
 
 	TCP     *TCP            `yaml:"tcp"`
 	GRPC    *GRPC           `yaml:"grpc"`
@@ -112,7 +114,7 @@ func (c *Config) Validate() error {
 		if len(e.StorageConfig) > 0 {
 			fault(config.CheckStorage(e.StorageConfig))
 		}
-		if name := e.name(); seen[name] {
+		if name := e.Title(); seen[name] {
 			fault(fmt.Errorf("%q is there already: give it a name of its own", name))
 		} else {
 			seen[name] = true
@@ -121,7 +123,8 @@ func (c *Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-func (e *Endpoint) name() string {
+// Title names the endpoint in messages.
+func (e *Endpoint) Title() string {
 	switch {
 	case e.Name != "":
 		return e.Name
@@ -141,12 +144,9 @@ func (e *Endpoint) name() string {
 
 // spec is the probe that the endpoint means.
 func (e *Endpoint) spec(all Times, host plugin.Host) (probe.Spec, error) {
-	prober, err := e.prober(host)
+	prober, err := e.Prober(host)
 	if err != nil {
 		return probe.Spec{}, err
-	}
-	if p := e.JSONPathConfig; p != nil && (p.FieldType != "" || p.Value != nil) {
-		prober = expecting{prober: prober, fieldType: p.FieldType, value: p.Value}
 	}
 	seconds := func(own, of, otherwise int) time.Duration {
 		n := cmp.Or(own, of)
@@ -158,7 +158,7 @@ func (e *Endpoint) spec(all Times, host plugin.Host) (probe.Spec, error) {
 	timing := probe.Timing{
 		StartDelay:       seconds(e.StartDelaySeconds, all.StartDelaySeconds, defaultStartDelay),
 		Period:           seconds(e.ProbeIntervalSeconds, all.ProbeIntervalSeconds, defaultInterval),
-		Timeout:          time.Duration(cmp.Or(e.Timeout, defaultTimeout) * float64(time.Second)),
+		Timeout:          e.Patience(),
 		SuccessThreshold: cmp.Or(e.SuccessThreshold, all.SuccessThreshold),
 		FailureThreshold: cmp.Or(e.FailureThreshold, all.FailureThreshold),
 	}
@@ -167,7 +167,27 @@ func (e *Endpoint) spec(all Times, host plugin.Host) (probe.Spec, error) {
 	return spec, spec.Validate()
 }
 
-func (e *Endpoint) prober(host plugin.Host) (probe.Prober, error) {
+// Patience is how long an answer is waited for.
+func (e *Endpoint) Patience() time.Duration {
+	return time.Duration(cmp.Or(e.Timeout, defaultTimeout) * float64(time.Second))
+}
+
+// Prober is the way to ask that is configured, with what is expected of the answer.
+func (e *Endpoint) Prober(host plugin.Host) (probe.Prober, error) {
+	prober, err := e.way(host)
+	if err != nil {
+		return nil, err
+	}
+	if p := e.JSONPathConfig; p != nil && (p.FieldType != "" || p.Value != nil) {
+		prober = expecting{prober: prober, fieldType: p.FieldType, value: p.Value}
+	}
+	if e.ExpectedResult != "" {
+		prober = expecting{prober: prober, value: e.ExpectedResult}
+	}
+	return prober, nil
+}
+
+func (e *Endpoint) way(host plugin.Host) (probe.Prober, error) {
 	path := ""
 	if e.JSONPathConfig != nil {
 		path = e.JSONPathConfig.JSONPath

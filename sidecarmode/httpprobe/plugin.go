@@ -79,7 +79,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 			targets, err = config.Targets(e.StorageConfig, where)
 			faults = append(faults, err)
 		}
-		p.asked = append(p.asked, asked{e.name(), spec, targets})
+		p.asked = append(p.asked, asked{e.Title(), spec, targets})
 	}
 	return errors.Join(faults...)
 }

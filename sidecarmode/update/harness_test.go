@@ -1,0 +1,381 @@
+package update_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/sidecarmode/update"
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/target"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// results keeps the latest entry of each source.
+type results struct {
+	mu      sync.Mutex
+	entries map[string]result.Entry
+}
+
+func (r *results) Put(source string, _ []result.Target, entry result.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries[source] = entry
+}
+func (r *results) Drop(string)                         {}
+func (r *results) Flush(context.Context, string) error { return nil }
+
+func (r *results) value(source string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries[source].Value
+}
+
+// apiServer has ConfigMaps and one pod.
+type apiServer struct {
+	mu         sync.Mutex
+	pod        *corev1.Pod
+	configMaps map[string]map[string]string // data by name
+	down       bool
+	forbidden  bool
+	conflicts  int // answers to creations before one succeeds
+}
+
+func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	refuse := func(code int, reason string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	}
+	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	document := func() map[string]any {
+		return map[string]any{"metadata": map[string]any{"name": name, "resourceVersion": "1"}, "data": a.configMaps[name]}
+	}
+	switch {
+	case a.down:
+		refuse(500, "InternalError")
+	case a.forbidden:
+		refuse(403, "Forbidden")
+	case strings.Contains(r.URL.Path, "/pods/"):
+		_ = json.NewEncoder(w).Encode(a.pod)
+	case r.URL.Query().Get("watch") == "true":
+		a.mu.Unlock()
+		<-r.Context().Done()
+		a.mu.Lock()
+	case strings.HasSuffix(r.URL.Path, "/configmaps") && r.Method == http.MethodGet:
+		name = strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{document()}})
+	case r.Method == http.MethodPost:
+		var c corev1.ConfigMap
+		_ = json.NewDecoder(r.Body).Decode(&c)
+		if a.conflicts > 0 {
+			a.conflicts--
+			a.configMaps[c.Name] = map[string]string{"another": "pod"}
+			refuse(409, "AlreadyExists")
+			return
+		}
+		a.configMaps[c.Name] = c.Data
+		_ = json.NewEncoder(w).Encode(c)
+	case a.configMaps[name] == nil:
+		refuse(404, "NotFound")
+	case r.Method == http.MethodPatch:
+		patch, _ := io.ReadAll(r.Body)
+		before, _ := json.Marshal(map[string]any{"data": a.configMaps[name]})
+		after, err := jsonpatch.MergePatch(before, patch)
+		if err != nil {
+			refuse(422, "Invalid")
+			return
+		}
+		var c corev1.ConfigMap
+		_ = json.Unmarshal(after, &c)
+		a.configMaps[name] = c.Data
+		_ = json.NewEncoder(w).Encode(c)
+	default:
+		_ = json.NewEncoder(w).Encode(document())
+	}
+}
+
+func (a *apiServer) set(change func(*apiServer)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(a)
+}
+
+func (a *apiServer) data(name, key string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.configMaps[name][key]
+}
+
+// origin serves files, and counts.
+type origin struct {
+	*httptest.Server
+	mu    sync.Mutex
+	files map[string]string
+	asked int
+	block chan struct{} // answers wait for its end
+}
+
+func newOrigin(t *testing.T) *origin {
+	t.Helper()
+	o := &origin{files: map[string]string{}}
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		o.asked++
+		content, ok := o.files[r.URL.Path]
+		block := o.block
+		o.mu.Unlock()
+		if block != nil {
+			select {
+			case <-block:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if !ok {
+			http.Error(w, "<html>no such page</html>", http.StatusNotFound)
+			return
+		}
+		fmt.Fprint(w, content)
+	}))
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *origin) put(path, content string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.files[path] = content
+	return o.URL + path
+}
+
+// stage is a pod with a sidecar in it.
+type stage struct {
+	t       *testing.T
+	dir     string
+	origin  *origin
+	api     *apiServer
+	results *results
+	fs      *signal.FS
+
+	plugin plugin.Plugin
+	mux    *http.ServeMux
+	end    func()
+}
+
+func deployed(name string) *corev1.Pod {
+	controller := true
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "games", Name: name, UID: "u-" + "1", Labels: map[string]string{"pod-template-hash": "abc"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-abc", UID: "rs", Controller: &controller}},
+	}}
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	return &stage{
+		t: t, dir: t.TempDir(), origin: newOrigin(t), results: &results{entries: map[string]result.Entry{}},
+		api: &apiServer{pod: deployed("web-abc-1"), configMaps: map[string]map[string]string{"sidecar-result": {}}},
+	}
+}
+
+// newPod is another pod of the workload: nothing stays but what the API has.
+func (s *stage) newPod(name string) *stage {
+	s.stop()
+	n := newStage(s.t)
+	n.origin, n.api = s.origin, s.api
+	s.api.set(func(a *apiServer) { a.pod = deployed(name) })
+	return n
+}
+
+const base = `
+fileDir: DIR
+fetch: {allowNetworks: [127.0.0.0/8], attempts: 1, timeoutSeconds: 5}
+storageConfig: {inKube: {annotationKey: hot-update-result, labelKey: hot}}
+detailAnnotationKey: hot-update-detail
+`
+
+func (s *stage) read(body string) (any, error) {
+	body = strings.NewReplacer("DIR", s.dir, "ORIGIN", s.origin.URL).Replace(body)
+	text := "plugins:\n- name: hot_update\n  config:\n    " + strings.ReplaceAll(strings.TrimSpace(body), "\n", "\n    ")
+	f, err := config.Parse("config.yaml", []byte(text), config.Types{"hot_update": update.New().ConfigType}, config.Unresolved)
+	if err != nil {
+		return nil, err
+	}
+	return f.Plugins[0].Config, nil
+}
+
+// start starts the sidecar with more configuration and does not wait for it.
+func (s *stage) start(more string) *stage {
+	s.t.Helper()
+	c, err := s.read(base + more)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := httptest.NewServer(s.api)
+	client, err := ownpod.NewClient(&rest.Config{Host: server.URL, QPS: 1000, Burst: 1000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.plugin = update.New()
+	host := plugin.Host{
+		Logger: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Pod: target.Pod{Namespace: "games", Name: s.api.pod.Name, UID: "u"},
+		Observed: func() *corev1.Pod { return nil }, Results: s.results, API: client, Processes: s.fs, Metrics: prometheus.NewRegistry(),
+	}
+	if err := s.plugin.Init(s.t.Context(), c, host); err != nil {
+		s.t.Fatal(err)
+	}
+	s.mux = http.NewServeMux()
+	for pattern, handler := range s.plugin.(plugin.Server).Routes() {
+		s.mux.Handle(pattern, handler)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.plugin.Start(ctx) }()
+	s.end = sync.OnceFunc(func() {
+		patience, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer stop()
+		if err := s.plugin.Stop(patience); err != nil {
+			s.t.Error(err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+		server.CloseClientConnections()
+		server.Close()
+	})
+	s.t.Cleanup(s.end)
+	return s
+}
+
+// run starts the sidecar and waits until it is ready.
+func (s *stage) run(more string) *stage {
+	s.t.Helper()
+	s.start(more)
+	s.until("ready", s.ready)
+	return s
+}
+
+func (s *stage) ready() bool { return s.plugin.(plugin.Readier).Ready() }
+
+func (s *stage) stop() {
+	if s.end != nil {
+		s.end()
+	}
+}
+
+// until polls for what comes from other goroutines.
+func (s *stage) until(what string, is func() bool) {
+	s.t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			s.t.Fatalf("never %s; status %+v", what, s.plugin.Status())
+		}
+	}
+}
+
+// do sends a request to the sidecar.
+func (s *stage) do(r *http.Request) (int, string) {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.mux.ServeHTTP(w, r)
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+// post sends a form as the KEP has it.
+func (s *stage) post(version, address string, more ...string) (int, string) {
+	s.t.Helper()
+	form := url.Values{}
+	for i := 0; i+1 < len(more); i += 2 {
+		form.Set(more[i], more[i+1])
+	}
+	if version != "" {
+		form.Set("version", version)
+	}
+	if address != "" {
+		form.Set("url", address)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/hot-update", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return s.do(r)
+}
+
+func (s *stage) postJSON(path, body string) (int, map[string]any) {
+	s.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader([]byte(strings.ReplaceAll(body, "ORIGIN", s.origin.URL))))
+	r.Header.Set("Content-Type", "application/json")
+	code, text := s.do(r)
+	var answer map[string]any
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		s.t.Fatalf("%d %s: %v", code, text, err)
+	}
+	return code, answer
+}
+
+// content is what the program reads.
+func (s *stage) content(name string) string {
+	b, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		return "none"
+	}
+	return string(b)
+}
+
+func (s *stage) check(name, want string) {
+	s.t.Helper()
+	if got := s.content(name); got != want {
+		s.t.Errorf("%s holds %q, want %q", name, got, want)
+	}
+}
+
+func (s *stage) accept(version, path, content string) {
+	s.t.Helper()
+	if code, said := s.post(version, s.origin.put(path, content)); code != http.StatusOK {
+		s.t.Fatalf("%s: %d %s", version, code, said)
+	}
+}
+
+// remembered waits until the workload's record names a version as current.
+func (s *stage) remembered(version string) {
+	s.t.Helper()
+	s.until("remembered "+version, func() bool {
+		var r struct {
+			Current   string `json:"current"`
+			Revisions []struct{ Version, Digest string }
+		}
+		_ = json.Unmarshal([]byte(s.api.data("sidecar-result", "Deployment.web")), &r)
+		return len(r.Revisions) > 0 && r.Revisions[0].Version == version && r.Current == r.Revisions[0].Digest
+	})
+}

@@ -1,0 +1,198 @@
+package update_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refit-project/refit/signal"
+)
+
+func newContext(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
+}
+
+func TestRestoreInANewPod(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.accept("v2", "/b", "B2") // beside a
+	s.accept("v3", "/a", "A3")
+	s.remembered("v3")
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "A3")
+	n.check("b", "B2")
+	// What is at the address by now is not what was accepted.
+	s.origin.put("/b", "B other")
+	m := n.newPod("web-abc-3").run(none)
+	m.check("a", "none")
+	if got := m.results.value("hot_update"); !strings.HasPrefix(got, "v3: Update failed: restore: ") || !strings.Contains(got, "digest") {
+		t.Errorf("annotation %q", got)
+	}
+}
+
+func TestRestartOfTheContainerKeepsThisPodsRevision(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.stop()
+	asked := s.origin.asked
+	s.api.set(func(a *apiServer) { // another pod of the workload has gone on
+		a.configMaps["sidecar-result"]["Deployment.web"] = `{"current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + s.origin.URL + `/a","name":"a"}]}]}`
+	})
+	s.run(none)
+	s.check("a", "A1")
+	if s.origin.asked != asked {
+		t.Error("fetched again")
+	}
+}
+
+// C6: a ConfigMap that is not there, and C9: one that others write at the same time.
+func TestC6C9MissingAndContendedConfigMap(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.api.configMaps = map[string]map[string]string{}
+	s.api.conflicts = 2
+	s.run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	if s.api.data("sidecar-result", "another") != "pod" {
+		t.Error("another pod's part is gone")
+	}
+}
+
+func TestRoleThatForbidsTheConfigMap(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.api.forbidden = true
+	s.run(none)
+	s.accept("v1", "/a", "A1")
+	s.until("said", func() bool { return strings.Contains(s.plugin.Status().Message, "forbidden") })
+	s.check("a", "A1")
+}
+
+// C7: the program starts after the sidecar; its process is waited for, the API answers meanwhile, and then it is told.
+func TestC7RestoreWaitsForTheProcess(t *testing.T) {
+	t.Parallel()
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	n := s.newPod("web-abc-2")
+	n.fs = fs
+	title := "refit-late: master process of " + filepath.Base(n.dir)
+	n.start("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGTERM}\n")
+	n.until("files in place", func() bool { return n.content("a") == "A1" })
+	n.until("waiting", func() bool { return strings.Contains(n.plugin.Status().Message, "waiting for the process") })
+	if n.ready() {
+		t.Error("ready before the restore has ended")
+	}
+	if code, said := n.post("v2", n.origin.URL+"/a"); code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", code, said)
+	}
+	app := exec.CommandContext(t.Context(), "/usr/bin/sleep", "600")
+	app.Args[0] = title
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := app.Wait(); !errors.As(err, &exit) {
+		t.Errorf("the process ended with %v", err)
+	}
+	n.until("ready", n.ready)
+}
+
+func TestRestoreHasADeadline(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.origin.mu.Lock()
+	delete(s.origin.files, "/a")
+	s.origin.mu.Unlock()
+	n := s.newPod("web-abc-2").run(none + "restore: {waitSeconds: 0.3}\n")
+	if got := n.results.value("hot_update"); !strings.HasPrefix(got, "v1: Update failed: restore: ") {
+		t.Errorf("annotation %q", got)
+	}
+	n.accept("v2", "/a", "A2")
+	n.check("a", "A2")
+}
+
+func TestRestoreOutlastsAnAPIServerThatIsDown(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	n := s.newPod("web-abc-2")
+	n.api.set(func(a *apiServer) { a.down = true })
+	n.start(none)
+	n.until("said", func() bool { return strings.Contains(n.plugin.Status().Message, "read what was accepted") })
+	n.api.set(func(a *apiServer) { a.down = false })
+	n.until("restored", func() bool { return n.content("a") == "A1" })
+}
+
+// W4: what pods of other workloads have accepted is nothing to us, nor what the reference wrote for other pods.
+func TestW4W6NothingFromOtherWorkloads(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	u := s.origin.put("/a", "A")
+	s.api.configMaps["sidecar-result"] = map[string]string{
+		"Deployment.other":  `{"current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + u + `","name":"a"}]}]}`,
+		"StatefulSet.web":   `{"current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + u + `","name":"a"}]}]}`,
+		"games-web-abc-2":   "hot_update:\n  v9: " + u + "\n",
+		"games-web-abc-1-x": "hot_update:\n  v9: " + u + "\n",
+	}
+	s.run(none)
+	s.check("a", "none")
+}
+
+func TestReferenceRecordOfThisPodIsRead(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	u := s.origin.put("/a", "A")
+	s.api.configMaps["sidecar-result"]["games-web-abc-1"] = fmt.Sprintf("hot_update:\n    OriginVersion: OriginUrl\n    v9: %s/none\n    v10: %s\n", s.origin.URL, u)
+	s.run(none)
+	s.check("a", "A")
+	if got := s.results.value("hot_update"); got != "v10: Update success" {
+		t.Errorf("annotation %q", got)
+	}
+}
+
+func TestTriggers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	volume := t.TempDir()
+	swap := func(name, content string) {
+		dir := filepath.Join(volume, name)
+		for _, err := range []error{
+			os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "app.conf"), []byte(content), 0o600),
+			os.Symlink(name, filepath.Join(volume, "..data_tmp")), os.Rename(filepath.Join(volume, "..data_tmp"), filepath.Join(volume, "..data")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	swap("..1", "one")
+	if err := os.Symlink("..data/app.conf", filepath.Join(volume, "app.conf")); err != nil {
+		t.Fatal(err)
+	}
+	s.api.configMaps["settings"] = map[string]string{"level": "easy", "unused": "x"}
+	s.run(none + "triggers:\n- directory: " + volume + "\n- configMap: settings\n  files: {level: game/level.txt}\n")
+	s.until("both are there", func() bool { return s.content("app.conf") == "one" && s.content("game/level.txt") == "easy" })
+	s.check("unused", "none")
+	swap("..2", "two")
+	s.until("swapped", func() bool { return s.content("app.conf") == "two" })
+	s.check("game/level.txt", "easy")
+}

@@ -1,0 +1,115 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/sidecarmode/httpprobe"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/sidecarmode/process"
+)
+
+// signaler implements hotupdate.Signaler.
+type signaler struct {
+	finder process.Finder
+	signal syscall.Signal
+}
+
+// Signal sends it to the one process meant.
+func (s signaler) Signal(ctx context.Context) error {
+	if s.finder.FS == nil {
+		return errors.New("processes cannot be seen here")
+	}
+	_, err := s.finder.Signal(ctx, s.signal)
+	return err
+}
+
+// execer implements hotupdate.Execer in the sidecar's own container.
+type execer struct{}
+
+// Exec runs a command; what it wrote is the reason of its failure.
+func (execer) Exec(ctx context.Context, command []string) error {
+	end, err := probe.Local{}.Exec(ctx, command)
+	if err != nil || end.ExitCode == 0 {
+		return err
+	}
+	said := strings.TrimSpace(end.Stderr)
+	if said == "" {
+		said = strings.TrimSpace(end.Stdout)
+	}
+	const most = 512
+	if len(said) > most {
+		said = said[:most]
+	}
+	return fmt.Errorf("exit code %d: %s", end.ExitCode, strings.ToValidUTF8(said, ""))
+}
+
+// config translates checks into steps.
+func (v *Verify) config(host plugin.Host) (hotupdate.Verification, error) {
+	made := hotupdate.Verification{Within: seconds(v.WithinSeconds), For: seconds(v.ForSeconds), Interval: seconds(v.IntervalSeconds)}
+	var faults []error
+	for i := range v.Checks {
+		c := check{endpoint: v.Checks[i], host: host}
+		_, err := c.prober("v0")
+		if err != nil {
+			faults = append(faults, fmt.Errorf("verify.checks[%d]: %w", i, err))
+		}
+		made.Checks = append(made.Checks, hotupdate.Action{Name: "check " + c.endpoint.Title(), Step: c, Timeout: c.endpoint.Patience()})
+	}
+	return made, errors.Join(faults...)
+}
+
+// check implements hotupdate.Step: a probe that has to succeed.
+type check struct {
+	endpoint httpprobe.Endpoint
+	host     plugin.Host
+}
+
+func (c check) prober(version string) (probe.Prober, error) {
+	e := c.endpoint
+	fill := func(s string) string { return strings.ReplaceAll(s, "{version}", version) }
+	e.URL = fill(e.URL)
+	if e.File != nil {
+		file := *e.File
+		file.Content = fill(file.Content)
+		e.File = &file
+	}
+	if e.JSONPathConfig != nil {
+		path := *e.JSONPathConfig
+		if s, ok := path.Value.(string); ok {
+			path.Value = fill(s)
+		}
+		e.JSONPathConfig = &path
+	}
+	if e.ExpectedResult != "" {
+		e.ExpectedResult = fill(e.ExpectedResult)
+	}
+	return e.Prober(c.host)
+}
+
+// Run implements hotupdate.Step.
+func (c check) Run(ctx context.Context, r hotupdate.Release) error {
+	p, err := c.prober(r.Revision.Version)
+	if err != nil {
+		return err
+	}
+	if outcome := p.Probe(ctx); outcome.State != probe.Succeeded {
+		return fmt.Errorf("%s: %s", strings.ToLower(string(outcome.State)), outcome.Message)
+	}
+	return nil
+}
+
+// hostOf is a URL's host, for names that anyone may see.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

@@ -1,0 +1,279 @@
+package update_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/refit-project/refit/signal"
+)
+
+const none = "loadPatchType: none\n"
+
+// The reference's words and codes for a good and a bad call.
+func TestHotUpdateInterface(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	file := s.origin.put("/v1/index.html", "one")
+	tests := []struct {
+		name, method, version, url string
+		code                       int
+		said                       string
+	}{
+		{"GET", http.MethodGet, "v1", file, 405, "only POST requests are allowed"},
+		{"no version", http.MethodPost, "", file, 400, "please provide a valid version"},
+		{"bad version", http.MethodPost, "1.2", file, 400, "please provide a valid version"},
+		{"no URL", http.MethodPost, "v1", "", 400, "please provide a valid URL"},
+		{"name is no file name", http.MethodPost, "v1", s.origin.URL + "/v1/", 400, "invalid request"},
+		{"W2 a page of 404", http.MethodPost, "v1", s.origin.URL + "/none.html", 500, "failed to download file: "},
+		{"S2 the metadata service", http.MethodPost, "v1", "http://169.254.169.254/latest/meta-data", 500, "failed to download file: "},
+		{"good", http.MethodPost, "v1", file, 200, "File downloaded and update successfully"},
+		{"again", http.MethodPost, "v1", file, 200, "File downloaded and update successfully"},
+		{"C8 four parts, zeros", http.MethodPost, "v1.02.3.4", file, 200, "File downloaded and update successfully"},
+	}
+	for _, tt := range tests {
+		r := httptest.NewRequest(tt.method, "/hot-update?version="+tt.version+"&url="+tt.url, http.NoBody)
+		code, said := s.do(r)
+		if code != tt.code || !strings.HasPrefix(said, tt.said) {
+			t.Errorf("%s: %d %q, want %d %q", tt.name, code, said, tt.code, tt.said)
+		}
+	}
+	s.check("index.html", "one")
+	if got := s.results.value("hot_update"); got != "v1.02.3.4: Update success" {
+		t.Errorf("annotation %q", got)
+	}
+	var detail map[string]any
+	if err := json.Unmarshal([]byte(s.results.value("hot_update/detail")), &detail); err != nil || detail["version"] != "v1.02.3.4" || detail["phase"] != "Accepted" {
+		t.Errorf("detail %v %v", detail, err)
+	}
+}
+
+func TestJSONRequests(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.origin.put("/a", "A")
+	sum := sha256.Sum256([]byte("A"))
+	code, answer := s.postJSON("/hot-update", `{"version":"r1","files":[{"url":"ORIGIN/a","name":"x/a","sha256":"`+hex.EncodeToString(sum[:])+`"},{"data":"Qg==","name":"b"}]}`)
+	if code != 200 || answer["changed"] != true {
+		t.Fatalf("%d %v", code, answer)
+	}
+	s.check("x/a", "A")
+	s.check("b", "B")
+	code, answer = s.postJSON("/hot-update", `{"version":"r2","url":"ORIGIN/a","name":"c","sha256":"`+strings.Repeat("00", 32)+`"}`)
+	if code != 500 || !strings.Contains(fmt.Sprint(answer["error"]), "digest") || answer["phase"] != "Fetching" {
+		t.Errorf("wrong digest: %d %v", code, answer)
+	}
+	if code, _ = s.postJSON("/hot-update?dryRun", `{"version":"r3","url":"ORIGIN/a","name":"c"}`); code != 200 || s.content("c") != "none" {
+		t.Errorf("dry run: %d, c holds %s", code, s.content("c"))
+	}
+	if code, _ = s.postJSON("/hot-update", `{"version":"r4","url":"ORIGIN/a","name":"c","keep":false}`); code != 200 || s.content("b") != "none" || s.content("c") != "A" {
+		t.Errorf("without keep: %d, b holds %s, c %s", code, s.content("b"), s.content("c"))
+	}
+	for _, bad := range []string{`{`, `{"version":"r","nonsense":1}`, `{"version":"r"}`, `{"url":"ORIGIN/a"}`, `{"version":"r","files":[{}]}`, `{"version":"r","url":"ORIGIN/a"} {}`} {
+		if code, answer := s.postJSON("/hot-update", bad); code != 400 {
+			t.Errorf("%s: %d %v", bad, code, answer)
+		}
+	}
+}
+
+// W1, W15, C14: the reload is real, its failure no success, and what is stored is of this update.
+func TestW1FailedReloadIsAFailureAndRollsBack(t *testing.T) {
+	t.Parallel()
+	var fail atomic.Bool
+	var told atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told.Add(1)
+		if fail.Load() {
+			http.Error(w, "syntax error in line 3", http.StatusInternalServerError)
+		}
+	}))
+	defer app.Close()
+	host, port, _ := strings.Cut(strings.TrimPrefix(app.URL, "http://"), ":")
+	s := newStage(t).run("loadPatchType: request\nrequest: {address: " + host + ", port: " + port + "}\n")
+	s.accept("v1", "/conf", "good")
+	if told.Load() != 1 {
+		t.Errorf("the program was told %d times", told.Load())
+	}
+	fail.Store(true)
+	code, said := s.post("v2", s.origin.put("/conf", "bad"))
+	if code < 500 || !strings.Contains(said, "syntax error in line 3") {
+		t.Errorf("%d %s", code, said)
+	}
+	s.check("conf", "good")
+	if got := s.results.value("hot_update"); !strings.HasPrefix(got, "v2: Update failed: ") || !strings.Contains(got, "syntax error in line 3") {
+		t.Errorf("annotation %q", got)
+	}
+	s.remembered("v1")
+	metric := s.results.value("hot_update/detail")
+	if !strings.Contains(metric, `"rolledBack":true`) && !strings.Contains(metric, `"phase":"Failed"`) {
+		t.Errorf("detail %s", metric)
+	}
+}
+
+func TestVerifyRollsBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.run(none + "verify: {checks: [{file: {path: DIR/conf, content: 'version={version}'}}]}\n")
+	s.accept("v1", "/conf", "version=v1")
+	if code, said := s.post("v2", s.origin.put("/conf", "version=other")); code < 500 {
+		t.Errorf("%d %s", code, said)
+	}
+	s.check("conf", "version=v1")
+}
+
+func TestPrecheckRefuses(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none + "precheck: [{exec: [/usr/bin/grep, -q, good, '{path}/conf']}]\n")
+	s.accept("v1", "/conf", "good")
+	if code, said := s.post("v2", s.origin.put("/conf", "bad")); code < 500 || !strings.Contains(said, "candidate rejected") {
+		t.Errorf("%d %s", code, said)
+	}
+	s.check("conf", "good")
+}
+
+func TestW5RollbackIsWhatCounts(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/f", "one")
+	s.accept("v2", "/f", "two")
+	if code, answer := s.postJSON("/rollback", `{"version":"v1"}`); code != 200 {
+		t.Fatalf("%d %v", code, answer)
+	}
+	s.check("f", "one")
+	s.remembered("v1")
+	if code, _ := s.postJSON("/rollback", `{"version":"v9"}`); code != 404 {
+		t.Errorf("unknown version: %d", code)
+	}
+	code, text := s.do(httptest.NewRequest(http.MethodGet, "/revisions", http.NoBody))
+	var shown []map[string]any
+	if err := json.Unmarshal([]byte(text), &shown); err != nil || code != 200 || len(shown) < 2 || shown[0]["version"] != "v1" {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, _ := s.do(httptest.NewRequest(http.MethodGet, "/rollback", http.NoBody)); code != 405 {
+		t.Errorf("GET: %d", code)
+	}
+	// A new pod gets v1 again, not the highest.
+	s.origin.put("/f", "one")
+	n := s.newPod("web-abc-2").run(none)
+	n.check("f", "one")
+	if got := n.results.value("hot_update"); got != "v1: Update success" {
+		t.Errorf("annotation of the new pod %q", got)
+	}
+}
+
+// R1: two updates at once do not mix: one is done, the other is told to come again.
+func TestR1OneUpdateAtATime(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.origin.put("/f", "one")
+	s.origin.mu.Lock()
+	s.origin.block = make(chan struct{})
+	s.origin.mu.Unlock()
+	var first int
+	var wg sync.WaitGroup
+	wg.Go(func() { first, _ = s.post("v1", s.origin.URL+"/f") })
+	s.until("asked", func() bool { s.origin.mu.Lock(); defer s.origin.mu.Unlock(); return s.origin.asked > 0 })
+	if code, said := s.post("v2", s.origin.URL+"/g"); code != http.StatusConflict {
+		t.Errorf("%d %s", code, said)
+	}
+	close(s.origin.block)
+	wg.Wait()
+	if first != 200 {
+		t.Errorf("the first: %d", first)
+	}
+	s.check("f", "one")
+	s.check("g", "none")
+}
+
+// A caller that hangs up does not stop the update.
+func TestCallerThatHangsUp(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.origin.put("/f", "one")
+	block := make(chan struct{})
+	s.origin.mu.Lock()
+	s.origin.block = block
+	s.origin.mu.Unlock()
+	ctx, cancel := newContext(t)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := httptest.NewRequest(http.MethodPost, "/hot-update?version=v1&url="+s.origin.URL+"/f", http.NoBody).WithContext(ctx)
+		s.do(r)
+	})
+	s.until("asked", func() bool { s.origin.mu.Lock(); defer s.origin.mu.Unlock(); return s.origin.asked > 0 })
+	cancel()
+	wg.Wait()
+	close(block)
+	s.until("there", func() bool { return s.content("f") == "one" })
+}
+
+// The signal goes to the process that is meant, by its title, and to nobody else.
+func TestSignalReachesTheProcess(t *testing.T) {
+	t.Parallel()
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t)
+	s.fs = fs
+	title := "refit-test: master process of " + filepath.Base(s.dir)
+	app := exec.CommandContext(t.Context(), "/usr/bin/sleep", "600")
+	app.Args[0] = title
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.run("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGTERM}\n")
+	s.accept("v1", "/f", "one")
+	var exit *exec.ExitError
+	if err := app.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("the process ended with %v", err)
+	}
+	code, said := s.post("v2", s.origin.put("/f", "two"))
+	if code < 500 || !strings.Contains(said, "no such process") {
+		t.Errorf("without the process: %d %s", code, said)
+	}
+	s.check("f", "one")
+}
+
+func TestConfigurationIsChecked(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	tests := map[string]string{
+		"":                                "loadPatchType or reload",
+		"loadPatchType: kill":             "want one of signal, request, none",
+		"loadPatchType: signal":           "needs signal",
+		"loadPatchType: request":          "needs request",
+		none + "fileDir: relative":        "not an absolute path",
+		none + "keepRevisions: 1":         "keep 1 revisions",
+		none + "reload: [{}]":             "exactly one of signal",
+		none + "triggers: [{}]":           "exactly one of configMap",
+		none + "detailAnnotationKey: '/'": "annotation",
+		none + "fetch: {maxSize: much, allowNetworks: [x]}":                     "maxSize",
+		none + "storageConfig: {inKube: {conditionType: Ready}}":                "others write it",
+		none + "verify: {checks: [{}]}":                                         "verify.checks[0]",
+		"loadPatchType: signal\nsignal: {processName: x, signalName: SIGNONE}":  "SIGNONE",
+		"loadPatchType: signal\nsignal: {processName: '', signalName: SIGTERM}": "reload[0]", // R5
+		"loadPatchType: request\nrequest: {address: '', port: 1}":               "url, or address and port",
+		none + "restore: {waitSeconds: soon}":                                   "wrong type",
+	}
+	for text, want := range tests {
+		if _, err := s.read(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v lacks %q", text, err, want)
+		}
+	}
+	if _, err := s.read("fileDir: /app/downloads\nloadPatchType: signal\nsignal: {processName: 'nginx: master process nginx', signalName: SIGHUP}\nbootOrder: 1\n" +
+		"storageConfig:\n  inKube: {annotationKey: sidecar.vke.volcengine.com/hot-update-result}\n  type: InKube\n"); err != nil {
+		t.Errorf("the KEP's: %v", err)
+	}
+}
