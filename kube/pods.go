@@ -20,7 +20,7 @@ func (c *Client) Pods(node string) (cache.SharedIndexInformer, error) {
 	source := cache.NewFilteredListWatchFromClient(c.core, "pods", metav1.NamespaceAll, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 	})
-	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(patient(source), &corev1.Pod{}, 0, cache.Indexers{})
 	if err := informer.SetTransform(trimPod); err != nil {
 		return nil, fmt.Errorf("trim cached pods: %w", err)
 	}

@@ -83,7 +83,7 @@ func (r *Requests) Informer(node string) (cache.SharedIndexInformer, error) {
 	if r.alpha {
 		object = &v1alpha1.ContainerRecreateRequest{}
 	}
-	informer := cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(patient(source), object, 0, cache.Indexers{})
 	if err := informer.SetTransform(trimRequest); err != nil {
 		return nil, fmt.Errorf("trim cached requests: %w", err)
 	}
