@@ -105,8 +105,11 @@ func (r *Reporter) run(ctx context.Context, name string, command Command) error 
 	}
 	process.Stderr = process.Stdout
 	err = errors.Join(process.Run(), log.Close())
-	if err == nil || ctx.Err() != nil {
-		return err
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", name, ctx.Err())
 	}
 	if command.Echo {
 		return fmt.Errorf("%s: %w", name, err)

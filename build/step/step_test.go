@@ -1,0 +1,90 @@
+package step_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/refit-project/refit/build/step"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		command step.Command
+		fault   []string // words of the error; none: it succeeds
+		shown   string
+	}{
+		"quiet":           {command: step.Command{Argv: []string{"sh", "-c", "echo much"}}},
+		"echoed":          {command: step.Command{Argv: []string{"sh", "-c", "echo much"}, Echo: true}, shown: "much\n"},
+		"fails":           {command: step.Command{Argv: []string{"sh", "-c", "echo why >&2; exit 3"}}, fault: []string{"exit status 3", "why"}},
+		"fails, echoed":   {command: step.Command{Argv: []string{"sh", "-c", "echo why; exit 3"}, Echo: true}, fault: []string{"exit status 3"}, shown: "why\n"},
+		"environment":     {command: step.Command{Argv: []string{"sh", "-c", "echo $WHO"}, Env: []string{"WHO=me"}, Echo: true}, shown: "me\n"},
+		"no such program": {command: step.Command{Argv: []string{"no-such-program"}}, fault: []string{"no-such-program"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			err := step.New(&out, t.TempDir()).Run(t.Context(), "a step/of it", tc.command)
+			if (err != nil) != (len(tc.fault) > 0) {
+				t.Fatalf("error %v, want one with %q", err, tc.fault)
+			}
+			for _, word := range tc.fault {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("error %v, want one with %q", err, word)
+				}
+			}
+			if got := out.String(); !strings.Contains(got, tc.shown) || tc.shown == "" && strings.Contains(got, "much") {
+				t.Errorf("shown %q, want %q", got, tc.shown)
+			}
+			end := ": done in"
+			if err != nil {
+				end = ": FAILED in"
+			}
+			if !strings.Contains(out.String(), "a step/of it"+end) {
+				t.Errorf("shown %q, want the end of the step", out.String())
+			}
+		})
+	}
+}
+
+// TestInterruptEndsTheChildrenToo has a command whose child would outlive it.
+func TestInterruptEndsTheChildrenToo(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		// The child holds the pipe open for as long as it lives.
+		script := "sh -c 'exec 3>" + fifo + "; echo up >&3; sleep 600' & wait"
+		ended <- step.New(&bytes.Buffer{}, dir).Run(ctx, "step", step.Command{Argv: []string{"sh", "-c", script}})
+	}()
+	pipe, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pipe.Close() }()
+	if _, err := pipe.Read(make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if n, err := pipe.Read(make([]byte, 1)); n > 0 || time.Since(began) > 10*time.Second {
+		t.Errorf("read %d bytes, %v, after %s: the child lives on", n, err, time.Since(began))
+	}
+}
