@@ -10,8 +10,8 @@ import (
 
 const (
 	// progressDelay holds back a status that only tells of progress, as "stopped, waiting for kubelet": containers
-	// run again within it, also where a hundred are restarted at once, and the write is saved.
-	progressDelay = 30 * time.Second
+	// run again within it, also where dozens are restarted at once, and the write is saved.
+	progressDelay = 10 * time.Second
 	// heldDelay is for waits to which kubelet has given a name, as CrashLoopBackOff: they last.
 	heldDelay = 2 * time.Second
 	// reasonContainerCreating is kubelet's name for the ordinary way up.
