@@ -383,6 +383,7 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 	}{
 		"kubelet does not say why it waits": {func(*scene) {}, 10 * time.Second},
 		"kubelet is at it":                  {func(s *scene) { s.waiting("ContainerCreating") }, 10 * time.Second},
+		"after a first word":                {func(s *scene) { s.request.Status.ContainerRecreateStates[0].IsKilled = true }, 30 * time.Second},
 		"kubelet cannot":                    {func(s *scene) { s.waiting("CreateContainerConfigError") }, 2 * time.Second},
 		"kubelet will back off":             {func(s *scene) { s.options.RespectBackoff = true; s.exited("app", 1, 1) }, 2 * time.Second},
 		"kubelet backs off":                 {func(s *scene) { s.options.RespectBackoff = true; s.crashLoop("app", 0) }, 2 * time.Second},

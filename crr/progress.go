@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/target"
 )
 
@@ -12,6 +13,8 @@ const (
 	// progressDelay holds back a status that only tells of progress, as "stopped, waiting for kubelet": containers
 	// run again within it, also where dozens are restarted at once, and the write is saved.
 	progressDelay = 10 * time.Second
+	// nextProgressDelay does so once there has been a word of it.
+	nextProgressDelay = 30 * time.Second
 	// heldDelay is for waits to which kubelet has given a name, as CrashLoopBackOff: they last.
 	heldDelay = 2 * time.Second
 	// reasonContainerCreating is kubelet's name for the ordinary way up.
@@ -39,20 +42,23 @@ func (p *planner) minorUntil() (time.Time, bool) {
 		if act.Running { // it has ended already, and so will the act at any moment
 			since = p.now
 		}
-		until = earlier(until, since.Add(p.progressDelay(state.Name)))
+		until = earlier(until, since.Add(p.progressDelay(was)))
 	}
 	return until, p.now.Before(until)
 }
 
 // progressDelay is how long after the last act on a container a word on its progress may come.
-func (p *planner) progressDelay(container string) time.Duration {
-	status := p.observed.containerStatus(container)
+func (p *planner) progressDelay(was v1beta1.ContainerRecreateRequestRecreateState) time.Duration {
+	status := p.observed.containerStatus(was.Name)
 	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" && status.State.Waiting.Reason != reasonContainerCreating {
 		return heldDelay
 	}
 	// Kubelet 1.36 names a back-off when it looks at the pod again, which may be at the end of it.
-	if newest, known := p.observed.newest(container); known && newest.State == target.StateExited && backoffBites(newest, newest.FinishedAt) {
+	if newest, known := p.observed.newest(was.Name); known && newest.State == target.StateExited && backoffBites(newest, newest.FinishedAt) {
 		return heldDelay
+	}
+	if was.IsKilled {
+		return nextProgressDelay
 	}
 	return progressDelay
 }
