@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/result"
@@ -133,5 +134,17 @@ func TestTargetsAreValidated(t *testing.T) {
 		if err := target.Validate(); err != nil {
 			t.Errorf("%+v: %v", target, err)
 		}
+	}
+}
+
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	got := result.Objects([]result.Target{
+		result.Label{Object: pod, Key: "a"}, result.Annotation{Object: pod, Key: "b"}, result.Gauge{Name: "g"},
+		result.Field{Object: gameserver, Pointer: "/spec/x"}, result.Field{Object: gameserver, Pointer: "/status/x", Subresource: "status"},
+	})
+	want := []result.Patch{{Object: pod, Subresource: "status"}, {Object: gameserver}, {Object: gameserver, Subresource: "status"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -180,6 +180,23 @@ func (g Gauge) Validate() error {
 
 func (Gauge) edits(Entry) []Edit { return nil }
 
+// Objects are those that the targets are part of, each once, with the subresources they are written through.
+func Objects(targets []Target) []Patch {
+	var objects []Patch
+	for _, t := range targets {
+		for _, e := range t.edits(Entry{State: Unknown, Value: "0"}) {
+			p := Patch{Object: e.Object, Subresource: e.Subresource}
+			if e.Object.isPod() {
+				p.Subresource = "status"
+			}
+			if !slices.ContainsFunc(objects, func(o Patch) bool { return o.Object == p.Object && o.Subresource == p.Subresource }) {
+				objects = append(objects, p)
+			}
+		}
+	}
+	return objects
+}
+
 func checkKey(kind, key string) error {
 	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
 		return fmt.Errorf("%s %q: %s", kind, key, strings.Join(faults, "; "))

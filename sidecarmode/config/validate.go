@@ -30,6 +30,9 @@ func (f *File) Validate() error {
 			faults = append(faults, fmt.Errorf("resources: %s: %q: %w", name, quantity, err))
 		}
 	}
+	if c := f.SelfTestCondition; c != "" && c != "off" {
+		faults = append(faults, CheckStorage([]Storage{{InKube: &InKube{ConditionType: c}}}))
+	}
 	faults = append(faults, f.Server.validate())
 	return errors.Join(faults...)
 }

@@ -33,6 +33,8 @@ type asked struct {
 	name    string
 	spec    probe.Spec
 	targets []result.Target
+	// processes have to be seen.
+	processes bool
 }
 
 // Latest is what is known of an endpoint.
@@ -79,7 +81,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 			targets, err = config.Targets(e.StorageConfig, where)
 			faults = append(faults, err)
 		}
-		p.asked = append(p.asked, asked{e.Title(), spec, targets})
+		p.asked = append(p.asked, asked{e.Title(), spec, targets, e.Process != nil})
 	}
 	return errors.Join(faults...)
 }
@@ -144,4 +146,14 @@ func (p *Plugin) Status() plugin.Health {
 		info[name] = l
 	}
 	return plugin.Health{Healthy: true, Message: fmt.Sprintf("%d endpoints", len(p.asked)), Info: info}
+}
+
+// Needs implements plugin.Needer.
+func (p *Plugin) Needs() plugin.Needs {
+	var needs plugin.Needs
+	for _, a := range p.asked {
+		needs.Access = append(needs.Access, plugin.NeedsOf(a.targets)...)
+		needs.Signals = needs.Signals || a.processes
+	}
+	return needs
 }

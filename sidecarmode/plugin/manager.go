@@ -10,9 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
 )
@@ -232,6 +229,21 @@ func (m *Manager) Ready() bool {
 	return started && !slices.ContainsFunc(units, func(u *unit) bool { return !u.ready() })
 }
 
+// Needs of all plugins together.
+func (m *Manager) Needs() Needs {
+	m.mu.Lock()
+	units := slices.Clone(m.units)
+	m.mu.Unlock()
+	var all Needs
+	for _, u := range units {
+		n := u.needs()
+		all.Signals = all.Signals || n.Signals
+		all.Access = append(all.Access, n.Access...)
+		all.Folders = append(all.Folders, n.Folders...)
+	}
+	return all
+}
+
 // StoreData writes an outcome to where it belongs and returns when it is there.
 func (m *Manager) StoreData(ctx context.Context, source string, targets []result.Target, entry result.Entry) error {
 	m.config.Host.Results.Put(source, targets, entry)
@@ -257,36 +269,3 @@ func (m *Manager) remount() {
 
 // ServeHTTP passes requests to the plugins' routes.
 func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.Load().ServeHTTP(w, r) }
-
-var (
-	upDesc       = prometheus.NewDesc("refit_sidecar_plugin_up", "1 while the plugin runs and calls itself healthy.", []string{"plugin"}, nil)
-	restartsDesc = prometheus.NewDesc("refit_sidecar_plugin_restarts_total", "How often the plugin was started again.", []string{"plugin"}, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (m *Manager) Describe(descs chan<- *prometheus.Desc) { descs <- upDesc; descs <- restartsDesc }
-
-// Collect implements prometheus.Collector.
-func (m *Manager) Collect(metrics chan<- prometheus.Metric) {
-	for _, s := range m.Statuses() {
-		up := 0.0
-		if s.Running && s.Healthy {
-			up = 1
-		}
-		metrics <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, s.Name)
-		metrics <- prometheus.MustNewConstMetric(restartsDesc, prometheus.CounterValue, float64(s.Restarts), s.Name)
-	}
-}
-
-// Gather implements prometheus.Gatherer for the plugins' own metrics.
-func (m *Manager) Gather() ([]*dto.MetricFamily, error) {
-	m.mu.Lock()
-	var gatherers prometheus.Gatherers
-	for _, u := range m.units {
-		u.mu.Lock()
-		gatherers = append(gatherers, u.registry)
-		u.mu.Unlock()
-	}
-	m.mu.Unlock()
-	return gatherers.Gather()
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/selftest"
 	"github.com/refit-project/refit/signal"
 	"github.com/refit-project/refit/target"
 )
@@ -54,6 +55,36 @@ type Readier interface {
 	Ready() bool
 }
 
+// Needer is a Plugin that says, after Init, what it needs of the place that it runs in.
+type Needer interface {
+	Needs() Needs
+}
+
+// Needs of a plugin.
+type Needs struct {
+	// Signals: processes of other containers have to be seen and signalled.
+	Signals bool
+	// Access to the API.
+	Access []selftest.Need
+	// Folders that have to be writable.
+	Folders []string
+}
+
+// NeedsOf the targets of results.
+func NeedsOf(targets []result.Target) []selftest.Need {
+	var needs []selftest.Need
+	for _, o := range result.Objects(targets) {
+		ref := ownpod.Reference{
+			Group: o.Object.Group, Version: o.Object.Version, Resource: o.Object.Resource,
+			Namespace: o.Object.Namespace, Name: o.Object.Name,
+		}
+		needs = append(needs, selftest.Need{Verb: "get", Of: ref})
+		ref.Subresource = o.Subresource
+		needs = append(needs, selftest.Need{Verb: "patch", Of: ref})
+	}
+	return needs
+}
+
 // Factory makes a new plugin.
 type Factory func() Plugin
 
@@ -71,7 +102,9 @@ type Host struct {
 	Pod target.Pod
 	// Observed is the pod as it was last seen; nil when it cannot be read.
 	Observed func() *corev1.Pod
-	// Own is the name of the container that we are; empty when it is not known.
+	// Changes are told of by a token in the channel, until the function is called.
+	Changes func() (<-chan struct{}, func())
+	// Own is the name of the container that we are.
 	Own string
 	// Results take outcomes to the API.
 	Results Results

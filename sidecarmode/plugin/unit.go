@@ -228,6 +228,17 @@ func (u *unit) ready() bool {
 	return !ok || running && r.Ready()
 }
 
+// needs are those of the plugin that runs.
+func (u *unit) needs() Needs {
+	u.mu.Lock()
+	p, running := u.plugin, u.status.Running
+	u.mu.Unlock()
+	if n, ok := p.(Needer); ok && running {
+		return n.Needs()
+	}
+	return Needs{}
+}
+
 // serve answers for one route of the plugin, whichever instance of it runs.
 func (u *unit) serve(pattern string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

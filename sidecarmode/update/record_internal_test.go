@@ -65,7 +65,9 @@ func TestW6KeysAreUnambiguous(t *testing.T) {
 func TestRemember(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 5, time.UTC)
-	source := func(name string) hotupdate.Source { return hotupdate.Source{URL: "http://o/" + name + "?token=1", Name: name} }
+	source := func(name string) hotupdate.Source {
+		return hotupdate.Source{URL: "http://o/" + name + "?token=1", Name: name}
+	}
 	accepted := func(names ...string) hotupdate.Revision {
 		r := hotupdate.Revision{Version: "v", Digest: strings.Join(names, "+")}
 		for _, n := range names {

@@ -130,7 +130,7 @@ func hopeless(err error) bool {
 // which it was cannot be known, and to be told once more does no harm.
 func (p *Plugin) tell(ctx context.Context, u *hotupdate.Updater) error {
 	for _, finder := range p.finders() {
-		for {
+		for finder.FS != nil {
 			_, err := finder.Find(ctx)
 			if err == nil {
 				break
@@ -151,7 +151,7 @@ func (p *Plugin) tell(ctx context.Context, u *hotupdate.Updater) error {
 // finders are those of the processes that are signalled.
 func (p *Plugin) finders() []process.Finder {
 	chain, err := p.config.chain()
-	if err != nil || p.host.Processes == nil {
+	if err != nil {
 		return nil
 	}
 	var finders []process.Finder

@@ -40,10 +40,7 @@ func (p *Plugin) watch(ctx context.Context, t Trigger) error {
 		<-ctx.Done()
 		return nil
 	}
-	ref := ownpod.Reference{Version: "v1", Resource: "configmaps", Namespace: p.host.Pod.Namespace, Name: t.ConfigMap}
-	if t.Secret != "" {
-		ref.Resource, ref.Name = "secrets", t.Secret
-	}
+	ref := t.reference(p.host.Pod.Namespace)
 	changes := make(chan content, 1)
 	done := make(chan struct{})
 	go func() {
@@ -58,6 +55,14 @@ func (p *Plugin) watch(ctx context.Context, t Trigger) error {
 	p.pull(ctx, t, ref.String(), changes)
 	<-done
 	return nil
+}
+
+// reference names the object; its Name is empty for a directory.
+func (t Trigger) reference(namespace string) ownpod.Reference {
+	if t.Secret != "" {
+		return ownpod.Reference{Version: "v1", Resource: "secrets", Namespace: namespace, Name: t.Secret}
+	}
+	return ownpod.Reference{Version: "v1", Resource: "configmaps", Namespace: namespace, Name: t.ConfigMap}
 }
 
 // content is what a trigger has now.

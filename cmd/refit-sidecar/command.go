@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/refit-project/refit/sidecarmode"
+)
+
+const long = `refit-sidecar runs in a pod, for nodes without a daemon: it updates files under a running program and tells it,
+probes and writes the results where they are wanted, and carries out ContainerRecreateRequests of its own pod.
+
+What it does is in its configuration file, which is read again when it changes. The environment variables POD_NAME
+and POD_NAMESPACE say where it is; take them from fieldRef metadata.name and metadata.namespace.`
+
+// options that are not the sidecar's own.
+type options struct {
+	logFormat string
+	level     slog.Level
+}
+
+func newCommand(version string) *cobra.Command {
+	config := sidecarmode.Config{
+		Version: version, Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME"),
+		Container: cmp.Or(os.Getenv("CONTAINER_NAME"), "refit-sidecar"),
+	}
+	var opts options
+	command := &cobra.Command{
+		Use: "refit-sidecar", Short: "Updates, probes and repairs its own pod in place", Long: long, Version: version,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Example: `  POD_NAME=web-0 POD_NAMESPACE=default refit-sidecar --config config.yaml`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			logger, err := opts.logger(command.ErrOrStderr(), opts.level)
+			if err != nil {
+				return err
+			}
+			libraries, err := opts.logger(command.ErrOrStderr(), max(opts.level, slog.LevelInfo))
+			if err != nil {
+				return err
+			}
+			klog.SetSlogLogger(libraries)
+			config.Logger = logger
+			return sidecarmode.Run(command.Context(), config)
+		},
+	}
+	command.CompletionOptions.DisableDefaultCmd = true
+	flags := command.Flags()
+	flags.StringVar(&config.File, "config", "", "configuration file; empty: the first of "+fmt.Sprint(sidecarmode.DefaultConfigFiles())+" that exists")
+	flags.DurationVar(&config.Grace, "grace", 25*time.Second, "how long an end may take; less than the pod's terminationGracePeriodSeconds")
+	flags.StringVar(&opts.logFormat, "log-format", "text", "text or json")
+	flags.TextVar(&opts.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	command.AddCommand(validate(), schema())
+	return command
+}
+
+// validate checks a file where there is no pod.
+func validate() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE", Short: "Check a configuration file, or a ConfigMap manifest with one in it", Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			if err := sidecarmode.Check(args[0], text, nil); err != nil {
+				return fmt.Errorf("not valid:\n%w", err)
+			}
+			_, err = fmt.Fprintln(command.OutOrStdout(), args[0]+": valid")
+			return err
+		},
+	}
+}
+
+func schema() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of the configuration file", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			s, err := sidecarmode.Schema(nil)
+			if err != nil {
+				return err
+			}
+			encoder := json.NewEncoder(command.OutOrStdout())
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(s)
+		},
+	}
+}
+
+func (o options) logger(out io.Writer, level slog.Level) (*slog.Logger, error) {
+	handlerOptions := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, handlerOptions)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, handlerOptions)), nil
+	default:
+		return nil, fmt.Errorf("--log-format %q: want text or json", o.logFormat)
+	}
+}

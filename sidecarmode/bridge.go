@@ -1,0 +1,110 @@
+package sidecarmode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/result"
+)
+
+// errNoAPI: the pod has no service account.
+var errNoAPI = errors.New("no API server: the pod has no service account token")
+
+// patcher is the API as the room result wants it.
+type patcher struct{ client *ownpod.Client }
+
+func reference(object result.Object, subresource string) ownpod.Reference {
+	return ownpod.Reference{
+		Group: object.Group, Version: object.Version, Resource: object.Resource,
+		Namespace: object.Namespace, Name: object.Name, Subresource: subresource,
+	}
+}
+
+// Read implements result.Patcher.
+func (p patcher) Read(ctx context.Context, object result.Object) (map[string]any, error) {
+	if p.client == nil {
+		return nil, errNoAPI
+	}
+	b, err := p.client.Get(ctx, reference(object, ""))
+	if errors.Is(err, ownpod.ErrForbidden) {
+		return nil, fmt.Errorf("%w: %w", result.ErrForbidden, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	if err := json.Unmarshal(b, &content); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", object, err)
+	}
+	return content, nil
+}
+
+// Patch implements result.Patcher.
+func (p patcher) Patch(ctx context.Context, patch result.Patch) error {
+	if p.client == nil {
+		return errNoAPI
+	}
+	_, err := p.client.Patch(ctx, reference(patch.Object, patch.Subresource), string(patch.Type), patch.Body)
+	return err
+}
+
+// recorder sends Events as the room result wants it.
+type recorder struct{ events *ownpod.Events }
+
+// Event implements result.Recorder.
+func (r recorder) Event(about result.Object, state result.State, reason, message string) {
+	if r.events == nil {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if state != result.Succeeded {
+		kind = corev1.EventTypeWarning
+	}
+	r.events.Event(corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: about.Namespace, Name: about.Name, UID: types(about.UID),
+	}, kind, reason, message)
+}
+
+// meter keeps the gauges that results are stored in. It describes none: which there are is configured.
+type meter struct {
+	mu     sync.Mutex
+	values map[string]float64
+}
+
+func newMeter() *meter { return &meter{values: map[string]float64{}} }
+
+// Set implements result.Meter.
+func (m *meter) Set(gauge string, value float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[gauge] = value
+}
+
+// Clear implements result.Meter.
+func (m *meter) Clear(gauge string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, gauge)
+}
+
+// Describe implements prometheus.Collector.
+func (m *meter) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (m *meter) Collect(metrics chan<- prometheus.Metric) {
+	m.mu.Lock()
+	values := maps.Clone(m.values)
+	m.mu.Unlock()
+	for name, value := range values {
+		desc := prometheus.NewDesc(name, "Result of a probe.", nil, nil)
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+}

@@ -1,0 +1,115 @@
+package sidecarmode
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/target"
+)
+
+// firstLook bounds the wait for the pod at start. Later it comes with the watch.
+const firstLook = 10 * time.Second
+
+func types(uid string) apitypes.UID { return apitypes.UID(uid) }
+
+// podFeed is our pod as it was last seen, and news of its changes.
+type podFeed struct {
+	mu      sync.Mutex
+	pod     *corev1.Pod
+	waiting map[chan struct{}]bool
+}
+
+func newPodFeed() *podFeed { return &podFeed{waiting: map[chan struct{}]bool{}} }
+
+// latest is nil until the pod has been read.
+func (f *podFeed) latest() *corev1.Pod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pod
+}
+
+// changes puts a token into the channel after each change, until the function is called.
+func (f *podFeed) changes() (<-chan struct{}, func()) {
+	tokens := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting[tokens] = true
+	return tokens, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.waiting, tokens)
+	}
+}
+
+func (f *podFeed) set(pod *corev1.Pod) {
+	pod.ManagedFields = nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pod = pod
+	for tokens := range f.waiting {
+		select {
+		case tokens <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// look reads the pod for the first time. That its role forbids it is no reason not to run.
+func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod target.Pod, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	for {
+		seen, err := client.Pod(ctx, pod)
+		if err == nil {
+			f.set(seen)
+			return
+		}
+		logger.Warn("pod not read", "pod", pod, "err", err)
+		if errors.Is(err, ownpod.ErrForbidden) || ctx.Err() != nil {
+			return
+		}
+		timer := time.NewTimer(time.Second)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// follow keeps it up to date until ctx ends.
+func (f *podFeed) follow(ctx context.Context, client *ownpod.Client, pod target.Pod, logger *slog.Logger) {
+	selection := ownpod.Selection{Of: ownpod.PodReference(pod)}
+	ownpod.Follow(ctx, client, selection, func(items map[string]*corev1.Pod) {
+		if seen := items[pod.Name]; seen != nil {
+			f.set(seen)
+		}
+	}, ownpod.Log(logger, selection))
+}
+
+// othersStarted reports whether all regular containers but ours have been started.
+func othersStarted(pod *corev1.Pod, own string) bool {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == own {
+			continue
+		}
+		started := false
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.Name == c.Name {
+				started = s.Started != nil && *s.Started || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+			}
+		}
+		if !started {
+			return false
+		}
+	}
+	return true
+}

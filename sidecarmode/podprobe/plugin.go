@@ -1,0 +1,193 @@
+package podprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/httpprobe"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+)
+
+// Name of the plugin in the configuration.
+const Name = "pod_probe"
+
+// Config of the plugin: there is nothing to configure, everything is in the annotation.
+type Config struct{}
+
+// Plugin implements plugin.Plugin.
+type Plugin struct {
+	host plugin.Host
+
+	mu     sync.Mutex
+	faults error
+	latest map[string]probe.Result
+}
+
+// New is the plugin's Factory.
+func New() plugin.Plugin { return &Plugin{latest: map[string]probe.Result{}} }
+
+// Name implements plugin.Plugin.
+func (p *Plugin) Name() string { return Name }
+
+// Version implements plugin.Plugin.
+func (p *Plugin) Version() string { return "v1.0.0" }
+
+// ConfigType implements plugin.Plugin.
+func (p *Plugin) ConfigType() any { return &Config{} }
+
+// Init implements plugin.Plugin.
+func (p *Plugin) Init(_ context.Context, _ any, host plugin.Host) error {
+	if host.API == nil {
+		return errors.New("no API server: the annotation cannot be read")
+	}
+	p.host = host
+	return nil
+}
+
+// Stop implements plugin.Plugin. Nothing is under way that would have to be finished.
+func (p *Plugin) Stop(context.Context) error { return nil }
+
+// Needs implements plugin.Needer.
+func (p *Plugin) Needs() plugin.Needs {
+	return plugin.Needs{Access: plugin.NeedsOf([]result.Target{result.Condition{Object: result.Pod(p.host.Pod), Type: "any"}})}
+}
+
+// Status implements plugin.Plugin.
+func (p *Plugin) Status() plugin.Health {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info := make(map[string]httpprobe.Latest, len(p.latest))
+	for name, r := range p.latest {
+		info[name] = httpprobe.Latest{State: r.State, Message: r.Message, ProbedAt: r.ProbedAt, ChangedAt: r.ChangedAt}
+	}
+	health := plugin.Health{Healthy: p.faults == nil, Info: info}
+	if p.faults != nil {
+		health.Message = p.faults.Error()
+	}
+	return health
+}
+
+// asked is a probe at work.
+type asked struct {
+	wanted wanted
+	worker *probe.Worker // nil while the container does not run
+	since  int64
+	ip     string
+}
+
+// Start implements plugin.Plugin: it keeps a worker for each probe of the annotation as it is now.
+func (p *Plugin) Start(ctx context.Context) error {
+	changes, end := p.host.Changes()
+	defer end()
+	at := map[string]*asked{}
+	defer func() {
+		for _, a := range at {
+			a.stop()
+			p.host.Results.Drop(source(a.wanted.key()))
+		}
+	}()
+	for {
+		if pod := p.host.Observed(); pod != nil {
+			p.reconcile(ctx, pod, at)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes:
+		}
+	}
+}
+
+func source(key string) string { return Name + "/" + key }
+
+// reconcile starts, changes and stops workers until they are those of the annotation.
+func (p *Plugin) reconcile(ctx context.Context, pod *corev1.Pod, at map[string]*asked) {
+	all, faults := parse(pod.Annotations[Annotation], p.host.Pod)
+	keep := map[string]bool{}
+	for _, w := range all {
+		keep[w.key()] = true
+		a := at[w.key()]
+		if a != nil && !reflect.DeepEqual(a.wanted, w) {
+			a.stop()
+			a = nil
+		}
+		if a == nil {
+			a = &asked{wanted: w}
+			at[w.key()] = a
+		}
+		if err := p.adjust(ctx, pod, a); err != nil {
+			faults = errors.Join(faults, fmt.Errorf("probe %s: %w", w.Name, err))
+		}
+	}
+	for key, a := range at {
+		if !keep[key] {
+			a.stop()
+			delete(at, key)
+			p.host.Results.Drop(source(key))
+			p.mu.Lock()
+			delete(p.latest, key)
+			p.mu.Unlock()
+		}
+	}
+	p.mu.Lock()
+	if faults != nil && (p.faults == nil || p.faults.Error() != faults.Error()) {
+		p.host.Logger.Warn("annotation "+Annotation, "err", faults)
+	}
+	p.faults = faults
+	p.mu.Unlock()
+}
+
+// adjust has a probe asked while its container runs.
+func (p *Plugin) adjust(ctx context.Context, pod *corev1.Pod, a *asked) error {
+	since, runs := running(pod, a.wanted.ContainerName)
+	if !runs {
+		a.stop()
+		if exists(pod, a.wanted.ContainerName) {
+			// The words of kruise-daemon.
+			p.report(a.wanted, probe.Result{State: probe.Failed, Message: "Container(" + a.wanted.ContainerName + ") is Non-running"})
+		}
+		return nil
+	}
+	if a.worker != nil && a.since == since.Unix() && a.ip == pod.Status.PodIP {
+		return nil
+	}
+	spec, err := a.wanted.spec(pod, p.host.Own)
+	if err != nil {
+		p.report(a.wanted, probe.Result{State: probe.Unknown, Message: err.Error()})
+		return err
+	}
+	spec.Since = since
+	a.since, a.ip = since.Unix(), pod.Status.PodIP
+	if a.worker != nil {
+		return a.worker.Update(spec)
+	}
+	wanted := a.wanted
+	a.worker, err = probe.Start(ctx, spec, func(r probe.Result) { p.report(wanted, r) })
+	return err
+}
+
+func (a *asked) stop() {
+	if a.worker != nil {
+		a.worker.Stop()
+		a.worker = nil
+	}
+}
+
+// report writes the condition: False also for what is not known, as kruise-manager does.
+func (p *Plugin) report(w wanted, r probe.Result) {
+	p.mu.Lock()
+	p.latest[w.key()] = r
+	p.mu.Unlock()
+	entry := httpprobe.Entry(r)
+	if entry.State == result.Unknown {
+		entry.State = result.Failed
+	}
+	p.host.Results.Put(source(w.key()), []result.Target{result.Condition{Object: result.Pod(p.host.Pod), Type: w.PodConditionType}}, entry)
+}

@@ -1,0 +1,185 @@
+package recreate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kube/ownpod"
+)
+
+// Requests are those for our pod; *ownpod.Requests has the methods.
+type Requests interface {
+	KeepsConditions() bool
+	WriteStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error)
+}
+
+// executor carries out one request after another. All but stop runs in one goroutine.
+type executor struct {
+	own       string
+	processes Processes
+	requests  Requests
+	observed  func() *corev1.Pod
+	warn      func(reason, message string)
+	hooks     *http.Client
+	logger    *slog.Logger
+
+	acts map[string]crr.Act // of the request uid
+	uid  string
+	// ended brings what became of a stop.
+	ended chan stopped
+	busy  bool
+}
+
+type stopped struct {
+	uid, container string
+	err            error
+}
+
+// ReasonNotPossible ends a request that the sidecar cannot carry out.
+const ReasonNotPossible = "NotPossibleHere"
+
+// next takes one step for the first of the requests and returns when to look again; zero: when something changes.
+func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRecreateRequest) (time.Time, error) {
+	list := make([]*crr.Request, 0, len(all))
+	for _, r := range all {
+		list = append(list, r)
+	}
+	queue := crr.Queue(list)
+	pod := e.observed()
+	if len(queue) == 0 || pod == nil {
+		return time.Time{}, nil
+	}
+	for _, waiting := range queue[1:] {
+		if waiting.Status.Phase != "" {
+			continue
+		}
+		stored, err := e.write(ctx, waiting, crr.Wait(waiting, queue[0]))
+		if err != nil {
+			return time.Time{}, err
+		}
+		all[stored.Name] = stored
+	}
+	again, stored, err := e.step(ctx, pod, queue[0])
+	if stored != nil {
+		all[stored.Name] = stored // what we wrote counts until the watch brings it
+	}
+	if errors.Is(err, ownpod.ErrNotFound) {
+		delete(all, queue[0].Name)
+		return time.Now(), nil
+	}
+	return again, err
+}
+
+// step observes, plans, writes what was decided, and only then acts.
+func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Request) (time.Time, *crr.Request, error) {
+	if e.uid != string(request.UID) {
+		e.uid, e.acts = string(request.UID), map[string]crr.Act{}
+	}
+	now := time.Now()
+	plannable := request.DeepCopy()
+	// Without a runtime no instance can be removed: kubelet's back-off cannot be skipped, nor its restart policy.
+	delete(plannable.Annotations, v1beta1.AnnotationRestartBackoff)
+	delete(plannable.Annotations, v1beta1.AnnotationRestartPolicy)
+	decision := crr.Plan(plannable, crr.Observation{
+		Pod: pod, Runtime: runtimeOf(pod), Instances: instances(pod), Acts: e.acts,
+	}, crr.Options{RespectBackoff: true}, now)
+	if decision.Stop != nil {
+		if err := e.refusal(ctx, pod, *decision.Stop); err != nil {
+			crr.Complete(&decision.Status, crr.Outcome{
+				Reason: ReasonNotPossible, Message: "container " + decision.Stop.Container + ": " + err.Error(),
+			}, request.Generation, now)
+			decision.Stop = nil
+		}
+	}
+	stored, err := e.write(ctx, request, decision.Status)
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	e.logger.Debug("planned", "request", request.Name, "why", decision.Why, "stop", decision.Stop != nil)
+	if crr.Completed(stored) {
+		e.logger.Info("request ended", "request", request.Name, "message", stored.Status.Message)
+		return now, stored, nil
+	}
+	if decision.Stop != nil && !e.busy {
+		e.begin(ctx, pod, *decision.Stop)
+	}
+	return decision.Again, stored, nil
+}
+
+// refusal is why a stop that was decided cannot be: the sidecar has no means, or nothing would start the
+// container again.
+func (e *executor) refusal(ctx context.Context, pod *corev1.Pod, stop crr.Stop) error {
+	if e.busy {
+		return nil
+	}
+	switch policy := policyOf(pod, stop.Container); {
+	case policy == corev1.RestartPolicyNever:
+		return errors.New("restartPolicy Never would not start it again")
+	case policy == corev1.RestartPolicyOnFailure && stop.Grace > 0:
+		return errors.New("restartPolicy OnFailure would not start it again if it ends well on TERM; " +
+			"with terminationGracePeriodSeconds 0 it is killed, which is a failure")
+	}
+	return impossible(ctx, e.processes, stop.Container, e.own, stop.ID)
+}
+
+// policyOf is a container's restart policy, its own before the pod's.
+func policyOf(pod *corev1.Pod, container string) corev1.RestartPolicy {
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for _, c := range containers {
+			if c.Name == container && c.RestartPolicy != nil {
+				return corev1.RestartPolicy(*c.RestartPolicy)
+			}
+		}
+	}
+	return pod.Spec.RestartPolicy
+}
+
+// begin stops an instance in a goroutine of its own, which lasts for the grace period.
+func (e *executor) begin(ctx context.Context, pod *corev1.Pod, stop crr.Stop) {
+	act := e.acts[stop.Container]
+	act.Running = true
+	e.acts[stop.Container] = act
+	e.busy = true
+	uid := e.uid
+	e.logger.Info("stopping container", "container", stop.Container, "id", stop.ID.String(), "grace", stop.Grace)
+	go func() { e.ended <- stopped{uid, stop.Container, e.stop(ctx, pod, stop)} }()
+}
+
+// end records what became of a stop.
+func (e *executor) end(s stopped) {
+	e.busy = false
+	if s.err != nil {
+		e.logger.Warn("container not stopped", "container", s.container, "err", s.err)
+	}
+	if s.uid != e.uid {
+		return
+	}
+	act := e.acts[s.container]
+	act.Running, act.Done, act.Err = false, time.Now(), ""
+	if s.err != nil {
+		act.Err = s.err.Error()
+		act.Failures++
+	} else {
+		act.Failures = 0
+	}
+	e.acts[s.container] = act
+}
+
+// write stores a status that differs. A completed request is never written.
+func (e *executor) write(ctx context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
+	if !e.requests.KeepsConditions() {
+		status.Conditions = request.Status.Conditions
+	}
+	if crr.Completed(request) || equality.Semantic.DeepEqual(request.Status, status) {
+		return request, nil
+	}
+	return e.requests.WriteStatus(ctx, request, status)
+}

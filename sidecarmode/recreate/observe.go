@@ -1,0 +1,64 @@
+package recreate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/target"
+)
+
+// instances are what the pod's status knows of each container, newest first: the instance that runs or ended
+// last, and the one before it.
+func instances(pod *corev1.Pod) map[string][]crr.Instance {
+	all := map[string][]crr.Instance{}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for _, s := range statuses {
+			all[s.Name] = instancesOf(s)
+		}
+	}
+	return all
+}
+
+func instancesOf(s corev1.ContainerStatus) []crr.Instance {
+	var found []crr.Instance
+	add := func(i crr.Instance, ok bool) {
+		if ok && (len(found) == 0 || found[0].ID != i.ID) {
+			found = append(found, i)
+		}
+	}
+	add(instanceOf(s.State, s.ContainerID, s.RestartCount))
+	last := s.LastTerminationState
+	if last.Terminated != nil {
+		add(instanceOf(last, last.Terminated.ContainerID, s.RestartCount-1))
+	}
+	return found
+}
+
+// instanceOf is false for a state that names no instance.
+func instanceOf(state corev1.ContainerState, id string, restarts int32) (crr.Instance, bool) {
+	i := crr.Instance{RestartCount: max(restarts, 0)}
+	switch {
+	case state.Running != nil:
+		i.State, i.StartedAt = target.StateRunning, state.Running.StartedAt.Time
+	case state.Terminated != nil:
+		i.State = target.StateExited
+		i.StartedAt, i.FinishedAt = state.Terminated.StartedAt.Time, state.Terminated.FinishedAt.Time
+		i.ExitCode = state.Terminated.ExitCode
+		id = state.Terminated.ContainerID
+	default: // waiting: the last termination says more
+		return i, false
+	}
+	var err error
+	i.ID, err = target.ParseContainerID(id)
+	return i, err == nil
+}
+
+// runtimeOf is the scheme of the pod's container IDs.
+func runtimeOf(pod *corev1.Pod) string {
+	for _, s := range pod.Status.ContainerStatuses {
+		if id, err := target.ParseContainerID(s.ContainerID); err == nil {
+			return id.Runtime
+		}
+	}
+	return ""
+}

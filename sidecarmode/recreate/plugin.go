@@ -1,0 +1,184 @@
+package recreate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/sidecarmode/selftest"
+)
+
+// Name of the plugin in the configuration.
+const Name = "container_recreate"
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+	// slow is how often it is looked without any reason, in case a change was missed.
+	slow = 30 * time.Second
+	// crdRetry is how often it is looked whether requests are served yet.
+	crdRetry = 30 * time.Second
+)
+
+// Config of the plugin: there is nothing to configure.
+type Config struct{}
+
+// Plugin implements plugin.Plugin.
+type Plugin struct {
+	host plugin.Host
+}
+
+// New is the plugin's Factory.
+func New() plugin.Plugin { return &Plugin{} }
+
+// Name implements plugin.Plugin.
+func (p *Plugin) Name() string { return Name }
+
+// Version implements plugin.Plugin.
+func (p *Plugin) Version() string { return "v1.0.0" }
+
+// ConfigType implements plugin.Plugin.
+func (p *Plugin) ConfigType() any { return &Config{} }
+
+// Init implements plugin.Plugin.
+func (p *Plugin) Init(_ context.Context, _ any, host plugin.Host) error {
+	if host.API == nil {
+		return errors.New("no API server: requests cannot be read")
+	}
+	if host.Processes == nil {
+		return errors.New("processes cannot be seen here")
+	}
+	p.host = host
+	return nil
+}
+
+// Stop implements plugin.Plugin. A stop of a container that is under way is resumed by the next sidecar: which
+// instance is meant is in the request's status.
+func (p *Plugin) Stop(context.Context) error { return nil }
+
+// Status implements plugin.Plugin.
+func (p *Plugin) Status() plugin.Health { return plugin.Health{Healthy: true} }
+
+// Needs implements plugin.Needer.
+func (p *Plugin) Needs() plugin.Needs {
+	of := ownpod.Reference{
+		Group: v1beta1.Group, Version: v1beta1.GroupVersion().Version, Resource: "containerrecreaterequests", Namespace: p.host.Pod.Namespace,
+	}
+	status := of
+	status.Subresource = "status"
+	return plugin.Needs{Signals: true, Access: []selftest.Need{{Verb: "list", Of: of}, {Verb: "watch", Of: of}, {Verb: "patch", Of: status}}}
+}
+
+// Start implements plugin.Plugin.
+func (p *Plugin) Start(ctx context.Context) error {
+	requests, err := p.await(ctx)
+	if err != nil || requests == nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	news := make(chan map[string]*v1beta1.ContainerRecreateRequest, 1)
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		requests.Follow(ctx, func(all map[string]*v1beta1.ContainerRecreateRequest) {
+			select {
+			case <-news:
+			default:
+			}
+			news <- all
+		}, ownpod.Log(p.host.Logger, ownpod.Selection{Of: requests.Reference()}))
+	}()
+	defer func() {
+		cancel()
+		<-followed
+	}()
+	e := &executor{
+		own: p.host.Own, processes: p.host.Processes, requests: requests, observed: p.host.Observed, logger: p.host.Logger,
+		warn:  func(reason, message string) { p.host.Tell(result.Failed, reason, message) },
+		hooks: newHookClient(), ended: make(chan stopped), acts: map[string]crr.Act{},
+	}
+	return p.loop(ctx, e, news)
+}
+
+// await waits until requests are served; nil when ctx ends first.
+func (p *Plugin) await(ctx context.Context) (*ownpod.Requests, error) {
+	for {
+		requests, err := p.host.API.Requests(ctx, p.host.Pod)
+		if err == nil || ctx.Err() != nil {
+			return requests, nil
+		}
+		if !errors.Is(err, ownpod.ErrNotFound) {
+			return nil, fmt.Errorf("look for requests: %w", err)
+		}
+		timer := time.NewTimer(crdRetry)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, nil //nolint:nilnil // the end
+		case <-timer.C:
+		}
+	}
+}
+
+// loop looks whenever something has changed. A stop under way is waited for at the end: it ends with ctx.
+func (p *Plugin) loop(ctx context.Context, e *executor, news <-chan map[string]*v1beta1.ContainerRecreateRequest) error {
+	changes, end := p.host.Changes()
+	defer end()
+	all := map[string]*v1beta1.ContainerRecreateRequest{}
+	retry := firstRetry
+	timer := time.NewTimer(slow)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if e.busy {
+				<-e.ended
+			}
+			return nil
+		case listed := <-news:
+			all = merge(all, listed)
+		case s := <-e.ended:
+			e.end(s)
+		case <-changes:
+		case <-timer.C:
+		}
+		again, err := e.next(ctx, all)
+		wait := slow
+		switch {
+		case err != nil && ctx.Err() == nil:
+			p.host.Logger.Warn("request not carried on, trying again", "err", err)
+			wait, retry = retry, min(retry*2, lastRetry)
+		case !again.IsZero():
+			wait, retry = min(max(time.Until(again), 0), slow), firstRetry
+		default:
+			retry = firstRetry
+		}
+		timer.Reset(wait)
+	}
+}
+
+// merge takes what is listed, but keeps what we have written since.
+func merge(known, listed map[string]*v1beta1.ContainerRecreateRequest) map[string]*v1beta1.ContainerRecreateRequest {
+	merged := maps.Clone(listed)
+	for name, ours := range known {
+		if theirs, ok := listed[name]; ok && theirs.UID == ours.UID && newer(ours.ResourceVersion, theirs.ResourceVersion) {
+			merged[name] = ours
+		}
+	}
+	return merged
+}
+
+// newer compares resource versions, which are decimal numbers that grow (KEP-5504).
+func newer(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) > len(b)
+	}
+	return a > b
+}

@@ -1,0 +1,128 @@
+package sidecarmode
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/config"
+)
+
+const (
+	// settle is waited after a change of the file for more of it.
+	settle = 200 * time.Millisecond
+	// maxConfig is what a ConfigMap can hold, in bytes.
+	maxConfig = 1 << 20
+	// heapShare of the memory that the configuration allows; the rest is for what is no heap.
+	heapShare = 0.8
+)
+
+// readConfig reads the file. The digest is of its text.
+func (s *sidecar) readConfig() (file *config.File, digest string, err error) {
+	path := s.config.file()
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxConfig {
+		err = fmt.Errorf("%s: %d bytes, more than %d", path, info.Size(), maxConfig)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("configuration: %w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("configuration: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	file, err = config.Parse(path, text, s.manager.Types(), config.NewLookup(os.LookupEnv, s.feed.latest()))
+	if err != nil {
+		err = fmt.Errorf("configuration: %w", err)
+	}
+	return file, hex.EncodeToString(sum[:]), err
+}
+
+// watchConfig puts the file in force again when it has changed. kubelet changes a mounted ConfigMap by swapping
+// the link ..data in the folder, so that is what is watched.
+func (s *sidecar) watchConfig(ctx context.Context, digest string) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch configuration: %w", err)
+	}
+	defer watcher.Close() //nolint:errcheck // nothing is lost by it
+	dir := filepath.Dir(s.config.file())
+	if err := watcher.Add(dir); err != nil {
+		return fmt.Errorf("watch configuration: %w", err)
+	}
+	timer := time.NewTimer(settle) // it may have changed since it was read
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-watcher.Events:
+			if !ok {
+				return errors.New("watch of the configuration has ended")
+			}
+			if event.Op != fsnotify.Chmod {
+				timer.Reset(settle)
+			}
+		case err := <-watcher.Errors:
+			s.logger.Warn("watch of the configuration", "err", err)
+			timer.Reset(settle)
+		case <-timer.C:
+			digest = s.reloadConfig(ctx, digest)
+		}
+	}
+}
+
+// reloadConfig returns the digest of what it has seen. A file that cannot be used leaves the one before in force.
+func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
+	file, digest, err := s.readConfig()
+	if digest != "" && digest == before {
+		return before
+	}
+	state := configState{File: s.config.file(), Digest: digest, Loaded: time.Now()}
+	if err == nil {
+		s.obey(file)
+		err = s.manager.LoadConfig(ctx, file)
+	}
+	if err != nil {
+		state.Error = result.Cut(err.Error(), result.MaxMessage)
+		s.state.setConfig(state)
+		s.logger.Error("configuration not taken over, the one before stays in force", "err", err)
+		s.tell(result.Failed, "ConfigInvalid", "the configuration before stays in force: "+err.Error())
+		return digest
+	}
+	s.state.setConfig(state)
+	s.logger.Info("configuration taken over", "file", state.File, "digest", digest)
+	s.tell(result.Succeeded, "ConfigReloaded", "configuration "+digest[:12]+" is in force")
+	s.test.again()
+	return digest
+}
+
+// obey does what the configuration says about this process.
+func (s *sidecar) obey(file *config.File) {
+	for name, text := range file.Resources {
+		quantity, err := resource.ParseQuantity(text)
+		if err != nil {
+			continue // config has refused it
+		}
+		switch strings.ToLower(name) {
+		case "memory":
+			debug.SetMemoryLimit(int64(float64(quantity.Value()) * heapShare))
+		case "cpu":
+			runtime.GOMAXPROCS(max(1, int(math.Ceil(quantity.AsApproximateFloat64()))))
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package sidecarmode
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/target"
+)
+
+const (
+	component     = "refit-sidecar"
+	defaultHealth = ":5001"
+	defaultProc   = "/proc"
+)
+
+// sidecar is the program with its parts.
+type sidecar struct {
+	config    Config
+	logger    *slog.Logger
+	pod       target.Pod
+	condition string // type of the self-test's condition, or off
+
+	api       *ownpod.Client // nil without a service account
+	feed      *podFeed
+	processes *signal.FS // nil where /proc cannot be used
+	events    *ownpod.Events
+	writer    *result.Writer
+	manager   *plugin.Manager
+	state     *state
+	test      *tester
+}
+
+// Run is the sidecar. It returns when ctx ends, after the plugins and all goroutines have, or when it cannot be
+// started at all: a configuration that is wrong, an address that is taken.
+func Run(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	s, err := assemble(ctx, c)
+	if err != nil {
+		return err
+	}
+	file, digest, err := s.readConfig()
+	if err != nil {
+		return err
+	}
+	s.state.setConfig(configState{File: c.file(), Digest: digest, Loaded: time.Now()})
+	s.condition = cmp.Or(file.SelfTestCondition, defaultCondition)
+	s.obey(file)
+	if s.manager, err = s.newManager(file); err != nil {
+		return err
+	}
+	if err := s.manager.LoadConfig(ctx, file); err != nil {
+		return err
+	}
+	// Plugins end first; what carries their last words ends after them.
+	carriers, endCarriers := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCarriers()
+	group, carriers := errgroup.WithContext(carriers)
+	if err := s.serve(carriers, group, file); err != nil {
+		endCarriers()
+		return errors.Join(err, group.Wait())
+	}
+	s.carry(carriers, group)
+	group.Go(func() error {
+		defer endCarriers()
+		return s.work(ctx, carriers, file, digest)
+	})
+	return group.Wait()
+}
+
+// assemble makes the parts that do not depend on the configuration file.
+func assemble(ctx context.Context, c Config) (*sidecar, error) {
+	s := &sidecar{
+		config: c, logger: c.Logger, pod: target.Pod{Namespace: c.Namespace, Name: c.Pod}, feed: newPodFeed(),
+	}
+	rest, err := ownpod.InCluster(component + "/" + c.Version)
+	if err != nil {
+		c.Logger.Warn("results go to metrics and logs only", "err", err)
+	} else {
+		if s.api, err = ownpod.NewClient(rest); err != nil {
+			return nil, err
+		}
+		s.events = ownpod.NewEvents(s.api, component, c.Logger)
+		s.feed.look(ctx, s.api, s.pod, c.Logger)
+		if pod := s.feed.latest(); pod != nil {
+			s.pod.UID = string(pod.UID)
+		}
+	}
+	m := newMeter()
+	s.state = newState(c.Version, m)
+	s.writer = result.New(result.Config{
+		Patcher: patcher{s.api}, Recorder: recorder{s.events}, Meter: m, Logger: c.Logger, Written: s.state.written,
+	})
+	// Only for its types; the one that runs is made when the file has been read.
+	if s.manager, err = plugin.NewManager(plugin.Config{Factories: s.factories()}); err != nil {
+		return nil, err
+	}
+	s.test = newTester(s)
+	return s, nil
+}
+
+func (s *sidecar) factories() []plugin.Factory {
+	if s.config.Factories == nil {
+		return Builtin()
+	}
+	return s.config.Factories
+}
+
+func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
+	processes, err := signal.New(cmp.Or(file.ProcRoot, defaultProc))
+	if err != nil {
+		s.logger.Warn("processes cannot be seen", "err", err)
+	}
+	s.processes = processes
+	manager, err := plugin.NewManager(plugin.Config{
+		Factories: s.factories(), Version: s.config.Version,
+		Host: plugin.Host{
+			Logger: s.logger, Pod: s.pod, Observed: s.feed.latest, Changes: s.feed.changes, Own: s.config.Container,
+			Results: s.writer, API: s.api, Processes: s.processes, Tell: s.tell,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.state.manager = manager
+	s.state.registry.MustRegister(manager)
+	return manager, nil
+}
+
+// tell sends an Event about our pod.
+func (s *sidecar) tell(state result.State, reason, message string) {
+	recorder{s.events}.Event(result.Pod(s.pod), state, reason, result.Cut(message, result.MaxMessage))
+}
+
+// serve opens the endpoints: what has power over the pod apart from what may be seen.
+func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config.File) error {
+	secure, err := tlsConfig(file.Server.TLS)
+	if err != nil {
+		return err
+	}
+	handler := authorized(file.Server.TokenFile, s.state.api())
+	if err := listen(ctx, group, file.Server.Listen(), handler, secure); err != nil {
+		return err
+	}
+	if address := cmp.Or(file.Health, defaultHealth); address != off {
+		return listen(ctx, group, address, s.state.health(), nil)
+	}
+	return nil
+}
+
+// carry starts what takes news to and from the API.
+func (s *sidecar) carry(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error { return s.writer.Run(ctx) })
+	if s.api == nil {
+		return
+	}
+	group.Go(func() error { s.events.Run(ctx); return nil })
+	group.Go(func() error { s.feed.follow(ctx, s.api, s.pod, s.logger); return nil })
+}
+
+// work runs the plugins until ctx or the carriers end.
+func (s *sidecar) work(ctx, carriers context.Context, file *config.File, digest string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(carriers, cancel)()
+	if file.SidecarStartOrder == "After" {
+		s.awaitOthers(ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	err := s.manager.Start(ctx)
+	if err == nil && ctx.Err() == nil {
+		s.logger.Info("started", "pod", s.pod, "address", file.Server.Listen())
+		group.Go(func() error { return s.watchConfig(ctx, digest) })
+		group.Go(func() error { return s.test.run(ctx) })
+		err = group.Wait()
+	}
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
+	defer end()
+	s.logger.Info("stopping")
+	return errors.Join(err, s.manager.Stop(last))
+}
+
+// awaitOthers waits until the pod's other containers have been started, if that can be seen.
+func (s *sidecar) awaitOthers(ctx context.Context) {
+	changes, end := s.feed.changes()
+	defer end()
+	for {
+		pod := s.feed.latest()
+		if pod == nil || othersStarted(pod, s.config.Container) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+		}
+	}
+}

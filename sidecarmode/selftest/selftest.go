@@ -1,0 +1,202 @@
+// Package selftest finds out what the place that the sidecar runs in allows: which processes it may see and signal,
+// what its role permits, whether a folder can be updated. Serverless platforms differ in this, and say little.
+//
+// In the room are: the checks, and their summary. What is done without what is missing may not enter.
+package selftest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/target"
+)
+
+// Check is one finding.
+type Check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Needed by what is configured; what is not is for information.
+	Needed bool   `json:"needed"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Need is something that a plugin has to be allowed.
+type Need struct {
+	Verb string
+	Of   ownpod.Reference
+}
+
+// Report is all that has been found.
+type Report []Check
+
+// Entry is the report as an outcome: a failure if something needed is missing.
+func (r Report) Entry() result.Entry {
+	var missing, absent []string
+	for _, c := range r {
+		said := c.Name
+		if c.Detail != "" {
+			said += ": " + c.Detail
+		}
+		switch {
+		case c.OK:
+		case c.Needed:
+			missing = append(missing, said)
+		default:
+			absent = append(absent, said)
+		}
+	}
+	entry := result.Entry{State: result.Succeeded, Message: "all that is configured can work here"}
+	if len(missing) > 0 {
+		entry.State, entry.Message = result.Failed, "missing: "+strings.Join(missing, "; ")
+	}
+	if len(absent) > 0 {
+		entry.Message += " (not available, and not needed: " + strings.Join(absent, "; ") + ")"
+	}
+	entry.Message = result.Cut(entry.Message, result.MaxMessage)
+	return entry
+}
+
+// Processes finds out whether the processes of the pod's other containers can be seen, and which of them may be
+// signalled. own is the name of our container.
+func Processes(ctx context.Context, fs *signal.FS, pod *corev1.Pod, own string, needed bool) Report {
+	shared := Check{Name: "shared PID namespace", Needed: needed}
+	if fs == nil {
+		shared.Detail = "no proc file system"
+		return Report{shared}
+	}
+	all, err := fs.Processes(ctx)
+	if err != nil {
+		shared.Detail = err.Error()
+		return Report{shared}
+	}
+	sandbox := slices.ContainsFunc(all, func(p signal.Process) bool { return p.PID == 1 && p.Sandbox })
+	shared.OK = os.Getpid() != 1 && sandbox
+	if !shared.OK {
+		shared.Detail = "set shareProcessNamespace; until then files are updated and probes run, but nothing is signalled"
+		return Report{shared}
+	}
+	report := Report{shared}
+	if pod == nil {
+		return report
+	}
+	for _, s := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if s.Name == own || s.State.Running == nil {
+			continue
+		}
+		report = append(report, signalling(ctx, fs, s, needed))
+	}
+	return report
+}
+
+// signalling checks a container's first process, without sending anything.
+func signalling(ctx context.Context, fs *signal.FS, s corev1.ContainerStatus, needed bool) Check {
+	c := Check{Name: "signal container " + s.Name, Needed: needed}
+	id, err := target.ParseContainerID(s.ContainerID)
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	found, err := fs.Find(ctx, signal.Selector{Container: id, Choice: signal.Oldest})
+	if errors.Is(err, signal.ErrNotFound) {
+		c.Detail = "no process is known to be its own: its cgroup cannot be seen"
+		return c
+	}
+	if err == nil {
+		err = fs.Check(found[0])
+	}
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	c.OK = true
+	return c
+}
+
+// Access asks for each need whether the role allows it.
+func Access(ctx context.Context, client *ownpod.Client, needs []Need) Report {
+	var report Report
+	seen := map[Need]bool{}
+	for _, n := range needs {
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		c := Check{Name: "may " + n.Verb + " " + n.Of.String(), Needed: true}
+		if client == nil {
+			c.Detail = "no service account"
+			report = append(report, c)
+			continue
+		}
+		ok, err := client.May(ctx, n.Verb, n.Of)
+		c.OK = ok
+		if err != nil {
+			c.Detail = err.Error()
+		}
+		report = append(report, c)
+	}
+	return report
+}
+
+// Volume tries out what an update does in a folder: write, sync, and rename over what is there.
+func Volume(dir string) Report {
+	writable := Check{Name: "write " + dir, Needed: true}
+	atomic := Check{Name: "rename in " + dir, Needed: true}
+	err := tryRename(dir, &writable.OK)
+	atomic.OK = err == nil
+	switch {
+	case err != nil && !writable.OK:
+		writable.Detail = err.Error()
+	case err != nil:
+		atomic.Detail = err.Error()
+	}
+	return Report{writable, atomic}
+}
+
+func tryRename(dir string, written *bool) (err error) {
+	folder, err := os.MkdirTemp(dir, "..refit-selftest-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	old, fresh := filepath.Join(folder, "old"), filepath.Join(folder, "new")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		return err
+	}
+	if err := writeSynced(fresh); err != nil {
+		return err
+	}
+	*written = true
+	before, err := os.Stat(fresh)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, old); err != nil {
+		return err
+	}
+	after, err := os.Stat(old)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(before, after) {
+		return errors.New("the renamed file is another one: this file system copies")
+	}
+	return nil
+}
+
+func writeSynced(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("new")
+	return errors.Join(err, f.Sync(), f.Close())
+}

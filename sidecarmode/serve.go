@@ -1,0 +1,109 @@
+package sidecarmode
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/refit-project/refit/sidecarmode/config"
+)
+
+// listen serves a handler in the group until ctx ends. An update may take long to answer, so there is no limit on
+// that; who sends slowly is cut off.
+func listen(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+	}
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve on %s: %w", address, err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if err := server.Shutdown(last); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return nil
+}
+
+// authorized lets pass who sends the token in the file, which is read at each request since it may be renewed. A
+// file that is empty or not there lets nobody pass.
+func authorized(tokenFile string, next http.Handler) http.Handler {
+	if tokenFile == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := os.ReadFile(tokenFile)
+		want := strings.TrimSpace(string(b))
+		if err != nil || want == "" {
+			http.Error(w, "the server has no token yet", http.StatusServiceUnavailable)
+			return
+		}
+		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		a, b2 := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(got))
+		if !ok || subtle.ConstantTimeCompare(a[:], b2[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "send the bearer token", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// tlsConfig is nil without certificates. The files are read at each connection since they may be renewed.
+func tlsConfig(c config.TLS) (*tls.Config, error) {
+	if c.CertFile == "" {
+		return nil, nil //nolint:nilnil // plain HTTP is a configuration
+	}
+	load := func() (*tls.Config, error) {
+		certificate, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("load certificate: %w", err)
+		}
+		loaded := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		if c.ClientCAFile == "" {
+			return loaded, nil
+		}
+		pem, err := os.ReadFile(c.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("load client CA: %w", err)
+		}
+		loaded.ClientCAs = x509.NewCertPool()
+		if !loaded.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("load client CA %s: no certificates", c.ClientCAFile)
+		}
+		loaded.ClientAuth = tls.RequireAndVerifyClientCert
+		return loaded, nil
+	}
+	first, err := load()
+	if err != nil {
+		return nil, err
+	}
+	first.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return load() }
+	return first, nil
+}
