@@ -73,7 +73,7 @@ type planner struct {
 	why    string
 }
 
-// accept marks the request as taken and lays out the state of every container.
+// accept marks the request as taken.
 func (p *planner) accept() {
 	p.status.Phase = v1beta1.ContainerRecreateRequestRecreating
 	p.status.Message = ""
@@ -82,6 +82,11 @@ func (p *planner) accept() {
 		Message: "refit-daemon has taken the request", ObservedGeneration: p.request.Generation,
 		LastTransitionTime: metav1.NewTime(p.now),
 	})
+	p.layOut()
+}
+
+// layOut has a state for every container, in the order of the spec.
+func (p *planner) layOut() {
 	stored := p.status.ContainerRecreateStates
 	p.status.ContainerRecreateStates = make([]v1beta1.ContainerRecreateRequestRecreateState, len(p.request.Spec.Containers))
 	for i, container := range p.request.Spec.Containers {
@@ -107,10 +112,14 @@ func (p *planner) ended() (Outcome, bool) {
 	case len(p.request.Spec.Containers) == 0:
 		return Outcome{Reason: ReasonInvalidRequest, Message: "spec.containers is empty"}, true
 	}
-	if deadline := p.deadline(); !deadline.IsZero() && !p.now.Before(deadline) {
-		return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
+	return p.deadlineExceeded()
+}
+
+func (p *planner) deadlineExceeded() (Outcome, bool) {
+	if deadline := p.deadline(); deadline.IsZero() || p.now.Before(deadline) {
+		return Outcome{}, false
 	}
-	return Outcome{}, false
+	return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
 }
 
 func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {

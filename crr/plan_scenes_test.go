@@ -417,3 +417,18 @@ func TestPlanWhileTheRuntimeIsDown(t *testing.T) {
 	s.now = noon.Add(time.Minute)
 	wantOutcome(t, s.plan(), crr.ReasonDeadlineExceeded)
 }
+
+// A request that waits for another of its pod has a deadline all the same.
+func TestWaitEndsAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	deadline := int64(5)
+	s := newScene("app", "log")
+	s.request.Spec.ActiveDeadlineSeconds = &deadline
+	first := &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "first"}}
+	wait := crr.Wait(s.request, first, 0, noon)
+	wantDiff(t, "phase", string(wait.Status.Phase), "Pending")
+	wantDiff(t, "again", wait.Again.Sub(noon), 5*time.Second)
+	ended := crr.Wait(s.request, first, 0, noon.Add(5*time.Second))
+	wantOutcome(t, ended, crr.ReasonDeadlineExceeded)
+	wantDiff(t, "phases", phases(ended.Status), map[string]string{"app": "Failed", "log": "Failed"})
+}

@@ -29,12 +29,18 @@ func Queue(requests []*v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRec
 	return open
 }
 
-// Wait is the status of a request that is not first in the queue of its pod.
-func Wait(request, behind *v1beta1.ContainerRecreateRequest) v1beta1.ContainerRecreateRequestStatus {
-	status := *request.Status.DeepCopy()
-	status.Phase = v1beta1.ContainerRecreateRequestPending
-	status.Message = "waiting for ContainerRecreateRequest " + behind.Name + " of the same pod"
-	return status
+// Wait decides about a request that is not first in the queue of its pod: it stays Pending until its turn or its
+// deadline. clockOffset is the API server's clock minus ours.
+func Wait(request, behind *Request, clockOffset time.Duration, now time.Time) Decision {
+	p := &planner{request: request, observed: Observation{ClockOffset: clockOffset}, now: now, status: *request.Status.DeepCopy()}
+	deadline := p.deadline()
+	if outcome, exceeded := p.deadlineExceeded(); exceeded {
+		p.layOut()
+		return p.complete(outcome)
+	}
+	p.status.Phase = v1beta1.ContainerRecreateRequestPending
+	p.status.Message = "waiting for ContainerRecreateRequest " + behind.Name + " of the same pod"
+	return Decision{Status: p.status, Again: deadline, Why: p.status.Message}
 }
 
 func weight(request *v1beta1.ContainerRecreateRequest) int {

@@ -116,12 +116,19 @@ func (w *worker) remove(ctx context.Context, request *crr.Request, container str
 		w.tell(backoffSkipped(request, container))
 	}
 	for _, id := range ids {
+		// Removal kills what runs, without grace: what the runtime said of the stop is not taken on trust.
+		if status, err := w.runtime.ContainerStatus(ctx, id.ID); err == nil && status.State == cri.StateRunning {
+			return failure("remove container "+container, errStillRuns)
+		}
 		if err := w.runtime.RemoveContainer(ctx, id.ID); err != nil {
 			return failure("remove container "+container, err)
 		}
 	}
 	return outcome{}
 }
+
+// errStillRuns: the runtime called an instance stopped and shows it running.
+var errStillRuns = errors.New("the runtime says that it is stopped and shows it running")
 
 func failure(doing string, err error) outcome {
 	transient := errors.Is(err, cri.ErrUnavailable) || errors.Is(err, context.Canceled)

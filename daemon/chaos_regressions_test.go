@@ -26,6 +26,9 @@ func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
 			n.request("again", pod, nil, "app")
 			// The first removal comes with the stop, which is another act.
 			n.eventually("three calls", func() bool { return len(n.runtime.Calls(method)) > 2 })
+			if removed := n.runtime.Calls("RemoveContainer"); method == "StopContainer" && len(removed) > 0 {
+				t.Error("removed, and so killed without grace, what was not stopped")
+			}
 			n.runtime.ClearFaults()
 			if calls := n.runtime.Calls(method); calls[2].At.Sub(calls[1].At) < repeatDelay {
 				t.Errorf("called again after %s, want %s", calls[2].At.Sub(calls[1].At), repeatDelay)

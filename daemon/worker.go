@@ -118,14 +118,35 @@ func (w *worker) next(ctx context.Context, key target.Pod) error {
 		return nil
 	}
 	for _, waiting := range queue[1:] {
-		if waiting.Status.Phase != "" {
-			continue
-		}
-		if _, err := w.write(ctx, waiting, crr.Wait(waiting, queue[0])); err != nil {
+		if err := w.wait(ctx, key, waiting, queue[0]); err != nil {
 			return err
 		}
 	}
 	return w.step(ctx, key, queue[0])
+}
+
+// wait tells a request that another is first, or that its deadline has passed meanwhile.
+func (w *worker) wait(ctx context.Context, key target.Pod, request, behind *crr.Request) error {
+	now := time.Now()
+	decision := crr.Wait(request, behind, w.clockOffset(), now)
+	if request.Status.Phase == decision.Status.Phase {
+		decision.Status = request.Status // whom it waits for is not worth a write each time
+	}
+	stored, err := w.write(ctx, request, decision.Status)
+	if apierrors.IsNotFound(err) {
+		return nil // deleted
+	}
+	if err != nil {
+		return err
+	}
+	if crr.Completed(stored) {
+		w.end(key, stored, now)
+		return nil
+	}
+	if !decision.Again.IsZero() {
+		w.queue.AddAfter(key, decision.Again.Sub(now))
+	}
+	return nil
 }
 
 // step observes, plans, writes what was decided, and only then acts.
