@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
 
@@ -21,6 +23,8 @@ type Config struct {
 	File string
 	// Namespace and Pod are where we are, Container is our own name there.
 	Namespace, Pod, Container string
+	// API is the connection to the API server; nil is that of the pod's service account.
+	API *rest.Config
 	// Grace is how long an end may take; less than the pod's terminationGracePeriodSeconds.
 	Grace time.Duration
 	// Factories of the plugins that can be configured; nil is Builtin.

@@ -85,11 +85,14 @@ func assemble(ctx context.Context, c Config) (*sidecar, error) {
 	s := &sidecar{
 		config: c, logger: c.Logger, pod: target.Pod{Namespace: c.Namespace, Name: c.Pod}, feed: newPodFeed(),
 	}
-	rest, err := ownpod.InCluster(component + "/" + c.Version)
+	connection, err := c.API, error(nil)
+	if connection == nil {
+		connection, err = ownpod.InCluster(component + "/" + c.Version)
+	}
 	if err != nil {
 		c.Logger.Warn("results go to metrics and logs only", "err", err)
 	} else {
-		if s.api, err = ownpod.NewClient(rest); err != nil {
+		if s.api, err = ownpod.NewClient(connection); err != nil {
 			return nil, err
 		}
 		s.events = ownpod.NewEvents(s.api, component, c.Logger)

@@ -57,17 +57,19 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 	if len(queue) == 0 || pod == nil {
 		return time.Time{}, nil
 	}
+	now := time.Now()
+	var due time.Time // of those that wait
 	for _, waiting := range queue[1:] {
-		if waiting.Status.Phase != "" {
-			continue
-		}
-		stored, err := e.write(ctx, waiting, crr.Wait(waiting, queue[0]))
+		decision := crr.Wait(waiting, queue[0], 0, now)
+		stored, err := e.write(ctx, waiting, decision.Status)
 		if err != nil {
 			return time.Time{}, err
 		}
 		all[stored.Name] = stored
+		due = earlier(due, decision.Again)
 	}
 	again, stored, err := e.step(ctx, pod, queue[0])
+	again = earlier(again, due)
 	if stored != nil {
 		all[stored.Name] = stored // what we wrote counts until the watch brings it
 	}
@@ -76,6 +78,14 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 		return time.Now(), nil
 	}
 	return again, err
+}
+
+// earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // step observes, plans, writes what was decided, and only then acts.
