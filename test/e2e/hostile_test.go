@@ -77,7 +77,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// TestContainersOfManyNames has a pod of many containers and restarts them all with one request.
+// TestManyContainersOfOnePod has a pod of many containers and restarts them all with one request.
 func TestManyContainersOfOnePod(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

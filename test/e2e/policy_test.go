@@ -93,7 +93,7 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 		"label of a pod":                        {do: status(bound, mine, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{policy, "nothing of a pod but"}},
 		"finalizer of a pod":                    {do: status(bound, mine, merge(`{"metadata":{"finalizers":["a.b/c"]}}`)), words: []string{policy}},
 		"status of a pod":                       {do: status(bound, mine, merge(`{"status":{"message":"x"}}`)), words: []string{policy, "nothing of a pod but"}},
-		"image of a pod":                        {do: object(bound, mine, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{"cannot patch"}},
+		"deadline of a pod":                     {do: object(bound, mine, merge(`{"spec":{"activeDeadlineSeconds":1}}`)), words: []string{"cannot patch"}},
 		"deleting a pod":                        {do: func(ctx context.Context) error { return bound.Delete(ctx, mine.DeepCopy()) }, words: []string{"cannot delete"}},
 		"making a pod":                          {do: func(ctx context.Context) error { return bound.Create(ctx, s.podOf("new", shell("app", obedient))) }, words: []string{"cannot create"}},
 		"reading secrets":                       {do: func(ctx context.Context) error { return bound.List(ctx, &corev1.SecretList{}) }, words: []string{"cannot list"}},

@@ -103,7 +103,11 @@ func until(ctx context.Context, limit time.Duration, done func(context.Context) 
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		if ok, err := done(ctx); err != nil || ok {
+		ok, err := done(ctx)
+		if ctx.Err() != nil { // which the error would only say in other words
+			return fmt.Errorf("not within %s", limit)
+		}
+		if err != nil || ok {
 			return err
 		}
 		select {
