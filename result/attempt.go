@@ -44,11 +44,10 @@ func (w *Writer) attempt(ctx context.Context, key Object) {
 	defer w.mu.Unlock()
 	before := o.err
 	o.attempted, o.err, o.last, o.assumed = wanted, err, time.Now(), assumed
-	switch {
-	case err == nil:
+	o.retry = min(max(o.retry*2, firstRetry), lastRetry)
+	if err == nil {
 		o.retry = 0
-	default:
-		o.retry = min(max(o.retry*2, firstRetry), lastRetry)
+	} else {
 		w.schedule(o)
 	}
 	if err != nil && (before == nil || before.Error() != err.Error()) {

@@ -173,7 +173,7 @@ type Gauge struct {
 func (g Gauge) Validate() error {
 	if g.Name == "" || strings.Trim(g.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") != "" ||
 		g.Name[0] >= '0' && g.Name[0] <= '9' {
-		return fmt.Errorf("metric name %q: want letters, digits, _ and :", g.Name)
+		return fmt.Errorf("metric name %q: want letters, digits, colons and underscores", g.Name)
 	}
 	return nil
 }

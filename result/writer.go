@@ -214,7 +214,7 @@ func (w *Writer) tell(t Target, e Entry) {
 func (w *Writer) Run(ctx context.Context) error {
 	var resync <-chan time.Time
 	if w.config.Resync > 0 {
-		ticker := time.NewTicker(w.config.Resync + rand.N(w.config.Resync/10+1))
+		ticker := time.NewTicker(w.config.Resync + rand.N(w.config.Resync/10+1)) //nolint:gosec // jitter, not a secret
 		defer ticker.Stop()
 		resync = ticker.C
 	}

@@ -164,8 +164,11 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 func newStage(t *testing.T) *stage {
@@ -433,7 +436,7 @@ func TestStartFailsWithReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	if err := os.WriteFile(good.File, []byte("plugins: []\nhealth: 'off'\nserver: {address: '"+taken.Addr().String()+"'}"), 0o600); err != nil {
 		t.Fatal(err)
 	}

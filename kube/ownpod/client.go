@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no such object, or its kind is not served.
+	// ErrNotFound means that there is no such object, or its kind is not served.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden: this program's role does not allow it.
+	// ErrForbidden means that this program's role does not allow it.
 	ErrForbidden = errors.New("forbidden")
-	// ErrConflict: the object is another one, or another version of it, than was meant.
+	// ErrConflict means that the object is another one, or another version of it, than was meant.
 	ErrConflict = errors.New("conflict")
 )
 

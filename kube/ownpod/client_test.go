@@ -70,7 +70,7 @@ func TestErrorsAreNamed(t *testing.T) {
 				t.Fatalf("error %v does not say what was done", err)
 			}
 			for _, kind := range []error{ownpod.ErrNotFound, ownpod.ErrForbidden, ownpod.ErrConflict} {
-				if errors.Is(err, kind) != (kind == tt.want) {
+				if errors.Is(err, kind) != errors.Is(tt.want, kind) {
 					t.Errorf("%v is %v: %t", err, kind, errors.Is(err, kind))
 				}
 			}

@@ -48,7 +48,7 @@ func Follow[T any](ctx context.Context, c *Client, s Selection, changed func(map
 		if err == nil || errors.Is(err, errExpired) {
 			continue
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
+		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter, not a secret
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -103,7 +103,7 @@ func (f *follower[T]) query(watch bool) map[string]string {
 	if watch {
 		q["watch"], q["allowWatchBookmarks"] = "true", "true"
 		q["resourceVersion"] = f.version
-		q["timeoutSeconds"] = strconv.Itoa(int((watchLife + rand.N(watchLife)).Seconds()))
+		q["timeoutSeconds"] = strconv.Itoa(int((watchLife + rand.N(watchLife)).Seconds())) //nolint:gosec // jitter, not a secret
 	}
 	return q
 }
@@ -154,7 +154,7 @@ func (f *follower[T]) watch(ctx context.Context) (progress bool, err error) {
 		f.version = "" // expired, perhaps
 		return false, named("watch", f.selection.Of, err)
 	}
-	defer stream.Close() //nolint:errcheck // nothing is lost by it
+	defer stream.Close()
 	decoder := json.NewDecoder(stream)
 	for {
 		var event watchEvent

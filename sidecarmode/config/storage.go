@@ -44,7 +44,7 @@ type InKube struct {
 }
 
 // ConfigMap names a key.
-type ConfigMap struct {
+type ConfigMap struct { //nolint:revive // it is the name of the kind
 	Name string `yaml:"name"`
 	Key  string `yaml:"key"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/refit-project/refit/sidecarmode/config"
 )
 
-// ErrUnknownPlugin: no plugin of that name is registered, or none is configured.
+// ErrUnknownPlugin means that no plugin of that name is registered, or none is configured.
 var ErrUnknownPlugin = errors.New("unknown plugin")
 
 // Config of a Manager.

@@ -211,7 +211,7 @@ func TestC5PluginsAreIsolated(t *testing.T) {
 		"error in Init":  {func(a *actor) { a.init = func() error { return errors.New("no such file") } }, "init: no such file"},
 		"panic in Init":  {func(a *actor) { a.init = func() error { panic("oh") } }, "init: panic: oh"},
 		"error in Start": {func(a *actor) { a.start = func(context.Context) error { return errors.New("broken") } }, "broken"},
-		"panic in Start": {func(a *actor) { a.start = func(context.Context) error { var m map[string]int; m["x"] = 1; return nil } }, "panic: assignment to entry in nil map"},
+		"panic in Start": {func(a *actor) { a.start = func(context.Context) error { panic("assignment to entry in nil map") } }, "panic: assignment to entry in nil map"},
 		"end of Start":   {func(a *actor) { a.start = func(context.Context) error { return nil } }, "ended without being asked to"},
 	}
 	for name, tt := range tests {
@@ -441,7 +441,7 @@ func TestRoutesAndReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var well, isReady atomic.Bool
 		s := newStage(t, config.File{}, func(d *diary) *actor {
-			return &actor{name: "p", diary: d, ready: func() bool { return isReady.Load() }, init: func() error {
+			return &actor{name: "p", diary: d, ready: isReady.Load, init: func() error {
 				if !well.Load() {
 					return errors.New("not yet")
 				}

@@ -73,7 +73,7 @@ func (m *Manager) newUnit(ctx context.Context, spec config.Plugin, factory Facto
 }
 
 // renew makes a new plugin.
-func (u *unit) renew() Plugin {
+func (u *unit) renew() {
 	p := u.factory()
 	registry := prometheus.NewRegistry()
 	u.mu.Lock()
@@ -84,7 +84,6 @@ func (u *unit) renew() Plugin {
 	if s, ok := p.(Server); ok {
 		u.routes = s.Routes()
 	}
-	return p
 }
 
 // run keeps the plugin running as the restart policy has it.
