@@ -13,6 +13,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/target"
 )
 
 // Requests are those for our pod; *ownpod.Requests has the methods.
@@ -99,10 +101,13 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	delete(plannable.Annotations, v1beta1.AnnotationRestartBackoff)
 	delete(plannable.Annotations, v1beta1.AnnotationRestartPolicy)
 	decision := crr.Plan(plannable, crr.Observation{
-		Pod: pod, Runtime: runtimeOf(pod), Instances: instances(pod), Acts: e.acts,
+		Pod: pod, Runtime: runtimeOf(pod), Instances: e.instances(ctx, pod, request), Acts: e.acts,
 	}, crr.Options{RespectBackoff: true}, now)
 	if decision.Stop != nil {
 		if err := e.refusal(ctx, pod, *decision.Stop); err != nil {
+			for i := range decision.Status.ContainerRecreateStates {
+				decision.Status.ContainerRecreateStates[i].Message = ""
+			}
 			crr.Complete(&decision.Status, crr.Outcome{
 				Reason: ReasonNotPossible, Message: "container " + decision.Stop.Container + ": " + err.Error(),
 			}, request.Generation, now)
@@ -122,6 +127,26 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 		e.begin(ctx, pod, *decision.Stop)
 	}
 	return decision.Again, stored, nil
+}
+
+// killed is the exit code of a container that KILL has ended.
+const killed = 137
+
+// instances are those of the pod's status, which lags behind: an instance that was being stopped and has no process
+// any more has exited, whatever the status still says. Why it ended is not known then; where that counts, with
+// restartPolicy OnFailure, it was killed.
+func (e *executor) instances(ctx context.Context, pod *corev1.Pod, request *crr.Request) map[string][]crr.Instance {
+	all := instances(pod)
+	for _, state := range request.Status.ContainerRecreateStates {
+		of := all[state.Name]
+		if e.busy || len(of) == 0 || of[0].State != target.StateRunning || of[0].ID.String() != state.ContainerID {
+			continue
+		}
+		if _, err := e.processes.Find(ctx, first(of[0].ID)); errors.Is(err, signal.ErrNotFound) {
+			of[0].State, of[0].ExitCode, of[0].FinishedAt = target.StateExited, killed, time.Now()
+		}
+	}
+	return all
 }
 
 // refusal is why a stop that was decided cannot be: the sidecar has no means, or nothing would start the
