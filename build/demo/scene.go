@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/build/place"
 )
 
 //go:embed pod.yaml
@@ -36,14 +37,14 @@ const (
 
 // scene is the pod and the request of the demo on a cluster.
 type scene struct {
-	place
+	place.Place
 	client  client.WithWatch
 	pod     *corev1.Pod
 	request *v1beta1.ContainerRecreateRequest
 }
 
-func openScene(where place) (*scene, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", where.kubeconfig)
+func openScene(where place.Place) (*scene, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", where.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
@@ -55,7 +56,7 @@ func openScene(where place) (*scene, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	s := &scene{place: where, client: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
+	s := &scene{Place: where, client: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
 	return s, errors.Join(yaml.UnmarshalStrict(podManifest, s.pod), yaml.UnmarshalStrict(requestManifest, s.request))
 }
 
@@ -181,8 +182,8 @@ func (s *story) follow(ctx context.Context, name string, pods, requests <-chan w
 
 // socket is the runtime's on the pod's node, where that is on this machine.
 func (s *scene) socket() string {
-	if !s.own {
+	if !s.Own {
 		return ""
 	}
-	return filepath.Join(s.root, ".cluster", "nodes", s.pod.Spec.NodeName, "containerd.sock")
+	return filepath.Join(s.Root, ".cluster", "nodes", s.pod.Spec.NodeName, "containerd.sock")
 }

@@ -84,7 +84,7 @@ func (s *scene) daemonLog(ctx context.Context) (string, error) {
 }
 
 func (s *scene) kubectlOutput(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, s.kubectl, args...).Output()
+	out, err := exec.CommandContext(ctx, s.Kubectl, args...).Output()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)
 	}

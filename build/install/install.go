@@ -74,14 +74,23 @@ func (c Config) manifests(folder string) ([]byte, error) {
 	slices.Sort(files)
 	var stream bytes.Buffer
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		content, err := c.Manifest(filepath.Join(folder, filepath.Base(file)))
 		if err != nil {
-			return nil, fmt.Errorf("read manifests: %w", err)
+			return nil, err
 		}
 		stream.WriteString("---\n")
-		stream.Write(c.withImages(content))
+		stream.Write(content)
 	}
 	return stream.Bytes(), nil
+}
+
+// Manifest reads a file below deploy/ and puts the names of our images into it.
+func (c Config) Manifest(name string) ([]byte, error) {
+	content, err := os.ReadFile(filepath.Join(c.Root, "deploy", name))
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return c.withImages(content), nil
 }
 
 var imageLine = regexp.MustCompile(`(?m)^(\s*(?:- )?image:\s*)(?:\S*/)?([a-z0-9-]+):[^/\s]+$`)

@@ -1,0 +1,74 @@
+// Package place is where a demo runs: the checkout's own cluster, or the user's. What is shown there may not enter.
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/build/step"
+)
+
+// Place is a cluster.
+type Place struct {
+	Root       string // of the checkout
+	Own        bool   // the checkout's own cluster, else the user's
+	Kubeconfig string
+	Kubectl    string
+}
+
+var errNoRepository = errors.New("with KUBECONFIG set, IMAGE_REPO has to name a registry and folder that this machine can push to " +
+	"and the cluster can pull from, as registry.example.com/refit; without KUBECONFIG a cluster is made here")
+
+// Find takes the user's cluster if KUBECONFIG names one, else the checkout's, which need not be up.
+func Find() (Place, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return Place{}, err
+	}
+	if _, err := os.Stat(filepath.Join(root, "deploy", "crd")); err != nil {
+		return Place{}, fmt.Errorf("run it in the root of the checkout: %w", err)
+	}
+	state := filepath.Join(root, ".cluster")
+	own := Place{Root: root, Own: true, Kubeconfig: filepath.Join(state, "kubeconfig"), Kubectl: filepath.Join(state, "bin", "kubectl")}
+	given := os.Getenv("KUBECONFIG")
+	if given == "" || given == own.Kubeconfig {
+		return own, nil
+	}
+	if os.Getenv("IMAGE_REPO") == "" {
+		return Place{}, errNoRepository
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		return Place{}, fmt.Errorf("find kubectl: %w", err)
+	}
+	return Place{Root: root, Kubeconfig: given, Kubectl: kubectl}, nil
+}
+
+// Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images and installs Refit with them. It returns
+// what to install further things with.
+func (p Place) Prepare(ctx context.Context, report *step.Reporter) (install.Config, error) {
+	if p.Own {
+		err := report.Run(ctx, "cluster up (the first time on a machine it is built: about 8 minutes)",
+			step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Echo: true})
+		if err != nil {
+			return install.Config{}, err
+		}
+	}
+	if err := os.Setenv("KUBECONFIG", p.Kubeconfig); err != nil {
+		return install.Config{}, err
+	}
+	if err := report.Run(ctx, "images", step.Command{Argv: []string{"build/images.sh"}}); err != nil {
+		return install.Config{}, err
+	}
+	images, err := install.Pushed(p.Root)
+	if err != nil {
+		return install.Config{}, err
+	}
+	config := install.Config{Root: p.Root, Kubectl: p.Kubectl, Images: images}
+	return config, report.Do("installing the manifests of deploy/", func() error { return install.Apply(ctx, config) })
+}
