@@ -15,7 +15,11 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme registers the types of this package, and the meta types every group needs, with s.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(), &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
+	s.AddKnownTypes(GroupVersion(),
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&NodePodProbe{}, &NodePodProbeList{},
+	)
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }
