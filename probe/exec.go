@@ -9,7 +9,8 @@ import (
 // Execer runs a command where the thing probed lives, until its end or until ctx is done.
 //
 // A non-zero exit is a result. An error says that the command could not be run or did not end: one that is
-// context.DeadlineExceeded means not in time, any other that the question could not be put.
+// context.DeadlineExceeded means not in time, one that is ErrNotAsked nothing, any other that the question could
+// not be put.
 type Execer interface {
 	Exec(ctx context.Context, command []string) (Execution, error)
 }
@@ -34,6 +35,8 @@ func (e Exec) Probe(ctx context.Context) Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return failed("command did not end in time")
+	case errors.Is(err, ErrNotAsked):
+		return Outcome{}
 	case err != nil:
 		return unknown(err)
 	case end.ExitCode == 0:

@@ -43,6 +43,15 @@ func FromKubernetes(p *corev1.Probe, place Place) (Spec, error) {
 }
 
 func (place Place) prober(h corev1.ProbeHandler) (Prober, error) {
+	given := 0
+	for _, is := range []bool{h.Exec != nil, h.HTTPGet != nil, h.TCPSocket != nil, h.GRPC != nil} {
+		if is {
+			given++
+		}
+	}
+	if given > 1 {
+		return nil, errors.New("probe: only one of exec, httpGet, tcpSocket and grpc can be given")
+	}
 	switch {
 	case h.Exec != nil:
 		if place.Execer == nil || len(h.Exec.Command) == 0 {
@@ -89,6 +98,9 @@ func (place Place) http(get *corev1.HTTPGetAction) (Prober, error) {
 func (place Place) address(host string, port intstr.IntOrString) (string, error) {
 	if host != "" && host != place.Host {
 		return "", fmt.Errorf("probe: host %q: only the pod itself can be probed", host)
+	}
+	if place.Host == "" { // which would be this machine
+		return "", errors.New("probe: the pod has no address")
 	}
 	number := int(port.IntVal)
 	if port.Type == intstr.String {

@@ -15,6 +15,15 @@ import (
 	"github.com/refit-project/refit/probe"
 )
 
+// Without an address the dialer would reach this machine.
+func TestFromKubernetesNeedsAnAddress(t *testing.T) {
+	t.Parallel()
+	p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
+	if spec, err := probe.FromKubernetes(p, probe.Place{}); err == nil {
+		t.Errorf("%+v", spec.Prober)
+	}
+}
+
 func TestFromKubernetesAsks(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
@@ -67,6 +76,9 @@ func TestFromKubernetes(t *testing.T) {
 		"no command":       {corev1.ProbeHandler{Exec: &corev1.ExecAction{}}, nil},
 		"bad path":         {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/%zz", Port: intstr.FromInt32(80)}}, nil},
 		"nothing":          {corev1.ProbeHandler{}, nil},
+		"two handlers": {corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{"x"}}, TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)},
+		}, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

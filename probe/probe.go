@@ -17,7 +17,11 @@ const (
 	Unknown   State = "Unknown"
 )
 
-// Outcome is one answer.
+// ErrNotAsked is wrapped by the error of an Execer that could not put the question for reasons that say nothing
+// about the thing probed, as a runtime that is being restarted. The outcome then counts neither way.
+var ErrNotAsked = errors.New("not asked")
+
+// Outcome is one answer. One without a State is none, and counts neither way.
 type Outcome struct {
 	State State
 	// Message is the result on success, such as the trimmed body, and the reason otherwise: valid UTF-8 of at
@@ -92,6 +96,9 @@ type Spec struct {
 	// Since is when the thing probed started, zero for the start of the Worker. Another value means another
 	// thing, a restarted container for instance: what was learnt of the old one is forgotten.
 	Since time.Time
+	// Known is what was known of the thing before the Worker, which begins with its State, Message and ChangedAt:
+	// the state then changes only when answers have repeated often enough. The zero value is Unknown.
+	Known Result
 }
 
 // Validate reports all faults at once.

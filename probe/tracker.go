@@ -8,6 +8,8 @@ type Result struct {
 	Message string
 	// ProbedAt is when the last probe started and ChangedAt when State last changed. Both are zero before.
 	ProbedAt, ChangedAt time.Time
+	// Late is how long after its time the last probe started.
+	Late time.Duration
 }
 
 // tracker applies thresholds. An answer that has not repeated often enough changes neither state nor message.
@@ -15,6 +17,15 @@ type tracker struct {
 	result Result
 	last   State // of the last answer
 	run    int   // how many such answers in a row
+}
+
+// knowing begins with what is known already.
+func knowing(known Result) tracker {
+	if known.State == "" {
+		known.State = Unknown
+	}
+	known.ProbedAt, known.Late = time.Time{}, 0
+	return tracker{result: known}
 }
 
 func (t *tracker) observe(o Outcome, timing Timing, probed, now time.Time) Result {

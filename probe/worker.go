@@ -29,7 +29,7 @@ func Start(ctx context.Context, spec Spec, report func(Result)) (*Worker, error)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Worker{
 		cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}, 1),
-		spec: spec, result: Result{State: Unknown},
+		spec: spec, result: knowing(spec.Known).result,
 	}
 	go w.run(ctx, report)
 	return w, nil
@@ -74,7 +74,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 	began := time.Now()
 	spec := w.current()
 	next := spec.first(began, began)
-	learnt := tracker{result: Result{State: Unknown}}
+	learnt := knowing(spec.Known)
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {
@@ -101,6 +101,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 			return
 		}
 		if counts {
+			learnt.result.Late = max(probed.Sub(next), 0)
 			w.publish(learnt.observe(outcome, spec.Timing, probed, time.Now()), report)
 		}
 		next = later(probed.Add(spec.Period), time.Now())
@@ -108,7 +109,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 	}
 }
 
-// probe asks once. The outcome does not count when the thing asked has changed meanwhile.
+// probe asks once. The outcome does not count when the thing asked has changed meanwhile, or when it says nothing.
 func (w *Worker) probe(ctx context.Context, spec Spec) (Outcome, bool) {
 	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
 	defer cancel()
@@ -124,7 +125,7 @@ func (w *Worker) probe(ctx context.Context, spec Spec) (Outcome, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.abandon = nil
-	return outcome, w.spec.Since.Equal(spec.Since)
+	return outcome, outcome.State != "" && w.spec.Since.Equal(spec.Since)
 }
 
 func (w *Worker) current() Spec {

@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -278,4 +279,50 @@ func TestInvalidSpecsAreRefused(t *testing.T) {
 	if err := w.Update(bad); err == nil {
 		t.Error("Update took it")
 	}
+}
+
+// What is known from before stands until answers against it have repeated often enough.
+func TestWorkerBeginsWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		before := time.Now().Add(-time.Hour)
+		spec := probe.Spec{Prober: d.prober(func(context.Context, int) probe.Outcome {
+			return probe.Outcome{State: probe.Failed, Message: "busy"}
+		}), Timing: timing(), Known: probe.Result{State: probe.Succeeded, Message: "idle", ChangedAt: before}}
+		spec.FailureThreshold = 2
+		w := start(t, spec, d.report)
+		if r := w.Result(); r.State != probe.Succeeded || r.Message != "idle" || !r.ChangedAt.Equal(before) {
+			t.Errorf("before the first probe: %+v", r)
+		}
+		time.Sleep(15 * time.Second)
+		w.Stop()
+		d.checkReports(t, report{0, probe.Succeeded, "idle"}, report{10 * time.Second, probe.Failed, "busy"})
+	})
+}
+
+// A question that could not be put changes nothing.
+func TestWorkerIgnoresWhatWasNotAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		away := probe.Exec{Execer: execFunc(func() error { return fmt.Errorf("runtime away: %w", probe.ErrNotAsked) }), Command: []string{"true"}}
+		spec := probe.Spec{Prober: d.prober(func(ctx context.Context, n int) probe.Outcome {
+			if n == 1 {
+				return probe.Outcome{State: probe.Succeeded, Message: "idle"}
+			}
+			return away.Probe(ctx)
+		}), Timing: timing()}
+		spec.FailureThreshold = 1
+		w := start(t, spec, d.report)
+		time.Sleep(35 * time.Second)
+		w.Stop()
+		d.checkReports(t, report{0, probe.Succeeded, "idle"})
+	})
+}
+
+type execFunc func() error
+
+func (f execFunc) Exec(context.Context, []string) (probe.Execution, error) {
+	return probe.Execution{}, f()
 }
