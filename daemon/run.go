@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -124,6 +125,7 @@ func work(ctx context.Context, config Config, api *kube.Client, runtime Runtime,
 	ready.synced()
 	config.Logger.Info("ready", "node", config.Node, "runtime", version.RuntimeName, "runtimeVersion", version.RuntimeVersion)
 	group.Go(func() error { return w.watchRuntime(ctx) })
+	group.Go(func() error { return releaseMemory(ctx, w.worked, debug.FreeOSMemory) })
 	group.Go(func() error { return ready.probe(ctx, runtime) })
 	group.Go(func() error { return w.run(ctx) })
 	return group.Wait()
@@ -135,7 +137,7 @@ func newWorker(config Config, group *errgroup.Group, requests cache.Indexer, pod
 		pods: pods, requests: requests,
 		newest: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), requests,
 			cache.MutationCacheOptions{Indexer: requests, TTL: mutationTTL, MaxCacheSize: 4096}),
-		acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent), group: group,
+		acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent), worked: make(chan struct{}, 1), group: group,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[target.Pod](
 			10*time.Millisecond, 5*time.Second)),
 		hooks: newHookClient(), logger: config.Logger,

@@ -41,6 +41,7 @@ type worker struct {
 
 	acts        *acts
 	slots       chan struct{} // acts under way
+	worked      chan struct{} // for releaseMemory
 	group       *errgroup.Group
 	queue       workqueue.TypedRateLimitingInterface[target.Pod]
 	hooks       *http.Client
@@ -210,6 +211,7 @@ func (w *worker) end(key target.Pod, request *crr.Request, now time.Time) {
 	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", request.Status.Message, "took", took)
 	w.metrics.ended(request.Status, took)
 	w.tell(ended(request, request.Status))
+	w.noteWork()
 	w.queue.Add(key)
 }
 
