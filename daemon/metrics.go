@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/daemon/prober"
 )
 
 // metrics of the daemon, under its own registry.
@@ -18,6 +19,7 @@ type metrics struct {
 	criErrors *prometheus.CounterVec
 	inFlight  prometheus.Gauge
 	nudges    prometheus.Counter
+	probes    *prober.Metrics
 }
 
 // Steps of a request, label "step" of refit_crr_step_duration_seconds.
@@ -55,6 +57,7 @@ func newMetrics(version string) *metrics {
 	build.Set(1)
 	m.registry.MustRegister(m.completed, m.steps, m.criCalls, m.criErrors, m.inFlight, m.nudges, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.probes = prober.NewMetrics(m.registry)
 	return m
 }
 

@@ -113,6 +113,9 @@ func work(ctx context.Context, config Config, api *kube.Client, runtime Runtime,
 	w := newWorker(config, group, requests.GetIndexer(), pods.GetStore())
 	w.runtime, w.runtimeName, w.podAPI, w.requestAPI = runtime, version.RuntimeName, api, requestAPI
 	w.events, w.metrics, w.clockOffset = events, metrics, offset
+	if w.prober, err = w.newProber(metrics.probes, pods); err != nil {
+		return err
+	}
 	for _, informer := range []cache.SharedIndexInformer{requests, pods} {
 		if err := w.follow(informer); err != nil {
 			return err
@@ -128,6 +131,7 @@ func work(ctx context.Context, config Config, api *kube.Client, runtime Runtime,
 	group.Go(func() error { return releaseMemory(ctx, w.worked, debug.FreeOSMemory) })
 	group.Go(func() error { return ready.probe(ctx, runtime) })
 	group.Go(func() error { return w.run(ctx) })
+	group.Go(func() error { return w.runProbes(ctx, api, w.prober) })
 	return group.Wait()
 }
 

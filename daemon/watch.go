@@ -84,6 +84,7 @@ func (w *worker) wakeContainer(event cri.Event) {
 		w.wakeAll()
 		return
 	}
+	w.tellProber(event)
 	if event.Type == cri.EventCreated || event.Type == cri.EventStarted || w.acts.busy(w.containerID(event.ContainerID)) {
 		return
 	}

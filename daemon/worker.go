@@ -17,6 +17,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/daemon/prober"
 	"github.com/refit-project/refit/target"
 )
 
@@ -39,6 +40,7 @@ type worker struct {
 	newest     cache.MutationCache // requests, with our own writes the watch has not brought yet
 	written    sync.Map            // version of our latest write, by the request's UID: no news when the watch brings it
 
+	prober      *prober.Manager // nil in tests of requests alone
 	acts        *acts
 	slots       chan struct{} // acts under way
 	worked      chan struct{} // for releaseMemory

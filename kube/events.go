@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -50,7 +51,8 @@ func (c *Client) Events(component, node string, logger *slog.Logger) *Events {
 func (e *Events) Event(about corev1.ObjectReference, eventType, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: about.Namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
+		// Events of what is in no namespace are kept in default (ValidateEvent of Kubernetes' core API).
+		ObjectMeta:     metav1.ObjectMeta{Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault), Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
 		InvolvedObject: about, Type: eventType, Reason: reason, Message: message, Count: 1,
 		FirstTimestamp: now, LastTimestamp: now, Source: e.source,
 		ReportingController: e.source.Component, ReportingInstance: e.source.Host,

@@ -58,9 +58,22 @@ func trimPod(object any) (any, error) {
 func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i, c := range containers {
-		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
+		trimmed[i] = corev1.Container{
+			Name: c.Name, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, Ports: namedPorts(c.Ports),
+		}
 	}
 	return trimmed
+}
+
+// namedPorts are those that a probe can name.
+func namedPorts(ports []corev1.ContainerPort) []corev1.ContainerPort {
+	var named []corev1.ContainerPort
+	for _, p := range ports {
+		if p.Name != "" {
+			named = append(named, corev1.ContainerPort{Name: p.Name, ContainerPort: p.ContainerPort})
+		}
+	}
+	return named
 }
 
 func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {

@@ -38,7 +38,7 @@ func (c *Client) Requests(ctx context.Context) (*Requests, error) {
 		if alpha {
 			version, addTo = v1alpha1.GroupVersion(), v1alpha1.AddToScheme
 		}
-		served, err := c.serves(ctx, version.String())
+		served, err := c.serves(ctx, version.String(), resource)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (c *Client) Requests(ctx context.Context) (*Requests, error) {
 	return nil, ErrNotServed
 }
 
-func (c *Client) serves(ctx context.Context, groupVersion string) (bool, error) {
+func (c *Client) serves(ctx context.Context, groupVersion, resource string) (bool, error) {
 	data, err := c.core.Get().AbsPath("/apis", groupVersion).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		return false, nil

@@ -1,0 +1,78 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/probe"
+)
+
+// Runtime runs commands in containers; *cri.Client has it.
+type Runtime interface {
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+}
+
+// execer runs one probe's commands in one container instance, one at a time.
+//
+// A call that the runtime does not end in time is left to the runtime, which kills the command then: broken off by us
+// it might live on. Where a child of the command holds the output open the runtime does not answer at all; until our
+// own deadline for the call has passed the probe fails without another call, so that a probe that leaves children
+// behind cannot take the runtime away from the others.
+type execer struct {
+	runtime Runtime
+	id      string
+	timeout time.Duration
+	calls   context.Context //nolint:containedctx // that of the Manager's life, which outlasts a probe's
+	work    *sync.WaitGroup // calls under way
+	busy    chan struct{}   // holds one while a call is under way
+}
+
+var errBusy = fmt.Errorf("the command before has not ended: %w", context.DeadlineExceeded)
+
+// Exec implements probe.Execer.
+func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, error) {
+	select {
+	case e.busy <- struct{}{}:
+	default:
+		return probe.Execution{}, errBusy
+	}
+	type answer struct {
+		result cri.ExecResult
+		err    error
+	}
+	answers := make(chan answer, 1)
+	e.work.Go(func() {
+		defer func() { <-e.busy }()
+		result, err := e.runtime.ExecSync(e.calls, e.id, command, e.timeout)
+		answers <- answer{result, err}
+	})
+	select {
+	case a := <-answers:
+		return probe.Execution{ExitCode: int(a.result.ExitCode), Stdout: a.result.Stdout, Stderr: a.result.Stderr}, execError(a.err)
+	case <-ctx.Done():
+		return probe.Execution{}, ctx.Err()
+	}
+}
+
+// execError puts an error of the runtime into the words of probe. A container that is gone or a runtime that is away
+// says nothing of the application: the one is told by events, the other passes.
+func execError(err error) error {
+	switch {
+	case errors.Is(err, cri.ErrDeadline):
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrNotFound), errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %w", probe.ErrNotAsked, err)
+	}
+	return err
+}
+
+// nowhere stands in for the container when a spec is checked.
+type nowhere struct{}
+
+func (nowhere) Exec(context.Context, []string) (probe.Execution, error) {
+	return probe.Execution{}, probe.ErrNotAsked
+}

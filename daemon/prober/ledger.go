@@ -1,0 +1,141 @@
+package prober
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/result"
+)
+
+// maxStatus bounds the status as JSON, in bytes: with the spec it has to stay below etcd's 1.5 MiB for a request.
+const maxStatus = 900 << 10
+
+// record is what is known of one probe of one container instance.
+type record struct {
+	instance            string
+	state               v1alpha1.ProbeState
+	message             string
+	probedAt, changedAt time.Time
+}
+
+// ledger holds the records by pod and probe.
+type ledger map[types.UID]*podRecords
+
+type podRecords struct {
+	namespace, name string
+	probes          map[string]*record
+}
+
+// of finds or opens the records of a pod.
+func (l ledger) of(p podProbes) *podRecords {
+	if l[p.uid] == nil {
+		l[p.uid] = &podRecords{namespace: p.namespace, name: p.name, probes: map[string]*record{}}
+	}
+	return l[p.uid]
+}
+
+// size is the number of records.
+func (l ledger) size() int {
+	n := 0
+	for _, p := range l {
+		n += len(p.probes)
+	}
+	return n
+}
+
+// status is the ledger as the API has it, in an order that depends on nothing else.
+func (l ledger) status() v1alpha1.NodePodProbeStatus {
+	var status v1alpha1.NodePodProbeStatus
+	for uid, p := range l {
+		if len(p.probes) == 0 {
+			continue
+		}
+		one := v1alpha1.PodProbeStatus{Name: p.name, Namespace: p.namespace, UID: string(uid)}
+		for _, name := range slices.Sorted(maps.Keys(p.probes)) {
+			r := p.probes[name]
+			one.ProbeStates = append(one.ProbeStates, v1alpha1.ContainerProbeState{
+				Name: name, State: r.state, Message: r.message,
+				LastProbeTime: seconds(r.probedAt), LastTransitionTime: seconds(r.changedAt),
+			})
+		}
+		status.PodProbeStatuses = append(status.PodProbeStatuses, one)
+	}
+	slices.SortFunc(status.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return status
+}
+
+// seconds is the resolution of times in the API.
+func seconds(t time.Time) metav1.Time {
+	if t.IsZero() {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(time.Unix(t.Unix(), 0).UTC())
+}
+
+// published finds what a status says of a probe.
+func published(status v1alpha1.NodePodProbeStatus, uid types.UID, name string) (v1alpha1.ContainerProbeState, bool) {
+	for _, p := range status.PodProbeStatuses {
+		if p.UID != string(uid) {
+			continue
+		}
+		for _, state := range p.ProbeStates {
+			if state.Name == name {
+				return state, true
+			}
+		}
+	}
+	return v1alpha1.ContainerProbeState{}, false
+}
+
+// same reports whether b says nothing that a does not. That a probe was asked again is no news.
+func same(a, b v1alpha1.NodePodProbeStatus) bool {
+	return slices.EqualFunc(a.PodProbeStatuses, b.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) bool {
+		return a.Name == b.Name && a.Namespace == b.Namespace && a.UID == b.UID &&
+			slices.EqualFunc(a.ProbeStates, b.ProbeStates, func(a, b v1alpha1.ContainerProbeState) bool {
+				return a.Name == b.Name && a.State == b.State && a.Message == b.Message &&
+					a.LastTransitionTime.Unix() == b.LastTransitionTime.Unix()
+			})
+	})
+}
+
+// fit cuts all messages to the same length until the status is at most limit bytes of JSON, and says to which; uncut
+// is result.MaxMessage.
+func fit(status v1alpha1.NodePodProbeStatus, limit int) (v1alpha1.NodePodProbeStatus, int, error) {
+	for most := result.MaxMessage; ; most /= 2 {
+		for i := range status.PodProbeStatuses {
+			states := status.PodProbeStatuses[i].ProbeStates
+			for j := range states {
+				states[j].Message = result.Cut(states[j].Message, most)
+			}
+		}
+		text, err := json.Marshal(status)
+		if err != nil {
+			return status, most, fmt.Errorf("encode status: %w", err)
+		}
+		if len(text) <= limit || most == 0 {
+			return status, most, nil
+		}
+	}
+}
+
+// transition is what an Event tells; false if the state is none that one is told of.
+func transition(state v1alpha1.ProbeState) (kind, reason string, told bool) {
+	switch state {
+	case v1alpha1.ProbeSucceeded:
+		return corev1.EventTypeNormal, eventSucceeded, true
+	case v1alpha1.ProbeFailed:
+		return corev1.EventTypeWarning, eventFailed, true
+	}
+	return "", "", false
+}

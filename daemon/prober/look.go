@@ -1,0 +1,199 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/probe"
+)
+
+// podAtWork is an entry of the spec and what is done for it.
+type podAtWork struct {
+	podProbes
+	firstSeen time.Time
+	known     bool // it is, or was, a pod of this node
+	told      bool // that it is not
+	faults    int
+	said      string // of them
+	workers   map[string]*running
+}
+
+// running is a probe at work.
+type running struct {
+	wanted v1alpha1.ContainerProbe
+	where  container
+	ip     string
+	busy   chan struct{} // of its execer
+	worker *probe.Worker
+}
+
+// start is a worker that is to be started.
+type start struct {
+	pod  *podAtWork
+	one  *running
+	spec probe.Spec
+}
+
+// spread has at most this many of the probes that begin together put their first question in a second.
+const spread = 40
+
+// look compares a pod with its probes and returns the workers that are to be started.
+func (m *Manager) look(ctx context.Context, p *podAtWork, now time.Time) []start {
+	pod := m.config.Pod(p.namespace, p.name)
+	if pod == nil || pod.UID != p.uid || pod.Spec.NodeName != m.config.Node {
+		m.drop(p)
+		if !p.known && !now.Before(p.firstSeen.Add(unknownGrace)) {
+			p.told = true
+			m.fault(p, []error{fmt.Errorf("no pod of this name and UID %.64q is on node %s", p.uid, m.config.Node)})
+		}
+		return nil
+	}
+	p.known, p.told = true, false
+	faults := slices.Clone(p.refused)
+	var starts []start
+	kept := map[string]bool{}
+	for _, wanted := range p.probes {
+		next, at, err := m.adjust(ctx, p, pod, wanted)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("probe %q: %w", wanted.Name, err))
+		}
+		if next != nil {
+			starts = append(starts, *next)
+		}
+		kept[wanted.Name] = at
+	}
+	m.keep(p, pod, kept)
+	m.fault(p, faults)
+	return starts
+}
+
+// keep forgets the other probes, and what the runtime had to tell before the pod's status did.
+func (m *Manager) keep(p *podAtWork, pod *corev1.Pod, kept map[string]bool) {
+	for name := range p.workers {
+		if !kept[name] {
+			m.stop(p, name)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if records := m.ledger[p.uid]; records != nil {
+		for name := range records.probes {
+			if !kept[name] {
+				delete(records.probes, name)
+				m.writeSoon()
+			}
+		}
+	}
+	for id := range m.ended[p.uid] {
+		if !claimsRunning(pod, id) {
+			delete(m.ended[p.uid], id)
+		}
+	}
+}
+
+func claimsRunning(pod *corev1.Pod, id string) bool {
+	claims := func(s corev1.ContainerStatus) bool {
+		return s.State.Running != nil && strings.HasSuffix(s.ContainerID, "://"+id)
+	}
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, claims) || slices.ContainsFunc(pod.Status.InitContainerStatuses, claims)
+}
+
+// adjust has one probe asked if its container runs. It returns the worker to start, if one is, and whether there is
+// anything to report of the probe.
+func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wanted v1alpha1.ContainerProbe) (*start, bool, error) {
+	where, found := containerOf(pod, wanted.ContainerName)
+	ip := address(pod)
+	switch {
+	case !found:
+		return nil, false, fmt.Errorf("the pod has no container %q", wanted.ContainerName)
+	case where.instance == "":
+		return nil, false, nil // it was never started
+	case !where.running || m.hasEnded(p, where.instance):
+		m.stop(p, wanted.Name)
+		// The words of OpenKruise's daemon.
+		m.set(p.podProbes, wanted, record{instance: where.instance, state: v1alpha1.ProbeFailed,
+			message: "Container(" + wanted.ContainerName + ") is Non-running"}, time.Now())
+		return nil, true, nil
+	case needsAddress(wanted.Probe.Probe) && ip == "":
+		return nil, false, nil
+	}
+	now := p.workers[wanted.Name]
+	if now != nil && now.where.instance != where.instance {
+		m.stop(p, wanted.Name)
+		now = nil
+	}
+	if now != nil && now.ip == ip && reflect.DeepEqual(now.where.ports, where.ports) && reflect.DeepEqual(now.wanted, wanted) {
+		return nil, true, nil
+	}
+	next := &running{wanted: wanted, where: where, ip: ip, busy: make(chan struct{}, 1)}
+	if now != nil {
+		next.busy = now.busy
+	}
+	spec, err := m.specFor(ctx, next)
+	if err != nil {
+		return nil, false, err
+	}
+	if now != nil {
+		next.worker = now.worker
+		p.workers[wanted.Name] = next
+		return nil, true, next.worker.Update(spec)
+	}
+	spec.Known = m.begin(p.podProbes, wanted, where)
+	return &start{p, next, spec}, true, nil
+}
+
+func (m *Manager) hasEnded(p *podAtWork, instance string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, id, _ := strings.Cut(instance, "://")
+	return m.ended[p.uid][id]
+}
+
+func (m *Manager) specFor(ctx context.Context, r *running) (probe.Spec, error) {
+	_, id, _ := strings.Cut(r.where.instance, "://")
+	exec := &execer{runtime: m.config.Runtime, id: id, calls: ctx, work: &m.calls, busy: r.busy}
+	spec, err := specOf(r.wanted.Probe.Probe, probe.Place{Host: r.ip, Ports: r.where.ports, Execer: exec})
+	if err != nil {
+		return spec, err
+	}
+	exec.timeout = spec.Timeout
+	spec.Since = r.where.startedAt
+	spec.Prober = counted{spec.Prober, kindOf(r.wanted.Probe.Probe), m.config.Metrics}
+	return spec, nil
+}
+
+// launch starts workers, not all at the same moment for ever.
+func (m *Manager) launch(ctx context.Context, starts []start) {
+	for _, s := range starts {
+		s.spec.Jitter = min(s.spec.Period, time.Duration(len(starts))*time.Second/spread)
+		entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
+		worker, err := probe.Start(ctx, s.spec, func(r probe.Result) {
+			m.config.Metrics.late(r.Late)
+			m.set(entry, wanted, record{instance, v1alpha1.ProbeState(r.State), r.Message, r.ProbedAt, r.ChangedAt}, time.Now())
+		})
+		if err != nil { // specOf has validated it
+			m.config.Logger.Error("probe not started", "pod", entry.key(), "container", wanted.ContainerName, "err", err)
+			continue
+		}
+		s.one.worker = worker
+		s.pod.workers[wanted.Name] = s.one
+		m.config.Metrics.running.Inc()
+	}
+}
+
+func (m *Manager) stop(p *podAtWork, name string) {
+	one := p.workers[name]
+	if one == nil {
+		return
+	}
+	one.worker.Stop()
+	delete(p.workers, name)
+	m.config.Metrics.running.Dec()
+}

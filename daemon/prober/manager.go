@@ -1,0 +1,275 @@
+package prober
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// Reasons of Events. The first two are OpenKruise's.
+const (
+	eventSucceeded = "KruiseProbeSucceeded"
+	eventFailed    = "KruiseProbeFailed"
+	eventIgnored   = "ProbeIgnored"
+	eventCut       = "ProbeMessagesCut"
+)
+
+// unknownGrace is how long the watch of pods may be behind that of the NodePodProbe.
+const unknownGrace = 10 * time.Second
+
+// API writes the status of the node's NodePodProbe; *kube.NodePodProbes has it.
+type API interface {
+	WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error)
+}
+
+// Teller passes on Kubernetes Events; *kube.Events has it.
+type Teller interface {
+	Event(about corev1.ObjectReference, eventType, reason, message string)
+}
+
+// Config of a Manager; every member is needed.
+type Config struct {
+	Node string
+	// Pod looks in the cache of the node's pods; nil means that there is none of this name.
+	Pod     func(namespace, name string) *corev1.Pod
+	Runtime Runtime
+	Events  Teller
+	Metrics *Metrics
+	Logger  *slog.Logger
+}
+
+// Manager keeps a worker for each probe of the NodePodProbe whose container runs.
+type Manager struct {
+	config Config
+	wake   chan struct{} // holds one: something is stale
+	late   chan struct{} // holds one: the time of the next write has changed
+
+	mu        sync.Mutex
+	object    *v1alpha1.NodePodProbe // newest seen; nil: none
+	specStale bool
+	stale     map[types.UID]bool
+	ended     map[types.UID]map[string]bool // instances that the runtime says have ended
+	ledger    ledger
+	looked    bool // the ledger has been filled for this object
+	writer    schedule
+
+	// Of Run's goroutine alone.
+	pods  map[types.UID]*podAtWork
+	calls sync.WaitGroup // execs under way
+}
+
+// New makes a Manager; it works while Run runs.
+func New(config Config) *Manager {
+	return &Manager{
+		config: config, wake: make(chan struct{}, 1), late: make(chan struct{}, 1),
+		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{},
+		pods: map[types.UID]*podAtWork{},
+	}
+}
+
+// ObjectChanged tells of the NodePodProbe as a watch has brought it; nil: deleted. Whoever calls Run has done so
+// before, if there is one.
+func (m *Manager) ObjectChanged(object *v1alpha1.NodePodProbe) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.object
+	switch {
+	case object == nil || before == nil || object.UID != before.UID:
+		m.specStale, m.looked = true, false
+	case !newer(object, before): // it was overtaken by the answer to our own write
+		return
+	default:
+		m.specStale = m.specStale || object.Generation != before.Generation
+	}
+	m.object = object
+	if m.specStale {
+		m.wakeUp()
+	}
+	if object != nil && m.looked && !same(object.Status, m.ledger.status()) {
+		m.writeLazily() // somebody else has written it, or it is another object
+	}
+}
+
+// newer compares versions as KEP-5504 allows it; what is no number is taken as newer.
+func newer(a, b *v1alpha1.NodePodProbe) bool {
+	va, errA := strconv.ParseUint(a.ResourceVersion, 10, 64)
+	vb, errB := strconv.ParseUint(b.ResourceVersion, 10, 64)
+	return errA != nil || errB != nil || va > vb
+}
+
+// PodChanged tells that a pod of the node may be another than before, or is gone.
+func (m *Manager) PodChanged(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.object == nil {
+		return
+	}
+	m.stale[uid] = true
+	m.wakeUp()
+}
+
+// ContainerStopped tells that the runtime has seen a container instance end, which the pod's status will say later.
+// The ID is the runtime's own.
+func (m *Manager) ContainerStopped(namespace, name, id string) {
+	pod := m.config.Pod(namespace, name)
+	if pod == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ledger[pod.UID] == nil {
+		return
+	}
+	if m.ended[pod.UID] == nil {
+		m.ended[pod.UID] = map[string]bool{}
+	}
+	m.ended[pod.UID][id] = true
+	m.stale[pod.UID] = true
+	m.wakeUp()
+}
+
+// wakeUp and the other methods that say nothing of it are called with mu held, if they touch what it guards.
+func (m *Manager) wakeUp() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx ends, and returns when all its goroutines have. The caches have to be filled before.
+func (m *Manager) Run(ctx context.Context, api API) {
+	var writer sync.WaitGroup
+	writer.Go(func() { m.publish(ctx, api) })
+	defer writer.Wait()
+	defer m.calls.Wait()
+	defer m.stopAll()
+	for {
+		timer := time.NewTimer(m.reconcile(ctx))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-m.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (m *Manager) stopAll() {
+	for _, p := range m.pods {
+		for name := range p.workers {
+			m.stop(p, name)
+		}
+	}
+}
+
+// reconcile brings the workers to what is wanted, and returns when to look again without a reason.
+func (m *Manager) reconcile(ctx context.Context) time.Duration {
+	m.mu.Lock()
+	object, all, stale := m.object, m.specStale, m.stale
+	m.specStale, m.stale = false, map[types.UID]bool{}
+	m.mu.Unlock()
+	if all {
+		m.read(object)
+	}
+	now := time.Now()
+	var starts []start
+	again := time.Hour
+	for uid, p := range m.pods {
+		if waits := p.firstSeen.Add(unknownGrace).Sub(now); !p.known && !p.told && waits > 0 {
+			again = min(again, waits)
+		}
+		if all || stale[uid] || !p.known && !p.told {
+			starts = append(starts, m.look(ctx, p, now)...)
+		}
+	}
+	m.launch(ctx, starts)
+	m.mu.Lock()
+	if !m.looked && !m.specStale {
+		m.looked = true
+		m.writeSoon() // without what the status said of pods that are gone
+	}
+	m.mu.Unlock()
+	return again
+}
+
+// read takes over a spec.
+func (m *Manager) read(object *v1alpha1.NodePodProbe) {
+	entries := map[types.UID]podProbes{}
+	if object != nil {
+		entries = wanted(object.Spec)
+	}
+	for uid, p := range m.pods {
+		if _, ok := entries[uid]; !ok {
+			m.drop(p)
+			m.fault(p, nil)
+			delete(m.pods, uid)
+		}
+	}
+	for uid, entry := range entries {
+		p := m.pods[uid]
+		if p == nil {
+			p = &podAtWork{firstSeen: time.Now(), workers: map[string]*running{}}
+			m.pods[uid] = p
+		}
+		p.podProbes = entry
+	}
+}
+
+// drop ends all that is done for a pod, and forgets what was learnt.
+func (m *Manager) drop(p *podAtWork) {
+	for name := range p.workers {
+		m.stop(p, name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.ended, p.uid)
+	if m.ledger[p.uid] != nil {
+		delete(m.ledger, p.uid)
+		m.writeSoon()
+	}
+}
+
+// fault tells of what is not probed, once.
+func (m *Manager) fault(p *podAtWork, faults []error) {
+	m.config.Metrics.ignored.Add(float64(len(faults) - p.faults))
+	p.faults = len(faults)
+	said := ""
+	if len(faults) > 0 {
+		said = describe(p.key(), faults)
+	}
+	if said == p.said {
+		return
+	}
+	p.said = said
+	if said != "" {
+		m.config.Logger.Warn("not all is probed", "pod", p.key(), "err", said)
+		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventIgnored, said)
+	}
+}
+
+func (m *Manager) aboutObject() corev1.ObjectReference {
+	about := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodePodProbe", Name: m.config.Node}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.object != nil {
+		about.UID = m.object.UID
+	}
+	return about
+}
+
+func aboutContainer(p podProbes, container string) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: p.namespace, Name: p.name, UID: p.uid,
+		FieldPath: fmt.Sprintf("spec.containers{%s}", container),
+	}
+}

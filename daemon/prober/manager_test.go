@@ -1,0 +1,317 @@
+package prober_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/cri"
+)
+
+func TestResultIsReportedOnceAndEachFlipToo(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(2 * time.Second)
+		w.expect("a m#idle Succeeded idle")
+		w.pass(10 * time.Minute)
+		if writes, execs, events := w.count(); writes != 1 || execs < 600 || events != 1 {
+			t.Errorf("%d writes, %d execs, %d events; want 1, about 600, 1", writes, execs, events)
+		}
+		w.says(1, "busy")
+		w.pass(2 * time.Second)
+		w.expect("a m#idle Failed busy")
+		if !w.told("Warning Pod a KruiseProbeFailed", "m#idle", "game", "busy") || !w.told("Normal Pod a KruiseProbeSucceeded") {
+			t.Errorf("events %q", w.events)
+		}
+	})
+}
+
+// Known defect of others: results filed under the container alone.
+func TestTwoProbesOfOneContainerAreIndependent(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.answers(func(_, command string) (cri.ExecResult, error) {
+			if command == "leader" {
+				return cri.ExecResult{ExitCode: 1, Stderr: "follower"}, nil
+			}
+			return cri.ExecResult{Stdout: "idle"}, nil
+		})
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "idle"), execProbe("m#leader", "game", "leader")))
+		w.run()
+		w.pass(2 * time.Second)
+		w.expect("a m#idle Succeeded idle", "a m#leader Failed follower")
+		w.pass(time.Minute)
+		if writes, _, events := w.count(); writes != 1 || events != 2 {
+			t.Errorf("%d writes, %d events", writes, events)
+		}
+	})
+}
+
+func TestContainerLife(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 0, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(5 * time.Second)
+		w.expect() // it was never started
+		w.putPod("a", 1, "game")
+		w.pass(time.Second)
+		w.expect("a m#idle Succeeded idle")
+		w.manager.ContainerStopped("shop", "a", instanceID("a", "game", 1)) // long before the pod's status says so
+		w.pass(200 * time.Millisecond)
+		w.expect("a m#idle Failed Container(game) is Non-running")
+		_, asked, _ := w.count()
+		w.putPod("a", -1, "game")
+		w.pass(time.Minute)
+		if _, execs, _ := w.count(); execs != asked {
+			t.Errorf("%d execs in a container that does not run", execs-asked)
+		}
+		w.answers(func(string, string) (cri.ExecResult, error) {
+			time.Sleep(900 * time.Millisecond)
+			return cri.ExecResult{}, nil
+		})
+		w.putPod("a", 2, "game")
+		w.pass(500 * time.Millisecond)
+		w.expect("a m#idle Unknown")
+		w.pass(time.Second)
+		w.expect("a m#idle Succeeded")
+		w.deletePod("a")
+		w.pass(time.Second)
+		w.expect()
+	})
+}
+
+func TestSpecChangesTakeEffect(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		slow := execProbe("m#idle", "game", "check")
+		slow.Probe.PeriodSeconds = 60
+		w.want(entry("a", slow))
+		w.run()
+		w.pass(10 * time.Second)
+		quick := slow
+		quick.Probe.PeriodSeconds = 2
+		w.want(entry("a", quick))
+		_, before, _ := w.count()
+		w.pass(20 * time.Second)
+		if _, execs, _ := w.count(); execs-before < 9 || execs-before > 11 {
+			t.Errorf("%d execs in 20 s every 2 s", execs-before)
+		}
+		other := execProbe("m#idle", "game", "other")
+		w.want(entry("a", other))
+		w.pass(5 * time.Second)
+		if last := w.execs[len(w.execs)-1]; !strings.HasSuffix(last, " other") {
+			t.Errorf("last command %q", last)
+		}
+		w.want(entry("a", execProbe("m#renamed", "game", "other")))
+		w.pass(2 * time.Second)
+		w.expect("a m#renamed Succeeded idle")
+		w.want()
+		w.pass(2 * time.Second)
+		w.expect()
+		_, before, _ = w.count()
+		w.pass(time.Minute)
+		if _, execs, _ := w.count(); execs != before {
+			t.Errorf("%d execs for a probe that was taken out", execs-before)
+		}
+	})
+}
+
+// A daemon that comes back neither flaps nor writes nor tells again.
+func TestRestartOfTheDaemonChangesNothing(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		patient := execProbe("m#idle", "game", "check")
+		patient.Probe.FailureThreshold = 3
+		w.putPod("a", 1, "game")
+		w.putPod("b", -1, "game")
+		w.want(entry("a", patient), entry("b", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(5 * time.Second)
+		w.expect("a m#idle Succeeded idle", "b m#idle Failed Container(game) is Non-running")
+		writes, _, events := w.count()
+		w.says(1, "busy")
+		w.run()
+		w.pass(1500 * time.Millisecond) // fewer failures than count
+		w.says(0, "idle")
+		w.pass(time.Minute)
+		w.expect("a m#idle Succeeded idle", "b m#idle Failed Container(game) is Non-running")
+		if n, _, e := w.count(); n != writes || e != events {
+			t.Errorf("%d writes and %d events by a restart of the daemon: %q", n-writes, e-events, w.events)
+		}
+		// What happened while no daemon ran is noticed.
+		w.end()
+		w.pass(time.Minute)
+		w.putPod("a", 2, "game")
+		w.deletePod("b")
+		w.says(1, "busy")
+		w.run()
+		w.pass(500 * time.Millisecond)
+		w.expect("a m#idle Unknown")
+		w.pass(5 * time.Second)
+		w.expect("a m#idle Failed busy")
+	})
+}
+
+func TestBurstIsOneWrite(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		var entries []v1alpha1.PodProbe
+		for i := range 20 {
+			name := fmt.Sprintf("p%02d", i)
+			w.putPod(name, 1, "game")
+			entries = append(entries, entry(name, execProbe("m#idle", "game", "check")))
+		}
+		w.want(entries...)
+		w.run()
+		w.pass(30 * time.Second)
+		before, _, _ := w.count()
+		for i := range 20 {
+			w.manager.ContainerStopped("shop", fmt.Sprintf("p%02d", i), instanceID(fmt.Sprintf("p%02d", i), "game", 1))
+		}
+		w.pass(5 * time.Second)
+		if writes, _, _ := w.count(); writes-before != 1 {
+			t.Errorf("%d writes for 20 containers that ended together", writes-before)
+		}
+		if got := strings.Join(w.shows(), "\n"); strings.Count(got, "Non-running") != 20 {
+			t.Errorf("status:\n%s", got)
+		}
+	})
+}
+
+// An output with the time in it is a change each second, and worth a write now and then.
+func TestMessagesAloneAreWrittenSlowly(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.answers(func(string, string) (cri.ExecResult, error) { return cri.ExecResult{Stdout: time.Now().String()}, nil })
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "date")))
+		w.run()
+		w.pass(10 * time.Minute)
+		if writes, _, events := w.count(); writes < 50 || writes > 65 || events != 1 {
+			t.Errorf("%d writes and %d events in ten minutes; want one each ten seconds, and 1", writes, events)
+		}
+	})
+}
+
+func TestWritesAreRetriedAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.fail = &url.Error{Op: "Patch", URL: "https://api", Err: errors.New("connection refused")}
+		w.run()
+		w.pass(2 * time.Minute)
+		w.says(1, "busy")
+		w.pass(10 * time.Second)
+		if w.attempt > 20 || w.attempt < 5 {
+			t.Errorf("%d attempts in two minutes", w.attempt)
+		}
+		w.mu.Lock()
+		w.fail = nil
+		w.mu.Unlock()
+		w.pass(40 * time.Second)
+		w.expect("a m#idle Failed busy")
+	})
+}
+
+func TestObjectMadeAnewIsFilled(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(5 * time.Second)
+		w.manager.ObjectChanged(nil)
+		w.pass(5 * time.Second)
+		_, before, _ := w.count()
+		w.pass(time.Minute)
+		if _, execs, _ := w.count(); execs != before {
+			t.Errorf("%d execs without a NodePodProbe", execs-before)
+		}
+		w.mu.Lock()
+		w.object.UID, w.object.Status = types.UID("another"), v1alpha1.NodePodProbeStatus{}
+		w.mu.Unlock()
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.pass(2 * time.Second)
+		w.expect("a m#idle Succeeded idle")
+	})
+}
+
+// A runtime that is being restarted says nothing of the application.
+func TestRuntimeAwayChangesNothing(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(5 * time.Second)
+		w.answers(func(string, string) (cri.ExecResult, error) {
+			return cri.ExecResult{}, fmt.Errorf("exec: %w", cri.ErrUnavailable)
+		})
+		w.pass(time.Minute)
+		w.expect("a m#idle Succeeded idle")
+		// One that cannot run the command does: the state is not what it was.
+		w.answers(func(string, string) (cri.ExecResult, error) {
+			return cri.ExecResult{}, errors.New("executable file not found")
+		})
+		w.pass(5 * time.Second)
+		w.expect("a m#idle Unknown executable file not found")
+	})
+}
+
+// A command that leaves a child with its output open keeps the runtime from answering.
+func TestHangingExecIsAloneAndHarmsNobody(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		under, most := 0, 0
+		w.answer = func(ctx context.Context, _, command string) (cri.ExecResult, error) {
+			if command != "hang" {
+				return cri.ExecResult{Stdout: "idle"}, nil
+			}
+			w.mu.Lock()
+			under++
+			most = max(most, under)
+			w.mu.Unlock()
+			<-ctx.Done()
+			w.mu.Lock()
+			under--
+			w.mu.Unlock()
+			return cri.ExecResult{}, context.Cause(ctx)
+		}
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#good", "game", "check"), execProbe("m#hangs", "game", "hang")))
+		w.run()
+		w.pass(5 * time.Second)
+		w.expect("a m#good Succeeded idle", "a m#hangs Failed command did not end in time")
+		w.pass(time.Minute)
+		if most != 1 {
+			t.Errorf("%d calls that hang at once", most)
+		}
+		good := 0
+		for _, e := range w.execs {
+			if strings.HasSuffix(e, " check") {
+				good++
+			}
+		}
+		if good < 60 {
+			t.Errorf("the other probe was asked %d times in 65 s", good)
+		}
+		if writes, _, _ := w.count(); writes > 2 {
+			t.Errorf("%d writes", writes)
+		}
+	})
+}

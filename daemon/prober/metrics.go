@@ -1,0 +1,71 @@
+package prober
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/refit-project/refit/probe"
+)
+
+// Metrics of the probes. Make them with NewMetrics.
+type Metrics struct {
+	results  *prometheus.CounterVec
+	lateness prometheus.Histogram
+	inFlight prometheus.Gauge
+	running  prometheus.Gauge
+	ignored  prometheus.Gauge
+	writes   *prometheus.CounterVec
+}
+
+// NewMetrics registers them.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "refit_probe_results_total", Help: "Answers to pod probes, by type (exec, http, tcp, grpc) and result before thresholds (Succeeded, Failed, Unknown, none).",
+		}, []string{"type", "result"}),
+		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "refit_probe_lateness_seconds", Help: "How long after its time a pod probe was started.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_in_flight", Help: "Pod probes that wait for their answer."}),
+		running:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes", Help: "Pod probes at work: those whose container runs."}),
+		ignored:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_ignored", Help: "Faults of the NodePodProbe's spec for which something is not probed; each is told in an Event."}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "refit_probe_status_writes_total", Help: "Writes of the NodePodProbe's status, by result (ok, error).",
+		}, []string{"result"}),
+	}
+	registry.MustRegister(m.results, m.lateness, m.inFlight, m.running, m.ignored, m.writes)
+	return m
+}
+
+func (m *Metrics) late(d time.Duration) { m.lateness.Observe(d.Seconds()) }
+
+func (m *Metrics) wrote(err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.writes.WithLabelValues(result).Inc()
+}
+
+// counted is a Prober whose answers are counted.
+type counted struct {
+	probe.Prober
+	kind    string
+	metrics *Metrics
+}
+
+// Probe implements probe.Prober.
+func (c counted) Probe(ctx context.Context) probe.Outcome {
+	c.metrics.inFlight.Inc()
+	defer c.metrics.inFlight.Dec()
+	outcome := c.Prober.Probe(ctx)
+	result := string(outcome.State)
+	if result == "" {
+		result = "none"
+	}
+	c.metrics.results.WithLabelValues(c.kind, result).Inc()
+	return outcome
+}

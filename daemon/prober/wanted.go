@@ -1,0 +1,181 @@
+package prober
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/probe"
+)
+
+// What one NodePodProbe can ask for. A kubelet takes some 250 pods; a probe costs a goroutine and, of exec, a process
+// each time.
+const (
+	maxProbesOfPod  = 100
+	maxProbesOfNode = 3000
+	// maxName bounds a probe's name, "<marker>#<probe>", in bytes, as the CRD does.
+	maxName = 512
+)
+
+// podProbes is an entry of the spec with what of it can be asked.
+type podProbes struct {
+	namespace, name string
+	uid             types.UID
+	probes          []v1alpha1.ContainerProbe // names differ
+	refused         []error
+}
+
+func (p podProbes) key() string { return p.namespace + "/" + p.name }
+
+// wanted reads a spec by the UIDs of its pods. What of an entry cannot be asked whatever its pod is like is
+// left out and kept as refused.
+func wanted(spec v1alpha1.NodePodProbeSpec) map[types.UID]podProbes {
+	all := make(map[types.UID]podProbes, len(spec.PodProbes))
+	total := 0
+	for _, entry := range spec.PodProbes {
+		uid := types.UID(entry.UID)
+		p, again := all[uid]
+		if again && (p.namespace != entry.Namespace || p.name != entry.Name) {
+			p.refused = append(p.refused, fmt.Errorf("pod %s/%s has its UID too", entry.Namespace, entry.Name))
+			all[uid] = p
+			continue
+		}
+		p.namespace, p.name, p.uid = entry.Namespace, entry.Name, uid
+		for i, one := range entry.Probes {
+			if err := p.refuse(one, total); err != nil {
+				p.refused = append(p.refused, err)
+				if errors.Is(err, errTooMany) { // so are the rest, which may be thousands
+					p.refused[len(p.refused)-1] = fmt.Errorf("%d probes are left out: %w", len(entry.Probes)-i, err)
+					break
+				}
+				continue
+			}
+			p.probes = append(p.probes, one)
+			total++
+		}
+		all[uid] = p
+	}
+	return all
+}
+
+var errTooMany = errors.New("too many probes")
+
+func (p podProbes) refuse(one v1alpha1.ContainerProbe, total int) error {
+	switch {
+	case one.Name == "" || len(one.Name) > maxName:
+		return fmt.Errorf("name of %d bytes: want 1 to %d", len(one.Name), maxName)
+	case slices.ContainsFunc(p.probes, func(other v1alpha1.ContainerProbe) bool { return other.Name == one.Name }):
+		return fmt.Errorf("probe %q: name given twice", one.Name)
+	case len(p.probes) >= maxProbesOfPod:
+		return fmt.Errorf("%w: a pod can have %d", errTooMany, maxProbesOfPod)
+	case total >= maxProbesOfNode:
+		return fmt.Errorf("%w: a node can have %d", errTooMany, maxProbesOfNode)
+	}
+	// With some address and some way to run commands: what is wrong now will be wrong with the right ones too.
+	if _, err := specOf(one.Probe.Probe, probe.Place{Host: "192.0.2.1", Ports: anyPort(one.Probe.Probe), Execer: nowhere{}}); err != nil {
+		return fmt.Errorf("probe %q: %w", one.Name, err)
+	}
+	return nil
+}
+
+// anyPort has a port of the name that the probe uses, if it uses one: only the pod knows better.
+func anyPort(p corev1.Probe) []corev1.ContainerPort {
+	switch {
+	case p.HTTPGet != nil:
+		return []corev1.ContainerPort{{Name: p.HTTPGet.Port.StrVal, ContainerPort: 1}}
+	case p.TCPSocket != nil:
+		return []corev1.ContainerPort{{Name: p.TCPSocket.Port.StrVal, ContainerPort: 1}}
+	}
+	return nil
+}
+
+// specOf has the defaults of OpenKruise's daemon where those are not Kubernetes': once a second, and one failure
+// counts. Markers rely on it, and a result is a state among others here and not a reason to kill.
+func specOf(p corev1.Probe, place probe.Place) (probe.Spec, error) {
+	p.PeriodSeconds = cmp.Or(p.PeriodSeconds, 1)
+	p.FailureThreshold = cmp.Or(p.FailureThreshold, 1)
+	return probe.FromKubernetes(&p, place)
+}
+
+// container is what a pod's status says of a container.
+type container struct {
+	instance  string // ID; empty: none was ever started
+	running   bool
+	startedAt time.Time
+	ports     []corev1.ContainerPort
+}
+
+// containerOf looks in containers and native sidecars; false when the pod has none of that name.
+func containerOf(pod *corev1.Pod, name string) (container, bool) {
+	var c container
+	found := false
+	for _, specs := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for _, spec := range specs {
+			if spec.Name == name {
+				found, c.ports = true, spec.Ports
+			}
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for _, status := range statuses {
+			if status.Name != name {
+				continue
+			}
+			c.instance = status.ContainerID
+			if status.State.Running != nil && status.ContainerID != "" {
+				c.running, c.startedAt = true, status.State.Running.StartedAt.Time
+			}
+		}
+	}
+	return c, found
+}
+
+// address is the pod's own as kubelet has it; that of the NodePodProbe is not needed. It is empty as long as there is
+// none.
+func address(pod *corev1.Pod) string {
+	ip, err := netip.ParseAddr(pod.Status.PodIP)
+	if err != nil {
+		return ""
+	}
+	return ip.String()
+}
+
+func needsAddress(p corev1.Probe) bool { return p.Exec == nil }
+
+// kindOf is the label of metrics.
+func kindOf(p corev1.Probe) string {
+	switch {
+	case p.Exec != nil:
+		return "exec"
+	case p.HTTPGet != nil:
+		return "http"
+	case p.TCPSocket != nil:
+		return "tcp"
+	default:
+		return "grpc"
+	}
+}
+
+// faultsShown of one pod fit into an Event.
+const faultsShown = 3
+
+// describe joins the faults of a pod for one Event.
+func describe(key string, faults []error) string {
+	words := make([]string, 0, faultsShown+1)
+	for i, fault := range faults {
+		if i == faultsShown {
+			words = append(words, fmt.Sprintf("and %d more", len(faults)-i))
+			break
+		}
+		words = append(words, strings.ToValidUTF8(fault.Error(), "\uFFFD"))
+	}
+	return fmt.Sprintf("Not probing all of pod %s: %s", key, strings.Join(words, "; "))
+}

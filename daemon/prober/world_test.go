@@ -1,0 +1,243 @@
+package prober_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/daemon/prober"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a node with its pods, its runtime and the API server, and a prober at work on it.
+type world struct {
+	t        *testing.T
+	manager  *prober.Manager
+	registry *prometheus.Registry
+	end      func()
+
+	mu      sync.Mutex
+	pods    map[string]*corev1.Pod
+	object  *v1alpha1.NodePodProbe
+	version int
+	writes  []v1alpha1.NodePodProbeStatus
+	attempt int
+	fail    error
+	events  []string
+	execs   []string // "container command"
+	answer  func(ctx context.Context, container, command string) (cri.ExecResult, error)
+}
+
+const node = "node-1"
+
+// inWorld runs a test in a bubble of its own time.
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer func() { w.end() }()
+		test(w)
+	})
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{
+		t: t, pods: map[string]*corev1.Pod{}, registry: prometheus.NewRegistry(), version: 1, end: func() {},
+		answer: func(context.Context, string, string) (cri.ExecResult, error) {
+			return cri.ExecResult{Stdout: "idle"}, nil
+		},
+		object: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node, UID: "npp", Generation: 1, ResourceVersion: "1"}},
+	}
+}
+
+// run starts a daemon, as if after a kill -9 if there was one before.
+func (w *world) run() {
+	w.end()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.registry = prometheus.NewRegistry()
+	w.manager = prober.New(prober.Config{
+		Node: node, Pod: w.pod, Runtime: w, Events: w, Metrics: prober.NewMetrics(w.registry), Logger: slog.New(slog.DiscardHandler),
+	})
+	w.mu.Lock()
+	object := w.object.DeepCopy()
+	w.mu.Unlock()
+	w.manager.ObjectChanged(object)
+	done := make(chan struct{})
+	go func() { defer close(done); w.manager.Run(ctx, w) }()
+	w.end = func() { cancel(); <-done; w.end = func() {} }
+}
+
+func (w *world) pod(namespace, name string) *corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pods[namespace+"/"+name]
+}
+
+// putPod adds or changes a pod whose containers are all as instance says; 0: never started, negative: ended.
+func (w *world) putPod(name string, instance int, containers ...string) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+	pod.Spec.NodeName = node
+	pod.Status.PodIP = "192.0.2.7"
+	for _, c := range containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c})
+		status := corev1.ContainerStatus{Name: c}
+		if instance != 0 {
+			status.ContainerID = "containerd://" + instanceID(name, c, max(instance, -instance))
+		}
+		if instance > 0 {
+			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Truncate(time.Second))}
+		}
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+	}
+	w.mu.Lock()
+	w.pods["shop/"+name] = pod
+	w.mu.Unlock()
+	if w.manager != nil {
+		w.manager.PodChanged(pod.UID)
+	}
+}
+
+func instanceID(pod, container string, n int) string {
+	return fmt.Sprintf("%s-%s-%d", pod, container, n)
+}
+
+func (w *world) deletePod(name string) {
+	w.mu.Lock()
+	delete(w.pods, "shop/"+name)
+	w.mu.Unlock()
+	w.manager.PodChanged(types.UID("uid-" + name))
+}
+
+// want replaces the spec.
+func (w *world) want(entries ...v1alpha1.PodProbe) {
+	w.mu.Lock()
+	w.version++
+	w.object = w.object.DeepCopy()
+	w.object.Spec.PodProbes = entries
+	w.object.Generation++
+	w.object.ResourceVersion = strconv.Itoa(w.version)
+	object := w.object.DeepCopy()
+	w.mu.Unlock()
+	if w.manager != nil {
+		w.manager.ObjectChanged(object)
+	}
+}
+
+func entry(pod string, probes ...v1alpha1.ContainerProbe) v1alpha1.PodProbe {
+	return v1alpha1.PodProbe{Namespace: "shop", Name: pod, UID: "uid-" + pod, IP: "192.0.2.7", Probes: probes}
+}
+
+func execProbe(name, container, command string) v1alpha1.ContainerProbe {
+	p := v1alpha1.ContainerProbe{Name: name, ContainerName: container}
+	p.Probe.Exec = &corev1.ExecAction{Command: []string{command}}
+	return p
+}
+
+// WriteStatus is the API server's.
+func (w *world) WriteStatus(_ context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attempt++
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	if object.UID != w.object.UID {
+		return nil, errors.New("another object")
+	}
+	w.version++
+	w.object = w.object.DeepCopy()
+	w.object.Status = *status.DeepCopy()
+	w.object.ResourceVersion = strconv.Itoa(w.version)
+	w.writes = append(w.writes, w.object.Status)
+	echo := w.object.DeepCopy()
+	w.manager.ObjectChanged(echo) // the watch may be faster than the answer
+	return w.object.DeepCopy(), nil
+}
+
+// ExecSync is the runtime's.
+func (w *world) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error) {
+	w.mu.Lock()
+	w.execs = append(w.execs, id+" "+strings.Join(command, " "))
+	answer := w.answer
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout+5*time.Second, cri.ErrDeadline)
+	defer cancel()
+	return answer(ctx, id, strings.Join(command, " "))
+}
+
+func (w *world) answers(answer func(container, command string) (cri.ExecResult, error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = func(_ context.Context, container, command string) (cri.ExecResult, error) {
+		return answer(container, command)
+	}
+}
+
+// says has all commands end with that.
+func (w *world) says(code int32, text string) {
+	w.answers(func(string, string) (cri.ExecResult, error) { return cri.ExecResult{ExitCode: code, Stdout: text}, nil })
+}
+
+func (w *world) Event(about corev1.ObjectReference, kind, reason, message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, fmt.Sprintf("%s %s %s %s: %s", kind, about.Kind, about.Name, reason, message))
+}
+
+// shows are the states in the API as "pod probe State message".
+func (w *world) shows() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for _, p := range w.object.Status.PodProbeStatuses {
+		for _, s := range p.ProbeStates {
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", p.Name, s.Name, s.State, s.Message)))
+		}
+	}
+	return all
+}
+
+// pass lets time go by and everything settle.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *world) expect(want ...string) {
+	w.t.Helper()
+	if got := w.shows(); !slices.Equal(got, want) {
+		w.t.Errorf("at %s the status says %q, want %q", time.Now().Format("04:05.000"), got, want)
+	}
+}
+
+func (w *world) count() (writes, execs, events int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.writes), len(w.execs), len(w.events)
+}
+
+func (w *world) told(words ...string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.events, func(e string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(e, word) })
+	})
+}

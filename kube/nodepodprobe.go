@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// ErrProbesNotServed means that the API server does not know NodePodProbes: their CRD is not installed.
+var ErrProbesNotServed = errors.New("nodepodprobes.apps.kruise.io are not served: install the CRDs")
+
+const resourceNodePodProbes = "nodepodprobes"
+
+// NodePodProbes reads and writes the NodePodProbe of one node.
+type NodePodProbes struct {
+	client rest.Interface
+}
+
+// NodePodProbes finds out whether they are served. ErrProbesNotServed means not yet.
+func (c *Client) NodePodProbes(ctx context.Context) (*NodePodProbes, error) {
+	version := v1alpha1.GroupVersion()
+	served, err := c.serves(ctx, version.String(), resourceNodePodProbes)
+	if err != nil {
+		return nil, err
+	}
+	if !served {
+		return nil, ErrProbesNotServed
+	}
+	client, err := c.group(version, "/apis", runtime.ContentTypeJSON, v1alpha1.AddToScheme)
+	return &NodePodProbes{client: client}, err
+}
+
+// Informer caches the one object that bears the node's name.
+func (n *NodePodProbes) Informer(node string) (cache.SharedIndexInformer, error) {
+	source := cache.NewFilteredListWatchFromClient(n.client, resourceNodePodProbes, metav1.NamespaceAll, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
+	})
+	informer := cache.NewSharedIndexInformer(patient(source), &v1alpha1.NodePodProbe{}, 0, cache.Indexers{})
+	if err := informer.SetTransform(trimNodePodProbe); err != nil {
+		return nil, fmt.Errorf("trim the cached NodePodProbe: %w", err)
+	}
+	return informer, nil
+}
+
+// trimNodePodProbe drops what only takes memory.
+func trimNodePodProbe(object any) (any, error) {
+	if o, ok := object.(*v1alpha1.NodePodProbe); ok {
+		o.ManagedFields, o.Annotations = nil, nil
+	}
+	return object, nil
+}
+
+// WriteStatus replaces the status. Nobody else writes it, so there is no condition but the object's UID: a
+// conflict (apierrors.IsConflict) means that the object has been made anew. It returns the object as stored.
+func (n *NodePodProbes) WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
+	patch, err := probeStatusPatch(object.UID, status)
+	if err != nil {
+		return nil, fmt.Errorf("encode status of NodePodProbe %s: %w", object.Name, err)
+	}
+	stored := &v1alpha1.NodePodProbe{}
+	err = n.client.Patch(types.MergePatchType).Resource(resourceNodePodProbes).Name(object.Name).SubResource("status").
+		Body(patch).Do(ctx).Into(stored)
+	if err != nil {
+		return nil, fmt.Errorf("write status of NodePodProbe %s: %w", object.Name, err)
+	}
+	stored.ManagedFields, stored.Annotations = nil, nil
+	return stored, nil
+}
+
+// probeStatusPatch names the list even when it is empty, which the type's own encoding leaves out.
+func probeStatusPatch(uid types.UID, status v1alpha1.NodePodProbeStatus) ([]byte, error) {
+	type patch struct {
+		Metadata struct {
+			UID types.UID `json:"uid"`
+		} `json:"metadata"`
+		Status struct {
+			PodProbeStatuses []v1alpha1.PodProbeStatus `json:"podProbeStatuses"`
+		} `json:"status"`
+	}
+	var p patch
+	p.Metadata.UID = uid
+	p.Status.PodProbeStatuses = status.PodProbeStatuses
+	return json.Marshal(p)
+}
