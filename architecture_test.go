@@ -22,6 +22,7 @@ var arrows = map[string][]string{
 	"result":      {"target"},
 	"crr":         {"api", "result", "target"},
 	"probe":       {"api", "result", "target"},
+	"podprobe":    {"api", "result", "target"},
 	"image":       {"api", "result", "target"},
 	"inplace":     {"api", "result", "target"},
 	"sidecarset":  {"api", "result", "target"},
@@ -32,7 +33,7 @@ var arrows = map[string][]string{
 	"kube/ownpod": {"api", "target"},
 	"daemon":      {"api", "crr", "probe", "image", "inplace", "result", "cri", "kube", "target"},
 	"sidecarmode": {"api", "crr", "probe", "hotupdate", "result", "signal", "kube/ownpod", "target"},
-	"manager":     {"api", "crr", "probe", "image", "inplace", "sidecarset", "result", "kube", "target"},
+	"manager":     {"api", "crr", "podprobe", "probe", "image", "inplace", "sidecarset", "result", "kube", "target"},
 	"cmd":         {"api", "cri", "daemon", "sidecarmode", "manager", "kube", "target"},
 	"testkit":     {"api", "cri", "crr", "probe", "result", "signal", "kube", "target"},
 	"test":        {"api", "build", "cri", "crr", "kube", "target", "testkit"},
@@ -58,6 +59,7 @@ var forbidden = map[string]map[string]string{
 		"github.com/containerd":          "every serverless pod pays for it",
 	},
 	"crr":         {"k8s.io/client-go": "a decision has no client"},
+	"podprobe":    {"k8s.io/client-go": "a decision has no client"},
 	"api/v1beta1": {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},
 }
 

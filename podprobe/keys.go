@@ -1,0 +1,102 @@
+package podprobe
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// nativeConditions are written by kubelet and by controllers, who would fight back.
+func nativeConditions() []corev1.PodConditionType {
+	return []corev1.PodConditionType{
+		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.DisruptionTarget,
+		corev1.PodReadyToStartContainers, corev1.PodResizePending, corev1.PodResizeInProgress,
+		"PodHasNetwork", "AllContainersRestarting", "KruisePodReady", "InPlaceUpdateReady",
+	}
+}
+
+// Native reports whether a condition is not for markers.
+func Native(condition corev1.PodConditionType) bool {
+	return slices.Contains(nativeConditions(), condition)
+}
+
+func checkCondition(path *field.Path, condition string) field.ErrorList {
+	if condition == "" {
+		return nil
+	}
+	if Native(corev1.PodConditionType(condition)) {
+		return field.ErrorList{field.Invalid(path, condition, "is written by kubelet or a controller; choose a type of your own, as example.com/idle")}
+	}
+	var faults field.ErrorList
+	for _, problem := range validation.IsQualifiedName(condition) {
+		faults = append(faults, field.Invalid(path, condition, problem))
+	}
+	return faults
+}
+
+func checkPolicy(path *field.Path, policy v1alpha1.ProbeMarkerPolicy, selected map[string]bool) field.ErrorList {
+	var faults field.ErrorList
+	if policy.State != v1alpha1.ProbeSucceeded && policy.State != v1alpha1.ProbeFailed {
+		faults = append(faults, field.NotSupported(path.Child("state"), policy.State, []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed}))
+	}
+	if len(policy.Labels)+len(policy.Annotations) == 0 {
+		faults = append(faults, field.Required(path, "labels or annotations must be given"))
+	}
+	faults = append(faults, metavalidation.ValidateLabels(policy.Labels, path.Child("labels"))...)
+	faults = append(faults, apivalidation.ValidateAnnotations(policy.Annotations, path.Child("annotations"))...)
+	for key := range policy.Labels {
+		if selected[key] {
+			faults = append(faults, field.Invalid(path.Child("labels").Key(key), key,
+				"is in the marker's selector: the pod would be selected in one state and not in the other"))
+		}
+		faults = append(faults, checkKey(path.Child("labels").Key(key), key)...)
+	}
+	for key := range policy.Annotations {
+		faults = append(faults, checkKey(path.Child("annotations").Key(key), key)...)
+	}
+	slices.SortFunc(faults, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return faults
+}
+
+// checkKey refuses labels and annotations by which Kubernetes, OpenKruise and Refit know what a pod is. What they offer
+// to users as a switch is allowed.
+func checkKey(path *field.Path, key string) field.ErrorList {
+	if Reserved(key) {
+		return field.ErrorList{field.Invalid(path, key, "belongs to Kubernetes, OpenKruise or Refit; choose a key of your own, as example.com/idle")}
+	}
+	return nil
+}
+
+// Reserved reports whether a label or annotation is not for markers.
+func Reserved(key string) bool {
+	if slices.Contains(allowedKeys(), key) {
+		return false
+	}
+	domain, _, qualified := strings.Cut(key, "/")
+	if !qualified {
+		return slices.Contains([]string{"pod-template-hash", "pod-template-generation", "controller-revision-hash"}, key)
+	}
+	if domain == "app.kubernetes.io" || domain == "game.kruise.io" {
+		return false
+	}
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "kruise.io", "refit.dev"}, func(owner string) bool {
+		return domain == owner || strings.HasSuffix(domain, "."+owner)
+	})
+}
+
+// allowedKeys are the switches for users among the reserved keys: how readily a pod is given up.
+func allowedKeys() []string {
+	return []string{
+		"controller.kubernetes.io/pod-deletion-cost",
+		"cluster-autoscaler.kubernetes.io/safe-to-evict",
+		"descheduler.alpha.kubernetes.io/evict",
+		"apps.kruise.io/specified-delete",
+	}
+}

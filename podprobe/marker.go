@@ -1,0 +1,109 @@
+package podprobe
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// Marker is a PodProbeMarker ready for use.
+type Marker struct {
+	Namespace, Name string
+	// Probes are those that are valid. A faulty probe is no reason to do without the others.
+	Probes []v1alpha1.PodContainerProbe
+	// Faults of the spec, by field.
+	Faults field.ErrorList
+
+	selector labels.Selector
+}
+
+// Compile makes Markers of the PodProbeMarkers of one or more namespaces, ordered by namespace and name. Those that
+// are being deleted are left out.
+func Compile(all []v1alpha1.PodProbeMarker) []Marker {
+	markers := make([]Marker, 0, len(all))
+	for i := range all {
+		if all[i].DeletionTimestamp == nil {
+			markers = append(markers, compile(&all[i]))
+		}
+	}
+	slices.SortFunc(markers, func(a, b Marker) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return markers
+}
+
+func compile(of *v1alpha1.PodProbeMarker) Marker {
+	m := Marker{Namespace: of.Namespace, Name: of.Name, selector: labels.Nothing()}
+	spec := field.NewPath("spec")
+	if faults := checkSelector(spec.Child("selector"), of.Spec.Selector); len(faults) > 0 {
+		m.Faults = faults
+	} else if selector, err := metav1.LabelSelectorAsSelector(of.Spec.Selector); err == nil {
+		m.selector = selector
+	}
+	names, conditions := map[string]bool{}, map[string]bool{}
+	for i, p := range of.Spec.Probes {
+		path := spec.Child("probes").Index(i)
+		faults := checkProbe(path, p, selectedKeys(of.Spec.Selector))
+		switch {
+		case i >= v1alpha1.MaxProbesOfMarker:
+			faults = append(faults, field.TooMany(spec.Child("probes"), len(of.Spec.Probes), v1alpha1.MaxProbesOfMarker))
+		case names[p.Name]:
+			faults = append(faults, field.Duplicate(path.Child("name"), p.Name))
+		case p.PodConditionType != "" && conditions[p.PodConditionType]:
+			faults = append(faults, field.Duplicate(path.Child("podConditionType"), p.PodConditionType))
+		}
+		names[p.Name], conditions[p.PodConditionType] = true, true
+		m.Faults = append(m.Faults, faults...)
+		if len(faults) == 0 {
+			m.Probes = append(m.Probes, p)
+		}
+		if i >= v1alpha1.MaxProbesOfMarker {
+			break // the others have the same fault
+		}
+	}
+	return m
+}
+
+// Validate applies the rules of the API to an object that may have been stored without them, and those that the API
+// server cannot express. All faults are reported.
+func Validate(marker *v1alpha1.PodProbeMarker) field.ErrorList { return compile(marker).Faults }
+
+// Selects reports whether the marker is for the pod, by namespace and labels.
+func (m Marker) Selects(pod *corev1.Pod) bool {
+	return m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
+}
+
+// Probed reports whether a pod can be probed: it is bound to a node, its init containers are done, and it has neither
+// ended nor is it being deleted.
+func Probed(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" || ended(pod) {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodInitialized {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// FullName is the name of a marker's probe in a NodePodProbe. Neither part holds the separator, so a name belongs to
+// exactly one marker of the pod's namespace.
+func FullName(marker, probe string) string { return marker + "#" + probe }
+
+// MarkerOf returns the marker of a probe's full name.
+func MarkerOf(fullName string) (marker string, ok bool) {
+	marker, _, ok = strings.Cut(fullName, "#")
+	return marker, ok
+}

@@ -1,0 +1,64 @@
+package podprobe
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/result"
+)
+
+// Reasons of a marker's condition Ready.
+const (
+	ReasonProbing       = "Probing"
+	ReasonNoPods        = "NoPods"
+	ReasonInvalidSpec   = "InvalidSpec"
+	ReasonNotResolvable = "ContainerOrPortNotFound"
+)
+
+// Status is what a marker's user is told: how many pods it matches, and whether they can all be probed.
+//
+// The pods are those of the marker's namespace, or at least those that it selects.
+func Status(marker *v1alpha1.PodProbeMarker, pods []*corev1.Pod, now time.Time) v1alpha1.PodProbeMarkerStatus {
+	m := compile(marker)
+	status := *marker.Status.DeepCopy()
+	status.ObservedGeneration = marker.Generation
+	status.MatchedPods = 0
+	unresolved, example := 0, ""
+	for _, pod := range pods {
+		if !m.Selects(pod) || !Probed(pod) {
+			continue
+		}
+		status.MatchedPods++
+		for _, p := range m.Probes {
+			if _, err := resolve(pod, p); err != nil {
+				unresolved++
+				if example == "" || err.Error() < example { // the same one whatever the order of the pods
+					example = err.Error()
+				}
+				break
+			}
+		}
+	}
+	ready := metav1.Condition{
+		Type: v1alpha1.ConditionPodProbeMarkerReady, Status: metav1.ConditionTrue, ObservedGeneration: marker.Generation,
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), Reason: ReasonProbing, Message: "all matching pods are being probed",
+	}
+	switch {
+	case len(m.Faults) > 0:
+		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonInvalidSpec
+		ready.Message = fmt.Sprintf("faulty probes are left out: %v", m.Faults.ToAggregate())
+	case unresolved > 0:
+		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonNotResolvable
+		ready.Message = fmt.Sprintf("%d of %d pods lack what a probe names, as: %s", unresolved, status.MatchedPods, example)
+	case status.MatchedPods == 0:
+		ready.Reason, ready.Message = ReasonNoPods, "no pod matches the selector that is initialized and has not ended"
+	}
+	ready.Message = result.Cut(ready.Message, result.MaxMessage)
+	meta.SetStatusCondition(&status.Conditions, ready)
+	return status
+}
