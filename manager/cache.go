@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe"
 )
 
 // cacheOptions keeps in memory only what is used: of every pod some hundred bytes, of Secrets the one with the
@@ -19,10 +22,17 @@ func cacheOptions(cfg Config) cache.Options {
 			cfg.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", cfg.CertSecret)},
 		}}
 	}
+	if cfg.PodProbes {
+		// It can be a megabyte, is looked up for each pod that it names, and never changed.
+		byObject[&v1alpha1.NodePodProbe{}] = cache.ByObject{UnsafeDisableDeepCopy: new(true)}
+	}
 	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}
 }
 
-// trimPod leaves of a pod what its requests' life depends on. Admission needs more, and reads pods live.
+// maxCachedValue bounds an annotation in the cache, in bytes. Of a longer one only the key is known, unless it is ours.
+const maxCachedValue = 256
+
+// trimPod leaves of a pod what its requests' life and its probes depend on. Admission needs more, and reads pods live.
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -32,18 +42,66 @@ func trimPod(object any) (any, error) {
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			DeletionTimestamp: pod.DeletionTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
 		},
-		Spec: corev1.PodSpec{ReadinessGates: pod.Spec.ReadinessGates},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates,
+			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
+		},
 		Status: corev1.PodStatus{
+			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
 			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
 			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
 		},
 	}
+	for _, entry := range pod.ManagedFields {
+		if podprobe.OwnRecord(entry) {
+			entry.Time = nil
+			trimmed.ManagedFields = append(trimmed.ManagedFields, entry)
+		}
+	}
+	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
 	if len(pod.Spec.ReadinessGates) > 0 {
 		trimmed.Status.Conditions = pod.Status.Conditions
+		return trimmed, nil
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodInitialized:
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		case !podprobe.Native(c.Type):
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+		}
 	}
 	return trimmed, nil
+}
+
+func trimAnnotations(annotations map[string]string, ours map[string]bool) map[string]string {
+	if len(annotations) == 0 {
+		return nil
+	}
+	trimmed := make(map[string]string, len(annotations))
+	for key, value := range annotations {
+		if len(value) > maxCachedValue && !ours[key] {
+			value = ""
+		}
+		trimmed[key] = value
+	}
+	return trimmed
+}
+
+// trimContainers leaves names, and ports that have one.
+func trimContainers(containers []corev1.Container) []corev1.Container {
+	trimmed := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
+		for _, port := range c.Ports {
+			if port.Name != "" {
+				trimmed[i].Ports = append(trimmed[i].Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: port.ContainerPort})
+			}
+		}
+	}
+	return trimmed
 }
 
 func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {

@@ -29,7 +29,7 @@ func TestTrimmingAPodChangesNoDecision(t *testing.T) {
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon)}},
 	}
 	small := trimmed(t, whole)
-	if small.Annotations != nil || small.Spec.Containers != nil || small.Status.ContainerStatuses[0].Image != "" {
+	if small.Annotations["big"] != "" || small.ManagedFields != nil || small.Spec.Containers[0].Image != "" || small.Status.ContainerStatuses[0].Image != "" {
 		t.Errorf("not trimmed: %+v", small)
 	}
 	for _, request := range []*crr.Request{storedRequest(t), draining, foreign} {

@@ -27,6 +27,7 @@ type Config struct {
 
 	LeaderElect bool // needed with more than one replica
 	Workers     int  // requests looked after at a time
+	PodProbes   bool // look after PodProbeMarkers
 
 	Logger *slog.Logger
 }

@@ -55,6 +55,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := addReadiness(mgr, clock); err != nil {
 		return fmt.Errorf("set up readiness: %w", err)
 	}
+	if cfg.PodProbes {
+		if err := addPodProbes(ctx, mgr, cfg, clock); err != nil {
+			return fmt.Errorf("set up pod probes: %w", err)
+		}
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}

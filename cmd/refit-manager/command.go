@@ -16,6 +16,9 @@ after them: it ends those that cannot be carried out, deletes those whose time t
 of their Services while their containers are restarted. The restarts themselves are the work of refit-daemon on
 each node and go on while no manager runs.
 
+It also tells each node what to probe for the PodProbeMarkers (NodePodProbes), and marks the pods with the results:
+conditions, labels and annotations, applied by the field manager refit-podprobe.
+
 It runs in a pod with the service account of deploy/manager and needs no options there. Out of a cluster it needs
 --kubeconfig, and a way for the API server to reach its webhooks.
 
@@ -38,7 +41,7 @@ func command(version string) *cobra.Command {
 	var logFormat string
 	cmd := &cobra.Command{
 		Use:           manager.Name,
-		Short:         "Admit and look after ContainerRecreateRequests",
+		Short:         "Look after ContainerRecreateRequests and PodProbeMarkers",
 		Long:          long,
 		Example:       example,
 		Version:       version,
@@ -70,7 +73,8 @@ func command(version string) *cobra.Command {
 	flags.StringVar(&cfg.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "`host:port` of /metrics, or 0 for none")
 	flags.StringVar(&cfg.HealthAddr, "health-addr", ":8081", "`host:port` of /healthz and /readyz")
 	flags.BoolVar(&cfg.LeaderElect, "leader-elect", true, "let one replica at a time look after requests; the webhooks of every replica answer")
-	flags.IntVar(&cfg.Workers, "workers", 8, "requests looked after at a time")
+	flags.IntVar(&cfg.Workers, "workers", 8, "requests, and probed pods, looked after at a time")
+	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "look after PodProbeMarkers; switch it off beside a kruise-manager that does")
 	flags.TextVar(&logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flags.StringVar(&logFormat, "log-format", "text", "text or json")
 	return cmd
