@@ -1,0 +1,102 @@
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/refit-project/refit/hotupdate"
+)
+
+// described is a revision as it is shown.
+type described struct {
+	ID      string             `json:"id"`
+	Version string             `json:"version"`
+	Created time.Time          `json:"created"`
+	Digest  string             `json:"digest"`
+	Size    int64              `json:"size"`
+	Files   int                `json:"files"`
+	Sources []hotupdate.Origin `json:"sources,omitempty"`
+}
+
+func describe(r hotupdate.Revision) described {
+	return described{r.ID, r.Version, r.Created, r.Digest, r.Size(), len(r.Files), r.Sources}
+}
+
+func wantsJSON(r *http.Request) bool {
+	return isJSON(r) || strings.Contains(r.Header.Get("Accept"), "application/json")
+}
+
+// answered is the JSON answer.
+type answered struct {
+	Version    string     `json:"version"`
+	Changed    bool       `json:"changed"`
+	Revision   *described `json:"revision,omitempty"`
+	Error      string     `json:"error,omitempty"`
+	Phase      string     `json:"phase,omitempty"`
+	RolledBack bool       `json:"rolledBack,omitempty"`
+}
+
+// answer says how it went: as JSON to those who speak or want it, else as text. A failure is never 200.
+func (p *Plugin) answer(w http.ResponseWriter, r *http.Request, version string, res hotupdate.Result, err error) {
+	code, said := http.StatusOK, saidDone
+	if err != nil {
+		code, said = explain(err)
+		if errors.Is(err, hotupdate.ErrBusy) || errors.Is(err, errRestoring) {
+			w.Header().Set("Retry-After", "5")
+		}
+	}
+	if !wantsJSON(r) {
+		answerText(w, code, said)
+		return
+	}
+	a := answered{Version: version, Changed: res.Changed}
+	if err == nil {
+		revision := describe(res.Revision)
+		a.Revision = &revision
+	} else {
+		a.Error = said
+		var failure *hotupdate.Failure
+		if errors.As(err, &failure) {
+			a.Phase, a.RolledBack = string(failure.Phase), failure.RolledBack
+		}
+	}
+	answerJSON(w, code, a)
+}
+
+// explain is the status and the words of an error. Errors of the room hotupdate hold no credentials.
+func explain(err error) (int, string) {
+	var refused *refusal
+	var failure *hotupdate.Failure
+	switch {
+	case errors.As(err, &refused):
+		return refused.code, refused.said
+	case errors.Is(err, hotupdate.ErrInvalid):
+		return http.StatusBadRequest, err.Error()
+	case errors.Is(err, hotupdate.ErrUnknownRevision):
+		return http.StatusNotFound, err.Error()
+	case errors.Is(err, hotupdate.ErrBusy):
+		return http.StatusConflict, err.Error()
+	case errors.Is(err, errRestoring), errors.Is(err, errStopping):
+		return http.StatusServiceUnavailable, err.Error()
+	case errors.As(err, &failure) && failure.Phase == hotupdate.Fetching:
+		return http.StatusInternalServerError, "failed to download file: " + failure.Err.Error()
+	}
+	return http.StatusInternalServerError, "update failed: " + err.Error()
+}
+
+func answerText(w http.ResponseWriter, code int, said string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, said+"\n") //nolint:gosec // plain text, by its header; the caller has gone if this fails
+}
+
+func answerJSON(w http.ResponseWriter, code int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(value) // the caller has gone if this fails
+}
