@@ -26,6 +26,8 @@ const (
 	settle = 200 * time.Millisecond
 	// maxConfig is what a ConfigMap can hold, in bytes.
 	maxConfig = 1 << 20
+	// collectAt is by how many percent the heap may grow until it is collected: it is small, and memory is what counts.
+	collectAt = 50
 	// heapShare of the memory that the configuration allows; the rest is for what is no heap.
 	heapShare = 0.8
 )
@@ -113,6 +115,9 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 
 // obey does what the configuration says about this process.
 func (s *sidecar) obey(file *config.File) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	for name, text := range file.Resources {
 		quantity, err := resource.ParseQuantity(text)
 		if err != nil {

@@ -187,6 +187,7 @@ func (s *sidecar) work(ctx, carriers context.Context, file *config.File, digest 
 		s.logger.Info("started", "pod", s.pod, "address", file.Server.Listen())
 		group.Go(func() error { return s.watchConfig(ctx, digest) })
 		group.Go(func() error { return s.test.run(ctx) })
+		group.Go(func() error { return s.shrink(ctx) })
 		err = group.Wait()
 	}
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)
