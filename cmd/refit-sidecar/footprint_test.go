@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Every serverless pod pays for the sidecar, so its size is a feature with a test.
+const (
+	maxBinary   = 25_000_000
+	maxResident = 20_000_000
+	// settled is the number of probes, one a second, after which the start is over.
+	settled = 8
+	// buildTags leave out what gRPC would bring for a debug page: net/trace and with it html/template, through
+	// which no unused method can be left out.
+	buildTags = "grpcnotrace"
+)
+
+func TestFootprint(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "refit-sidecar")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags="+buildTags, "-ldflags=-s -w", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("static binary: %.1f MB", float64(info.Size())/1e6)
+	if info.Size() > maxBinary {
+		t.Errorf("static binary of %d bytes, want at most %d", info.Size(), maxBinary)
+	}
+	idle := residentIdle(t, program, dir)
+	t.Logf("resident, idle with hot_update and http_probe on: %.1f MB", float64(idle)/1e6)
+	if idle > maxResident {
+		t.Errorf("%d bytes resident, want at most %d", idle, maxResident)
+	}
+}
+
+// residentIdle is VmRSS of the program when both plugins have been at work for a while.
+func residentIdle(t *testing.T, program, dir string) int64 {
+	t.Helper()
+	probed := make(chan struct{})
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case probed <- struct{}{}:
+		case <-r.Context().Done():
+		}
+	}))
+	defer app.Close()
+	text := fmt.Sprintf(`server: {address: '%s'}
+health: '%s'
+plugins:
+- name: hot_update
+  config: {fileDir: '%s', loadPatchType: signal, signal: {processName: 'nginx: master process nginx', signalName: SIGHUP}}
+- name: http_probe
+  config:
+    startDelaySeconds: 1
+    probeIntervalSeconds: 1
+    endpoints: [{url: '%s', storageConfig: {httpMetric: {metricName: players}}}]
+`, freeAddress(t), freeAddress(t), dir, app.URL)
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sidecar := exec.CommandContext(t.Context(), program, "--config", config)
+	sidecar.Env = []string{"POD_NAME=p", "POD_NAMESPACE=n"}
+	sidecar.Stderr = t.Output()
+	if err := sidecar.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = sidecar.Process.Signal(os.Interrupt)
+		if err := sidecar.Wait(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+	}()
+	patience := time.After(time.Minute)
+	for range settled {
+		select {
+		case <-probed:
+		case <-patience:
+			t.Fatal("the plugins do not work")
+		}
+	}
+	return resident(t, sidecar.Process.Pid)
+}
+
+// resident is VmRSS in bytes, see proc_pid_status(5).
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
+	if match == nil {
+		t.Fatalf("no VmRSS in %q", text)
+	}
+	kib, err := strconv.ParseInt(string(match[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
