@@ -37,6 +37,8 @@ type apiServer struct {
 	events  []string
 	version int
 	watches []chan string // of the pod
+	// refused is a path that may not be patched.
+	refused string
 }
 
 const podPath = "/api/v1/namespaces/games/pods/gs-0"
@@ -69,6 +71,10 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	case r.Method == http.MethodPatch && a.refused != "" && strings.HasPrefix(path, a.refused):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	case r.Method == http.MethodPatch:
 		body, _ := io.ReadAll(r.Body)
 		a.patches[r.URL.Path]++

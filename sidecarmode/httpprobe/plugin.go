@@ -117,7 +117,8 @@ func (p *Plugin) report(a asked, r probe.Result) {
 	p.latest[a.name] = Latest{State: r.State, Message: r.Message, ProbedAt: r.ProbedAt, ChangedAt: r.ChangedAt}
 	p.mu.Unlock()
 	if before != r.State {
-		p.host.Logger.Info("endpoint has another state", "endpoint", a.name, "state", r.State, "message", r.Message)
+		// The message can be what the program answered, which is not for the log.
+		p.host.Logger.Info("endpoint has another state", "endpoint", a.name, "state", r.State)
 	}
 	p.total.WithLabelValues(a.name, string(r.State)).Inc()
 	if len(a.targets) > 0 {

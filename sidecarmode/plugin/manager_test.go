@@ -314,6 +314,46 @@ func TestBackoffIsForgottenAfterASteadyRun(t *testing.T) {
 	})
 }
 
+// R7: status and metrics are read by others while plugins come, fail and go.
+func TestR7StatusesWhileThePluginsChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, config.File{}, plain("a"), func(d *diary) *actor {
+			return &actor{name: "b", diary: d, start: func(context.Context) error { return errors.New("broken") }}
+		})
+		s.start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() {
+				for ctx.Err() == nil {
+					for _, status := range s.Statuses() {
+						if status.Name == "b" && status.Running && status.LastError == "" && status.Restarts > 0 {
+							t.Errorf("status %+v", status)
+						}
+					}
+					_, _, _ = s.Ready(), s.Needs(), testutil.CollectAndCount(s.Manager)
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		for range 20 {
+			time.Sleep(time.Second)
+			if err := s.RemovePlugin(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+			if err := s.AddPlugin(t.Context(), config.Plugin{Name: "a"}); err != nil {
+				t.Error(err)
+			}
+		}
+		cancel()
+		readers.Wait()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // C10: a plugin that does not stop, or stops badly, holds up neither the others nor the end.
 func TestC10StopWithinGrace(t *testing.T) {
 	t.Parallel()

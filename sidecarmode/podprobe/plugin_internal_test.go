@@ -1,0 +1,205 @@
+package podprobe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/target"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var identity = target.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
+
+// world is the pod as it is seen, and the conditions that are wanted.
+type world struct {
+	mu         sync.Mutex
+	pod        *corev1.Pod
+	changes    chan struct{}
+	conditions map[string]string
+}
+
+func (w *world) Put(_ string, targets []result.Target, e result.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, ok := targets[0].(result.Condition)
+	if !ok || len(targets) != 1 || c.Object.Name != "gs-0" {
+		w.conditions["wrong target"] = fmt.Sprint(targets)
+		return
+	}
+	w.conditions[c.Type] = string(e.State) + " " + e.Message
+}
+func (w *world) Drop(string)                         {}
+func (w *world) Flush(context.Context, string) error { return nil }
+
+func (w *world) change(change func(*corev1.Pod)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := w.pod.DeepCopy()
+	change(next)
+	w.pod = next
+	select {
+	case w.changes <- struct{}{}:
+	default:
+	}
+}
+
+func (w *world) await(t *testing.T, condition, want string) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		w.mu.Lock()
+		got := w.conditions[condition]
+		w.mu.Unlock()
+		if strings.HasPrefix(got, want) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			t.Fatalf("condition %s is %q, want %q", condition, got, want)
+		}
+	}
+}
+
+func runningSince(name string, since time.Time) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}}
+}
+
+// The protocol of serverless PodProbeMarker: the annotation's probes become conditions, with kruise-daemon's words.
+func TestAnnotationBecomesConditions(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	answer := "idle"
+	app := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if answer == "" {
+			rw.WriteHeader(http.StatusInternalServerError)
+		}
+		fmt.Fprint(rw, answer)
+	}))
+	defer app.Close()
+	port := app.URL[strings.LastIndex(app.URL, ":")+1:]
+	w := &world{changes: make(chan struct{}, 1), conditions: map[string]string{}}
+	w.pod = &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}, {Name: "side"}, {Name: "late"}}},
+		Status: corev1.PodStatus{PodIP: "127.0.0.1", ContainerStatuses: []corev1.ContainerStatus{
+			runningSince("app", time.Now()), runningSince("side", time.Now()), {Name: "late"}}},
+	}
+	w.pod.Annotations[Annotation] = `[
+		{"name":"http","containerName":"app","podConditionType":"game.kruise.io/idle","probe":{"httpGet":{"port":` + port + `,"path":"/","scheme":"HTTP"}}},
+		{"name":"own","containerName":"side","podConditionType":"own","probe":{"exec":{"command":["/usr/bin/echo","hello"]}}},
+		{"name":"other","containerName":"app","podConditionType":"other","probe":{"exec":{"command":["true"]}}},
+		{"name":"late","containerName":"late","podConditionType":"late","probe":{"tcpSocket":{"port":` + port + `}}},
+		{"name":"nowhere","containerName":"none","podConditionType":"nowhere","probe":{"tcpSocket":{"port":1}}},
+		{"name":"native","containerName":"app","podConditionType":"Ready","probe":{"tcpSocket":{"port":1}}}]`
+	p := New()
+	host := plugin.Host{
+		Logger: slog.New(slog.DiscardHandler), Pod: identity, Own: "side", Results: w, API: &ownpod.Client{},
+		Observed: func() *corev1.Pod { w.mu.Lock(); defer w.mu.Unlock(); return w.pod },
+		Changes:  func() (<-chan struct{}, func()) { return w.changes, func() {} },
+	}
+	if err := p.Init(t.Context(), p.ConfigType(), host); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Start(ctx) }()
+	w.await(t, "game.kruise.io/idle", "Succeeded idle")
+	w.await(t, "own", "Succeeded hello")
+	w.await(t, "other", "Failed probe: exec") // not possible here; kruise-manager writes False for Unknown
+	w.await(t, "late", "Failed Container(late) is Non-running")
+	if health := p.Status(); health.Healthy || !strings.Contains(health.Message, "Ready") {
+		t.Errorf("status %+v", health)
+	}
+	w.change(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[2] = runningSince("late", time.Now()) })
+	w.await(t, "late", "Succeeded")
+	mu.Lock()
+	answer = ""
+	mu.Unlock()
+	w.await(t, "game.kruise.io/idle", "Failed status 500") // one failure counts
+	w.change(func(pod *corev1.Pod) {                       // the container is another: nothing is known of it until it has been asked
+		pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}
+	})
+	w.await(t, "game.kruise.io/idle", "Failed Container(app) is Non-running")
+	mu.Lock()
+	answer = "back"
+	mu.Unlock()
+	w.change(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0] = runningSince("app", time.Now()) })
+	w.await(t, "game.kruise.io/idle", "Succeeded back")
+	w.change(func(pod *corev1.Pod) { pod.Annotations = nil })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, condition := range []string{"Ready", "nowhere", "wrong target"} {
+		if said, ok := w.conditions[condition]; ok {
+			t.Errorf("condition %s: %s", condition, said)
+		}
+	}
+}
+
+func TestDefaultsAreKruiseDaemons(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
+	w := wanted{ContainerName: "app"}
+	if err := json.Unmarshal([]byte(`{"tcpSocket":{"port":80}}`), &w.Probe); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := w.spec(pod, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := probe.Timing{Period: time.Second, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 1, Jitter: time.Second}
+	if diff := cmp.Diff(want, spec.Timing); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := w.spec(&corev1.Pod{}, ""); err == nil {
+		t.Error("no IP is no error")
+	}
+	p := New()
+	if err := p.Init(t.Context(), p.ConfigType(), plugin.Host{}); err == nil {
+		t.Error("without an API server there is nothing to do")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`[{"name":"a","containerName":"c","podConditionType":"t","probe":{"tcpSocket":{"port":"x"}}}]`)
+	f.Add(`[{}, {}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		probes, _ := parse(text, identity)
+		if len(probes) > maxProbes {
+			t.Errorf("%d probes", len(probes))
+		}
+		pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}
+		for _, w := range probes {
+			if (result.Condition{Object: result.Pod(identity), Type: w.PodConditionType}).Validate() != nil {
+				t.Errorf("condition %q", w.PodConditionType)
+			}
+			_, _ = w.spec(pod, "c")
+		}
+	})
+}
