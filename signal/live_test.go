@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/procfs"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/refit-project/refit/signal"
 )
@@ -110,7 +111,9 @@ func TestSignalARealProcess(t *testing.T) {
 	if _, err := f.Signal(t.Context(), sel, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for lines.Scan() { // until it is dead
+	// Until it is a zombie: its files are closed before that.
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
 	}
 	if err := f.Send(sent[0], syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
 		t.Errorf("to the zombie: err = %v, want ErrGone", err)
@@ -119,6 +122,19 @@ func TestSignalARealProcess(t *testing.T) {
 	if err := f.Send(sent[0], syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
 		t.Errorf("after its end: err = %v, want ErrGone", err)
 	}
+}
+
+// R6: no program is run for it, so there need be none beside ours.
+func TestR6WorksWithoutAnyOtherProgram(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	title := "refit-alone-" + strconv.Itoa(os.Getpid())
+	cmd, lines := startRole(t, "target", title, nil)
+	expect(t, lines, "ready")
+	sent, err := open(t, "/proc").Signal(t.Context(), signal.Selector{Title: title}, syscall.SIGHUP)
+	if err != nil || len(sent) != 1 || sent[0].PID != cmd.Process.Pid {
+		t.Fatalf("Signal: %v, %v, want PID %d", sent, err, cmd.Process.Pid)
+	}
+	expect(t, lines, "SIGHUP")
 }
 
 func TestPermissionOfARealProcess(t *testing.T) {

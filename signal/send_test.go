@@ -57,7 +57,22 @@ func (r *recorder) Close(int) { r.closed++ }
 
 var master = procfs.Process{PID: 7, PPID: 1, Start: 100, Comm: "nginx", Cmdline: masterTitle + "\x00"}
 
-// R2 and R4, and the hostile processes: what may happen between the match and the signal.
+// R4: what else is a number in a line about a process, such as its UID, is nobody's PID.
+func TestR4TheUIDIsNoPID(t *testing.T) {
+	t.Parallel()
+	tree := procfs.NewTree(t)
+	tree.Put(procfs.Process{PID: 101, Start: 5, Comm: "bystander", Cmdline: "bystander\x00"})
+	tree.Put(procfs.Process{PID: 20, PPID: 101, Start: 6, UID: 101, Comm: "nginx", Cmdline: masterTitle + "\x00"})
+	rec := &recorder{}
+	if _, err := open(t, tree.Root).WithKernel(rec).Signal(t.Context(), signal.Selector{Title: masterTitle}, syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"pidfd 20 SIGTERM"}, rec.calls); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+// R2, and the hostile processes: what may happen between the match and the signal.
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	reused := procfs.Process{PID: 7, PPID: 1, Start: 900, Comm: "nginx", Cmdline: masterTitle + "\x00"}
