@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/kube/ownpod"
@@ -127,13 +130,20 @@ func hopeless(err error) bool {
 }
 
 // tell waits for the program and reloads it: one that started after the files were in place has read them, but
-// which it was cannot be known, and to be told once more does no harm.
+// which it was cannot be known, and to be told once more does no harm. A program that cannot have been started yet
+// need not be told; to wait for it would be to wait for ourselves.
 func (p *Plugin) tell(ctx context.Context, u *hotupdate.Updater) error {
+	if beforeProgram(p.host.Observed(), p.host.Own) {
+		return nil
+	}
 	for _, finder := range p.finders() {
 		for finder.FS != nil {
 			_, err := finder.Find(ctx)
 			if err == nil {
 				break
+			}
+			if beforeProgram(p.host.Observed(), p.host.Own) {
+				return nil
 			}
 			p.say("waiting for the process: " + err.Error())
 			timer := time.NewTimer(lookAgain)
@@ -146,6 +156,24 @@ func (p *Plugin) tell(ctx context.Context, u *hotupdate.Updater) error {
 		}
 	}
 	return u.Reload(ctx)
+}
+
+// beforeProgram reports that kubelet starts none of the pod's regular containers before we are ready: we are a
+// native sidecar whose start-up probe asks whether we are, and it has not succeeded yet (KEP-753).
+func beforeProgram(pod *corev1.Pod, own string) bool {
+	if pod == nil {
+		return false
+	}
+	gates := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == own && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways &&
+			c.StartupProbe != nil && c.StartupProbe.HTTPGet != nil && c.StartupProbe.HTTPGet.Path == "/readyz"
+	})
+	started := slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == own && s.Started != nil && *s.Started
+	})
+	// After a restart of the sidecar alone the program runs on.
+	runs := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running != nil })
+	return gates && !started && !runs
 }
 
 // finders are those of the processes that are signalled.
