@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,9 @@ func (f Finder) find(ctx context.Context, otherwise signal.Choice) (signal.Selec
 	if errors.Is(err, signal.ErrNotFound) && selector.Title != "" {
 		selector.CmdlineContains, selector.Title = selector.Title, ""
 		found, err = f.FS.Find(ctx, selector)
+	}
+	if errors.Is(err, signal.ErrNotFound) && os.Getpid() == 1 { // with a shared namespace the sandbox has that number
+		err = fmt.Errorf("%w: the pod does not share its PID namespace, set shareProcessNamespace", err)
 	}
 	return selector, found, err
 }
