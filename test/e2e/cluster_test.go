@@ -42,6 +42,8 @@ type cluster struct {
 	// state is the .cluster folder of a test cluster; empty for a cluster that somebody else has made.
 	state string
 	nodes []string // names of those that run refit-daemon
+	// deploy reads the manifests of deploy/.
+	deploy install.Config
 }
 
 // connect opens the cluster, installs Refit and does so once for all tests.
@@ -71,8 +73,11 @@ func open(ctx context.Context) (*cluster, error) {
 	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+	if c.deploy, err = c.manifests(); err != nil {
+		return nil, err
+	}
 	if os.Getenv("REFIT_E2E_INSTALL") != "0" {
-		if err := c.install(ctx); err != nil {
+		if err := install.Apply(ctx, c.deploy); err != nil {
 			return nil, err
 		}
 	}
@@ -100,17 +105,19 @@ func newScheme() (*runtime.Scheme, error) {
 // root of the checkout: tests run in their package's folder.
 func root() string { return filepath.Join("..", "..") }
 
-func (c *cluster) install(ctx context.Context) error {
+func (c *cluster) manifests() (install.Config, error) {
+	config := install.Config{Root: root(), Kubectl: c.program, Images: strings.Fields(os.Getenv("REFIT_E2E_IMAGES"))}
+	if len(config.Images) > 0 {
+		return config, nil
+	}
 	// The state folder lies in the checkout whose images are in its registry.
 	checkout := root()
 	if c.state != "" {
 		checkout = filepath.Dir(c.state)
 	}
-	images, err := install.Pushed(checkout)
-	if err != nil {
-		return err
-	}
-	return install.Apply(ctx, install.Config{Root: root(), Kubectl: c.program, Images: images})
+	var err error
+	config.Images, err = install.Pushed(checkout)
+	return config, err
 }
 
 func daemonPods() []client.ListOption {

@@ -1,0 +1,104 @@
+package e2e_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestTokenOfASidecarWritesNothingOfAnotherPod plays a sidecar that has been taken over.
+func TestTokenOfASidecarWritesNothingOfAnotherPod(t *testing.T) {
+	t.Parallel()
+	s := newSidecarScene(t)
+	plain := func(name string) *corev1.Pod {
+		pod := s.podOf(name, shell("app", obedient))
+		pod.Spec.ServiceAccountName = "refit-sidecar"
+		return s.start(pod)
+	}
+	mine, others := plain("mine"), plain("others")
+	s.ask("r-mine", "mine/app")
+	s.ask("r-others", "others/app")
+	myRequest, othersRequest := s.succeeded("r-mine"), s.succeeded("r-others")
+	server := func(name string) client.Object {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("game.kruise.io/v1alpha1")
+		u.SetKind("GameServer")
+		u.SetNamespace(s.namespace)
+		u.SetName(name)
+		s.check(s.Create(t.Context(), u.DeepCopy()), "make GameServer")
+		return u
+	}
+	myServer, othersServer := server("mine"), server("others")
+	bound := s.as(s.token(s.namespace, "refit-sidecar", mine))
+	unbound := s.as(s.token(s.namespace, "refit-sidecar", nil))
+
+	label := merge(`{"metadata":{"labels":{"a":"b"}}}`)
+	note := merge(`{"status":{"message":"by hand"}}`)
+	opsState := merge(`{"spec":{"opsState":"Kill"}}`)
+	copied := func(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
+	status := func(c client.Client, o client.Object, patch client.Patch) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Status().Patch(ctx, copied(o), patch) }
+	}
+	object := func(c client.Client, o client.Object, patch client.Patch) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Patch(ctx, copied(o), patch) }
+	}
+	event := func(about *corev1.Pod) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return bound.Create(ctx, &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{GenerateName: "e-", Namespace: s.namespace},
+				InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: s.namespace, Name: about.Name, UID: about.UID},
+				Reason:         "Test", Message: "test", Type: corev1.EventTypeNormal,
+			})
+		}
+	}
+	records := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "sidecar-result"}}
+	record := func(key string) client.Patch { return merge(`{"data":{"` + key + `":"{}"}}`) }
+	s.check(s.Patch(t.Context(), copied(records), record("Pod.others")), "record")
+	const policy = "ValidatingAdmissionPolicy"
+	for name, tc := range map[string]struct {
+		do    func(context.Context) error
+		words []string // of the refusal; none: allowed
+	}{
+		"label of its pod":                   {do: status(bound, mine, label)},
+		"condition of its pod":               {do: status(bound, mine, client.RawPatch("application/strategic-merge-patch+json", []byte(`{"status":{"conditions":[{"type":"a.b/c","status":"True"}]}}`)))},
+		"label of another pod":               {do: status(bound, others, label), words: []string{policy, `pod "mine"`}},
+		"label of a pod, token of no pod":    {do: status(unbound, mine, label), words: []string{policy}},
+		"readiness of its pod":               {do: status(bound, mine, client.RawPatch("application/strategic-merge-patch+json", []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))), words: []string{policy, "of its own only"}},
+		"container status of its pod":        {do: status(bound, mine, merge(`{"status":{"containerStatuses":[]}}`)), words: []string{policy}},
+		"spec of its pod":                    {do: object(bound, mine, merge(`{"spec":{"activeDeadlineSeconds":1}}`)), words: []string{"cannot patch"}},
+		"deleting its pod":                   {do: func(ctx context.Context) error { return bound.Delete(ctx, copied(mine)) }, words: []string{"cannot delete"}},
+		"event about its pod":                {do: event(mine)},
+		"event about another pod":            {do: event(others), words: []string{policy, "its own pod"}},
+		"record of its workload":             {do: object(bound, records, record("Pod.mine"))},
+		"record of another workload":         {do: object(bound, records, record("Pod.others2")), words: []string{policy, "its own workload"}},
+		"taking away another workload's":     {do: object(bound, records, merge(`{"data":{"Pod.others":null}}`)), words: []string{policy}},
+		"another ConfigMap":                  {do: object(bound, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "refit-sidecar"}}, record("a")), words: []string{"cannot patch"}},
+		"its GameServer":                     {do: object(bound, myServer, opsState)},
+		"another GameServer":                 {do: object(bound, othersServer, opsState), words: []string{policy, "its own pod"}},
+		"request for its pod":                {do: status(bound, myRequest, note)},
+		"request for another pod":            {do: status(bound, othersRequest, note), words: []string{policy, "its own pod"}},
+		"request for a pod, token of no pod": {do: status(unbound, myRequest, note), words: []string{policy}},
+		"reading the secret with the token":  {do: func(ctx context.Context) error { return bound.Get(ctx, s.key("refit-sidecar-token"), &corev1.Secret{}) }, words: []string{"cannot get"}},
+		"making a pod":                       {do: func(ctx context.Context) error { return bound.Create(ctx, s.podOf("new", shell("app", obedient))) }, words: []string{"cannot create"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A policy that has just been applied is in force a moment later.
+			var err error
+			last := until(t.Context(), patience, func(ctx context.Context) (bool, error) {
+				err = tc.do(ctx)
+				return len(tc.words) == 0 && err == nil || len(tc.words) > 0 && err != nil, nil
+			})
+			if last != nil {
+				t.Fatalf("%v; answer %v, want a refusal with %q", last, err, tc.words)
+			}
+			if len(tc.words) > 0 && (!apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !containsAll(err.Error(), tc.words)) {
+				t.Errorf("answer %v, want a refusal with %q", err, tc.words)
+			}
+		})
+	}
+}

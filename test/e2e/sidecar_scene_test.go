@@ -1,0 +1,376 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/build/portforward"
+)
+
+const (
+	sidecarToken = "a-token-of-the-test"
+	callTimeout  = 45 * time.Second
+
+	hotUpdated = corev1.PodConditionType("refit.dev/HotUpdated")
+	selfTested = corev1.PodConditionType("refit.dev/SidecarSelfTest")
+)
+
+// sidecarScene is a scene with what the example pods of deploy/sidecar need, and a pod to download from.
+type sidecarScene struct {
+	*scene
+	mu    sync.Mutex
+	ports map[string]*portforward.Port
+}
+
+// clusterWide applies what all namespaces share, once: the policies of the sidecar, and the stand-in for GameServers.
+var clusterWide = sync.OnceValue(func() error {
+	c, err := connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"apply", "--server-side", "--filename", root() + "/deploy/sidecar/20-policy.yaml"},
+		{"apply", "--server-side", "--filename", root() + "/deploy/sidecar/examples/gameserver.yaml"},
+		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=30s"},
+	} {
+		if out, err := c.kubectl(ctx, "", args...); err != nil {
+			return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+})
+
+// newSidecarScene takes the configuration of deploy/sidecar as it is, but for the edits, which are pairs of what is
+// there and what is wanted instead.
+func newSidecarScene(t *testing.T, edits ...string) *sidecarScene {
+	t.Helper()
+	s := &sidecarScene{scene: newScene(t), ports: map[string]*portforward.Port{}}
+	s.check(clusterWide(), "apply what all namespaces share")
+	t.Cleanup(s.closePorts)
+	s.apply(s.example("10-rbac.yaml"))
+	s.apply(s.edited("30-config.yaml", edits...))
+	s.run("create", "secret", "generic", "refit-sidecar-token", "--from-literal=token="+sidecarToken)
+	s.apply(fileServer)
+	return s
+}
+
+func (s *sidecarScene) closePorts() {
+	if s.t.Failed() {
+		out, _ := s.kubectl(context.WithoutCancel(s.t.Context()), "", "--namespace", s.namespace, "logs", "--container=refit-sidecar", "--prefix", "--tail=20", "--selector=refit.dev/sidecar=true")
+		s.t.Log(out)
+	}
+	for _, port := range s.ports {
+		port.Close()
+	}
+}
+
+func (s *sidecarScene) example(name string) string {
+	s.t.Helper()
+	manifest, err := s.deploy.Manifest("sidecar/" + name)
+	s.check(err, "read manifest")
+	return string(manifest)
+}
+
+func (s *sidecarScene) edited(name string, edits ...string) string {
+	s.t.Helper()
+	text := s.example(name)
+	for pair := range slices.Chunk(edits, 2) {
+		if !strings.Contains(text, pair[0]) {
+			s.t.Fatalf("%s has no %q", name, pair[0])
+		}
+		text = strings.ReplaceAll(text, pair[0], pair[1])
+	}
+	return text
+}
+
+// apply is kubectl apply in the scene's namespace.
+func (s *sidecarScene) apply(manifest string) {
+	s.t.Helper()
+	out, err := s.kubectl(s.t.Context(), manifest, "apply", "--namespace", s.namespace, "--filename", "-")
+	s.check(err, "apply: %s", out)
+}
+
+// examplePod is the pod of a manifest; what else is in it is made.
+func (s *sidecarScene) examplePod(name string) *corev1.Pod {
+	s.t.Helper()
+	var found *corev1.Pod
+	for _, document := range strings.Split(s.example("examples/"+name), "\n---\n") {
+		pod := &corev1.Pod{}
+		if yaml.UnmarshalStrict([]byte(document), pod) != nil || pod.Kind != "Pod" {
+			s.apply(document)
+			continue
+		}
+		found = pod
+	}
+	found.Namespace = s.namespace
+	return found
+}
+
+// deployment is a pod as a Deployment of one.
+func (s *sidecarScene) deployment(name string, pod *corev1.Pod) *appsv1.Deployment {
+	s.t.Helper()
+	labels := map[string]string{"app": name, "refit.dev/sidecar": "true"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
+		},
+	}
+	s.check(s.Create(s.t.Context(), d), "make deployment")
+	return d
+}
+
+// podOfDeployment is the one pod of a Deployment that is ready and is not another one.
+func (s *sidecarScene) podOfDeployment(name, not string) *corev1.Pod {
+	s.t.Helper()
+	var found *corev1.Pod
+	s.await("pod of deployment "+name, func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": name})
+		for _, pod := range pods.Items {
+			if pod.Name != not && pod.DeletionTimestamp == nil && condition(&pod, corev1.PodReady) == corev1.ConditionTrue {
+				found = &pod
+			}
+		}
+		return found != nil, err
+	})
+	return found
+}
+
+// fileServer has two good configurations of nginx, one that nginx does not understand, and a redirect to where no
+// download may go.
+var fileServer = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: files}
+data:
+  v1: |` + siteConfig("v1") + `
+  v2: |` + siteConfig("v2") + `
+  bad: |
+    server { listen 80; this is no configuration; }
+  server.conf: |
+    server {
+      listen 80;
+      root /srv;
+      location /away { return 302 http://169.254.169.254/latest/meta-data/; }
+    }
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: files}
+spec:
+  automountServiceAccountToken: false
+  containers:
+    - name: nginx
+      image: docker.io/library/nginx:1.22
+      volumeMounts:
+        - {name: conf, mountPath: /etc/nginx/conf.d}
+        - {name: files, mountPath: /srv}
+      readinessProbe: {httpGet: {path: /v1/default.conf, port: 80}, periodSeconds: 1}
+  volumes:
+    - name: conf
+      configMap: {name: files, items: [{key: server.conf, path: server.conf}]}
+    - name: files
+      configMap:
+        name: files
+        items: [{key: v1, path: v1/default.conf}, {key: v2, path: v2/default.conf}, {key: bad, path: bad/default.conf}]
+`
+
+// siteConfig is what an update brings: a site that says its version, and a state that is in a file.
+func siteConfig(version string) string {
+	return `
+    server {
+      listen 80;
+      default_type text/plain;
+      location = /version { return 200 ` + version + `; }
+      location = /state { alias /tmp/state; }
+      location / { return 200 "this is ` + version + `"; }
+    }`
+}
+
+// source is where the pod files serves a path.
+func (s *sidecarScene) source(path string) string {
+	s.t.Helper()
+	pod := s.awaitPod("files", "to be ready", func(pod *corev1.Pod) bool { return condition(pod, corev1.PodReady) == corev1.ConditionTrue })
+	return "http://" + pod.Status.PodIP + "/" + path
+}
+
+func (s *sidecarScene) port(pod string, number int) *portforward.Port {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := fmt.Sprint(pod, number)
+	if s.ports[key] == nil {
+		s.ports[key] = &portforward.Port{Kubectl: s.program, Namespace: s.namespace, Pod: pod, Number: number}
+	}
+	return s.ports[key]
+}
+
+// answer of a program in a pod.
+type answer struct {
+	code int
+	body string
+}
+
+// call is a request to a port of a pod, without a token if that is empty.
+type call struct {
+	pod                            string
+	port                           int
+	method, path, token, mediaType string
+	body                           io.Reader
+}
+
+// get is a call for what the program of a pod serves.
+func get(pod string) call {
+	return call{pod: pod, port: 80, method: http.MethodGet, path: "/"}
+}
+
+func (s *sidecarScene) send(ctx context.Context, c call) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, c.method, "http://pod"+c.path, c.body)
+	if err != nil {
+		return answer{}, err
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.mediaType != "" {
+		request.Header.Set("Content-Type", c.mediaType)
+	}
+	response, err := s.port(c.pod, c.port).Client(callTimeout).Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, string(content)}, err
+}
+
+// update is the KEP's request: a form with version and url, as curl --data sends it.
+func (s *sidecarScene) update(pod, token, version, from string) answer {
+	s.t.Helper()
+	form := url.Values{"version": {version}, "url": {from}}.Encode()
+	got, err := s.send(s.t.Context(), call{
+		pod: pod, port: 5000, method: http.MethodPost, path: "/hot-update", token: token,
+		mediaType: "application/x-www-form-urlencoded", body: strings.NewReader(form),
+	})
+	s.check(err, "update to %s", version)
+	return got
+}
+
+// updateJSON sends any JSON to a path of the sidecar.
+func (s *sidecarScene) updateJSON(pod, path string, body any) answer {
+	s.t.Helper()
+	b, err := json.Marshal(body)
+	s.check(err, "encode")
+	got, err := s.send(s.t.Context(), call{
+		pod: pod, port: 5000, method: http.MethodPost, path: path, token: sidecarToken, mediaType: "application/json", body: bytes.NewReader(b),
+	})
+	s.check(err, "post %s", path)
+	return got
+}
+
+// accepted fails the test unless the update has been.
+func (s *sidecarScene) accepted(pod, version string) {
+	s.t.Helper()
+	got := s.update(pod, sidecarToken, version, s.source(version+"/default.conf"))
+	if got.code != http.StatusOK || strings.TrimSpace(got.body) != "File downloaded and update successfully" {
+		s.t.Fatalf("update to %s: HTTP status %d: %s", version, got.code, got.body)
+	}
+}
+
+// refused fails the test unless the answer is that status with those words.
+func (s *sidecarScene) refused(got answer, code int, words ...string) {
+	s.t.Helper()
+	if got.code != code || !containsAll(got.body, words) {
+		s.t.Errorf("HTTP status %d, want %d with %q: %s", got.code, code, words, got.body)
+	}
+}
+
+// serves waits until the program of a pod answers with those words.
+func (s *sidecarScene) serves(pod, words string) {
+	s.t.Helper()
+	var last answer
+	var err error
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("pod %s served last: %+v, %v", pod, last, err)
+		}
+	})
+	s.await("pod "+pod+" to serve "+words, func(ctx context.Context) (bool, error) {
+		last, err = s.send(ctx, get(pod))
+		return err == nil && last.code == http.StatusOK && strings.Contains(last.body, words), nil
+	})
+}
+
+// sidecarStatus is what a test wants of GET /status.
+type sidecarStatus struct {
+	Ready  bool `json:"ready"`
+	Config struct {
+		Error string `json:"error"`
+	} `json:"config"`
+	SelfTest []struct {
+		Name   string `json:"name"`
+		OK     bool   `json:"ok"`
+		Needed bool   `json:"needed"`
+		Detail string `json:"detail"`
+	} `json:"selfTest"`
+	Plugins []struct {
+		Name string `json:"name"`
+		Info struct {
+			Current struct {
+				Version string `json:"version"`
+			} `json:"current"`
+		} `json:"info"`
+	} `json:"plugins"`
+}
+
+// current version of the files.
+func (s sidecarStatus) current() string {
+	for _, plugin := range s.Plugins {
+		if plugin.Name == "hot_update" {
+			return plugin.Info.Current.Version
+		}
+	}
+	return ""
+}
+
+func (s *sidecarScene) status(ctx context.Context, pod string) (sidecarStatus, error) {
+	s.t.Helper()
+	var status sidecarStatus
+	got, err := s.send(ctx, call{pod: pod, port: 5000, method: http.MethodGet, path: "/status", token: sidecarToken})
+	if err == nil && got.code != http.StatusOK {
+		err = fmt.Errorf("HTTP status %d: %s", got.code, got.body)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(got.body), &status)
+	}
+	return status, err
+}
+
+// awaitCondition waits until a condition of a pod has a status and a message with those words.
+func (s *sidecarScene) awaitCondition(pod string, kind corev1.PodConditionType, want corev1.ConditionStatus, words ...string) {
+	s.t.Helper()
+	s.awaitPod(pod, fmt.Sprintf("to have condition %s %s with %q", kind, want, words), func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == kind && c.Status == want && containsAll(c.Message, words)
+		})
+	})
+}
