@@ -104,6 +104,30 @@ func TestParseCgroup(t *testing.T) {
 	}
 }
 
+// What a real node has, and what the kernel makes of it in a cgroup namespace.
+func TestParseCapturedCgroup(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("testdata/cgroups-captured.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const app = "1c7dcf8643a6994e2a11af2bf235be0d9db98ee28df14c149730c62b13d8aae4"
+	want := map[string]string{
+		"app": app, "neighbour": app, "self": "",
+		"sidecar": "983b154e1ded4dec50c0ded8f5ebcc948c8ab5b9309372638b48b7468025f9a0",
+		"sandbox": "5c0185325462116ace5542aa875f5e855a7d25a8fc45a96cccb793826c4f2e01",
+	}
+	got := map[string]string{}
+	for _, f := range txtar.Parse(b).Files {
+		if got[f.Name], err = parseCgroup(f.Data); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("container by file (-want +got):\n%s", diff)
+	}
+}
+
 func TestParseCredentials(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
