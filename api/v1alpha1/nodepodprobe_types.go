@@ -10,7 +10,6 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster
-// +kubebuilder:printcolumn:name="PODS",type=string,JSONPath=`.spec.podProbes[*].name`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
