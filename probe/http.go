@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -157,5 +158,9 @@ func reason(ctx context.Context, err error) string {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return strings.TrimSpace(err.Error())
+	return localEnd.ReplaceAllString(strings.TrimSpace(err.Error()), "")
 }
+
+// localEnd is our own address in an error of package net. Its port is another each time, which would make the same
+// reason a new one with each probe.
+var localEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+:[0-9]+->`)

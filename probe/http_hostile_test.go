@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,7 +16,7 @@ import (
 )
 
 // S8: neither a body without end nor a header without end is read to it.
-func TestHTTPReadsBoundedAnswers(t *testing.T) {
+func TestS8HTTPReadsBoundedAnswers(t *testing.T) {
 	t.Parallel()
 	endless := func(w http.ResponseWriter, r *http.Request) {
 		chunk := []byte(strings.Repeat("x", 4096))
@@ -107,5 +108,25 @@ func TestHTTPRedirects(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A server that hangs up is the same fault each time, whatever port we called from.
+func TestReasonDoesNotNameOurPort(t *testing.T) {
+	t.Parallel()
+	hangUp := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	}
+	got := ask(t, hangUp, nil)
+	if got.State != probe.Failed || strings.Contains(got.Message, "->") || !strings.Contains(got.Message, "reset by peer") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -265,11 +265,18 @@ func TestRuntimeAwayChangesNothing(t *testing.T) {
 		w.pass(time.Minute)
 		w.expect("a m#idle Succeeded idle")
 		// One that cannot run the command does: the state is not what it was.
+		calls := 0
 		w.answers(func(string, string) (cri.ExecResult, error) {
-			return cri.ExecResult{}, errors.New("executable file not found")
+			calls++
+			return cri.ExecResult{}, fmt.Errorf("start exec %064x: executable file not found", calls)
 		})
 		w.pass(5 * time.Second)
-		w.expect("a m#idle Unknown executable file not found")
+		w.expect("a m#idle Unknown start exec …: executable file not found")
+		before, _, _ := w.count()
+		w.pass(time.Minute)
+		if writes, _, _ := w.count(); writes != before {
+			t.Errorf("%d writes for the same fault", writes-before)
+		}
 	})
 }
 

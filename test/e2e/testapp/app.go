@@ -15,6 +15,8 @@ import (
 const usage = `testapp [flags]       run until SIGTERM or SIGINT, and write down what happens
 testapp note TEXT     write down TEXT, for exec preStop hooks
 testapp sleep D       do nothing for D, for example 5s
+testapp state FILE    print the state and end with 0 if it is "up", for exec probes
+testapp state FILE TEXT  set it
 
 `
 
@@ -31,6 +33,8 @@ type config struct {
 	termDelay  time.Duration
 	http       string
 	readyAfter time.Duration
+	state      string
+	tcp, grpc  string
 }
 
 // run is the program but for what only a process has. It returns the exit code.
@@ -57,6 +61,8 @@ func dispatch(args []string, j *journal, signals <-chan os.Signal) (int, error) 
 	switch {
 	case len(args) == 2 && args[0] == "note":
 		return 0, j.add(line{Event: eventNote, Text: args[1]})
+	case (len(args) == 2 || len(args) == 3) && args[0] == "state":
+		return state(args[1:], os.Stdout)
 	case len(args) == 2 && args[0] == "sleep":
 		d, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -81,6 +87,9 @@ func parse(args []string) (config, error) {
 	flags.DurationVar(&cfg.termDelay, "term-delay", 0, "time from SIGTERM to the exit")
 	flags.StringVar(&cfg.http, "http", "", "address to serve /ready and /prestop?sleep=D on, for example :8080")
 	flags.DurationVar(&cfg.readyAfter, "ready-after", 0, "time from which on /ready answers 200; before that 503")
+	flags.StringVar(&cfg.state, "state", "", "file with the state: unless it reads \"up\" or is not there, GET /state answers 503, gRPC NOT_SERVING and TCP not at all; PUT /state writes it")
+	flags.StringVar(&cfg.tcp, "tcp", "", "address to accept connections on")
+	flags.StringVar(&cfg.grpc, "grpc", "", "address to serve grpc.health.v1 on")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -107,6 +116,16 @@ func serve(cfg config, j *journal, signals <-chan os.Signal) (int, error) {
 			return 0, err
 		}
 		defer stop()
+	}
+	if cfg.grpc != "" {
+		stop, err := listenGRPC(cfg.grpc, cfg.state, broken)
+		if err != nil {
+			return 0, err
+		}
+		defer stop()
+	}
+	if cfg.tcp != "" {
+		defer listenTCP(cfg.tcp, cfg.state, broken)()
 	}
 	var crash, term <-chan time.Time
 	if cfg.crashAfter > 0 {
@@ -170,6 +189,7 @@ func handler(cfg config, j *journal, started time.Time, broken chan<- error) htt
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 		}
 	})
+	mux.HandleFunc("/state", serveState(cfg.state))
 	mux.HandleFunc("/prestop", func(w http.ResponseWriter, r *http.Request) {
 		if err := j.add(line{Event: eventPreStop, Text: r.URL.RawQuery}); err != nil {
 			report(broken, err)
