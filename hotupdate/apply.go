@@ -185,6 +185,9 @@ func (u *Updater) bring(ctx context.Context, g *stage, s Source, o *Origin, etag
 	if s.SHA256 != "" && !strings.EqualFold(s.SHA256, o.SHA256) {
 		return got, fmt.Errorf("%w: sha256 is %s", ErrDigest, o.SHA256)
 	}
+	if got.sha256 != "" && got.sha256 != o.SHA256 {
+		return got, fmt.Errorf("%w: sha256 is %s, the server announced %s", ErrDigest, o.SHA256, got.sha256)
+	}
 	if s.Format == Plain {
 		return got, nil
 	}

@@ -2,8 +2,11 @@ package hotupdate
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -85,6 +89,8 @@ func newFetcher(config FetchConfig) *fetcher {
 // answer is what came beside the body.
 type answer struct {
 	etag string
+	// sha256 is what the server says that the body has, in hexadecimal, or empty.
+	sha256 string
 	// same says that the server has nothing newer than the ETag it was asked with.
 	same bool
 }
@@ -142,8 +148,31 @@ func (f *fetcher) once(ctx context.Context, source, etag string, sink func(io.Re
 	case resp.ContentLength > f.config.MaxBytes:
 		return answer{}, fmt.Errorf("%w: %d bytes announced, limit %d", ErrTooLarge, resp.ContentLength, f.config.MaxBytes)
 	}
+	sum, err := announced(resp.Header)
+	if err != nil {
+		return answer{}, err
+	}
 	body := &network{from: &limited{from: resp.Body, left: f.config.MaxBytes, limit: f.config.MaxBytes}}
-	return answer{etag: resp.Header.Get("ETag")}, sink(body)
+	return answer{etag: resp.Header.Get("ETag"), sha256: sum}, sink(body)
+}
+
+// announced is the SHA-256 in Repr-Digest or Content-Digest (RFC 9530), which are the same for a body without content
+// encoding, or in Digest (RFC 3230). Other algorithms are passed over.
+func announced(header http.Header) (string, error) {
+	for _, name := range []string{"Repr-Digest", "Content-Digest", "Digest"} {
+		for member := range strings.SplitSeq(strings.Join(header.Values(name), ","), ",") {
+			algorithm, value, _ := strings.Cut(strings.TrimSpace(member), "=")
+			if !strings.EqualFold(algorithm, "sha-256") {
+				continue
+			}
+			b, err := base64.StdEncoding.DecodeString(strings.Trim(value, ":"))
+			if err != nil || len(b) != sha256.Size {
+				return "", fmt.Errorf("%w: header %s: not a SHA-256 in base64", ErrFetch, name)
+			}
+			return hex.EncodeToString(b), nil
+		}
+	}
+	return "", nil
 }
 
 // network marks errors of the connection, which another attempt may cure, and leaves those of the disk alone.

@@ -35,7 +35,7 @@ func fetch(t *testing.T, url string, config hotupdate.FetchConfig) error {
 }
 
 // Safe download, S2: where a caller may not send us, whatever the address is dressed as.
-func TestRefusedAddresses(t *testing.T) {
+func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
 	t.Parallel()
 	near := hotupdate.FetchConfig{Attempts: 1, Timeout: 10 * time.Second}
 	private := near
@@ -90,7 +90,7 @@ func TestDecimalAddress(t *testing.T) {
 	}
 }
 
-func TestRedirects(t *testing.T) {
+func TestSafeDownloadChecksRedirects(t *testing.T) {
 	t.Parallel()
 	redirect := func(to string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) }
@@ -136,7 +136,7 @@ func TestTLSIsVerified(t *testing.T) {
 }
 
 // S3: bounded in bytes, whether announced or not, and in time, however slowly it trickles.
-func TestBoundedDownload(t *testing.T) {
+func TestSafeDownloadIsBoundedS3(t *testing.T) {
 	t.Parallel()
 	endless := func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -197,7 +197,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // A fault that may pass is tried again, from the first byte; one that will not is not.
-func TestRetries(t *testing.T) {
+func TestSafeDownloadIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		first func(w http.ResponseWriter)

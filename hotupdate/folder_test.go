@@ -12,7 +12,7 @@ import (
 )
 
 // R8: what the program puts in the way. Nothing outside of the folder is ever written.
-func TestPlantedObstacles(t *testing.T) {
+func TestR8PlantedObstacles(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		plant func(dir, outside string) error
@@ -93,7 +93,7 @@ func TestPlantedObstacles(t *testing.T) {
 }
 
 // The rename race: a folder swapped for a link while it is written below.
-func TestFolderSwappedForALinkDuringUpdates(t *testing.T) {
+func TestR8FolderSwappedForALinkDuringUpdates(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	b := newBench(t, nil, nil)

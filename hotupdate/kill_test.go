@@ -68,7 +68,7 @@ func runVictim(t *testing.T, dir string, last int) string {
 
 // Atomic apply: kill -9 at every step leaves the old or the new revision complete, before and after the next
 // start, and the update can be made then. The next start is killed at every step as well.
-func TestKillAtEveryStep(t *testing.T) {
+func TestAtomicApplySurvivesAKillAtEveryStep(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts some eighty processes")

@@ -13,7 +13,7 @@ import (
 )
 
 // Atomic apply: readers in a loop during 200 updates never see a part, a mix or nothing at all.
-func TestTornReads(t *testing.T) {
+func TestAtomicApplyTearsNoRead(t *testing.T) {
 	t.Parallel()
 	const updates, size = 200, 20_000
 	set := func(n int) files {

@@ -67,7 +67,7 @@ func TestApplySets(t *testing.T) {
 }
 
 // Truthful result: each way to fail says where, leaves or restores the old files, and is never a success.
-func TestFailuresLeaveTheOldFiles(t *testing.T) {
+func TestW3FailuresLeaveTheOldFiles(t *testing.T) {
 	t.Parallel()
 	status := func(code int) func(*testing.T) hotupdate.Source {
 		return func(t *testing.T) hotupdate.Source {
