@@ -106,11 +106,35 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 		s.tell(result.Failed, "ConfigInvalid", "the configuration before stays in force: "+err.Error())
 		return digest
 	}
+	said := "configuration " + digest[:12] + " is in force"
+	if state.Later = startOnly(s.first, file); len(state.Later) > 0 {
+		s.logger.Warn("part of the configuration waits for a restart of the sidecar", "keys", state.Later)
+		said += "; a restart of the sidecar is needed for " + strings.Join(state.Later, ", ")
+	}
 	s.state.setConfig(state)
 	s.logger.Info("configuration taken over", "file", state.File, "digest", digest)
-	s.tell(result.Succeeded, "ConfigReloaded", "configuration "+digest[:12]+" is in force")
+	s.tell(result.Succeeded, "ConfigReloaded", said)
 	s.test.again()
 	return digest
+}
+
+// startOnly names the keys that differ between two files and that only the start reads.
+func startOnly(first, now *config.File) []string {
+	var keys []string
+	for _, k := range []struct {
+		name   string
+		differ bool
+	}{
+		{"server", first.Server != now.Server},
+		{"health", first.Health != now.Health},
+		{"selfTestCondition", first.SelfTestCondition != now.SelfTestCondition},
+		{"procRoot", first.ProcRoot != now.ProcRoot},
+	} {
+		if k.differ {
+			keys = append(keys, k.name)
+		}
+	}
+	return keys
 }
 
 // obey does what the configuration says about this process.

@@ -29,7 +29,8 @@ type sidecar struct {
 	config    Config
 	logger    *slog.Logger
 	pod       target.Pod
-	condition string // type of the self-test's condition, or off
+	first     *config.File // as it was at the start
+	condition string       // type of the self-test's condition, or off
 
 	api       *ownpod.Client // nil without a service account
 	feed      *podFeed
@@ -55,6 +56,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	s.first = file
 	s.state.setConfig(configState{File: c.file(), Digest: digest, Loaded: time.Now()})
 	s.condition = cmp.Or(file.SelfTestCondition, defaultCondition)
 	s.obey(file)

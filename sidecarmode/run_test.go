@@ -389,10 +389,14 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	}
 	s.mount(probe("third") + "- name: pod_probe\n")
 	s.until("another plugin runs", func() bool { return strings.Contains(status(), `"pod_probe"`) })
+	s.mount(strings.Replace(probe("third"), "health: HEALTH", "health: 'off'", 1))
+	s.until("what waits for a restart is told", func() bool {
+		return strings.Contains(status(), "afterRestart") && s.api.saidEvent("a restart of the sidecar is needed for health")
+	})
 }
 
 // S1: who cannot show the token does nothing; an empty token lets nobody in.
-func TestS1TokenIsAskedFor(t *testing.T) {
+func TestOwnAPIAsksForTheTokenS1(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	token := filepath.Join(t.TempDir(), "token")

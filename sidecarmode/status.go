@@ -40,6 +40,8 @@ type configState struct {
 	Loaded time.Time `json:"loaded"`
 	// Error of the file as it is now; the one in force is an earlier one then.
 	Error string `json:"error,omitempty"`
+	// Later are keys that have changed and that a restart is needed for.
+	Later []string `json:"afterRestart,omitempty"`
 }
 
 func newState(version string, m *meter) *state {
@@ -83,7 +85,7 @@ func (s *state) setConfig(c configState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.Error != "" { // the one in force stays
-		c.Digest, c.Loaded = s.config.Digest, s.config.Loaded
+		c.Digest, c.Loaded, c.Later = s.config.Digest, s.config.Loaded, s.config.Later
 		s.reload.Set(0)
 	} else {
 		s.reload.Set(1)
