@@ -56,7 +56,7 @@ func pidsOf(found []signal.Process, err error) any {
 }
 
 // Safe process targeting and process selectors on a captured nginx, its workers and three impostors.
-func TestFindInCapturedTree(t *testing.T) {
+func TestProcessSelectorsInACapturedTree(t *testing.T) {
 	t.Parallel()
 	archive, err := os.ReadFile("testdata/nginx.txtar")
 	if err != nil {
@@ -100,7 +100,7 @@ func TestFindInCapturedTree(t *testing.T) {
 }
 
 // Whatever a pod's shared PID namespace holds beside the target.
-func TestFindInSharedNamespace(t *testing.T) {
+func TestProcessSelectorsInASharedNamespace(t *testing.T) {
 	t.Parallel()
 	tree := procfs.NewTree(t)
 	tree.Self(50)

@@ -73,7 +73,7 @@ func TestR4TheUIDIsNoPID(t *testing.T) {
 }
 
 // R2, and the hostile processes: what may happen between the match and the signal.
-func TestSignal(t *testing.T) {
+func TestSafeProcessTargeting(t *testing.T) {
 	t.Parallel()
 	reused := procfs.Process{PID: 7, PPID: 1, Start: 900, Comm: "nginx", Cmdline: masterTitle + "\x00"}
 	renamed := master
@@ -172,7 +172,7 @@ func TestSignalAll(t *testing.T) {
 }
 
 // The known process: no search, its title is its own business, its start time is not.
-func TestSend(t *testing.T) {
+func TestSafeProcessTargetingOfAKnownProcess(t *testing.T) {
 	t.Parallel()
 	found := signal.Process{PID: 7, Start: 100, Comm: "nginx"}
 	tests := map[string]struct {

@@ -112,7 +112,7 @@ func start(t *testing.T, r *results, body string) plugin.Plugin {
 }
 
 // The KEP's flow: what the game server says is the state; numbers, objects and spaces do no harm (C4, W11).
-func TestEndpoints(t *testing.T) {
+func TestProbeCorrectness(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -202,7 +202,7 @@ func TestBootOrderAndReverseStop(t *testing.T) {
 }
 
 // C5: an error or a panic of one plugin, in any of its methods, is its own affair.
-func TestC5PluginsAreIsolated(t *testing.T) {
+func TestPluginSupervisionC5(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*actor)

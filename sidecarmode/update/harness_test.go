@@ -2,6 +2,7 @@ package update_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -183,6 +184,7 @@ type stage struct {
 	api     *apiServer
 	results *results
 	fs      *signal.FS
+	fetch   string // instead of fetchLocal
 
 	plugin plugin.Plugin
 	mux    *http.ServeMux
@@ -214,12 +216,14 @@ func (s *stage) newPod(name string) *stage {
 	return n
 }
 
-const base = `
+const (
+	base = `
 fileDir: DIR
-fetch: {allowNetworks: [127.0.0.0/8], attempts: 1, timeoutSeconds: 5}
 storageConfig: {inKube: {annotationKey: hot-update-result, labelKey: hot}}
 detailAnnotationKey: hot-update-detail
 `
+	fetchLocal = "fetch: {allowNetworks: [127.0.0.0/8], attempts: 1, timeoutSeconds: 5}"
+)
 
 func (s *stage) read(body string) (any, error) {
 	body = strings.NewReplacer("DIR", s.dir, "ORIGIN", s.origin.URL).Replace(body)
@@ -234,7 +238,7 @@ func (s *stage) read(body string) (any, error) {
 // start starts the sidecar with more configuration and does not wait for it.
 func (s *stage) start(more string) *stage {
 	s.t.Helper()
-	c, err := s.read(base + more)
+	c, err := s.read(base + cmp.Or(s.fetch, fetchLocal) + "\n" + more)
 	if err != nil {
 		s.t.Fatal(err)
 	}

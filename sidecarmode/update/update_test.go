@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -88,7 +89,7 @@ func TestJSONRequests(t *testing.T) {
 }
 
 // W1, W15, C14: the reload is real, its failure no success, and what is stored is of this update.
-func TestW1FailedReloadIsAFailureAndRollsBack(t *testing.T) {
+func TestTruthfulResultW1FailedReloadIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	var fail atomic.Bool
 	var told atomic.Int32
@@ -118,6 +119,63 @@ func TestW1FailedReloadIsAFailureAndRollsBack(t *testing.T) {
 	metric := s.results.value("hot_update/detail")
 	if !strings.Contains(metric, `"rolledBack":true`) && !strings.Contains(metric, `"phase":"Failed"`) {
 		t.Errorf("detail %s", metric)
+	}
+}
+
+// Ways to tell the program, several in the order of the configuration; the first that fails ends the chain.
+func TestReloadChain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	diary := filepath.Join(t.TempDir(), "diary")
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := os.ReadFile(diary)
+		if err := os.WriteFile(diary, append(b, r.Method+" "+r.URL.Path+" "+r.Header.Get("X-Key")+"\n"...), 0o600); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(app.Close)
+	s.run("loadPatchType: request\nrequest: {url: '" + app.URL + "/first', method: PUT, headers: {x-key: k}, expectedStatusCode: 202}\n" +
+		"reload:\n- exec: [/bin/sh, -c, 'echo exec {version} $(cat {path}/f) >>" + diary + "']\n- touch: f\n- request: {url: '" + app.URL + "/last'}\n")
+	s.accept("v1", "/f", "one")
+	if b, err := os.ReadFile(diary); err != nil || string(b) != "PUT /first k\nexec v1 one\nPOST /last \n" {
+		t.Errorf("%s %v", b, err)
+	}
+	app.Close()
+	code, said := s.post("v2", s.origin.put("/f", "two"))
+	if code < 500 || !strings.Contains(said, "request PUT") {
+		t.Errorf("%d %s", code, said)
+	}
+	s.check("f", "one")
+	if b, _ := os.ReadFile(diary); strings.Contains(string(b), "v2") {
+		t.Errorf("the chain went on: %s", b)
+	}
+}
+
+// S2, S3: what may be fetched is the configuration's to say; loopback has to be allowed expressly.
+func TestFetchIsLimitedByTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ fetch, want string }{
+		"loopback by default":  {"fetch: {attempts: 1}", "is this pod itself"},
+		"another network":      {"fetch: {attempts: 1, allowNetworks: [10.0.0.0/8]}", "is not in an allowed network"},
+		"another host":         {"fetch: {attempts: 1, allowNetworks: [127.0.0.0/8], allowHosts: ['*.example.org']}", "is not on the list"},
+		"a size":               {"fetch: {attempts: 1, allowNetworks: [127.0.0.0/8], maxSize: 1Ki}", "too large"},
+		"a metadata address":   {"fetch: {attempts: 1, allowNetworks: [0.0.0.0/0]}", ""},
+		"all of it is allowed": {"fetch: {attempts: 1, allowNetworks: [127.0.0.0/8], allowHosts: [127.0.0.1], maxSize: 1Mi}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.fetch = tt.fetch
+			s.run(none)
+			code, said := s.post("v1", s.origin.put("/f", strings.Repeat("x", 2048)))
+			if (code == http.StatusOK) != (tt.want == "") || !strings.Contains(said, tt.want) {
+				t.Errorf("%d %s", code, said)
+			}
+			if code, said := s.post("v2", "http://169.254.169.254/token"); code != http.StatusInternalServerError {
+				t.Errorf("the metadata service: %d %s", code, said)
+			}
+		})
 	}
 }
 
