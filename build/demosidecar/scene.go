@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/build/place"
+	"github.com/refit-project/refit/build/portforward"
+)
+
+//go:embed files.yaml
+var filesManifest string
+
+const (
+	namespace    = "refit-sidecar-demo"
+	podName      = "web-0"
+	setUpTimeout = 3 * time.Minute
+	actTimeout   = 2 * time.Minute
+	pollInterval = 20 * time.Millisecond
+	callTimeout  = 30 * time.Second
+)
+
+// scene is the demo's namespace on a cluster.
+type scene struct {
+	place.Place
+	deploy   install.Config
+	client   client.Client
+	token    string
+	filesIP  string
+	api, web *portforward.Port // of pod web-0
+}
+
+func openScene(where place.Place, deploy install.Config) (*scene, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", where.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 100, 100
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	port := func(number int) *portforward.Port {
+		return &portforward.Port{Kubectl: where.Kubectl, Namespace: namespace, Pod: podName, Number: number}
+	}
+	return &scene{Place: where, deploy: deploy, client: api, token: rand.Text(), api: port(5000), web: port(80)}, nil
+}
+
+func (s *scene) close() {
+	s.api.Close()
+	s.web.Close()
+}
+
+// setUp makes everything anew and waits until the pods are ready.
+func (s *scene) setUp(ctx context.Context) error {
+	if err := s.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+		err := s.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(ignoreConflict(err))
+	}); err != nil {
+		return fmt.Errorf("take away the namespace of an earlier demo: %w", err)
+	}
+	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return fmt.Errorf("make namespace: %w", err)
+	}
+	for _, name := range []string{"10-rbac.yaml", "20-policy.yaml", "examples/game-config.yaml", "examples/gameserver.yaml"} {
+		manifest, err := s.deploy.Manifest(filepath.Join("sidecar", name))
+		if err != nil {
+			return err
+		}
+		if err := s.kubectl(ctx, string(manifest), "apply", "--server-side", "--filename", "-"); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=30s"},
+		{"create", "secret", "generic", "refit-sidecar-token", "--from-literal=token=" + s.token},
+	} {
+		if err := s.kubectl(ctx, "", args...); err != nil {
+			return err
+		}
+	}
+	// The service account default, without which no pod is let in, comes a moment after its namespace.
+	err := s.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the service account default: %w", err)
+	}
+	if err := s.kubectl(ctx, filesManifest, "apply", "--filename", "-"); err != nil {
+		return err
+	}
+	if err := s.startWeb(ctx); err != nil {
+		return err
+	}
+	files, err := s.ready(ctx, "files", "")
+	if err != nil {
+		return err
+	}
+	s.filesIP = files.Status.PodIP
+	_, err = s.ready(ctx, podName, "")
+	return err
+}
+
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) { // it is being deleted
+		return nil
+	}
+	return err
+}
+
+// startWeb makes a StatefulSet of the example pod: its pod is another one after a deletion, of the same workload.
+func (s *scene) startWeb(ctx context.Context) error {
+	manifest, err := s.deploy.Manifest("sidecar/examples/pod.yaml")
+	if err != nil {
+		return err
+	}
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(manifest, &pod); err != nil {
+		return fmt.Errorf("read deploy/sidecar/examples/pod.yaml: %w", err)
+	}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec: appsv1.StatefulSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		},
+	}
+	if err := s.client.Create(ctx, set); err != nil {
+		return fmt.Errorf("make StatefulSet web: %w", err)
+	}
+	return nil
+}
+
+// ready waits for a pod that is ready and not the one with that UID.
+func (s *scene) ready(ctx context.Context, name, not string) (*corev1.Pod, error) {
+	var last *corev1.Pod
+	err := s.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+		pod, err := s.pod(ctx, name)
+		if err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		last = pod
+		return string(pod.UID) != not && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for pod %s to be ready: %w", name, err)
+	}
+	return last, nil
+}
+
+func (s *scene) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
+}
+
+func (s *scene) until(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, done)
+}
+
+func (s *scene) kubectl(ctx context.Context, input string, args ...string) error {
+	command := exec.CommandContext(ctx, s.Kubectl, append([]string{"--namespace", namespace}, args...)...)
+	command.Stdin = strings.NewReader(input)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// source is where the pod files serves a path.
+func (s *scene) source(path string) string { return "http://" + s.filesIP + "/" + path }
