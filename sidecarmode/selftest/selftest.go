@@ -88,37 +88,41 @@ func Processes(ctx context.Context, fs *signal.FS, pod *corev1.Pod, own string, 
 	if pod == nil {
 		return report
 	}
+	// Whose container cannot be told, of one process at least: then that a container has none means nothing.
+	hidden := slices.ContainsFunc(all, func(p signal.Process) bool {
+		return p.Container == "" && !p.Sandbox && p.PID != os.Getpid()
+	})
 	for _, s := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		if s.Name == own || s.State.Running == nil {
 			continue
 		}
-		report = append(report, signalling(ctx, fs, s, needed))
+		check := Check{Name: "signal container " + s.Name, Needed: needed}
+		switch err := signalling(ctx, fs, s); {
+		case err == nil:
+			check.OK = true
+		case errors.Is(err, signal.ErrNotFound) && !hidden:
+			check.OK, check.Detail = true, "it has no process at the moment"
+		case errors.Is(err, signal.ErrNotFound):
+			check.Detail = "no process is known to be its own: its cgroup cannot be seen"
+		default:
+			check.Detail = err.Error()
+		}
+		report = append(report, check)
 	}
 	return report
 }
 
-// signalling checks a container's first process, without sending anything.
-func signalling(ctx context.Context, fs *signal.FS, s corev1.ContainerStatus, needed bool) Check {
-	c := Check{Name: "signal container " + s.Name, Needed: needed}
+// signalling checks whether a container's first process may be signalled, without sending anything.
+func signalling(ctx context.Context, fs *signal.FS, s corev1.ContainerStatus) error {
 	id, err := target.ParseContainerID(s.ContainerID)
 	if err != nil {
-		c.Detail = err.Error()
-		return c
+		return err
 	}
 	found, err := fs.Find(ctx, signal.Selector{Container: id, Choice: signal.Oldest})
-	if errors.Is(err, signal.ErrNotFound) {
-		c.Detail = "no process is known to be its own: its cgroup cannot be seen"
-		return c
-	}
-	if err == nil {
-		err = fs.Check(found[0])
-	}
 	if err != nil {
-		c.Detail = err.Error()
-		return c
+		return err
 	}
-	c.OK = true
-	return c
+	return fs.Check(found[0])
 }
 
 // Access asks for each need whether the role allows it.

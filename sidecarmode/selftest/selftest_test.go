@@ -83,6 +83,30 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// A container that is being restarted has no process, which is no reason to doubt that the next one can be signalled.
+func TestContainerBetweenTwoRuns(t *testing.T) {
+	t.Parallel()
+	const cgroup = "0::/kubepods/pod1/"
+	tree := procfs.NewTree(t)
+	tree.Self(50)
+	tree.Put(procfs.Process{PID: 1, Comm: "pause", Cmdline: "/pause\x00"})
+	tree.Put(procfs.Process{PID: 50, Comm: "refit-sidecar", Cmdline: "/refit-sidecar\x00", Cgroup: cgroup + strings.Repeat("c3", 32) + "\n"})
+	fs, err := signal.New(tree.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "app", ContainerID: "containerd://" + strings.Repeat("a1", 32), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}}}
+	report := selftest.Processes(t.Context(), fs, pod, "refit-sidecar", true)
+	if diff := cmp.Diff(map[string]bool{"shared PID namespace": true, "signal container app": true}, outcomes(report)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if said := report[len(report)-1].Detail; !strings.Contains(said, "no process at the moment") {
+		t.Errorf("detail %q", said)
+	}
+}
+
 func TestEntryTellsWhatIsNeededFromWhatIsNot(t *testing.T) {
 	t.Parallel()
 	report := selftest.Report{{Name: "a", OK: true, Needed: true}, {Name: "b", Detail: "not here"}}
