@@ -112,6 +112,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.open = u
 	p.mu.Unlock()
+	p.ready.Store(true) // not before updates are taken
 	group, ctx := errgroup.WithContext(ctx)
 	for _, t := range p.config.Triggers {
 		group.Go(func() error { return p.watch(ctx, t) })

@@ -59,7 +59,6 @@ func (p *Plugin) restore(ctx context.Context) (*hotupdate.Updater, error) {
 	default:
 		p.say("")
 	}
-	p.ready.Store(true)
 	return u, nil
 }
 
