@@ -139,11 +139,17 @@ func (u *Updater) gather(ctx context.Context, g *stage, req Request, current Rev
 			}
 		}
 		got, err := u.bring(ctx, g, s, &o, etag)
+		if err == nil && got.same {
+			return nil, errSame
+		}
+		if err == nil && len(u.config.Keys) > 0 && !req.Trusted {
+			err = checkSignature(u.config.Keys, o.SHA256, s.Signature)
+		}
+		if err == nil && s.Format != Plain {
+			err = u.unpack(ctx, g, s)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", o.Name, err)
-		}
-		if got.same {
-			return nil, errSame
 		}
 		o.ETag = got.etag
 		origins = append(origins, o)
@@ -151,11 +157,10 @@ func (u *Updater) gather(ctx context.Context, g *stage, req Request, current Rev
 	return origins, nil
 }
 
-// bring fetches one source into the stage, compares its digest and unpacks it.
+// bring fetches one source into the stage and compares its digest.
 func (u *Updater) bring(ctx context.Context, g *stage, s Source, o *Origin, etag string) (answer, error) {
-	archive := g.dir + "/archive"
 	sink := func(body io.Reader) error {
-		return g.save(archive, body, o)
+		return g.save(g.archive(), body, o)
 	}
 	if s.Format == Plain {
 		again := false
@@ -188,21 +193,18 @@ func (u *Updater) bring(ctx context.Context, g *stage, s Source, o *Origin, etag
 	if got.sha256 != "" && got.sha256 != o.SHA256 {
 		return got, fmt.Errorf("%w: sha256 is %s, the server announced %s", ErrDigest, o.SHA256, got.sha256)
 	}
-	if s.Format == Plain {
-		return got, nil
-	}
-	return got, u.unpack(ctx, g, s, archive)
+	return got, nil
 }
 
-func (u *Updater) unpack(ctx context.Context, g *stage, s Source, archive string) error {
-	f, err := g.store.root.Open(archive)
+func (u *Updater) unpack(ctx context.Context, g *stage, s Source) error {
+	f, err := g.store.root.Open(g.archive())
 	if err != nil {
 		return err
 	}
 	err = unpack(ctx, s.Format, f, u.config.Limits.MaxFiles, func(name string, executable bool, content io.Reader) error {
 		return g.put(path.Join(s.Name, name), executable, content)
 	})
-	return errors.Join(err, f.Close(), g.store.root.Remove(archive))
+	return errors.Join(err, f.Close(), g.store.root.Remove(g.archive()))
 }
 
 // adopt makes the files that next would replace, and that are not ours, part of the current revision.

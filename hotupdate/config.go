@@ -1,6 +1,7 @@
 package hotupdate
 
 import (
+	"crypto"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,6 +15,8 @@ type Config struct {
 	Dir    string
 	Fetch  FetchConfig
 	Limits Limits
+	// Keys from ParseKey; when there are any, one of them must have signed each source that is not trusted.
+	Keys []crypto.PublicKey
 	// Precheck judges a candidate before anything changes.
 	Precheck []Action
 	// Reload tells the program, in this order. None is right for a program that watches its files.

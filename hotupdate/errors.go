@@ -19,6 +19,8 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrDigest: the content is not the one asked for.
 	ErrDigest = errors.New("digest does not match")
+	// ErrSignature: nobody whose key is known has signed the content.
+	ErrSignature = errors.New("signature")
 	// ErrArchive: the archive is damaged or holds what may not be unpacked.
 	ErrArchive = errors.New("archive")
 	// ErrPrecheck: the candidate was rejected before anything changed.

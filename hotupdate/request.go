@@ -21,6 +21,8 @@ type Request struct {
 	Keep bool
 	// DryRun ends after the pre-check.
 	DryRun bool
+	// Trusted sources need no signature: where they come from is proof enough.
+	Trusted bool
 }
 
 // Format says what is done with the bytes of a Source.
@@ -44,6 +46,8 @@ type Source struct {
 	// SHA256 of the bytes as fetched, in hexadecimal; not compared when empty.
 	SHA256 string
 	Format Format
+	// Signature of the bytes as fetched; not looked at unless Config has Keys.
+	Signature []byte
 }
 
 const (

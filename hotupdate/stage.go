@@ -87,6 +87,9 @@ func (g *stage) put(name string, executable bool, content io.Reader) error {
 	return nil
 }
 
+// archive is where one is kept until it is unpacked.
+func (g *stage) archive() string { return g.dir + "/archive" }
+
 // save writes an archive beside the files, to be unpacked when its digest is known.
 func (g *stage) save(name string, content io.Reader, o *Origin) error {
 	if err := g.store.root.RemoveAll(name); err != nil {

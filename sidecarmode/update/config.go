@@ -4,14 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/netip"
-	"strconv"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/sidecarmode/config"
@@ -55,17 +48,6 @@ type Signal struct {
 	SignalName     string `yaml:"signalName"`
 }
 
-// Request is an HTTP request to the program. Address and Port are the reference's way to write URL.
-type Request struct {
-	Address            string            `yaml:"address"`
-	Port               int               `yaml:"port"`
-	URL                string            `yaml:"url"`
-	Method             string            `yaml:"method"`
-	Headers            map[string]string `yaml:"headers"`
-	Body               string            `yaml:"body"`
-	ExpectedStatusCode int               `yaml:"expectedStatusCode"`
-}
-
 // Action is one step of a chain: exactly one of signal, request, exec and touch.
 type Action struct {
 	Name    string   `yaml:"name"`
@@ -88,16 +70,6 @@ type Verify struct {
 	WithinSeconds   float64              `yaml:"withinSeconds"`
 	ForSeconds      float64              `yaml:"forSeconds"`
 	IntervalSeconds float64              `yaml:"intervalSeconds"`
-}
-
-// Fetch bounds downloads.
-type Fetch struct {
-	TimeoutSeconds float64 `yaml:"timeoutSeconds"`
-	Attempts       int     `yaml:"attempts"`
-	// MaxSize is a quantity such as 256Mi.
-	MaxSize       string   `yaml:"maxSize"`
-	AllowHosts    []string `yaml:"allowHosts"`
-	AllowNetworks []string `yaml:"allowNetworks"`
 }
 
 // Restore says what a new pod of the workload begins with.
@@ -174,6 +146,8 @@ func (c *Config) updater(host plugin.Host) (hotupdate.Config, error) {
 	var err error
 	u.Fetch, err = c.Fetch.config()
 	faults = append(faults, err)
+	u.Keys, err = c.Fetch.keys()
+	faults = append(faults, err)
 	chain, err := c.chain()
 	faults = append(faults, err)
 	u.Reload, err = actions("reload", chain, host)
@@ -244,54 +218,4 @@ func (a Action) step(host plugin.Host) (step hotupdate.Step, name string, err er
 		err = errors.Join(err, fmt.Errorf("want exactly one of signal, request, exec and touch, %d are given", given))
 	}
 	return step, name, err
-}
-
-func (r *Request) call() (hotupdate.Call, error) {
-	target := r.URL
-	if target == "" && r.Address != "" {
-		target = r.Address
-		if !strings.Contains(target, "://") {
-			target = "http://" + target
-		}
-		if r.Port != 0 {
-			scheme, rest, _ := strings.Cut(target, "://")
-			host, path, slash := strings.Cut(rest, "/")
-			target = scheme + "://" + net.JoinHostPort(host, strconv.Itoa(r.Port))
-			if slash {
-				target += "/" + path
-			}
-		}
-	}
-	header := http.Header{}
-	for name, value := range r.Headers {
-		header.Set(name, value)
-	}
-	call := hotupdate.Call{
-		Method: cmp.Or(r.Method, http.MethodPost), URL: target, Header: header, Body: r.Body, ExpectedStatus: r.ExpectedStatusCode,
-	}
-	request, err := http.NewRequest(call.Method, target, http.NoBody) //nolint:noctx // is not sent
-	if err != nil || request.URL.Host == "" || !strings.HasPrefix(request.URL.Scheme, "http") {
-		return call, fmt.Errorf("request: want url, or address and port, of http or https, and a method: %q", target)
-	}
-	return call, nil
-}
-
-func (f Fetch) config() (hotupdate.FetchConfig, error) {
-	made := hotupdate.FetchConfig{Timeout: seconds(f.TimeoutSeconds), Attempts: f.Attempts, AllowHosts: f.AllowHosts}
-	var faults []error
-	if f.MaxSize != "" {
-		q, err := resource.ParseQuantity(f.MaxSize)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("fetch.maxSize %q: %w", f.MaxSize, err))
-		}
-		made.MaxBytes = q.Value()
-	}
-	for _, n := range f.AllowNetworks {
-		prefix, err := netip.ParsePrefix(n)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("fetch.allowNetworks: %w", err))
-		}
-		made.AllowNetworks = append(made.AllowNetworks, prefix)
-	}
-	return made, errors.Join(faults...)
 }

@@ -1,6 +1,7 @@
 package update
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,11 +29,12 @@ const (
 
 // file is one source in a JSON request.
 type file struct {
-	URL    string           `json:"url"`
-	Data   []byte           `json:"data"` // base64
-	Name   string           `json:"name"`
-	SHA256 string           `json:"sha256"`
-	Format hotupdate.Format `json:"format"`
+	URL       string           `json:"url"`
+	Data      []byte           `json:"data"` // base64
+	Name      string           `json:"name"`
+	SHA256    string           `json:"sha256"`
+	Signature []byte           `json:"signature"` // base64
+	Format    hotupdate.Format `json:"format"`
 }
 
 // body is a JSON request: one file at the top level, or several in Files.
@@ -87,11 +89,16 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return hotupdate.Request{}, &refusal{http.StatusBadRequest, "form: " + err.Error()}
 	}
+	signature, err := base64.StdEncoding.DecodeString(r.FormValue("signature"))
+	if err != nil {
+		return hotupdate.Request{}, &refusal{http.StatusBadRequest, "signature: want base64"}
+	}
 	request := hotupdate.Request{
 		Version: r.FormValue("version"), Keep: true,
 		DryRun: parseBool(r.FormValue("dryRun")) || r.URL.Query().Has("dryRun") && r.FormValue("dryRun") == "",
 		Sources: []hotupdate.Source{{
 			URL: r.FormValue("url"), Name: r.FormValue("name"), SHA256: r.FormValue("sha256"), Format: hotupdate.Format(r.FormValue("format")),
+			Signature: signature,
 		}},
 	}
 	switch {
@@ -134,7 +141,7 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 }
 
 func (f file) source() hotupdate.Source {
-	return hotupdate.Source{URL: f.URL, Data: f.Data, Name: f.Name, SHA256: f.SHA256, Format: f.Format}
+	return hotupdate.Source{URL: f.URL, Data: f.Data, Name: f.Name, SHA256: f.SHA256, Signature: f.Signature, Format: f.Format}
 }
 
 // serveRollback is POST /rollback, with the id or version of a revision, or with neither for the one before.

@@ -47,6 +47,8 @@ type origin struct {
 	Name   string           `json:"name"`
 	SHA256 string           `json:"sha256"`
 	Format hotupdate.Format `json:"format,omitempty"`
+	// Signature is kept for the restore: whoever may write the record may not sign.
+	Signature []byte `json:"signature,omitempty"`
 }
 
 // parseRecord reads what formatRecord wrote.
@@ -112,7 +114,7 @@ func remember(request hotupdate.Request, accepted hotupdate.Revision, before rem
 			m.Partial = true
 			continue
 		}
-		o := origin{URL: s.URL, Name: s.Name, SHA256: s.SHA256, Format: s.Format}
+		o := origin{URL: s.URL, Name: s.Name, SHA256: s.SHA256, Format: s.Format, Signature: s.Signature}
 		if i < len(accepted.Sources) {
 			o.Name, o.SHA256 = accepted.Sources[i].Name, accepted.Sources[i].SHA256
 		}
@@ -135,7 +137,7 @@ func remember(request hotupdate.Request, accepted hotupdate.Revision, before rem
 func (m remembered) request() hotupdate.Request {
 	request := hotupdate.Request{Version: m.Version}
 	for _, o := range m.Sources {
-		request.Sources = append(request.Sources, hotupdate.Source{URL: o.URL, Name: o.Name, SHA256: o.SHA256, Format: o.Format})
+		request.Sources = append(request.Sources, hotupdate.Source{URL: o.URL, Name: o.Name, SHA256: o.SHA256, Format: o.Format, Signature: o.Signature})
 	}
 	return request
 }

@@ -119,7 +119,7 @@ func (p *Plugin) persist(ctx context.Context, doing string, try func() error) er
 // hopeless errors stay as they are however often it is tried.
 func hopeless(err error) bool {
 	for _, kind := range []error{
-		ownpod.ErrForbidden, hotupdate.ErrInvalid, hotupdate.ErrRefused, hotupdate.ErrDigest, hotupdate.ErrTooLarge, hotupdate.ErrArchive, hotupdate.ErrPrecheck,
+		ownpod.ErrForbidden, hotupdate.ErrInvalid, hotupdate.ErrRefused, hotupdate.ErrDigest, hotupdate.ErrSignature, hotupdate.ErrTooLarge, hotupdate.ErrArchive, hotupdate.ErrPrecheck,
 	} {
 		if errors.Is(err, kind) {
 			return true

@@ -1,0 +1,55 @@
+package hotupdate
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// ParseKey reads a public key in PEM, "PUBLIC KEY": ECDSA or Ed25519.
+func ParseKey(text string) (crypto.PublicKey, error) {
+	block, rest := pem.Decode([]byte(text))
+	if block == nil || block.Type != "PUBLIC KEY" || len(rest) > 0 {
+		return nil, errors.New("public key: want one PEM block of type PUBLIC KEY")
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("public key: %w", err)
+	}
+	switch key.(type) {
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+		return key, nil
+	}
+	return nil, fmt.Errorf("public key: %T, want ECDSA or Ed25519", key)
+}
+
+// checkSignature wants one of the keys to have signed what has this SHA-256, given in hexadecimal. An ECDSA signature
+// is in ASN.1, as "cosign sign-blob" and "openssl dgst -sha256 -sign" make it; an Ed25519 signature is of the digest's
+// 32 bytes, since a download is hashed as it comes and not kept in memory.
+func checkSignature(keys []crypto.PublicKey, sum string, signature []byte) error {
+	digest, err := hex.DecodeString(sum)
+	if err != nil {
+		return err
+	}
+	if len(signature) == 0 {
+		return fmt.Errorf("%w: none is given", ErrSignature)
+	}
+	for _, key := range keys {
+		switch key := key.(type) {
+		case *ecdsa.PublicKey:
+			if ecdsa.VerifyASN1(key, digest, signature) {
+				return nil
+			}
+		case ed25519.PublicKey:
+			if ed25519.Verify(key, digest, signature) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: by none of the known keys", ErrSignature)
+}
