@@ -1,0 +1,246 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe"
+)
+
+func gameMarker(name string) *v1alpha1.PodProbeMarker {
+	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1}}
+	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}
+	p := v1alpha1.PodContainerProbe{Name: "idle", ContainerName: "app", PodConditionType: "game.kruise.io/" + name}
+	p.Probe.Exec = &corev1.ExecAction{Command: []string{"idle"}}
+	p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
+		{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{name: "idle"}},
+		{State: v1alpha1.ProbeFailed, Labels: map[string]string{name: "busy"}, Annotations: map[string]string{"cost": "1"}},
+	}
+	m.Spec.Probes = []v1alpha1.PodContainerProbe{p}
+	return m
+}
+
+func gamePod(name string) *corev1.Pod {
+	pod := testPod()
+	pod.Name, pod.UID, pod.Labels = name, types.UID("uid-"+name), map[string]string{"app": "game"}
+	pod.Spec.ReadinessGates = nil
+	pod.Status.PodIP = "10.0.0.1"
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue})
+	return pod
+}
+
+// says is what a daemon reports.
+func says(pod string, state v1alpha1.ProbeState, of ...string) v1alpha1.PodProbeStatus {
+	status := v1alpha1.PodProbeStatus{Namespace: "shop", Name: pod, UID: "uid-" + pod}
+	for _, name := range of {
+		status.ProbeStates = append(status.ProbeStates, v1alpha1.ContainerProbeState{Name: name, State: state, LastTransitionTime: metav1.NewTime(noon)})
+	}
+	return status
+}
+
+// probeWorld is an API server that writes down who wrote what.
+type probeWorld struct {
+	client.Client
+	*probes
+	t      *testing.T
+	writes []string
+	events *events.FakeRecorder
+	// records of what was applied, by pod.
+	records map[string]metav1.ManagedFieldsEntry
+}
+
+func newProbeWorld(t *testing.T, objects ...client.Object) *probeWorld {
+	t.Helper()
+	w := &probeWorld{t: t, events: events.NewFakeRecorder(10), records: map[string]metav1.ManagedFieldsEntry{}}
+	noted := func(verb string, object client.Object) { w.writes = append(w.writes, verb+" "+object.GetName()) }
+	w.Client = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{}).WithIndex(&corev1.Pod{}, byNode, nodeOfPod).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				noted("create", o)
+				return c.Create(ctx, o, opts...)
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				noted("patch", o)
+				return c.Patch(ctx, o, p, opts...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				noted("delete", o)
+				return c.Delete(ctx, o, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				noted("patch "+sub, o)
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+			SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+				w.writes = append(w.writes, "apply "+sub+" "+a.(metav1.Object).GetName())
+				return w.apply(ctx, c, a)
+			},
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, o, opts...)
+				if record, ok := w.records[key.Name]; ok {
+					o.SetManagedFields([]metav1.ManagedFieldsEntry{record})
+				}
+				return err
+			},
+		}).Build()
+	w.probes = &probes{
+		client: w.Client, live: w.Client, recorder: w.events, now: func() time.Time { return noon }, log: discard,
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes"}, []string{"resource"}),
+	}
+	return w
+}
+
+// apply does what the API server does for marks. The fake cannot: it keeps metadata out of what goes through the status,
+// and takes for applied what was there before.
+func (w *probeWorld) apply(ctx context.Context, c client.Client, config runtime.ApplyConfiguration) error {
+	content, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	var marks corev1.Pod
+	if err := json.Unmarshal(content, &marks); err != nil {
+		return err
+	}
+	pod := &corev1.Pod{}
+	if err := w.Get(ctx, client.ObjectKeyFromObject(&marks), pod); err != nil {
+		return err
+	}
+	if marks.UID != pod.UID {
+		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, nil)
+	}
+	owned := podprobe.OwnedBy(pod)
+	fields := [3]map[string]any{{}, {}, {}}
+	merge := func(there *map[string]string, owned map[string]bool, marks map[string]string, fields map[string]any) {
+		merged := map[string]string{}
+		for key, value := range *there {
+			if !owned[key] {
+				merged[key] = value
+			}
+		}
+		for key, value := range marks {
+			merged[key], fields["f:"+key] = value, struct{}{}
+		}
+		*there = merged
+	}
+	merge(&pod.Labels, owned.Labels, marks.Labels, fields[0])
+	merge(&pod.Annotations, owned.Annotations, marks.Annotations, fields[1])
+	conditions := slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return owned.Conditions[string(c.Type)] })
+	for _, condition := range marks.Status.Conditions {
+		fields[2][`k:{"type":"`+string(condition.Type)+`"}`] = struct{}{}
+		conditions = append(conditions, condition)
+	}
+	record, err := json.Marshal(map[string]any{
+		"f:metadata": map[string]any{"f:labels": fields[0], "f:annotations": fields[1]}, "f:status": map[string]any{"f:conditions": fields[2]},
+	})
+	if err != nil {
+		return err
+	}
+	pod.ManagedFields = nil
+	if err := c.Update(ctx, pod); err != nil {
+		return err
+	}
+	pod.Status.Conditions = conditions
+	if err := c.Status().Update(ctx, pod); err != nil {
+		return err
+	}
+	w.records[pod.Name] = metav1.ManagedFieldsEntry{
+		Manager: podprobe.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(string(record)),
+	}
+	config.(metav1.Object).SetResourceVersion(pod.ResourceVersion)
+	return nil
+}
+
+// settle lets a controller act until it has nothing to write, and returns what it wrote.
+func (w *probeWorld) settle(r reconcile.Reconciler, namespace, name string) []string {
+	w.t.Helper()
+	w.writes = nil
+	for range 10 {
+		before := len(w.writes)
+		if _, err := r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}); err != nil {
+			w.t.Fatal(err)
+		}
+		if len(w.writes) == before {
+			return slices.Clone(w.writes)
+		}
+	}
+	w.t.Fatalf("never done: %q", w.writes)
+	return nil
+}
+
+// edit changes a stored object as a user would.
+func edit[T client.Object](w *probeWorld, object T, change func(T)) {
+	w.t.Helper()
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		w.t.Fatal(err)
+	}
+	change(object)
+	if err := w.Update(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// report has a daemon speak.
+func (w *probeWorld) report(statuses ...v1alpha1.PodProbeStatus) {
+	w.t.Helper()
+	node := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	if err := client.IgnoreAlreadyExists(w.Create(w.t.Context(), node)); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "node-1"}, node); err != nil {
+		w.t.Fatal(err)
+	}
+	node.Status.PodProbeStatuses = statuses
+	if err := w.Client.Status().Update(w.t.Context(), node); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *probeWorld) remove(object client.Object) {
+	w.t.Helper()
+	if err := w.Delete(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// told lists what node-1 is to probe.
+func (w *probeWorld) told() []string {
+	w.t.Helper()
+	list := []string{}
+	var node v1alpha1.NodePodProbe
+	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "node-1"}, &node); err != nil {
+		return list
+	}
+	for _, pod := range node.Spec.PodProbes {
+		for _, probe := range pod.Probes {
+			list = append(list, pod.Name+" "+pod.IP+" "+probe.Name)
+		}
+	}
+	return list
+}
+
+func (w *probeWorld) podNamed(name string) *corev1.Pod {
+	w.t.Helper()
+	var pod corev1.Pod
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &pod); err != nil {
+		w.t.Fatal(err)
+	}
+	return &pod
+}

@@ -1,0 +1,72 @@
+package manager
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+func TestMarkerStatus(t *testing.T) {
+	t.Parallel()
+	broken := gameMarker("broken")
+	broken.Spec.Probes[0].ContainerName = "none"
+	w := newProbeWorld(t, gameMarker("m"), broken, gamePod("a"), gamePod("b"))
+	s := &markerStatus{probes: w.probes}
+	same(t, "writes", w.settle(s, "shop", "m"), "patch status m")
+	same(t, "writes", w.settle(s, "shop", "broken"), "patch status broken")
+	var m v1alpha1.PodProbeMarker
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "m"}, &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Status.MatchedPods != 2 || m.Status.Conditions[0].Reason != "Probing" {
+		t.Errorf("%+v", m.Status)
+	}
+	select {
+	case text := <-w.events.Events:
+		if !strings.Contains(text, "Warning ContainerOrPortNotFound") {
+			t.Errorf("event %q", text)
+		}
+	default:
+		t.Error("nobody is told of the marker that does not work")
+	}
+	if len(w.events.Events) > 0 {
+		t.Errorf("one event too many: %q", <-w.events.Events)
+	}
+}
+
+func TestAKruiseManagersFinalizerIsRemoved(t *testing.T) {
+	t.Parallel()
+	m := gameMarker("m")
+	m.Finalizers = []string{"kruise.io/node-pod-probe-cleanup"}
+	w := newProbeWorld(t, m, gamePod("a"))
+	w.remove(m)
+	same(t, "writes", w.settle(&markerStatus{probes: w.probes}, "shop", "m"), "patch m")
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
+		t.Errorf("still there: %v", err)
+	}
+}
+
+func TestMarkersOfAPod(t *testing.T) {
+	t.Parallel()
+	w := newProbeWorld(t, gameMarker("m"), gameMarker("n"))
+	s := &markerStatus{probes: w.probes}
+	relabelled := gamePod("a")
+	relabelled.Labels["app"] = "web"
+	ready := gamePod("a")
+	ready.Status.Conditions[0].Status = "False"
+	for name, tc := range map[string]struct {
+		before, after client.Object
+		want          int
+	}{
+		"new": {nil, gamePod("a"), 2}, "gone": {gamePod("a"), nil, 2}, "relabelled": {gamePod("a"), relabelled, 2},
+		"not ready": {gamePod("a"), ready, 0}, "other": {nil, relabelled, 0},
+	} {
+		if got := s.ofPod(t.Context(), tc.before, tc.after); len(got) != tc.want {
+			t.Errorf("%s: %v, want %d", name, got, tc.want)
+		}
+	}
+}
