@@ -1,0 +1,79 @@
+// Package docs_test checks what the documents and the examples say.
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/sidecarmode"
+)
+
+func TestConfigurationsOfTheSidecarAreValid(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("sidecar.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for i, block := range strings.Split(string(text), "```yaml\n")[1:] {
+		config, _, _ := strings.Cut(block, "```")
+		if err := sidecarmode.Check(fmt.Sprintf("block %d", i), []byte(config), nil); err != nil {
+			t.Error(err)
+		}
+		checked++
+	}
+	if checked == 0 {
+		t.Error("nothing was checked")
+	}
+	for _, name := range []string{"30-config.yaml", "examples/game-config.yaml"} {
+		manifest, err := os.ReadFile("../deploy/sidecar/" + name)
+		if err == nil {
+			err = sidecarmode.Check(name, manifest, nil)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSidecarSetInjectsTheContainerOfTheExample: no test cluster has SidecarSets, but the pod beside it is tested on one.
+func TestSidecarSetInjectsTheContainerOfTheExample(t *testing.T) {
+	t.Parallel()
+	type spec struct {
+		Containers []map[string]any `json:"containers"`
+		Volumes    []map[string]any `json:"volumes"`
+	}
+	read := func(name string) spec {
+		var manifest struct {
+			Spec spec `json:"spec"`
+		}
+		text, err := os.ReadFile("../deploy/sidecar/examples/" + name)
+		if err == nil {
+			err = yaml.Unmarshal(text, &manifest)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return manifest.Spec
+	}
+	set, pod := read("sidecarset.yaml"), read("pod.yaml")
+	injected := set.Containers[0]
+	for _, ofKruise := range []string{"podInjectPolicy", "shareVolumePolicy"} {
+		if injected[ofKruise] == nil {
+			t.Errorf("%s is not set", ofKruise)
+		}
+		delete(injected, ofKruise)
+	}
+	if diff := cmp.Diff(pod.Containers[1], injected); diff != "" {
+		t.Errorf("container (-pod.yaml +sidecarset.yaml):\n%s", diff)
+	}
+	// The volume of the files is the workload's.
+	if diff := cmp.Diff(pod.Volumes[1:], set.Volumes); diff != "" {
+		t.Errorf("volumes (-pod.yaml +sidecarset.yaml):\n%s", diff)
+	}
+}
