@@ -17,6 +17,7 @@ func TestMemoryIsReleasedOnceAfterABurst(t *testing.T) {
 		go func() { done <- releaseMemory(ctx, w.worked, func() { releases = append(releases, time.Now()) }) }()
 
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if len(releases) != 0 {
 			t.Errorf("released %d times with nothing done, want none", len(releases))
 		}
@@ -27,6 +28,7 @@ func TestMemoryIsReleasedOnceAfterABurst(t *testing.T) {
 			time.Sleep(calmBeforeRelease / 2)
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if len(releases) != 1 || releases[0].Sub(last) != calmBeforeRelease {
 			t.Errorf("released at %v, want once, %v after the last work at %v", releases, calmBeforeRelease, last)
 		}
