@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"test":        {"api", "build", "cri", "crr", "kube", "target", "testkit"},
 	"build":       {"api", "cri", "target"},
 	"build/chaos": {"build", "test"},
-	"docs":        {"sidecarmode"},
+	"docs":        {"sidecarmode", "result"},
 	"bench":       {"test", "build", "kube", "api", "cri", "crr", "signal", "probe", "hotupdate", "target"},
 }
 
