@@ -3,11 +3,13 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -161,5 +163,26 @@ func (c *cluster) needsTwoNodes(t *testing.T) {
 	t.Helper()
 	if len(c.nodes) < 2 {
 		t.Skip("needs two nodes: make cluster-up NODES=2")
+	}
+}
+
+// needsImageVolumes skips the test before Kubernetes 1.36, where image volumes are stable (KEP-4639).
+func (c *cluster) needsImageVolumes(t *testing.T) {
+	t.Helper()
+	out, err := c.kubectl(t.Context(), "", "version", "--output=json")
+	var version struct {
+		ServerVersion struct {
+			Minor string `json:"minor"`
+		} `json:"serverVersion"`
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &version)
+	}
+	minor, parseErr := strconv.Atoi(strings.TrimRight(version.ServerVersion.Minor, "+"))
+	if err := errors.Join(err, parseErr); err != nil {
+		t.Fatalf("ask for the version: %v: %s", err, out)
+	}
+	if minor < 36 {
+		t.Skip("needs Kubernetes 1.36 for image volumes")
 	}
 }
