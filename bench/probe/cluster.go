@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+const (
+	namespace = "refit-bench-probe"
+	// node is where all pods of the benchmark are.
+	node = "node-1"
+	// metricsReader of deploy/daemonset lets a service account read the daemon's metrics.
+	metricsReader = "refit-metrics-reader"
+	podLabel      = "bench"
+	// perPod is the number of containers with a probe in each pod; one more runs the servers.
+	perPod       = 10
+	setUpTimeout = 10 * time.Minute
+	makers       = 8
+	poll         = 250 * time.Millisecond
+)
+
+// cluster is the checkout's own, seen from inside its network.
+type cluster struct {
+	api   client.Client
+	state string // the folder .cluster
+	image string // of the pods
+	http  *http.Client
+
+	daemon  *corev1.Pod
+	token   string
+	watched processes
+}
+
+func openCluster(kubeconfig, state, image string) (*cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	err = errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &cluster{api: api, state: state, image: image, http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // self-signed, in a test cluster
+	}}}, nil
+}
+
+// setUp makes the namespace anew and finds the processes to measure.
+func (c *cluster) setUp(ctx context.Context, kept *report) error {
+	if err := c.tearDown(ctx); err != nil {
+		return err
+	}
+	where := &corev1.Node{}
+	if err := c.api.Get(ctx, client.ObjectKey{Name: node}, where); err != nil {
+		return fmt.Errorf("find node: %w", err)
+	}
+	kept.Kubelet, kept.Runtime = where.Status.NodeInfo.KubeletVersion, where.Status.NodeInfo.ContainerRuntimeVersion
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: namespace, Namespace: namespace}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: metricsReader},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: namespace, Namespace: namespace}},
+		},
+	} {
+		if err := c.api.Create(ctx, object); err != nil {
+			return fmt.Errorf("make %T: %w", object, err)
+		}
+	}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3 * 3600))}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: namespace, Namespace: namespace}}
+	if err := c.api.SubResource("token").Create(ctx, account, token); err != nil {
+		return fmt.Errorf("ask for a token: %w", err)
+	}
+	c.token = token.Status.Token
+	daemons := &corev1.PodList{}
+	err := c.api.List(ctx, daemons, client.InNamespace("refit-system"), client.MatchingLabels{"app.kubernetes.io/name": "refit-daemon"},
+		client.MatchingFields{"spec.nodeName": node})
+	if err != nil || len(daemons.Items) != 1 {
+		return fmt.Errorf("find refit-daemon: %d pods of it on %s: %w", len(daemons.Items), node, err)
+	}
+	c.daemon = &daemons.Items[0]
+	c.watched, err = findProcesses(ctx, c.daemon)
+	return err
+}
+
+// tearDown leaves nothing of the benchmark in the cluster.
+func (c *cluster) tearDown(ctx context.Context) error {
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+	} {
+		err := wait.PollUntilContextTimeout(ctx, poll, setUpTimeout, true, func(ctx context.Context) (bool, error) {
+			err := c.api.Delete(ctx, object)
+			if apierrors.IsConflict(err) { // it is being deleted
+				return false, nil
+			}
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// makePods returns when all are ready. With a scenario each container but the servers' has its probe as readiness probe.
+func (c *cluster) makePods(ctx context.Context, count int, readiness *scenario) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(makers)
+	for i := range count {
+		group.Go(func() error {
+			pod := c.pod(fmt.Sprintf("p-%03d", i), readiness)
+			return wait.PollUntilContextTimeout(groupCtx, poll, setUpTimeout, true, func(ctx context.Context) (bool, error) {
+				err := c.api.Create(ctx, pod)
+				if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "serviceaccount") {
+					return false, nil // the default one comes a moment after its namespace
+				}
+				return err == nil, err
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("make pods: %w", err)
+	}
+	err := c.untilPods(ctx, func(pods []corev1.Pod) bool {
+		ready := 0
+		for _, pod := range pods {
+			for _, condition := range pod.Status.Conditions {
+				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+					ready++
+				}
+			}
+		}
+		return ready == count
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %d pods to be ready: %w", count, err)
+	}
+	return nil
+}
+
+func (c *cluster) untilPods(ctx context.Context, done func([]corev1.Pod) bool) error {
+	return wait.PollUntilContextTimeout(ctx, time.Second, setUpTimeout, true, func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := c.api.List(ctx, pods, client.InNamespace(namespace))
+		return err == nil && done(pods.Items), err
+	})
+}
+
+func (c *cluster) pod(name string, readiness *scenario) *corev1.Pod {
+	container := func(name string, probe *corev1.Probe, args ...string) corev1.Container {
+		return corev1.Container{Name: name, Image: c.image, ImagePullPolicy: corev1.PullIfNotPresent, Args: args, ReadinessProbe: probe}
+	}
+	app := container("app", nil, "--http=:8080", "--tcp=:7000", "--grpc=:9000", "--state=/shared/state")
+	app.VolumeMounts = []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{podLabel: "probe"}},
+		Spec: corev1.PodSpec{
+			NodeName: node, AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool), TerminationGracePeriodSeconds: new(int64(1)),
+			Containers: []corev1.Container{app},
+			Volumes:    []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+	for i := range perPod {
+		var probe *corev1.Probe
+		if readiness != nil {
+			probe = new(readiness.probe(i))
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, container(fmt.Sprintf("c%d", i), probe))
+	}
+	return pod
+}
+
+// deletePods returns when all are gone.
+func (c *cluster) deletePods(ctx context.Context) error {
+	if err := c.api.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("delete pods: %w", err)
+	}
+	return c.untilPods(ctx, func(pods []corev1.Pod) bool { return len(pods) == 0 })
+}
+
+// mark returns when all probes of the scenario have succeeded.
+func (c *cluster) mark(ctx context.Context, s scenario) error {
+	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: namespace}}
+	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{podLabel: "probe"}}
+	for i := range perPod {
+		one := v1alpha1.PodContainerProbe{Name: fmt.Sprint(i), ContainerName: fmt.Sprintf("c%d", i), PodConditionType: fmt.Sprintf("bench.refit.dev/c%d", i)}
+		one.Probe.Probe = s.probe(i)
+		marker.Spec.Probes = append(marker.Spec.Probes, one)
+	}
+	if err := c.api.Create(ctx, marker); err != nil {
+		return fmt.Errorf("make marker: %w", err)
+	}
+	return c.untilProbed(ctx, s, s.count)
+}
+
+func (c *cluster) unmark(ctx context.Context, s scenario) error {
+	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: namespace}}
+	if err := c.api.Delete(ctx, marker); err != nil {
+		return fmt.Errorf("delete marker: %w", err)
+	}
+	return c.untilProbed(ctx, s, 0)
+}
+
+// untilProbed waits until so many probes of the scenario have succeeded.
+func (c *cluster) untilProbed(ctx context.Context, s scenario, want int) error {
+	err := wait.PollUntilContextTimeout(ctx, poll, setUpTimeout, true, func(ctx context.Context) (bool, error) {
+		probes := &v1alpha1.NodePodProbe{}
+		if err := c.api.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		found := 0
+		for _, pod := range probes.Status.PodProbeStatuses {
+			for _, state := range pod.ProbeStates {
+				if strings.HasPrefix(state.Name, s.String()+"#") && state.State == v1alpha1.ProbeSucceeded {
+					found++
+				}
+			}
+		}
+		return found == want, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %d probes to have succeeded: %w", want, err)
+	}
+	return nil
+}
+
+// turnPods turns the state of one pod after the other each second, down and up again, until ctx ends.
+func (c *cluster) turnPods(ctx context.Context) error {
+	pods := &corev1.PodList{}
+	if err := c.api.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		pod, text := pods.Items[i/2%len(pods.Items)], []string{"down", "up"}[i%2]
+		request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+pod.Status.PodIP+":8080/state", strings.NewReader(text))
+		if err != nil {
+			return err
+		}
+		response, err := c.http.Do(request)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("turn the state of pod %s: %w", pod.Name, err)
+		}
+		_ = response.Body.Close()
+	}
+}

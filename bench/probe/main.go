@@ -1,0 +1,139 @@
+// Command probe measures what pod probes cost on the checkout's test cluster: the daemon's CPU against that of kubelet
+// for as many readiness probes of the same kind on the same number of containers, in the same run. It has to run inside
+// the cluster's network; build/bench-probe does all that is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/build/install"
+)
+
+// tidyTimeout bounds the clearing away after an interrupt.
+const tidyTimeout = 4 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-probe:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	config, err := parse(args)
+	if err != nil {
+		return err
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	state := os.Getenv("REFIT_CLUSTER")
+	if state == "" {
+		return errors.New("start build/bench-probe, or run this with .cluster/enter")
+	}
+	images := strings.Fields(config.images)
+	if len(images) == 0 {
+		if images, err = install.Pushed(root); err != nil {
+			return err
+		}
+	}
+	testapp := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
+	if testapp < 0 {
+		return errors.New("the image testapp has not been pushed: start build/bench-probe")
+	}
+	if config.install {
+		err := install.Apply(ctx, install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images})
+		if err != nil {
+			return err
+		}
+	}
+	c, err := openCluster(os.Getenv("KUBECONFIG"), state, images[testapp])
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	b := &bench{cluster: c, config: config, say: func(format string, args ...any) {
+		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}}
+	kept := report{Time: began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Images: images}
+	err = b.run(ctx, &kept)
+	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
+	defer cancel()
+	err = errors.Join(err, c.tearDown(tidy))
+	kept.LoadAfter, kept.Results, kept.Notes = loadavg(), b.results, b.notes
+	if len(b.results) > 0 {
+		fmt.Println()
+		err = errors.Join(err, kept.print(os.Stdout), kept.save(filepath.Join(root, "dist", "bench")))
+	}
+	return err
+}
+
+// config of a run.
+type config struct {
+	counts    []int
+	kinds     []string
+	periods   []time.Duration
+	floor     []string
+	execRate  float64
+	window    time.Duration
+	install   bool
+	images    string
+	flipsOver int
+}
+
+func parse(args []string) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("bench-probe", flag.ContinueOnError)
+	counts := flags.String("counts", "10,100,500", "numbers of probes")
+	kinds := flags.String("kinds", "http,tcp,exec", "kinds of probes")
+	periods := flags.String("periods", "1s,10s", "their periods, whole seconds")
+	floor := flags.String("floor", "exec-10-1s,http-100-1s,tcp-100-1s,exec-100-10s,http-500-1s,tcp-500-1s",
+		"scenarios, KIND-COUNT-PERIOD, that are also done with kubelet's readiness probes; makes the pods anew for each")
+	flags.Float64Var(&c.execRate, "exec-rate", 12, "exec probes a second above which a scenario is left out: each costs some 50 ms of CPU in the runtime")
+	flags.DurationVar(&c.window, "window", 15*time.Second, "time over which a scenario is measured; two periods if they are longer")
+	flags.IntVar(&c.flipsOver, "flips", 100, "number of probes with which, at http and 1s, one is turned each second; 0: not")
+	flags.BoolVar(&c.install, "install", true, "install the manifests of deploy/ first")
+	flags.StringVar(&c.images, "images", "", "full names of images, instead of those that build/images.sh has pushed")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	c.kinds, c.floor = strings.Split(*kinds, ","), strings.Split(*floor, ",")
+	for word := range strings.SplitSeq(*counts, ",") {
+		var n int
+		if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < perPod || n%perPod != 0 {
+			return c, fmt.Errorf("-counts %s: want multiples of %d", word, perPod)
+		}
+		c.counts = append(c.counts, n)
+	}
+	for word := range strings.SplitSeq(*periods, ",") {
+		d, err := time.ParseDuration(word)
+		if err != nil || d < time.Second || d%time.Second != 0 {
+			return c, fmt.Errorf("-periods %s: want whole seconds", word)
+		}
+		c.periods = append(c.periods, d)
+	}
+	for _, kind := range c.kinds {
+		if _, ok := handlers[kind]; !ok {
+			return c, fmt.Errorf("-kinds %s: want exec, http, tcp or grpc", kind)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/target"
+)
+
+// sample is what was used in a window. CPU is in processors: 1 is one of them all the time.
+type sample struct {
+	Window  time.Duration `json:"windowNanoseconds"`
+	Daemon  float64       `json:"daemonCPU"`
+	Kubelet float64       `json:"kubeletCPU"`
+	// Runtime is containerd and its shims with the commands they have run.
+	Runtime float64 `json:"runtimeCPU"`
+	// DaemonWrites and ManagerWrites are API writes a minute, Events apart.
+	DaemonWrites  float64 `json:"daemonWritesPerMinute"`
+	ManagerWrites float64 `json:"managerWritesPerMinute"`
+	EventWrites   float64 `json:"eventWritesPerMinute"`
+	RSS           uint64  `json:"daemonRSSBytes"`
+	// Probes are those that the daemon made, and how late they started.
+	Probes  uint64        `json:"probes"`
+	LateP50 time.Duration `json:"lateP50Nanoseconds"`
+	LateP99 time.Duration `json:"lateP99Nanoseconds"`
+}
+
+// processes of the node.
+type processes struct {
+	daemon, kubelet, containerd int
+	shimSpace                   string // mount namespace of containerd and its shims
+}
+
+func findProcesses(ctx context.Context, daemon *corev1.Pod) (processes, error) {
+	var p processes
+	if len(daemon.Status.ContainerStatuses) == 0 {
+		return p, errors.New("refit-daemon does not run")
+	}
+	id, err := target.ParseContainerID(daemon.Status.ContainerStatuses[0].ContainerID)
+	if err != nil {
+		return p, fmt.Errorf("find refit-daemon: %w", err)
+	}
+	all, err := signal.New("/proc")
+	if err != nil {
+		return p, err
+	}
+	for _, wanted := range []struct {
+		pid      *int
+		selector signal.Selector
+	}{
+		{&p.daemon, signal.Selector{Container: id}},
+		{&p.kubelet, signal.Selector{CmdlineRegexp: `^\S*/kube kubelet .*/nodes/` + node + `/`}},
+		{&p.containerd, signal.Selector{CmdlineRegexp: `^\S*/containerd --config=\S*/nodes/` + node + `/`}},
+	} {
+		found, err := all.Find(ctx, wanted.selector)
+		if err != nil {
+			return p, fmt.Errorf("find the process of %s: %w", wanted.selector, err)
+		}
+		*wanted.pid = found[0].PID
+	}
+	p.shimSpace, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", p.containerd))
+	return p, err
+}
+
+// cpu is the time that processes have used.
+type cpu struct{ daemon, kubelet, runtime float64 }
+
+func (p processes) cpu() (cpu, error) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return cpu{}, err
+	}
+	all, err := fs.AllProcs()
+	if err != nil {
+		return cpu{}, fmt.Errorf("list processes: %w", err)
+	}
+	var used cpu
+	for _, process := range all {
+		stat, err := process.Stat()
+		if err != nil {
+			continue // gone since it was listed
+		}
+		switch {
+		case process.PID == p.daemon:
+			used.daemon = stat.CPUTime()
+		case process.PID == p.kubelet:
+			used.kubelet = stat.CPUTime()
+		case process.PID == p.containerd, strings.HasPrefix(stat.Comm, "containerd-shim") && p.inShimSpace(process.PID):
+			const ticks = 100 // USER_HZ (proc_pid_stat(5)), which is 100 on every Linux of today
+			used.runtime += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticks
+		}
+	}
+	if used.daemon == 0 || used.kubelet == 0 {
+		return used, errors.New("refit-daemon or kubelet has been restarted")
+	}
+	return used, nil
+}
+
+func (p processes) inShimSpace(pid int) bool {
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	return err == nil && space == p.shimSpace
+}
+
+// measure lets a window pass.
+func (b *bench) measure(ctx context.Context, window time.Duration) (sample, error) {
+	c := b.cluster
+	audit := filepath.Join(c.state, "logs", "audit.log")
+	log, err := os.Stat(audit)
+	if err != nil {
+		return sample{}, fmt.Errorf("look at the audit log: %w", err)
+	}
+	lateBefore, err := c.lateness(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	before, err := c.watched.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	began := time.Now()
+	if err := pause(ctx, window); err != nil {
+		return sample{}, err
+	}
+	took := time.Since(began)
+	after, err := c.watched.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	late, err := c.lateness(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	s := sample{
+		Window: took, Daemon: (after.daemon - before.daemon) / took.Seconds(), Kubelet: (after.kubelet - before.kubelet) / took.Seconds(),
+		Runtime: (after.runtime - before.runtime) / took.Seconds(), Probes: late.GetSampleCount() - lateBefore.GetSampleCount(),
+		LateP50: quantile(lateBefore, late, 0.50), LateP99: quantile(lateBefore, late, 0.99),
+	}
+	process, err := procfs.NewProc(c.watched.daemon)
+	if err != nil {
+		return s, err
+	}
+	status, err := process.NewStatus()
+	if err != nil {
+		return s, err
+	}
+	s.RSS = status.VmRSS
+	return s, s.count(audit, log.Size(), took)
+}
+
+// count reads the audit log from an offset on.
+func (s *sample) count(path string, offset int64, window time.Duration) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return fmt.Errorf("open audit log: %w", err)
+	}
+	perMinute := float64(time.Minute) / float64(window)
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // what has no end is still being written
+		}
+		if err != nil {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		who, resource, err := writer(line)
+		switch {
+		case err != nil:
+			return err
+		case resource == "events":
+			s.EventWrites += perMinute
+		case resource == "leases": // of the managers' election, whatever happens
+		case who == "refit-daemon":
+			s.DaemonWrites += perMinute
+		case who == "refit-manager":
+			s.ManagerWrites += perMinute
+		}
+	}
+}
+
+// writer says which part of Refit has written what by a line of the audit log (audit.k8s.io/v1 Event); none: nothing
+// that counts.
+func writer(line []byte) (who, resource string, err error) {
+	var event struct {
+		Stage string `json:"stage"`
+		Verb  string `json:"verb"`
+		User  struct {
+			Username string `json:"username"`
+		} `json:"user"`
+		ObjectRef struct {
+			Resource    string `json:"resource"`
+			Subresource string `json:"subresource"`
+		} `json:"objectRef"`
+	}
+	if err := json.Unmarshal(line, &event); err != nil {
+		return "", "", fmt.Errorf("read audit log: %w", err)
+	}
+	who, refit := strings.CutPrefix(event.User.Username, "system:serviceaccount:refit-system:")
+	if !refit || event.Stage != "ResponseComplete" {
+		return "", "", nil
+	}
+	switch event.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+	default:
+		return "", "", nil
+	}
+	switch event.ObjectRef.Resource {
+	case "tokenreviews", "subjectaccessreviews": // questions, of those who read metrics
+		return "", "", nil
+	}
+	return who, event.ObjectRef.Resource, nil
+}
+
+// lateness is the daemon's histogram of how late probes started.
+func (c *cluster) lateness(ctx context.Context) (*dto.Histogram, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.daemon.Status.PodIP+":10223/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the daemon's metrics: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read the daemon's metrics: %s", response.Status)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the daemon's metrics: %w", err)
+	}
+	found := families["refit_probe_lateness_seconds"].GetMetric()
+	if len(found) != 1 {
+		return nil, errors.New("the daemon has no metric refit_probe_lateness_seconds")
+	}
+	return found[0].GetHistogram(), nil
+}
+
+// quantile of what came between two readings of a histogram, in its bucket linearly between the bounds.
+func quantile(before, after *dto.Histogram, q float64) time.Duration {
+	total := after.GetSampleCount() - before.GetSampleCount()
+	if total == 0 {
+		return 0
+	}
+	rank := q * float64(total)
+	lower, below := 0.0, 0.0
+	for i, bucket := range after.GetBucket() {
+		count := float64(bucket.GetCumulativeCount())
+		if i < len(before.GetBucket()) {
+			count -= float64(before.GetBucket()[i].GetCumulativeCount())
+		}
+		if count >= rank && count > below {
+			return time.Duration((lower + (bucket.GetUpperBound()-lower)*(rank-below)/(count-below)) * float64(time.Second))
+		}
+		lower, below = bucket.GetUpperBound(), count
+	}
+	return time.Duration(lower * float64(time.Second))
+}
