@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -128,7 +127,8 @@ func work(ctx context.Context, config Config, api *kube.Client, runtime Runtime,
 	ready.synced()
 	config.Logger.Info("ready", "node", config.Node, "runtime", version.RuntimeName, "runtimeVersion", version.RuntimeVersion)
 	group.Go(func() error { return w.watchRuntime(ctx) })
-	group.Go(func() error { return releaseMemory(ctx, w.worked, debug.FreeOSMemory) })
+	w.noteWork() // the start is over
+	group.Go(func() error { return releaseMemory(ctx, w.worked, w.release) })
 	group.Go(func() error { return ready.probe(ctx, runtime) })
 	group.Go(func() error { return w.run(ctx) })
 	group.Go(func() error { return w.runProbes(ctx, api, w.prober) })
