@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 // Targets of the project.
@@ -20,14 +22,14 @@ const (
 
 // result of one scenario.
 type result struct {
-	Name     string    `json:"name"`
-	Ours     figures   `json:"refit"`
-	Floor    figures   `json:"floor"`
-	Ratio    float64   `json:"ratioOfLast,omitempty"`
-	Cost     cost      `json:"cost"`
-	Verdicts []verdict `json:"verdicts"`
-	Notes    []string  `json:"notes,omitempty"`
-	Samples  []sample  `json:"samples"`
+	Name     string           `json:"name"`
+	Ours     figures          `json:"refit"`
+	Floor    figures          `json:"floor"`
+	Ratio    float64          `json:"ratioOfLast,omitempty"`
+	Cost     cost             `json:"cost"`
+	Verdicts []report.Verdict `json:"verdicts"`
+	Notes    []string         `json:"notes,omitempty"`
+	Samples  []sample         `json:"samples"`
 	// Work is the CPU time of the whole cluster for all restarts of each side.
 	Work map[side]time.Duration `json:"clusterCPUNanoseconds,omitempty"`
 }
@@ -43,14 +45,6 @@ type figures struct {
 	// Work is the CPU time of the whole cluster per restart, of batches. Other load on the machine, which stretches all
 	// times, leaves it nearly as it is.
 	Work time.Duration `json:"clusterCPUPerRestartNanoseconds,omitempty"`
-}
-
-// verdict compares one figure with its target.
-type verdict struct {
-	What   string `json:"what"`
-	Target string `json:"target"`
-	Found  string `json:"found"`
-	Met    bool   `json:"met"`
 }
 
 func (r *result) of(who side) []sample {
@@ -77,23 +71,23 @@ func figuresOf(samples []sample) figures {
 		lasts = append(lasts, last)
 	}
 	return figures{
-		Runs: len(samples), P50: quantile(done, 0.5), P99: quantile(done, 0.99), Last: mean(lasts), Spread: spread(lasts),
+		Runs: len(samples), P50: report.Quantile(done, 0.5), P99: report.Quantile(done, 0.99), Last: mean(lasts), Spread: spread(lasts),
 	}
 }
 
 func (r *result) judge(what string, found, target time.Duration) {
-	r.Verdicts = append(r.Verdicts, verdict{What: what, Target: "<= " + show(target), Found: show(found), Met: found <= target})
+	r.Verdicts = append(r.Verdicts, report.Verdict{What: what, Target: "<= " + report.Duration(target), Found: report.Duration(found), Met: found <= target})
 }
 
 func (r *result) judgeWrites() {
-	r.Verdicts = append(r.Verdicts, verdict{
+	r.Verdicts = append(r.Verdicts, report.Verdict{
 		What: "API writes per request", Target: fmt.Sprintf("<= %d", targetWrites),
 		Found: fmt.Sprintf("%.2f", r.Cost.WritesEach), Met: r.Cost.WritesEach <= targetWrites,
 	})
 }
 
 func (r *result) judgeRatio() {
-	r.Verdicts = append(r.Verdicts, verdict{
+	r.Verdicts = append(r.Verdicts, report.Verdict{
 		What: "last one, of the floor's", Target: fmt.Sprintf("<= %.2f x", targetRatio),
 		Found: fmt.Sprintf("%.2f x", r.Ratio), Met: r.Ratio <= targetRatio,
 	})
@@ -111,7 +105,7 @@ func judgeOne(r result) result {
 	for _, s := range floors {
 		stopping = append(stopping, s.Exited)
 	}
-	usual := quantile(stopping, 0.5)
+	usual := report.Quantile(stopping, 0.5)
 	for i, s := range r.of(ours) {
 		before, after = append(before, s.Exited-usual), append(after, s.Done-s.Ready)
 		own = append(own, s.Exited-usual+s.Done-s.Ready)
@@ -119,15 +113,15 @@ func judgeOne(r result) result {
 			differences = append(differences, s.Done-floors[i].Done)
 		}
 	}
-	r.judge("overhead, p50 of the pairs", quantile(differences, 0.5), targetOverheadP50)
+	r.judge("overhead, p50 of the pairs", report.Quantile(differences, 0.5), targetOverheadP50)
 	r.judge("overhead, difference of the p99", r.Ours.P99-r.Floor.P99, targetOverheadP99)
 	r.judgeWrites()
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("own share: p50 %s, p99 %s (until the stop: %s, %s; after the pod is ready: %s, %s)",
-			show(quantile(own, 0.5)), show(quantile(own, 0.99)), show(quantile(before, 0.5)), show(quantile(before, 0.99)),
-			show(quantile(after, 0.5)), show(quantile(after, 0.99))),
+			report.Duration(report.Quantile(own, 0.5)), report.Duration(report.Quantile(own, 0.99)), report.Duration(report.Quantile(before, 0.5)), report.Duration(report.Quantile(before, 0.99)),
+			report.Duration(report.Quantile(after, 0.5)), report.Duration(report.Quantile(after, 0.99))),
 		fmt.Sprintf("difference of the pairs: quartiles %s and %s; of the medians: %s",
-			show(quantile(differences, 0.25)), show(quantile(differences, 0.75)), show(r.Ours.P50-r.Floor.P50)))
+			report.Duration(report.Quantile(differences, 0.25)), report.Duration(report.Quantile(differences, 0.75)), report.Duration(r.Ours.P50-r.Floor.P50)))
 	return r
 }
 
@@ -143,7 +137,7 @@ func judgeBatch(r result) result {
 func (r *result) noteWork() {
 	if r.Floor.Work > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("CPU time of the whole cluster per restart: %s, floor %s, ratio %.2f",
-			show(r.Ours.Work), show(r.Floor.Work), float64(r.Ours.Work)/float64(r.Floor.Work)))
+			report.Duration(r.Ours.Work), report.Duration(r.Floor.Work), float64(r.Ours.Work)/float64(r.Floor.Work)))
 	}
 }
 
@@ -151,7 +145,7 @@ func judgeIgnorers(r result) result {
 	r.sum()
 	r.judge("last one", r.Ours.Last, targetIgnorers)
 	r.judgeWrites()
-	r.Notes = append(r.Notes, fmt.Sprintf("the floor's last: %s; of it kubelet takes %s after the grace period", show(r.Floor.Last), show(r.Floor.Last-ignorersGrace)))
+	r.Notes = append(r.Notes, fmt.Sprintf("the floor's last: %s; of it kubelet takes %s after the grace period", report.Duration(r.Floor.Last), report.Duration(r.Floor.Last-ignorersGrace)))
 	return r
 }
 
@@ -160,7 +154,7 @@ func judgeRow(r result) result {
 	for _, who := range []side{ours, floor} {
 		line := string(who) + ":"
 		for _, s := range r.of(who) {
-			line += " " + show(s.Done)
+			line += " " + report.Duration(s.Done)
 		}
 		r.Notes = append(r.Notes, line)
 	}
@@ -173,13 +167,13 @@ func judgeRow(r result) result {
 func judgeCrash(r result) result {
 	r.sum()
 	r.judge("out of CrashLoopBackOff", r.Ours.Last, targetCrashLoop)
-	r.Notes = append(r.Notes, fmt.Sprintf("kubelet by itself: %s", show(r.Floor.Last)))
+	r.Notes = append(r.Notes, fmt.Sprintf("kubelet by itself: %s", report.Duration(r.Floor.Last)))
 	return r
 }
 
 func judgeMemory(r result) result {
-	r.Verdicts = append(r.Verdicts, verdict{
-		What: fmt.Sprintf("RSS with %d pods", podsOfNode), Target: "<= " + showBytes(targetRSS), Found: showBytes(r.Cost.RSS), Met: r.Cost.RSS <= targetRSS,
+	r.Verdicts = append(r.Verdicts, report.Verdict{
+		What: fmt.Sprintf("RSS with %d pods", podsOfNode), Target: "<= " + report.Bytes(targetRSS), Found: report.Bytes(r.Cost.RSS), Met: r.Cost.RSS <= targetRSS,
 	})
 	return r
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 func milliseconds(all ...int) []time.Duration {
@@ -13,33 +15,6 @@ func milliseconds(all ...int) []time.Duration {
 		durations[i] = time.Duration(n) * time.Millisecond
 	}
 	return durations
-}
-
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	hundred := make([]time.Duration, 100)
-	for i := range hundred {
-		hundred[99-i] = time.Duration(i + 1)
-	}
-	for name, tc := range map[string]struct {
-		values []time.Duration
-		q      float64
-		want   time.Duration
-	}{
-		"none":                  {nil, 0.5, 0},
-		"one":                   {milliseconds(7), 0.99, 7 * time.Millisecond},
-		"middle of odd":         {milliseconds(3, 1, 2), 0.5, 2 * time.Millisecond},
-		"lower middle of even":  {milliseconds(4, 1, 3, 2), 0.5, 2 * time.Millisecond},
-		"p99 of few is largest": {milliseconds(1, 9, 2), 0.99, 9 * time.Millisecond},
-		"p99 of a hundred":      {hundred, 0.99, 99},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := quantile(tc.values, tc.q); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
-		})
-	}
 }
 
 func samplesOf(who side, round int, done ...int) []sample {
@@ -63,7 +38,7 @@ func TestJudgeOne(t *testing.T) {
 	t.Parallel()
 	samples := append(samplesOf(ours, 0, 140, 150, 160), samplesOf(floor, 0, 100, 100, 100)...)
 	got := judgeOne(result{Samples: samples, Cost: cost{WritesEach: 4.5}}).Verdicts
-	want := []verdict{
+	want := []report.Verdict{
 		{What: "overhead, p50 of the pairs", Target: "<= 50 ms", Found: "50 ms", Met: true},
 		{What: "overhead, difference of the p99", Target: "<= 250 ms", Found: "60 ms", Met: true},
 		{What: "API writes per request", Target: "<= 4", Found: "4.50"},
@@ -78,31 +53,31 @@ func TestJudges(t *testing.T) {
 	for name, tc := range map[string]struct {
 		judge func(result) result
 		given result
-		want  verdict
+		want  report.Verdict
 	}{
 		"batch within the ratio": {
 			judgeBatch, result{Samples: append(samplesOf(ours, 0, 1150), samplesOf(floor, 0, 1000)...)},
-			verdict{What: "last one, of the floor's", Target: "<= 1.15 x", Found: "1.15 x", Met: true},
+			report.Verdict{What: "last one, of the floor's", Target: "<= 1.15 x", Found: "1.15 x", Met: true},
 		},
 		"batch beyond the ratio": {
 			judgeBatch, result{Samples: append(samplesOf(ours, 0, 1160), samplesOf(floor, 0, 1000)...)},
-			verdict{What: "last one, of the floor's", Target: "<= 1.15 x", Found: "1.16 x"},
+			report.Verdict{What: "last one, of the floor's", Target: "<= 1.15 x", Found: "1.16 x"},
 		},
 		"ignorers too late": {
 			judgeIgnorers, result{Samples: append(samplesOf(ours, 0, 13100), samplesOf(floor, 0, 14000)...)},
-			verdict{What: "last one", Target: "<= 13.00 s", Found: "13.10 s"},
+			report.Verdict{What: "last one", Target: "<= 13.00 s", Found: "13.10 s"},
 		},
 		"fifth in a row": {
 			judgeRow, result{Samples: samplesOf(ours, 0, 9000, 9000, 9000, 9000, 1500)},
-			verdict{What: "fifth restart", Target: "<= 1.50 s", Found: "1.50 s", Met: true},
+			report.Verdict{What: "fifth restart", Target: "<= 1.50 s", Found: "1.50 s", Met: true},
 		},
 		"crash loop": {
 			judgeCrash, result{Samples: samplesOf(ours, 0, 2600)},
-			verdict{What: "out of CrashLoopBackOff", Target: "<= 2.50 s", Found: "2.60 s"},
+			report.Verdict{What: "out of CrashLoopBackOff", Target: "<= 2.50 s", Found: "2.60 s"},
 		},
 		"memory": {
 			judgeMemory, result{Cost: cost{RSS: 30 << 20}},
-			verdict{What: "RSS with 110 pods", Target: "<= 30.0 MiB", Found: "30.0 MiB", Met: true},
+			report.Verdict{What: "RSS with 110 pods", Target: "<= 30.0 MiB", Found: "30.0 MiB", Met: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

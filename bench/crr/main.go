@@ -11,7 +11,6 @@ import (
 	"os"
 	ossignal "os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/bench/report"
 	"github.com/refit-project/refit/build/install"
 )
 
@@ -55,7 +55,7 @@ func run(ctx context.Context, b *bench, only []string) error {
 	b.say = func(format string, args ...any) {
 		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	kept := report{Time: began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Pairs: b.pairs, Rounds: b.rounds}
+	kept := findings{Machine: report.Begin(), Pairs: b.pairs, Rounds: b.rounds}
 	b.say("loadavg %s", kept.LoadBefore)
 	images, err := install.Pushed(root)
 	if err != nil {
@@ -83,16 +83,17 @@ func run(ctx context.Context, b *bench, only []string) error {
 	if err := errors.Join(err, c.tearDown(tidy)); err != nil {
 		return err
 	}
-	kept.LoadAfter, kept.Results = loadavg(), b.results
+	kept.End()
+	kept.Results = b.results
 	fmt.Println()
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return kept.save(filepath.Join(root, "dist", "bench"))
+	return report.Save(filepath.Join(root, "dist", "bench"), "crr", &kept, kept.print)
 }
 
 // run makes the namespace and runs the scenarios in it.
-func (b *bench) run(ctx context.Context, only []string, kept *report) error {
+func (b *bench) run(ctx context.Context, only []string, kept *findings) error {
 	others, err := b.cluster.others(ctx)
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"os"
 	ossignal "os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
-	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 func main() {
@@ -66,7 +66,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer source.close()
-	kept := report{Time: time.Now(), CPUs: runtime.NumCPU(), LoadBefore: loadavg(), FileSystem: fileSystem(dir)}
+	kept := findings{Machine: report.Begin(), FileSystem: fileSystem(dir)}
 	all, err := contenders(ctx, o.sidecar, dir)
 	defer func() {
 		for _, c := range all {
@@ -85,10 +85,10 @@ func run(ctx context.Context, o options) (err error) {
 		}
 		kept.Sizes = append(kept.Sizes, one)
 	}
-	kept.LoadAfter = loadavg()
+	kept.End()
 	kept.judge()
 	fmt.Println()
-	return errors.Join(kept.print(os.Stdout), kept.save(o.out))
+	return errors.Join(kept.print(os.Stdout), report.Save(o.out, "hotupdate", &kept, kept.print))
 }
 
 // measure lets the contenders take turns; the order moves on by one each round. The first round is dropped.

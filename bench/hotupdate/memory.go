@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	ossignal "os/signal"
@@ -30,14 +29,6 @@ func (c *contender) peak() (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("no VmHWM for process %d", c.sidecar.Process.Pid)
-}
-
-func loadavg() string {
-	content, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return err.Error()
-	}
-	return string(bytes.TrimSpace(content))
 }
 
 // fileSystem names the kind, for what sync costs depends on it.

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 // What is wanted.
@@ -21,15 +16,12 @@ const (
 	maxGrow  = 4 << 20               // of the peak beyond that of the smallest, bytes
 )
 
-// report is what is kept of a run.
-type report struct {
-	Time       time.Time `json:"time"`
-	CPUs       int       `json:"cpus"`
-	LoadBefore string    `json:"loadavgBefore"`
-	LoadAfter  string    `json:"loadavgAfter"`
-	FileSystem string    `json:"fileSystem"`
-	Sizes      []outcome `json:"sizes"`
-	Verdicts   []verdict `json:"verdicts"`
+// findings are what is kept of a run.
+type findings struct {
+	report.Machine
+	FileSystem string           `json:"fileSystem"`
+	Sizes      []outcome        `json:"sizes"`
+	Verdicts   []report.Verdict `json:"verdicts"`
 }
 
 // outcome is of one size. The first of the ways is ours, the second the floor.
@@ -52,11 +44,6 @@ type way struct {
 	Raw      []time.Duration `json:"rawNanoseconds"`
 }
 
-type verdict struct {
-	What, Target, Found string
-	Met                 bool
-}
-
 // times of one contender.
 type times struct{ seen, answered []time.Duration }
 
@@ -66,22 +53,13 @@ func (t *times) add(one took) {
 }
 
 func (t *times) summary(name string) way {
-	return way{Name: name, P50: quantile(t.seen, .5), P99: quantile(t.seen, .99), Answered: quantile(t.answered, .5), Raw: t.seen}
-}
-
-// quantile is the smallest value that at least the share q of all are no larger than: of few values, 0.99 is the largest.
-func quantile(values []time.Duration, q float64) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(1, int(math.Ceil(q*float64(len(sorted)))))-1]
+	return way{Name: name, P50: report.Quantile(t.seen, .5), P99: report.Quantile(t.seen, .99), Answered: report.Quantile(t.answered, .5), Raw: t.seen}
 }
 
 // ratio of our median to the floor's.
 func (o outcome) ratio() float64 { return float64(o.Ways[0].P50) / float64(o.Ways[1].P50) }
 
-func (r *report) judge() {
+func (r *findings) judge() {
 	small, large := r.Sizes[0], r.Sizes[len(r.Sizes)-1]
 	over := small.Ways[0].P50 - small.Ways[1].P50
 	var grown int64
@@ -90,26 +68,29 @@ func (r *report) judge() {
 		grown = max(grown, s.PeakRSS-small.PeakRSS)
 		torn += s.Torn
 	}
-	r.Verdicts = []verdict{
-		{small.Size + ", p50 over the floor", "<= " + show(maxOver), show(over), over <= maxOver},
-		{large.Size + ", p50 to the floor", fmt.Sprintf("<= %.2f x", maxRatio), fmt.Sprintf("%.2f x", large.ratio()), large.ratio() <= maxRatio},
-		{"peak of RSS, any size over " + small.Size, "<= " + showBytes(maxGrow), showBytes(grown), grown <= maxGrow},
-		{"torn reads", "0", fmt.Sprint(torn), torn == 0},
+	r.Verdicts = []report.Verdict{
+		{What: small.Size + ", p50 over the floor", Target: "<= " + report.Duration(maxOver), Found: report.Duration(over), Met: over <= maxOver},
+		{
+			What: large.Size + ", p50 to the floor", Target: fmt.Sprintf("<= %.2f x", maxRatio),
+			Found: fmt.Sprintf("%.2f x", large.ratio()), Met: large.ratio() <= maxRatio,
+		},
+		{What: "peak of RSS, any size over " + small.Size, Target: "<= " + report.Bytes(maxGrow), Found: report.Bytes(grown), Met: grown <= maxGrow},
+		{What: "torn reads", Target: "0", Found: fmt.Sprint(torn), Met: torn == 0},
 	}
 }
 
-func (r *report) print(out io.Writer) error {
-	fmt.Fprintf(out, "%d CPUs %s, %s; loadavg %s before, %s after\n\n", r.CPUs, runtime.GOARCH, r.FileSystem, r.LoadBefore, r.LoadAfter)
+func (r *findings) print(out io.Writer) error {
+	fmt.Fprintf(out, "%s; %s\n\n", r.FileSystem, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "size\tway\tn\tp50\tp99\tx floor\tanswered p50\tpeak RSS\ttorn reads\t")
 	for _, s := range r.Sizes {
 		for i, w := range s.Ways {
 			memory, torn := "", ""
 			if i == 0 {
-				memory, torn = showBytes(s.PeakRSS), fmt.Sprintf("%d of %d", s.Torn, s.Reads)
+				memory, torn = report.Bytes(s.PeakRSS), fmt.Sprintf("%d of %d", s.Torn, s.Reads)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%.2f\t%s\t%s\t%s\t\n", s.Size, w.Name, len(w.Raw), show(w.P50), show(w.P99),
-				float64(w.P50)/float64(s.Ways[1].P50), show(w.Answered), memory, torn)
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%.2f\t%s\t%s\t%s\t\n", s.Size, w.Name, len(w.Raw), report.Duration(w.P50), report.Duration(w.P99),
+				float64(w.P50)/float64(s.Ways[1].P50), report.Duration(w.Answered), memory, torn)
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -117,41 +98,7 @@ func (r *report) print(out io.Writer) error {
 	}
 	fmt.Fprint(out, "\np50, p99: from the request until the program's handler has seen the new file. The floor is \"curl, mv, kill\": it neither\n"+
 		"computes a digest nor waits for the disk, and refit-sidecar does both; \"curl, sync, mv, kill\" waits for the disk, too.\n\n")
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\ttarget\tfound\t")
-	for _, v := range r.Verdicts {
-		word := "met"
-		if !v.Met {
-			word = "MISSED"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", v.What, v.Target, v.Found, word)
-	}
-	return table.Flush()
+	verdicts := report.NewVerdicts(out)
+	verdicts.Add("hot update", r.Verdicts...)
+	return verdicts.Flush()
 }
-
-// save keeps the table and the raw data.
-func (r *report) save(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	raw, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	var table bytes.Buffer
-	if err := r.print(&table); err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	for name, content := range map[string][]byte{"hotupdate.json": raw, "hotupdate.txt": table.Bytes()} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
-			return fmt.Errorf("save report: %w", err)
-		}
-	}
-	return nil
-}
-
-func show(d time.Duration) string {
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-}
-
-func showBytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

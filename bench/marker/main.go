@@ -11,9 +11,10 @@ import (
 	"os"
 	ossignal "os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 // tidyTimeout bounds the clearing away, also after an interrupt.
@@ -62,7 +63,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if state == "" {
 		return errors.New("start build/bench-marker, or run this with .cluster/enter")
 	}
-	kept := report{Time: b.began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Nodes: b.nodes, Pods: b.pods}
+	kept := findings{Machine: report.Begin(), Nodes: b.nodes, Pods: b.pods}
 	if b.cluster, err = openCluster(os.Getenv("KUBECONFIG"), state); err != nil {
 		return err
 	}
@@ -90,10 +91,11 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.scenario(ctx); err != nil {
 		return errors.Join(err, b.manager.tail())
 	}
-	kept.LoadAfter, kept.Steps = loadavg(), b.steps
+	kept.End()
+	kept.Steps = b.steps
 	fmt.Println()
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return kept.save(filepath.Join("dist", "bench"))
+	return report.Save(filepath.Join("dist", "bench"), "marker", &kept, kept.print)
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 // step is one change and what the manager did for it.
@@ -28,27 +26,16 @@ type step struct {
 	PeakRSS   uint64        `json:"managerPeakRSSBytes"`
 }
 
-// report is what is kept of a run.
-type report struct {
-	Time       time.Time `json:"time"`
-	CPUs       int       `json:"cpus"`
-	LoadBefore string    `json:"loadavgBefore"`
-	LoadAfter  string    `json:"loadavgAfter"`
-	Nodes      int       `json:"nodes"`
-	Pods       int       `json:"pods"`
-	Steps      []step    `json:"steps"`
+// findings are what is kept of a run.
+type findings struct {
+	report.Machine
+	Nodes int    `json:"nodes"`
+	Pods  int    `json:"pods"`
+	Steps []step `json:"steps"`
 }
 
-func loadavg() string {
-	content, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return err.Error()
-	}
-	return string(bytes.TrimSpace(content))
-}
-
-func (r *report) print(out io.Writer) error {
-	fmt.Fprintf(out, "%d nodes and %d pods, played by kwok; %d CPUs, loadavg %s before, %s after\n\n", r.Nodes, r.Pods, r.CPUs, r.LoadBefore, r.LoadAfter)
+func (r *findings) print(out io.Writer) error {
+	fmt.Fprintf(out, "%d nodes and %d pods, played by kwok; %s\n\n", r.Nodes, r.Pods, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "step\tchanges\twrites\tratio\treads\tgiven\tconverged\tCPU\tRSS\tpeak\t")
 	for _, s := range r.Steps {
@@ -56,8 +43,8 @@ func (r *report) print(out io.Writer) error {
 		if s.Changes > 0 {
 			ratio = fmt.Sprintf("%.3f", float64(s.Writes)/float64(s.Changes))
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%.1f MiB\t%.1f MiB\t\n", s.Name, s.Changes, s.Writes, ratio, s.Reads,
-			show(s.Given), show(s.Converged), show(s.CPU), float64(s.RSS)/(1<<20), float64(s.PeakRSS)/(1<<20))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, s.Changes, s.Writes, ratio, s.Reads,
+			report.Duration(s.Given), report.Duration(s.Converged), report.Duration(s.CPU), report.Bytes(s.RSS), report.Bytes(s.PeakRSS))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -66,21 +53,3 @@ func (r *report) print(out io.Writer) error {
 		"marker among them; given: until the benchmark has made the change; converged: until everything follows it\n")
 	return err
 }
-
-func (r *report) save(folder string) error {
-	content, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	file := filepath.Join(folder, "marker-"+r.Time.UTC().Format("20060102-150405")+".json")
-	if err := os.WriteFile(file, append(content, '\n'), 0o644); err != nil {
-		return err
-	}
-	fmt.Println("\nkept in", file)
-	return nil
-}
-
-func show(d time.Duration) string { return d.Round(10 * time.Millisecond).String() }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/bench/report"
 )
 
 const (
@@ -76,7 +77,7 @@ func (b *bench) step(ctx context.Context, name string, changes int, do func(cont
 		Given: given, Converged: converged, CPU: after.cpu - before.cpu, RSS: after.rss, PeakRSS: after.peak,
 	}
 	b.steps = append(b.steps, s)
-	b.say("%s: %d writes for %d changes in %s", s.Name, s.Writes, s.Changes, show(s.Converged))
+	b.say("%s: %d writes for %d changes in %s", s.Name, s.Writes, s.Changes, report.Duration(s.Converged))
 	return nil
 }
 
