@@ -70,7 +70,7 @@ func openCluster(kubeconfig, state, image string) (*cluster, error) {
 }
 
 // setUp makes the namespace anew and finds the processes to measure.
-func (c *cluster) setUp(ctx context.Context, kept *report) error {
+func (c *cluster) setUp(ctx context.Context, kept *findings) error {
 	if err := c.tearDown(ctx); err != nil {
 		return err
 	}

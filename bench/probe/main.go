@@ -11,12 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/refit-project/refit/bench/report"
 	"github.com/refit-project/refit/build/install"
 )
 
@@ -73,15 +73,16 @@ func run(ctx context.Context, args []string) error {
 	b := &bench{cluster: c, config: config, say: func(format string, args ...any) {
 		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}}
-	kept := report{Time: began, CPUs: runtime.NumCPU(), LoadBefore: loadavg(), Images: images}
+	kept := findings{Machine: report.Begin(), Images: images}
 	err = b.run(ctx, &kept)
 	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 	defer cancel()
 	err = errors.Join(err, c.tearDown(tidy))
-	kept.LoadAfter, kept.Results, kept.Notes = loadavg(), b.results, b.notes
+	kept.End()
+	kept.Results, kept.Notes = b.results, b.notes
 	if len(b.results) > 0 {
 		fmt.Println()
-		err = errors.Join(err, kept.print(os.Stdout), kept.save(filepath.Join(root, "dist", "bench")))
+		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(root, "dist", "bench"), "probe", &kept, kept.print))
 	}
 	return err
 }

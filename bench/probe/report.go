@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"runtime"
 	"text/tabwriter"
-	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 // result of one scenario: the same pods without probes, with ours, and with kubelet's if that was done.
@@ -31,29 +27,30 @@ func (r result) ratio() (float64, bool) {
 	return (r.Ours.Daemon - r.Idle.Daemon) / floor, floor > 0
 }
 
-// report is what is kept of a run.
-type report struct {
-	Time       time.Time `json:"time"`
-	CPUs       int       `json:"cpus"`
-	LoadBefore string    `json:"loadavgBefore"`
-	LoadAfter  string    `json:"loadavgAfter"`
-	Kubelet    string    `json:"kubelet"`
-	Runtime    string    `json:"runtime"`
-	Images     []string  `json:"images"`
-	Notes      []string  `json:"notes"`
-	Results    []result  `json:"results"`
-}
-
-func loadavg() string {
-	content, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return err.Error()
+// verdicts compare with the targets.
+func (r result) verdicts() []report.Verdict {
+	var all []report.Verdict
+	if n, ok := r.ratio(); ok {
+		all = append(all, report.Verdict{What: "daemon over kubelet", Target: fmt.Sprintf("<= %.1f", cpuTarget), Found: fmt.Sprintf("%.2f", n), Met: n <= cpuTarget})
 	}
-	return string(bytes.TrimSpace(content))
+	writes := r.Ours.DaemonWrites + r.Ours.ManagerWrites
+	return append(all,
+		report.Verdict{What: "lateness p99", Target: "<= " + report.Duration(latenessTarget), Found: report.Duration(r.Ours.LateP99), Met: r.Ours.LateP99 <= latenessTarget},
+		report.Verdict{What: "writes a minute with nothing changing", Target: "0", Found: fmt.Sprintf("%.1f", writes), Met: writes == 0})
 }
 
-func (r *report) print(out io.Writer) error {
-	fmt.Fprintf(out, "%d CPUs %s, kubelet %s, %s; loadavg %s before, %s after\n\n", r.CPUs, runtime.GOARCH, r.Kubelet, r.Runtime, r.LoadBefore, r.LoadAfter)
+// findings are what is kept of a run.
+type findings struct {
+	report.Machine
+	Kubelet string   `json:"kubelet"`
+	Runtime string   `json:"runtime"`
+	Images  []string `json:"images"`
+	Notes   []string `json:"notes"`
+	Results []result `json:"results"`
+}
+
+func (r *findings) print(out io.Writer) error {
+	fmt.Fprintf(out, "kubelet %s, %s; %s\n\n", r.Kubelet, r.Runtime, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "scenario\tprobes/s\tdaemon CPU\tkubelet CPU\tratio\truntime CPU\tby kubelet\tlate p50\tp99\twrites/min\tRSS\t")
 	for _, one := range r.Results {
@@ -65,16 +62,16 @@ func (r *report) print(out io.Writer) error {
 			ratio = fmt.Sprintf("%.2f", n)
 		}
 		o := one.Ours
-		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%.1f MiB\t\n", one.Name, float64(o.Probes)/o.Window.Seconds(),
+		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t\n", one.Name, float64(o.Probes)/o.Window.Seconds(),
 			share(o.Daemon-one.Idle.Daemon), kubelet, ratio, share(o.Runtime-one.Idle.Runtime), byKubelet,
-			show(o.LateP50), show(o.LateP99), o.DaemonWrites+o.ManagerWrites, float64(o.RSS)/(1<<20))
+			report.Duration(o.LateP50), report.Duration(o.LateP99), o.DaemonWrites+o.ManagerWrites, report.Bytes(o.RSS))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes (kubelet and\nruntime: the lower of before and after);\n"+
-		"kubelet: as many readiness probes, one of each container; runtime: containerd, shims and the commands;\n"+
-		"writes: of daemon and manager while nothing changes; CPU times have a resolution of 10 ms in the window\n\n", perPod)
+	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes (kubelet and\n"+
+		"runtime: the lower of before and after); kubelet: as many readiness probes, one of each container; runtime: containerd, shims\n"+
+		"and the commands; writes: of daemon and manager while nothing changes; CPU times have a resolution of 10 ms in the window\n\n", perPod)
 	for _, one := range r.Results {
 		if f := one.Flips; f != nil {
 			fmt.Fprintf(out, "%s, one probe turned each second: daemon %s of CPU, %.0f writes a minute by the daemon and %.0f by the manager, %.0f of Events\n",
@@ -85,60 +82,11 @@ func (r *report) print(out io.Writer) error {
 		fmt.Fprintln(out, note)
 	}
 	fmt.Fprintln(out)
-	return r.verdicts(out)
-}
-
-// verdicts compares with the targets.
-func (r *report) verdicts(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "target\t\t\tfound\t")
-	say := func(name, what, want, found string, met bool) {
-		outcome := "met"
-		if !met {
-			outcome = "MISSED"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name, what, want, found, outcome)
-	}
+	verdicts := report.NewVerdicts(out)
 	for _, one := range r.Results {
-		if n, ok := one.ratio(); ok {
-			say(one.Name, "daemon over kubelet", fmt.Sprintf("<= %.1f", cpuTarget), fmt.Sprintf("%.2f", n), n <= cpuTarget)
-		}
-		say(one.Name, "lateness p99", "<= "+show(latenessTarget), show(one.Ours.LateP99), one.Ours.LateP99 <= latenessTarget)
-		writes := one.Ours.DaemonWrites + one.Ours.ManagerWrites
-		say(one.Name, "writes a minute with nothing changing", "0", fmt.Sprintf("%.1f", writes), writes == 0)
+		verdicts.Add(one.Name, one.verdicts()...)
 	}
-	return table.Flush()
-}
-
-// save keeps the table and the raw data.
-func (r *report) save(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	raw, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	var table bytes.Buffer
-	if err := r.print(&table); err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	for name, content := range map[string][]byte{"probe.json": raw, "probe.txt": table.Bytes()} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
-			return fmt.Errorf("save report: %w", err)
-		}
-	}
-	return nil
-}
-
-func show(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	case d < time.Second:
-		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
+	return verdicts.Flush()
 }
 
 // share of a processor.

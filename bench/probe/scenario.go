@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 const (
@@ -55,7 +57,7 @@ type bench struct {
 	notes   []string
 }
 
-func (b *bench) run(ctx context.Context, kept *report) error {
+func (b *bench) run(ctx context.Context, kept *findings) error {
 	if err := b.cluster.setUp(ctx, kept); err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (b *bench) one(ctx context.Context, s scenario, idle sample) error {
 	}
 	b.results = append(b.results, r)
 	b.say("%s: daemon %s, runtime %s of CPU, late p50 %s p99 %s, %.1f writes/min", s, share(found.Daemon), share(found.Runtime-idle.Runtime),
-		show(found.LateP50), show(found.LateP99), found.DaemonWrites)
+		report.Duration(found.LateP50), report.Duration(found.LateP99), found.DaemonWrites)
 	return b.cluster.unmark(ctx, s)
 }
 
