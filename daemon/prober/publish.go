@@ -84,6 +84,17 @@ func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where conta
 
 // set takes down what was learnt, tells of a transition, and has it written if it is news.
 func (m *Manager) set(p podProbes, wanted v1alpha1.ContainerProbe, learnt record, now time.Time) {
+	if !m.note(p, wanted, learnt, now) {
+		return
+	}
+	if kind, reason, told := transition(learnt.state); told {
+		m.config.Events.Event(aboutContainer(p, wanted.ContainerName), kind, reason,
+			result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, learnt.message), result.MaxMessage))
+	}
+}
+
+// note reports whether the state is another than before.
+func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt record, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	records := m.ledger.of(p).probes
@@ -111,13 +122,10 @@ func (m *Manager) set(p podProbes, wanted v1alpha1.ContainerProbe, learnt record
 	switch {
 	case before.state != learnt.state:
 		m.writeSoon()
-		if kind, reason, told := transition(learnt.state); told {
-			m.config.Events.Event(aboutContainer(p, wanted.ContainerName), kind, reason,
-				result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, learnt.message), result.MaxMessage))
-		}
 	case before.message != learnt.message:
 		m.writeLazily()
 	}
+	return before.state != learnt.state
 }
 
 // publish writes the status when it is due, until ctx ends.

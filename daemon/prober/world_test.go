@@ -153,6 +153,14 @@ func execProbe(name, container, command string) v1alpha1.ContainerProbe {
 
 // WriteStatus is the API server's.
 func (w *world) WriteStatus(_ context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
+	stored, err := w.store(object, status)
+	if err == nil {
+		w.manager.ObjectChanged(stored.DeepCopy()) // the watch may be faster than the answer
+	}
+	return stored, err
+}
+
+func (w *world) store(object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempt++
@@ -167,8 +175,6 @@ func (w *world) WriteStatus(_ context.Context, object *v1alpha1.NodePodProbe, st
 	w.object.Status = *status.DeepCopy()
 	w.object.ResourceVersion = strconv.Itoa(w.version)
 	w.writes = append(w.writes, w.object.Status)
-	echo := w.object.DeepCopy()
-	w.manager.ObjectChanged(echo) // the watch may be faster than the answer
 	return w.object.DeepCopy(), nil
 }
 
