@@ -77,6 +77,7 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 		Transport: &http.Transport{
 			// One connection for each probe: a kept one would prove that the server worked, not that it does.
 			DisableKeepAlives: true,
+			DialContext:       dialer().DialContext,
 			// A small compressed body may be a large one, and the limit is on what is read.
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeader,

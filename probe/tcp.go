@@ -5,6 +5,9 @@ import (
 	"net"
 )
 
+// dialer connects for one question. There is no silence to keep a connection alive in, and four system calls less.
+func dialer() *net.Dialer { return &net.Dialer{KeepAlive: -1} }
+
 // TCP connects to Address, "host:port", and hangs up.
 type TCP struct {
 	Address string
@@ -12,7 +15,7 @@ type TCP struct {
 
 // Probe implements Prober.
 func (t TCP) Probe(ctx context.Context) Outcome {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
+	conn, err := dialer().DialContext(ctx, "tcp", t.Address)
 	if err != nil {
 		return failed("%s", reason(ctx, err))
 	}
