@@ -78,6 +78,8 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 			// One connection for each probe: a kept one would prove that the server worked, not that it does.
 			DisableKeepAlives: true,
 			DialContext:       dialer().DialContext,
+			// Each probe makes them anew, and questions and most answers are small.
+			ReadBufferSize: 2 << 10, WriteBufferSize: 1 << 10,
 			// A small compressed body may be a large one, and the limit is on what is read.
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeader,
