@@ -105,7 +105,7 @@ func (c *cluster) setUp(ctx context.Context, kept *findings) error {
 		return fmt.Errorf("find refit-daemon: %d pods of it on %s: %w", len(daemons.Items), node, err)
 	}
 	c.daemon = &daemons.Items[0]
-	c.watched, err = findProcesses(ctx, c.daemon)
+	c.watched, err = findProcesses(ctx, c.state, c.daemon)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ type processes struct {
 	shimSpace                   string // mount namespace of containerd and its shims
 }
 
-func findProcesses(ctx context.Context, daemon *corev1.Pod) (processes, error) {
+func findProcesses(ctx context.Context, state string, daemon *corev1.Pod) (processes, error) {
 	var p processes
 	if len(daemon.Status.ContainerStatuses) == 0 {
 		return p, errors.New("refit-daemon does not run")
@@ -60,13 +61,14 @@ func findProcesses(ctx context.Context, daemon *corev1.Pod) (processes, error) {
 	if err != nil {
 		return p, err
 	}
+	folder := regexp.QuoteMeta(filepath.Join(state, "nodes", node)) // another cluster may be on the machine
 	for _, wanted := range []struct {
 		pid      *int
 		selector signal.Selector
 	}{
 		{&p.daemon, signal.Selector{Container: id}},
-		{&p.kubelet, signal.Selector{CmdlineRegexp: `^\S*/kube kubelet .*/nodes/` + node + `/`}},
-		{&p.containerd, signal.Selector{CmdlineRegexp: `^\S*/containerd --config=\S*/nodes/` + node + `/`}},
+		{&p.kubelet, signal.Selector{CmdlineRegexp: `^\S*/kube kubelet .*` + folder + `/`}},
+		{&p.containerd, signal.Selector{CmdlineRegexp: `^\S*/containerd --config=` + folder + `/`}},
 	} {
 		found, err := all.Find(ctx, wanted.selector)
 		if err != nil {
