@@ -118,9 +118,12 @@ func output(ctx context.Context, dir string, argv ...string) (string, error) {
 	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	command.Dir = dir
 	command.WaitDelay = time.Second
-	out, err := command.CombinedOutput()
+	// What go has to say while it downloads modules is not part of its answer.
+	var said strings.Builder
+	command.Stderr = &said
+	out, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, out)
+		return "", fmt.Errorf("%s: %w: %s%s", strings.Join(argv, " "), err, out, said.String())
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOutputIsTheAnswerAlone: with an empty module cache go speaks of downloads before it answers.
+func TestOutputIsTheAnswerAlone(t *testing.T) {
+	t.Parallel()
+	got, err := output(t.Context(), t.TempDir(), "sh", "-c", "echo 'go: downloading example.com' >&2; echo /path/of/tool")
+	if err != nil || got != "/path/of/tool" {
+		t.Errorf("got %q, %v, want the path alone", got, err)
+	}
+	_, err = output(t.Context(), t.TempDir(), "sh", "-c", "echo 'no such module' >&2; exit 1")
+	if err == nil || !strings.Contains(err.Error(), "no such module") {
+		t.Errorf("got %v, want what the command said", err)
+	}
+}
