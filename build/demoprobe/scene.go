@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -49,17 +47,9 @@ type scene struct {
 }
 
 func openScene(where place.Place) (*scene, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", where.Kubeconfig)
+	api, err := place.Connect(where.Kubeconfig, v1alpha1.AddToScheme)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
-	}
-	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
 	}
 	s := &scene{Place: where, client: api, pod: &corev1.Pod{}, marker: &v1alpha1.PodProbeMarker{}}
 	return s, errors.Join(yaml.UnmarshalStrict(podManifest, s.pod), yaml.UnmarshalStrict(markerManifest, s.marker))

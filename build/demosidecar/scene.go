@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -16,9 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -50,18 +47,9 @@ type scene struct {
 }
 
 func openScene(where place.Place, deploy install.Config) (*scene, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", where.Kubeconfig)
+	api, err := place.Connect(where.Kubeconfig, appsv1.AddToScheme)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.QPS, config.Burst = 100, 100
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
-	}
-	api, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
 	}
 	port := func(number int) *portforward.Port {
 		return &portforward.Port{Kubectl: where.Kubectl, Namespace: namespace, Pod: podName, Number: number}
