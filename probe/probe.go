@@ -39,7 +39,7 @@ type Prober interface {
 type Timing struct {
 	// StartDelay is waited after Spec.Since, before the first probe.
 	StartDelay time.Duration
-	// Period is the time from the start of one probe to the start of the next.
+	// Period is the time from when one probe was due to when the next is; from its end, if that is later.
 	Period time.Duration
 	// Timeout bounds each probe; it may be longer than Period, probes never overlap.
 	Timeout time.Duration
@@ -49,6 +49,9 @@ type Timing struct {
 	// Jitter delays the first probe by a random time below it, so that what started together does not ask
 	// together for ever.
 	Jitter time.Duration
+	// Slot delays each probe to the next multiple of it (time.Time.Truncate), so that of many Workers some ask at
+	// the same time: to wake an idle process costs as much as a probe. 0: no slots.
+	Slot time.Duration
 }
 
 // WithDefaults fills what is zero with Kubernetes' defaults: every 10 s, 1 s of timeout, one success, three
@@ -86,6 +89,7 @@ func (t Timing) Validate() error {
 	fault(t.SuccessThreshold < 1, "success threshold %d: below 1", t.SuccessThreshold)
 	fault(t.FailureThreshold < 1, "failure threshold %d: below 1", t.FailureThreshold)
 	fault(t.Jitter < 0, "jitter %s: negative", t.Jitter)
+	fault(t.Slot < 0, "slot %s: negative", t.Slot)
 	return errors.Join(faults...)
 }
 

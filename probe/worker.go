@@ -104,7 +104,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 			learnt.result.Late = max(probed.Sub(next), 0)
 			w.publish(learnt.observe(outcome, spec.Timing, probed, time.Now()), report)
 		}
-		next = later(probed.Add(spec.Period), time.Now())
+		next = spec.slotted(later(next.Add(spec.Period), time.Now()))
 		timer.Reset(time.Until(next))
 	}
 }
@@ -151,7 +151,15 @@ func (s Spec) first(began, now time.Time) time.Time {
 	if s.Jitter > 0 {
 		t = t.Add(rand.N(s.Jitter)) //nolint:gosec // spreads load, keeps no secret
 	}
-	return t
+	return s.slotted(t)
+}
+
+// slotted is the next time at which a probe may start.
+func (s Spec) slotted(t time.Time) time.Time {
+	if s.Slot <= 0 {
+		return t
+	}
+	return t.Add(s.Slot - 1).Truncate(s.Slot)
 }
 
 // again moves a planned probe to where s, which replaces old, would have it. Before the first probe that is a
@@ -160,7 +168,7 @@ func (s Spec) again(planned, probed time.Time, old Spec) time.Time {
 	if probed.IsZero() {
 		return planned.Add(s.StartDelay - old.StartDelay)
 	}
-	return probed.Add(s.Period)
+	return s.slotted(later(probed.Add(s.Period), time.Now()))
 }
 
 func later(a, b time.Time) time.Time {

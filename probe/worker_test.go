@@ -326,3 +326,22 @@ type execFunc func() error
 func (f execFunc) Exec(context.Context, []string) (probe.Execution, error) {
 	return probe.Execution{}, f()
 }
+
+// Workers that were started at different times ask together.
+func TestSlotsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		spec := probe.Spec{Prober: d.prober(well), Timing: timing()}
+		spec.Slot, spec.Period = 50*time.Millisecond, 10*time.Second
+		time.Sleep(time.Millisecond)
+		first := start(t, spec, d.report)
+		time.Sleep(20 * time.Millisecond)
+		second := start(t, spec, d.report)
+		time.Sleep(25 * time.Second)
+		first.Stop()
+		second.Stop()
+		slow := 50 * time.Millisecond
+		d.checkProbes(t, slow, slow, 10*time.Second+slow, 10*time.Second+slow, 20*time.Second+slow, 20*time.Second+slow)
+	})
+}
