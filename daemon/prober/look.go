@@ -43,7 +43,7 @@ type start struct {
 
 // slot is how far apart the times are at which probes start. At a hundred probes a second, each by itself, half of their
 // CPU went into waking up.
-const slot = 50 * time.Millisecond
+const slot = 100 * time.Millisecond
 
 // spread has at most this many of the probes that begin together put their first question in a second.
 const spread = 40
