@@ -66,7 +66,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("watch") == "true":
 		a.watch(w, r)
 	case path == "/api/v1/namespaces/games/pods":
-		fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"items":[%s]}`, a.objects[podPath])
+		fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, 1+a.version, a.objects[podPath])
 	case !known:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
@@ -96,6 +96,9 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	changes := make(chan string, 100)
 	a.watches = append(a.watches, changes)
+	if r.URL.Query().Get("resourceVersion") != fmt.Sprint(1+a.version) { // what has come since the list
+		changes <- a.objects[podPath]
+	}
 	a.mu.Unlock()
 	defer a.mu.Lock()
 	w.WriteHeader(http.StatusOK)
