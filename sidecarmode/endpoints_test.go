@@ -94,7 +94,7 @@ func TestOwnAPIWithClientCertificates(t *testing.T) {
 	s.start()
 	s.until("ready", ready(s))
 	serial := func(by *authority) (*big.Int, error) {
-		config := &tls.Config{RootCAs: issuer.pool(), MinVersion: tls.VersionTLS12}
+		config := &tls.Config{RootCAs: issuer.pool(), ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
 		if by != nil {
 			config.Certificates = []tls.Certificate{by.issue(t, t.TempDir(), "client")}
 		}
