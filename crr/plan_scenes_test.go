@@ -304,6 +304,35 @@ func TestPlanPreStop(t *testing.T) {
 	}
 }
 
+// kubelet was quicker than the removal: it reported the end, and under such a policy never reports the next instance.
+func TestPlanRestartThatKubeletWillNeverReport(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		policy   corev1.RestartPolicy
+		exitCode int32
+		want     string
+	}{
+		"Never":               {corev1.RestartPolicyNever, 143, crr.ReasonRestartNotReported},
+		"OnFailure, exit 0":   {corev1.RestartPolicyOnFailure, 0, crr.ReasonRestartNotReported},
+		"OnFailure, exit 143": {corev1.RestartPolicyOnFailure, 143, ""},
+		"Always":              {corev1.RestartPolicyAlways, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.observed.Pod.Spec.RestartPolicy = tt.policy
+			s.request.Annotations = map[string]string{v1beta1.AnnotationRestartPolicy: v1beta1.RestartPolicyOverride}
+			s.begun(t).runs("app", 1)
+			s.observed.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: tt.exitCode}}
+			if tt.want == "" {
+				wantWait(t, s.plan())
+				return
+			}
+			wantOutcome(t, s.plan(), tt.want)
+		})
+	}
+}
+
 func TestPlanRestartPolicyForbidsRestart(t *testing.T) {
 	t.Parallel()
 	never, onFailure := corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure

@@ -67,6 +67,12 @@ func (p restartPolicy) after(exitCode int32) bool {
 	}
 }
 
+// final reports whether kubelet has told of an end that it will not take back: where the policy leaves a container ended,
+// kubelet refuses any other state of it from then on (kubelet, status manager, checkContainerStateTransition).
+func (p restartPolicy) final(status *corev1.ContainerStatus) bool {
+	return status != nil && status.State.Terminated != nil && !p.after(status.State.Terminated.ExitCode)
+}
+
 // overrides reports whether the request asks for a restart even where the restart policy forbids it.
 func overrides(request *v1beta1.ContainerRecreateRequest) bool {
 	return request.Annotations[v1beta1.AnnotationRestartPolicy] == v1beta1.RestartPolicyOverride

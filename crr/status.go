@@ -17,6 +17,7 @@ const (
 	ReasonDeadlineExceeded            = "DeadlineExceeded"
 	ReasonStopFailed                  = "StopFailed"
 	ReasonRestartPolicyForbidsRestart = "RestartPolicyForbidsRestart"
+	ReasonRestartNotReported          = "RestartNotReported"
 	ReasonDrainNotAcquired            = "DrainNotAcquired"
 	ReasonInvalidRequest              = "InvalidRequest"
 	ReasonContainerFailed             = "ContainerFailed"

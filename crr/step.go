@@ -231,6 +231,11 @@ func (s *subject) replaced(current Instance) {
 	s.begin()
 	s.state.IsKilled = true
 	status := s.observed.containerStatus(s.spec.Name)
+	if policy := restartPolicyOf(s.observed.Pod, s.spec.Name); policy.final(status) {
+		s.fail(ReasonRestartNotReported, fmt.Sprintf("the new container is running, but kubelet had already reported the end of the one before, "+
+			"and under restartPolicy %s it never takes that back: the pod will not show the new one", policy.policy))
+		return
+	}
 	if status == nil || status.ContainerID != current.ID.String() || !status.Ready {
 		s.wait("the new container is running; waiting for it to be ready")
 		return
