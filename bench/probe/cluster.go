@@ -193,12 +193,15 @@ func (c *cluster) deletePods(ctx context.Context) error {
 	return c.untilPods(ctx, func(pods []corev1.Pod) bool { return len(pods) == 0 })
 }
 
-// mark returns when all probes of the scenario have succeeded.
+// conditions that the probes bring on their pods begin with this.
+const conditions = "bench.refit.dev/"
+
+// mark returns when all probes of the scenario have succeeded and their pods say so.
 func (c *cluster) mark(ctx context.Context, s scenario) error {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: namespace}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{podLabel: "probe"}}
 	for i := range perPod {
-		one := v1alpha1.PodContainerProbe{Name: fmt.Sprint(i), ContainerName: fmt.Sprintf("c%d", i), PodConditionType: fmt.Sprintf("bench.refit.dev/c%d", i)}
+		one := v1alpha1.PodContainerProbe{Name: fmt.Sprint(i), ContainerName: fmt.Sprintf("c%d", i), PodConditionType: fmt.Sprintf("%sc%d", conditions, i)}
 		one.Probe.Probe = s.probe(i)
 		marker.Spec.Probes = append(marker.Spec.Probes, one)
 	}
@@ -216,7 +219,7 @@ func (c *cluster) unmark(ctx context.Context, s scenario) error {
 	return c.untilProbed(ctx, s, 0)
 }
 
-// untilProbed waits until so many probes of the scenario have succeeded.
+// untilProbed waits until so many probes of the scenario have succeeded, and all of their pods have been told.
 func (c *cluster) untilProbed(ctx context.Context, s scenario, want int) error {
 	err := wait.PollUntilContextTimeout(ctx, poll, setUpTimeout, true, func(ctx context.Context) (bool, error) {
 		probes := &v1alpha1.NodePodProbe{}
@@ -233,10 +236,26 @@ func (c *cluster) untilProbed(ctx context.Context, s scenario, want int) error {
 		}
 		return found == want, nil
 	})
+	if err == nil {
+		err = c.untilPods(ctx, func(pods []corev1.Pod) bool { return marked(pods) == want })
+	}
 	if err != nil {
 		return fmt.Errorf("wait for %d probes to have succeeded: %w", want, err)
 	}
 	return nil
+}
+
+// marked is the number of the probes' conditions that are true.
+func marked(pods []corev1.Pod) int {
+	found := 0
+	for _, pod := range pods {
+		for _, condition := range pod.Status.Conditions {
+			if strings.HasPrefix(string(condition.Type), conditions) && condition.Status == corev1.ConditionTrue {
+				found++
+			}
+		}
+	}
+	return found
 }
 
 // turnPods turns the state of one pod after the other each second, down and up again, until ctx ends.

@@ -69,9 +69,9 @@ func (r *findings) print(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes (kubelet and\n"+
-		"runtime: the lower of before and after); kubelet: as many readiness probes, one of each container; runtime: containerd, shims\n"+
-		"and the commands; writes: of daemon and manager while nothing changes; CPU times have a resolution of 10 ms in the window\n\n", perPod)
+	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes (the lower of\n"+
+		"before and after); kubelet: as many readiness probes, one of each container; runtime: containerd, shims and the commands,\n"+
+		"counted in 10 ms; writes: of daemon and manager while nothing changes\n\n", perPod)
 	for _, one := range r.Results {
 		if f := one.Flips; f != nil {
 			fmt.Fprintf(out, "%s, one probe turned each second: daemon %s of CPU, %.0f writes a minute by the daemon and %.0f by the manager, %.0f of Events\n",
@@ -90,4 +90,4 @@ func (r *findings) print(out io.Writer) error {
 }
 
 // share of a processor.
-func share(cpu float64) string { return fmt.Sprintf("%.1f %%", 100*cpu) }
+func share(cpu float64) string { return fmt.Sprintf("%.2f %%", 100*cpu) }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -18,10 +17,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 // sample is what was used in a window. CPU is in processors: 1 is one of them all the time.
@@ -40,83 +35,6 @@ type sample struct {
 	Probes  uint64        `json:"probes"`
 	LateP50 time.Duration `json:"lateP50Nanoseconds"`
 	LateP99 time.Duration `json:"lateP99Nanoseconds"`
-}
-
-// processes of the node.
-type processes struct {
-	daemon, kubelet, containerd int
-	shimSpace                   string // mount namespace of containerd and its shims
-}
-
-func findProcesses(ctx context.Context, state string, daemon *corev1.Pod) (processes, error) {
-	var p processes
-	if len(daemon.Status.ContainerStatuses) == 0 {
-		return p, errors.New("refit-daemon does not run")
-	}
-	id, err := target.ParseContainerID(daemon.Status.ContainerStatuses[0].ContainerID)
-	if err != nil {
-		return p, fmt.Errorf("find refit-daemon: %w", err)
-	}
-	all, err := signal.New("/proc")
-	if err != nil {
-		return p, err
-	}
-	folder := regexp.QuoteMeta(filepath.Join(state, "nodes", node)) // another cluster may be on the machine
-	for _, wanted := range []struct {
-		pid      *int
-		selector signal.Selector
-	}{
-		{&p.daemon, signal.Selector{Container: id}},
-		{&p.kubelet, signal.Selector{CmdlineRegexp: `^\S*/kube kubelet .*` + folder + `/`}},
-		{&p.containerd, signal.Selector{CmdlineRegexp: `^\S*/containerd --config=` + folder + `/`}},
-	} {
-		found, err := all.Find(ctx, wanted.selector)
-		if err != nil {
-			return p, fmt.Errorf("find the process of %s: %w", wanted.selector, err)
-		}
-		*wanted.pid = found[0].PID
-	}
-	p.shimSpace, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", p.containerd))
-	return p, err
-}
-
-// cpu is the time that processes have used.
-type cpu struct{ daemon, kubelet, runtime float64 }
-
-func (p processes) cpu() (cpu, error) {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return cpu{}, err
-	}
-	all, err := fs.AllProcs()
-	if err != nil {
-		return cpu{}, fmt.Errorf("list processes: %w", err)
-	}
-	var used cpu
-	for _, process := range all {
-		stat, err := process.Stat()
-		if err != nil {
-			continue // gone since it was listed
-		}
-		switch {
-		case process.PID == p.daemon:
-			used.daemon = stat.CPUTime()
-		case process.PID == p.kubelet:
-			used.kubelet = stat.CPUTime()
-		case process.PID == p.containerd, strings.HasPrefix(stat.Comm, "containerd-shim") && p.inShimSpace(process.PID):
-			const ticks = 100 // USER_HZ (proc_pid_stat(5)), which is 100 on every Linux of today
-			used.runtime += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticks
-		}
-	}
-	if used.daemon == 0 || used.kubelet == 0 {
-		return used, errors.New("refit-daemon or kubelet has been restarted")
-	}
-	return used, nil
-}
-
-func (p processes) inShimSpace(pid int) bool {
-	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	return err == nil && space == p.shimSpace
 }
 
 // measure lets a window pass.

@@ -117,6 +117,7 @@ func (b *bench) ours(ctx context.Context, count int) error {
 	}
 	for i := range b.results {
 		if r := &b.results[i]; r.scenario.count == count {
+			r.Idle.Daemon = min(idle.Daemon, later.Daemon)
 			r.Idle.Kubelet, r.Idle.Runtime = min(idle.Kubelet, later.Kubelet), min(idle.Runtime, later.Runtime)
 		}
 	}

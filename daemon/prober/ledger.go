@@ -75,6 +75,14 @@ func (l ledger) status() v1alpha1.NodePodProbeStatus {
 	return status
 }
 
+// lacks reports whether a status tells of a probe that has no record: its pod is gone, or nobody wants it any more.
+func (l ledger) lacks(status v1alpha1.NodePodProbeStatus) bool {
+	return slices.ContainsFunc(status.PodProbeStatuses, func(p v1alpha1.PodProbeStatus) bool {
+		known := l[types.UID(p.UID)]
+		return known == nil || slices.ContainsFunc(p.ProbeStates, func(s v1alpha1.ContainerProbeState) bool { return known.probes[s.Name] == nil })
+	})
+}
+
 // seconds is the resolution of times in the API.
 func seconds(t time.Time) metav1.Time {
 	if t.IsZero() {

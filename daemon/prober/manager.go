@@ -196,7 +196,9 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	m.mu.Lock()
 	if !m.looked && !m.specStale {
 		m.looked = true
-		m.writeSoon() // without what the status said of pods that are gone
+		if m.object != nil && m.ledger.lacks(m.object.Status) {
+			m.writeSoon()
+		}
 	}
 	m.mu.Unlock()
 	return again

@@ -2,9 +2,7 @@ package prober_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -162,68 +160,6 @@ func TestRestartOfTheDaemonChangesNothing(t *testing.T) {
 		w.pass(500 * time.Millisecond)
 		w.expect("a m#idle Unknown")
 		w.pass(5 * time.Second)
-		w.expect("a m#idle Failed busy")
-	})
-}
-
-func TestBurstIsOneWrite(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(w *world) {
-		var entries []v1alpha1.PodProbe
-		for i := range 20 {
-			name := fmt.Sprintf("p%02d", i)
-			w.putPod(name, 1, "game")
-			entries = append(entries, entry(name, execProbe("m#idle", "game", "check")))
-		}
-		w.want(entries...)
-		w.run()
-		w.pass(30 * time.Second)
-		before, _, _ := w.count()
-		for i := range 20 {
-			w.manager.ContainerStopped("shop", fmt.Sprintf("p%02d", i), instanceID(fmt.Sprintf("p%02d", i), "game", 1))
-		}
-		w.pass(5 * time.Second)
-		if writes, _, _ := w.count(); writes-before != 1 {
-			t.Errorf("%d writes for 20 containers that ended together", writes-before)
-		}
-		if got := strings.Join(w.shows(), "\n"); strings.Count(got, "Non-running") != 20 {
-			t.Errorf("status:\n%s", got)
-		}
-	})
-}
-
-// An output with the time in it is a change each second, and worth a write now and then.
-func TestMessagesAloneAreWrittenSlowly(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(w *world) {
-		w.answers(func(string, string) (cri.ExecResult, error) { return cri.ExecResult{Stdout: time.Now().String()}, nil })
-		w.putPod("a", 1, "game")
-		w.want(entry("a", execProbe("m#idle", "game", "date")))
-		w.run()
-		w.pass(10 * time.Minute)
-		if writes, _, events := w.count(); writes < 50 || writes > 65 || events != 1 {
-			t.Errorf("%d writes and %d events in ten minutes; want one each ten seconds, and 1", writes, events)
-		}
-	})
-}
-
-func TestWritesAreRetriedAndNothingIsLost(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(w *world) {
-		w.putPod("a", 1, "game")
-		w.want(entry("a", execProbe("m#idle", "game", "check")))
-		w.fail = &url.Error{Op: "Patch", URL: "https://api", Err: errors.New("connection refused")}
-		w.run()
-		w.pass(2 * time.Minute)
-		w.says(1, "busy")
-		w.pass(10 * time.Second)
-		if w.attempt > 20 || w.attempt < 5 {
-			t.Errorf("%d attempts in two minutes", w.attempt)
-		}
-		w.mu.Lock()
-		w.fail = nil
-		w.mu.Unlock()
-		w.pass(40 * time.Second)
 		w.expect("a m#idle Failed busy")
 	})
 }

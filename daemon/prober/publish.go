@@ -20,6 +20,9 @@ const (
 	// settleEach lengthens the pause between two writes by the size of what is written: a full node's status has
 	// hundreds of kilobytes.
 	settleEach = time.Millisecond
+	// settleUnknown is how long a probe of which nothing was known has to answer before the status says that nothing is:
+	// most answer in their first second, which saves a new pod one of two writes.
+	settleUnknown = 2 * time.Second
 	// settleMessage is between writes for which only messages have changed, as those with a time in them do.
 	settleMessage = 10 * time.Second
 
@@ -38,15 +41,20 @@ type schedule struct {
 }
 
 // writeSoon has a change of state written. mu is held.
-func (m *Manager) writeSoon() {
-	m.writeAfter(settle + time.Duration(m.ledger.size())*settleEach)
-}
+func (m *Manager) writeSoon() { m.writeAfter(settle, m.pace()) }
+
+// writeUnknown has a new probe written that has not answered yet. mu is held.
+func (m *Manager) writeUnknown() { m.writeAfter(settleUnknown, m.pace()) }
 
 // writeLazily has a change of a message written. mu is held.
-func (m *Manager) writeLazily() { m.writeAfter(settleMessage) }
+func (m *Manager) writeLazily() { m.writeAfter(settle, settleMessage) }
 
-func (m *Manager) writeAfter(pause time.Duration) {
-	due := time.Now().Add(settle)
+// pace is the least time between writes.
+func (m *Manager) pace() time.Duration { return settle + time.Duration(m.ledger.size())*settleEach }
+
+// writeAfter plans a write after a delay from now and a pause from the last one.
+func (m *Manager) writeAfter(delay, pause time.Duration) {
+	due := time.Now().Add(delay)
 	if soonest := m.writer.last.Add(max(pause, m.writer.retry)); due.Before(soonest) {
 		due = soonest
 	}
@@ -74,10 +82,14 @@ func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where conta
 		}
 	}
 	if r == nil || r.instance != where.instance {
+		if r == nil {
+			m.writeUnknown()
+		} else {
+			m.writeSoon() // what the last instance said holds no more
+		}
 		now := time.Now()
 		r = &record{instance: where.instance, state: v1alpha1.ProbeUnknown, probedAt: now, changedAt: now}
 		records[wanted.Name] = r
-		m.writeSoon()
 	}
 	return probe.Result{State: probe.State(r.state), Message: r.message, ChangedAt: r.changedAt}
 }
@@ -205,8 +217,8 @@ func (m *Manager) wrote(stored *v1alpha1.NodePodProbe, cut int, err error) {
 		m.config.Logger.Warn("probe results not written, trying again", "node", m.config.Node, "err", err)
 	}
 	w.retry = min(max(2*w.retry, firstRetry), lastRetry)
-	w.due = time.Time{}                       // what changed meanwhile waits too
-	m.writeAfter(w.retry + rand.N(w.retry/4)) //nolint:gosec // jitter, not a secret
+	w.due = time.Time{}                             // what changed meanwhile waits too
+	m.writeAfter(settle, w.retry+rand.N(w.retry/4)) //nolint:gosec // jitter, not a secret
 }
 
 // sayCut tells once that messages are shorter than they could be.

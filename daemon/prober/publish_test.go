@@ -1,0 +1,109 @@
+package prober_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/cri"
+)
+
+func TestBurstIsOneWrite(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		var entries []v1alpha1.PodProbe
+		for i := range 20 {
+			name := fmt.Sprintf("p%02d", i)
+			w.putPod(name, 1, "game")
+			entries = append(entries, entry(name, execProbe("m#idle", "game", "check")))
+		}
+		w.want(entries...)
+		w.run()
+		w.pass(30 * time.Second)
+		before, _, _ := w.count()
+		for i := range 20 {
+			w.manager.ContainerStopped("shop", fmt.Sprintf("p%02d", i), instanceID(fmt.Sprintf("p%02d", i), "game", 1))
+		}
+		w.pass(5 * time.Second)
+		if writes, _, _ := w.count(); writes-before != 1 {
+			t.Errorf("%d writes for 20 containers that ended together", writes-before)
+		}
+		if got := strings.Join(w.shows(), "\n"); strings.Count(got, "Non-running") != 20 {
+			t.Errorf("status:\n%s", got)
+		}
+	})
+}
+
+func TestNewProbeHasAWhileToAnswerBeforeItIsCalledUnknown(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		takes  time.Duration
+		then   string // after 2.5 s
+		writes int    // after a minute
+	}{
+		"in its first second": {900 * time.Millisecond, "a m#idle Succeeded", 1},
+		"later":               {4 * time.Second, "a m#idle Unknown", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				w.answers(func(string, string) (cri.ExecResult, error) {
+					time.Sleep(tc.takes)
+					return cri.ExecResult{}, nil
+				})
+				slow := execProbe("m#idle", "game", "check")
+				slow.Probe.TimeoutSeconds = 5
+				w.putPod("a", 1, "game")
+				w.want(entry("a", slow))
+				w.run()
+				w.pass(2500 * time.Millisecond)
+				w.expect(tc.then)
+				w.pass(time.Minute)
+				w.expect("a m#idle Succeeded")
+				if writes, _, _ := w.count(); writes != tc.writes {
+					t.Errorf("%d writes, want %d", writes, tc.writes)
+				}
+			})
+		})
+	}
+}
+
+// An output with the time in it is a change each second, and worth a write now and then.
+func TestMessagesAloneAreWrittenSlowly(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.answers(func(string, string) (cri.ExecResult, error) { return cri.ExecResult{Stdout: time.Now().String()}, nil })
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "date")))
+		w.run()
+		w.pass(10 * time.Minute)
+		if writes, _, events := w.count(); writes < 50 || writes > 65 || events != 1 {
+			t.Errorf("%d writes and %d events in ten minutes; want one each ten seconds, and 1", writes, events)
+		}
+	})
+}
+
+func TestWritesAreRetriedAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.fail = &url.Error{Op: "Patch", URL: "https://api", Err: errors.New("connection refused")}
+		w.run()
+		w.pass(2 * time.Minute)
+		w.says(1, "busy")
+		w.pass(10 * time.Second)
+		if w.attempt > 20 || w.attempt < 5 {
+			t.Errorf("%d attempts in two minutes", w.attempt)
+		}
+		w.mu.Lock()
+		w.fail = nil
+		w.mu.Unlock()
+		w.pass(40 * time.Second)
+		w.expect("a m#idle Failed busy")
+	})
+}
