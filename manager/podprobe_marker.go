@@ -29,6 +29,7 @@ func addMarkerStatus(mgr ctrl.Manager, p *probes) error {
 		Named("podprobe-marker").
 		For(&v1alpha1.PodProbeMarker{}, builder.WithPredicates(markerChanged())).
 		Watches(&corev1.Pod{}, asked(markerDelay, s.ofPod)).
+		Watches(&v1alpha1.PodProbeMarker{}, asked(markerDelay, s.ofMarker), builder.WithPredicates(markerChanged())).
 		Complete(s)
 }
 
@@ -57,8 +58,12 @@ func (s *markerStatus) writeStatus(ctx context.Context, marker *v1alpha1.PodProb
 	if err != nil {
 		return err
 	}
+	all, err := s.markers(ctx, marker.Namespace)
+	if err != nil {
+		return err
+	}
 	changed := marker.DeepCopy()
-	changed.Status = podprobe.Status(marker, pods, s.now())
+	changed.Status = podprobe.Status(marker, all, pods, s.now())
 	if equality.Semantic.DeepEqual(marker.Status, changed.Status) {
 		return nil
 	}
@@ -92,6 +97,26 @@ func (s *markerStatus) release(ctx context.Context, marker *v1alpha1.PodProbeMar
 	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerNodePodProbeCleanup })
 	patch := client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{})
 	return s.wrote("podprobemarkers", "remove finalizer of marker", s.client.Patch(ctx, changed, patch))
+}
+
+// ofMarker are the other markers of its namespace, if they may take room from each other.
+func (s *markerStatus) ofMarker(ctx context.Context, before, after client.Object) []ctrl.Request {
+	either := after
+	if either == nil {
+		either = before
+	}
+	markers, err := s.markers(ctx, either.GetNamespace())
+	if err != nil {
+		s.log.Error("markers of a namespace not listed", "namespace", either.GetNamespace(), "err", err)
+	}
+	if !podprobe.Crowd(append(slices.Clone(markers), selectors(before)...)) {
+		return nil
+	}
+	var requests []ctrl.Request
+	for _, m := range markers {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: m.Namespace, Name: m.Name}})
+	}
+	return requests
 }
 
 // ofPod are the markers whose status a change of the pod may change.

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,6 +36,47 @@ func TestMarkerStatus(t *testing.T) {
 	}
 	if len(w.events.Events) > 0 {
 		t.Errorf("one event too many: %q", <-w.events.Events)
+	}
+}
+
+func TestMarkersShareTheRoomOfAPod(t *testing.T) {
+	t.Parallel()
+	objects := []client.Object{gamePod("a")}
+	for _, name := range []string{"a", "b", "z"} {
+		m := gameMarker(name)
+		one := m.Spec.Probes[0]
+		m.Spec.Probes = nil
+		for i := range v1alpha1.MaxProbesOfMarker {
+			one.Name, one.PodConditionType = fmt.Sprint("p", i), fmt.Sprintf("example.com/%s%d", name, i)
+			m.Spec.Probes = append(m.Spec.Probes, one)
+		}
+		objects = append(objects, m)
+	}
+	w := newProbeWorld(t, objects...)
+	s := &markerStatus{probes: w.probes}
+	reason := func() string {
+		w.settle(s, "shop", "z")
+		var z v1alpha1.PodProbeMarker
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "z"}, &z); err != nil {
+			t.Fatal(err)
+		}
+		return z.Status.Conditions[0].Reason
+	}
+	if got := reason(); got != "TooManyProbes" {
+		t.Errorf("reason %s while 300 probes are for one pod", got)
+	}
+	if got := s.ofMarker(t.Context(), nil, objects[1]); len(got) != 3 {
+		t.Errorf("a new marker concerns %v", got)
+	}
+	w.remove(objects[1])
+	if got := s.ofMarker(t.Context(), objects[1], nil); len(got) != 2 {
+		t.Errorf("one that goes concerns %v", got)
+	}
+	if got := reason(); got != "Probing" {
+		t.Errorf("reason %s when there is room again", got)
+	}
+	if got := s.ofMarker(t.Context(), nil, gameMarker("m")); len(got) != 0 {
+		t.Errorf("there is room for all, but a new one concerns %v", got)
 	}
 }
 

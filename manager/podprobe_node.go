@@ -26,6 +26,9 @@ import (
 // nodeDelay is for what happens to the pods of a node at the same time to become one write.
 const nodeDelay = 200 * time.Millisecond
 
+// eventLeftOut is the reason of the Event about a pod for whose probes its node has no room.
+const eventLeftOut = "ProbesLeftOut"
+
 // addNodeProbes writes the NodePodProbes.
 func addNodeProbes(mgr ctrl.Manager, cfg Config, p *probes) error {
 	n := &nodeProbes{probes: p}
@@ -84,8 +87,10 @@ func (n *nodeProbes) spec(ctx context.Context, node string) (v1alpha1.NodePodPro
 		return v1alpha1.NodePodProbeSpec{}, err
 	}
 	spec, left := podprobe.NodeSpec(pods, markers)
-	if left > 0 {
-		n.log.Warn("pods left out: their probes do not fit into one NodePodProbe", "node", node, "pods", left)
+	for _, pod := range left {
+		n.log.Warn("pod not probed: the probes of its node do not fit into one NodePodProbe", "pod", pod.Namespace+"/"+pod.Name, "node", node)
+		n.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
+			"Not probed: the probes of all pods of node %s do not fit into one NodePodProbe, and those of this pod are among the largest", node)
 	}
 	return spec, nil
 }

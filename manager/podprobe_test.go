@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,33 @@ func TestDeletedMarkerFindsTheNodesOfRelabelledPods(t *testing.T) {
 	nodes := (&nodeProbes{probes: w.probes}).nodesOfMarker(t.Context(), gameMarker("way"), nil)
 	slices.Sort(nodes)
 	same(t, "nodes", nodes, "node-1", "node-7")
+}
+
+func TestAPodIsToldThatItsNodeHasNoRoomForItsProbes(t *testing.T) {
+	t.Parallel()
+	m := gameMarker("m")
+	one := m.Spec.Probes[0]
+	m.Spec.Probes = nil
+	for i := range v1alpha1.MaxProbesOfMarker {
+		one.Name, one.PodConditionType = fmt.Sprint("p", i), fmt.Sprint("example.com/p", i)
+		one.Probe.Exec = &corev1.ExecAction{Command: []string{strings.Repeat("x", 10<<10)}}
+		m.Spec.Probes = append(m.Spec.Probes, one)
+	}
+	small := gameMarker("s")
+	small.Spec.Selector.MatchLabels["app"] = "small"
+	modest := gamePod("modest")
+	modest.Labels["app"] = "small"
+	w := newProbeWorld(t, testNode(), m, small, gamePod("greedy"), modest)
+	same(t, "writes", w.settle(&nodeProbes{probes: w.probes}, "", "node-1"), "create node-1")
+	same(t, "told", w.told(), "modest 10.0.0.1 s#idle")
+	select {
+	case text := <-w.events.Events:
+		if !strings.Contains(text, "Warning ProbesLeftOut") {
+			t.Errorf("event %q", text)
+		}
+	default:
+		t.Error("nobody is told")
+	}
 }
 
 func TestNodesOfPod(t *testing.T) {

@@ -80,6 +80,15 @@ func (m Marker) Selects(pod *corev1.Pod) bool {
 	return m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
 }
 
+// Crowd reports whether the markers of a namespace together have more probes than a pod can have.
+func Crowd(markers []Marker) bool {
+	probes := 0
+	for _, m := range markers {
+		probes += len(m.Probes)
+	}
+	return probes > v1alpha1.MaxProbesOfPod
+}
+
 // Probed reports whether a pod can be probed: it is bound to a node, its init containers are done, and it has neither
 // ended nor is it being deleted.
 func Probed(pod *corev1.Pod) bool {

@@ -16,53 +16,63 @@ const (
 	// maxNode bounds the probes of a node in bytes. An object of the API can be 1.5 MiB large, and its status needs
 	// room as well.
 	maxNode = 768 << 10
-	// maxPods and maxProbes are the limits of NodePodProbe's schema.
-	maxPods   = 1024
-	maxProbes = 256
+	// maxPods is the limit of NodePodProbe's schema.
+	maxPods = 1024
 )
 
 // NodeSpec is what a node is to probe: all of it, whatever it was asked to before.
 //
 // The pods are those of the node. Where all their probes are too large for one object the largest pods are left out,
-// so that nobody can crowd out the others; their number is the second result.
-func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, int) {
+// so that nobody can crowd out the others; they are the second result.
+func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
+	byUID := make(map[string]*corev1.Pod, len(pods))
 	var all []v1alpha1.PodProbe
 	for _, pod := range pods {
 		if !Probed(pod) {
 			continue
 		}
-		if probes := probesOf(pod, markers); len(probes) > 0 {
+		if probes, _ := probesOf(pod, markers); len(probes) > 0 {
+			byUID[string(pod.UID)] = pod
 			all = append(all, v1alpha1.PodProbe{
 				Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), IP: pod.Status.PodIP, Probes: probes,
 			})
 		}
 	}
-	all, left := fit(all)
+	all, out := fit(all)
+	left := make([]*corev1.Pod, len(out))
+	for i, p := range out {
+		left[i] = byUID[p.UID]
+	}
 	slices.SortFunc(all, func(a, b v1alpha1.PodProbe) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return v1alpha1.NodePodProbeSpec{PodProbes: all}, left
 }
 
-func probesOf(pod *corev1.Pod, markers []Marker) []v1alpha1.ContainerProbe {
-	var probes []v1alpha1.ContainerProbe
+// probesOf a pod are the first that there is room for. Of the others, the names of their markers are returned.
+func probesOf(pod *corev1.Pod, markers []Marker) (probes []v1alpha1.ContainerProbe, crowdedOut map[string]bool) {
 	for _, m := range markers {
 		if !m.Selects(pod) {
 			continue
 		}
 		for _, p := range m.Probes {
 			probe, err := resolve(pod, p)
-			if err != nil || len(probes) >= maxProbes {
-				continue
+			switch {
+			case err != nil:
+			case len(probes) < v1alpha1.MaxProbesOfPod:
+				probes = append(probes, v1alpha1.ContainerProbe{Name: FullName(m.Name, p.Name), ContainerName: p.ContainerName, Probe: probe})
+			case crowdedOut == nil:
+				crowdedOut = map[string]bool{m.Name: true}
+			default:
+				crowdedOut[m.Name] = true
 			}
-			probes = append(probes, v1alpha1.ContainerProbe{Name: FullName(m.Name, p.Name), ContainerName: p.ContainerName, Probe: probe})
 		}
 	}
-	return probes
+	return probes, crowdedOut
 }
 
 // fit drops the largest until the rest is small enough.
-func fit(all []v1alpha1.PodProbe) (fitting []v1alpha1.PodProbe, left int) {
+func fit(all []v1alpha1.PodProbe) (fitting, left []v1alpha1.PodProbe) {
 	sizes := make(map[string]int, len(all))
 	total := 0
 	for _, p := range all {
@@ -74,7 +84,7 @@ func fit(all []v1alpha1.PodProbe) (fitting []v1alpha1.PodProbe, left int) {
 		total += len(content)
 	}
 	if total <= maxNode && len(all) <= maxPods {
-		return all, 0
+		return all, nil
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.PodProbe) int {
 		return cmp.Or(cmp.Compare(sizes[a.UID], sizes[b.UID]), cmp.Compare(a.UID, b.UID))
@@ -85,7 +95,7 @@ func fit(all []v1alpha1.PodProbe) (fitting []v1alpha1.PodProbe, left int) {
 		total -= sizes[fitting[last].UID]
 		fitting = fitting[:last]
 	}
-	return fitting, len(all) - len(fitting)
+	return fitting, all[len(fitting):]
 }
 
 // resolve finds the container and puts numbers in the place of named ports.

@@ -95,8 +95,8 @@ func TestNodeSpec(t *testing.T) {
 				tc.want = []string{}
 			}
 			spec, left := podprobe.NodeSpec(tc.pods, compile(tc.markers...))
-			if diff := cmp.Diff(tc.want, told(spec)); diff != "" || left != 0 {
-				t.Errorf("%d left out (-want +got):\n%s", left, diff)
+			if diff := cmp.Diff(tc.want, told(spec)); diff != "" || len(left) != 0 {
+				t.Errorf("%v left out (-want +got):\n%s", left, diff)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestNobodyCrowdsOutTheOthers(t *testing.T) {
 		pods = append(pods, pod(fmt.Sprintf("greedy-%d", i), func(p *corev1.Pod) { p.Namespace = "a-tenant" }))
 	}
 	spec, left := podprobe.NodeSpec(pods, compile(greedy, marker("m")))
-	if left != 20 || len(spec.PodProbes) != 1 || spec.PodProbes[0].Name != "modest" {
-		t.Errorf("%d left out, probed %v", left, told(spec))
+	if len(left) != 20 || len(spec.PodProbes) != 1 || spec.PodProbes[0].Name != "modest" {
+		t.Errorf("%v left out, probed %v", left, told(spec))
 	}
 }

@@ -18,22 +18,30 @@ const (
 	ReasonNoPods        = "NoPods"
 	ReasonInvalidSpec   = "InvalidSpec"
 	ReasonNotResolvable = "ContainerOrPortNotFound"
+	ReasonTooManyProbes = "TooManyProbes"
 )
 
 // Status is what a marker's user is told: how many pods it matches, and whether they can all be probed.
 //
-// The pods are those of the marker's namespace, or at least those that it selects.
-func Status(marker *v1alpha1.PodProbeMarker, pods []*corev1.Pod, now time.Time) v1alpha1.PodProbeMarkerStatus {
+// The pods are those of the marker's namespace, or at least those that it selects; all are the markers of the namespace,
+// with which it shares the room that a pod has.
+func Status(marker *v1alpha1.PodProbeMarker, all []Marker, pods []*corev1.Pod, now time.Time) v1alpha1.PodProbeMarkerStatus {
 	m := compile(marker)
 	status := *marker.Status.DeepCopy()
 	status.ObservedGeneration = marker.Generation
 	status.MatchedPods = 0
-	unresolved, example := 0, ""
+	crowd := Crowd(all)
+	unresolved, crowded, example := 0, 0, ""
 	for _, pod := range pods {
 		if !m.Selects(pod) || !Probed(pod) {
 			continue
 		}
 		status.MatchedPods++
+		if crowd {
+			if _, out := probesOf(pod, all); out[m.Name] {
+				crowded++
+			}
+		}
 		for _, p := range m.Probes {
 			if _, err := resolve(pod, p); err != nil {
 				unresolved++
@@ -55,6 +63,10 @@ func Status(marker *v1alpha1.PodProbeMarker, pods []*corev1.Pod, now time.Time) 
 	case unresolved > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonNotResolvable
 		ready.Message = fmt.Sprintf("%d of %d pods lack what a probe names, as: %s", unresolved, status.MatchedPods, example)
+	case crowded > 0:
+		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonTooManyProbes
+		ready.Message = fmt.Sprintf("%d of %d pods have more probes than the %d that a pod can have: the last ones, by name of the marker, are left out",
+			crowded, status.MatchedPods, v1alpha1.MaxProbesOfPod)
 	case status.MatchedPods == 0:
 		ready.Reason, ready.Message = ReasonNoPods, "no pod matches the selector that is initialized and has not ended"
 	}

@@ -1,6 +1,7 @@
 package podprobe_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,16 @@ func TestStatus(t *testing.T) {
 	lacking := func(name string) *corev1.Pod {
 		return pod(name, func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" })
 	}
+	large := func(name string) v1alpha1.PodProbeMarker {
+		return marker(name, func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Probes = nil
+			for i := range v1alpha1.MaxProbesOfMarker {
+				m.Spec.Probes = append(m.Spec.Probes, probe(fmt.Sprint("p", i)))
+			}
+		})
+	}
 	for name, tc := range map[string]struct {
+		others  []v1alpha1.PodProbeMarker
 		edit    func(*v1alpha1.PodProbeMarker)
 		pods    []*corev1.Pod
 		matched int64
@@ -37,6 +47,15 @@ func TestStatus(t *testing.T) {
 			edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
 			pods: []*corev1.Pod{pod("a")}, matched: 1, status: "False", reason: "InvalidSpec", words: "spec.probes[0].podConditionType",
 		},
+		"no room is left by those before": {
+			others: []v1alpha1.PodProbeMarker{large("a"), large("b"), large("c")},
+			pods:   []*corev1.Pod{pod("a"), pod("b"), other}, matched: 2, status: "False", reason: "TooManyProbes",
+			words: "2 of 2 pods have more probes than the 256 that a pod can have",
+		},
+		"those after it have no room": {
+			others: []v1alpha1.PodProbeMarker{large("a"), large("b"), large("n")},
+			pods:   []*corev1.Pod{pod("a"), other}, matched: 1, status: "True", reason: "Probing",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,14 +63,15 @@ func TestStatus(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&m)
 			}
-			got := podprobe.Status(&m, tc.pods, noon)
+			all := compile(append(tc.others, m)...)
+			got := podprobe.Status(&m, all, tc.pods, noon)
 			ready := got.Conditions[0]
 			if got.MatchedPods != tc.matched || got.ObservedGeneration != 1 || ready.Type != "Ready" || ready.Status != tc.status ||
 				ready.Reason != tc.reason || !strings.Contains(ready.Message, tc.words) {
 				t.Errorf("%+v", got)
 			}
 			m.Status = got
-			if diff := cmp.Diff(got, podprobe.Status(&m, tc.pods, noon.Add(time.Hour))); diff != "" {
+			if diff := cmp.Diff(got, podprobe.Status(&m, all, tc.pods, noon.Add(time.Hour))); diff != "" {
 				t.Errorf("an hour later nothing has changed (-then +now):\n%s", diff)
 			}
 		})

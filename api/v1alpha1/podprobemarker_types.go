@@ -163,6 +163,8 @@ const (
 	FinalizerNodePodProbeCleanup = "kruise.io/node-pod-probe-cleanup"
 	// MaxProbesOfMarker is the number of probes that a marker can have.
 	MaxProbesOfMarker = 100
+	// MaxProbesOfPod is the number of probes that a pod can have by all its markers, as in NodePodProbe's schema.
+	MaxProbesOfPod = 256
 )
 
 // The serverless protocol: on virtual nodes, where no daemon runs, pods are told of their probes by annotations, and

@@ -108,10 +108,10 @@ func TestTenThousandProbesAreBounded(t *testing.T) {
 		w.want(entry("a", flood...), entry("good", execProbe("m#good", "game", "good")))
 		w.run()
 		w.pass(10 * time.Second)
-		if !w.told("ProbeIgnored", "9900 probes are left out", "100") {
+		if !w.told("ProbeIgnored", "9744 probes are left out", "256") {
 			t.Errorf("events %.2000q", w.events)
 		}
-		if n := len(w.shows()); n != 101 {
+		if n := len(w.shows()); n != 257 {
 			t.Errorf("%d states", n)
 		}
 		late := 0

@@ -19,7 +19,6 @@ import (
 // What one NodePodProbe can ask for. A kubelet takes some 250 pods; a probe costs a goroutine and, of exec, a process
 // each time.
 const (
-	maxProbesOfPod  = 100
 	maxProbesOfNode = 3000
 	// maxName bounds a probe's name, "<marker>#<probe>", in bytes, as the CRD does.
 	maxName = 512
@@ -74,8 +73,8 @@ func (p podProbes) refuse(one v1alpha1.ContainerProbe, total int) error {
 		return fmt.Errorf("name of %d bytes: want 1 to %d", len(one.Name), maxName)
 	case slices.ContainsFunc(p.probes, func(other v1alpha1.ContainerProbe) bool { return other.Name == one.Name }):
 		return fmt.Errorf("probe %q: name given twice", one.Name)
-	case len(p.probes) >= maxProbesOfPod:
-		return fmt.Errorf("%w: a pod can have %d", errTooMany, maxProbesOfPod)
+	case len(p.probes) >= v1alpha1.MaxProbesOfPod:
+		return fmt.Errorf("%w: a pod can have %d", errTooMany, v1alpha1.MaxProbesOfPod)
 	case total >= maxProbesOfNode:
 		return fmt.Errorf("%w: a node can have %d", errTooMany, maxProbesOfNode)
 	}
