@@ -36,7 +36,8 @@ type Manager struct {
 	change sync.Mutex // held while plugins are added and removed
 
 	mu      sync.Mutex
-	started bool
+	started bool // plugins may be added
+	booted  bool // those of the first configuration have been
 	file    *config.File
 	units   []*unit // in boot order
 }
@@ -106,7 +107,11 @@ func (m *Manager) Start(ctx context.Context) error {
 	m.started = true
 	file := m.file
 	m.mu.Unlock()
-	return m.addMissing(ctx, file)
+	err := m.addMissing(ctx, file)
+	m.mu.Lock()
+	m.booted = ctx.Err() == nil
+	m.mu.Unlock()
+	return err
 }
 
 func (m *Manager) addMissing(ctx context.Context, file *config.File) error {
@@ -221,12 +226,12 @@ func (m *Manager) Statuses() []Status {
 	return statuses
 }
 
-// Ready reports whether every plugin that the pod's readiness waits for is ready.
+// Ready reports whether all plugins have been started and every one that the pod's readiness waits for is ready.
 func (m *Manager) Ready() bool {
 	m.mu.Lock()
-	started, units := m.started, slices.Clone(m.units)
+	booted, units := m.booted, slices.Clone(m.units)
 	m.mu.Unlock()
-	return started && !slices.ContainsFunc(units, func(u *unit) bool { return !u.ready() })
+	return booted && !slices.ContainsFunc(units, func(u *unit) bool { return !u.ready() })
 }
 
 // Needs of all plugins together.

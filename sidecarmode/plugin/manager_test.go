@@ -476,6 +476,41 @@ func TestLoadConfigChangesOnlyWhatChanged(t *testing.T) {
 	})
 }
 
+// Readiness waits for plugins whose turn has not come: a request for them would be told that there is no such path.
+func TestNotReadyWhileAnEarlierPluginBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := &actor{name: "a", diary: &diary{}, init: func() error { time.Sleep(20 * time.Second); return nil }}
+		s, err := plugin.NewManager(plugin.Config{
+			Host: plugin.Host{Logger: slog.New(slog.DiscardHandler)},
+			Factories: []plugin.Factory{
+				func() plugin.Plugin { return struct{ plugin.Plugin }{slow} }, // readiness does not wait for it
+				func() plugin.Plugin { return plain("b")(&diary{}) },
+			},
+		})
+		if err == nil {
+			err = s.LoadConfig(t.Context(), &config.File{Plugins: []config.Plugin{{Name: "a"}, {Name: "b", BootOrder: 1}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := make(chan error, 1)
+		go func() { started <- s.Start(t.Context()) }()
+		for range 19 {
+			time.Sleep(time.Second)
+			if s.Ready() {
+				t.Fatal("ready before plugin b is there")
+			}
+		}
+		if err := <-started; err != nil || !s.Ready() {
+			t.Errorf("not ready when all have been started: %v", err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRoutesAndReadiness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
