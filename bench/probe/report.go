@@ -16,15 +16,18 @@ type result struct {
 	Ours     sample  `json:"ours"`
 	Flips    *sample `json:"flips,omitempty"`
 	Kubelet  *sample `json:"kubelet,omitempty"`
+	// Noise is how far kubelet's CPU varies without probes.
+	Noise float64 `json:"kubeletNoise"`
 }
 
-// ratio is the daemon's CPU over what kubelet's probes cost it, both above what they use without probes.
+// ratio is the daemon's CPU over what kubelet's probes cost it, both above what they use without probes; none when
+// the latter cannot be told from kubelet's noise.
 func (r result) ratio() (float64, bool) {
 	if r.Kubelet == nil {
 		return 0, false
 	}
 	floor := r.Kubelet.Kubelet - r.Idle.Kubelet
-	return (r.Ours.Daemon - r.Idle.Daemon) / floor, floor > 0
+	return (r.Ours.Daemon - r.Idle.Daemon) / floor, floor > r.Noise
 }
 
 // verdicts compare with the targets.
@@ -56,7 +59,8 @@ func (r *findings) print(out io.Writer) error {
 	for _, one := range r.Results {
 		kubelet, byKubelet, ratio := "-", "-", "-"
 		if one.Kubelet != nil {
-			kubelet, byKubelet = share(one.Kubelet.Kubelet-one.Idle.Kubelet), share(one.Kubelet.Runtime-one.Idle.Runtime)
+			kubelet = share(one.Kubelet.Kubelet-one.Idle.Kubelet) + " ± " + share(one.Noise)
+			byKubelet = share(one.Kubelet.Runtime-one.Idle.Runtime)
 		}
 		if n, ok := one.ratio(); ok {
 			ratio = fmt.Sprintf("%.2f", n)
@@ -69,9 +73,9 @@ func (r *findings) print(out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes (the lower of\n"+
-		"before and after); kubelet: as many readiness probes, one of each container; runtime: containerd, shims and the commands,\n"+
-		"counted in 10 ms; writes: of daemon and manager while nothing changes\n\n", perPod)
+	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes; kubelet: as\n"+
+		"many readiness probes, one of each container, with how far its use varies without probes: where that is as large, there is no\n"+
+		"ratio; runtime: containerd, shims and the commands, in steps of 10 ms; writes: of daemon and manager while nothing changes\n\n", perPod)
 	for _, one := range r.Results {
 		if f := one.Flips; f != nil {
 			fmt.Fprintf(out, "%s, one probe turned each second: daemon %s of CPU, %.0f writes a minute by the daemon and %.0f by the manager, %.0f of Events\n",
