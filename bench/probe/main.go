@@ -109,7 +109,7 @@ func parse(args []string) (config, error) {
 	floor := flags.String("floor", "exec-10-1s,http-100-1s,tcp-100-1s,exec-100-10s,http-500-1s,tcp-500-1s",
 		"scenarios, KIND-COUNT-PERIOD, that are also done with kubelet's readiness probes; makes the pods anew for each")
 	flags.Float64Var(&c.execRate, "exec-rate", 12, "exec probes a second above which a scenario is left out: each costs some 50 ms of CPU in the runtime")
-	flags.DurationVar(&c.window, "window", 15*time.Second, "time over which a scenario is measured; two periods if they are longer")
+	flags.DurationVar(&c.window, "window", 30*time.Second, "time over which a scenario is measured; two periods if they are longer")
 	flags.IntVar(&c.flipsOver, "flips", 100, "number of probes with which, at http and 1s, one is turned each second; 0: not")
 	flags.BoolVar(&c.install, "install", true, "install the manifests of deploy/ first")
 	flags.StringVar(&c.images, "images", "", "full names of images, instead of those that build/images.sh has pushed")

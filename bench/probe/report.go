@@ -60,7 +60,7 @@ func (r *findings) print(out io.Writer) error {
 		kubelet, byKubelet, ratio := "-", "-", "-"
 		if one.Kubelet != nil {
 			kubelet = share(one.Kubelet.Kubelet-one.Idle.Kubelet) + " ± " + share(one.Noise)
-			byKubelet = share(one.Kubelet.Runtime-one.Idle.Runtime)
+			byKubelet = share(one.Kubelet.Runtime - one.Idle.Runtime)
 		}
 		if n, ok := one.ratio(); ok {
 			ratio = fmt.Sprintf("%.2f", n)
