@@ -12,7 +12,7 @@ func Judge(folder string) (history.Report, error) {
 }
 
 func options(least history.Least) history.Options {
-	return history.Options{Daemon: account(daemonName), Manager: account(managerName), Patience: patience, Least: least}
+	return history.Options{Daemon: account(daemonName), Manager: account(managerName), Patience: patience, Probed: probedCondition, Follow: followTime, Least: least}
 }
 
 func account(name string) string { return "system:serviceaccount:" + systemNamespace + ":" + name }

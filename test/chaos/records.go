@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/refit-project/refit/test/chaos/history"
 )
@@ -63,6 +64,10 @@ func ReadRecords(folder string) (history.Records, error) {
 		records.Faults, err = history.ParseFaults(name, in)
 		return err
 	}))
+	err = errors.Join(err, eachFile(folder, "turns.jsonl", func(name string, in io.Reader) (err error) {
+		records.Turns, err = history.ParseTurns(name, in)
+		return err
+	}))
 	for _, write := range records.Writes {
 		if write.Done.After(records.End) {
 			records.End = write.Done
@@ -95,6 +100,8 @@ func Print(out io.Writer, report history.Report) {
 	fmt.Fprintf(out, "\nrequests    %d: %d succeeded, %d failed, %d deleted\n", t.Requests, t.Succeeded, t.Failed, t.Deleted)
 	fmt.Fprintf(out, "stops       %d containers for %d containers of requests; %d repeated calls; %d ends seen by the applications\n",
 		t.Stops, t.Orders, t.Repeated, t.Ends)
+	fmt.Fprintf(out, "turns       %d of probed applications, %d followed before the next, the slowest in %s, not counting faults\n",
+		t.Turns, t.Followed, t.Slowest.Round(time.Millisecond))
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
 	for _, kind := range slices.Sorted(maps.Keys(t.Faults)) {
 		fmt.Fprintf(out, "fault       %-20s %d\n", kind, t.Faults[kind])
@@ -107,7 +114,7 @@ func Print(out io.Writer, report history.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I11", "I12", "crash"} {
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I11", "I12", "crash"} {
 		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)

@@ -101,15 +101,31 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	turners, err := r.startTurns(inner)
+	if err != nil {
+		return err
+	}
+	turned, err := os.Create(r.record("turns.jsonl"))
+	if err != nil {
+		return fmt.Errorf("open record of turns: %w", err)
+	}
+	defer func() { err = errors.Join(err, turned.Close()) }()
+	log := &turnLog{file: turned}
 	if err := r.raiseGhost(inner); err != nil {
 		return err
 	}
 	r.journal.say("%d pods; requests and faults for %s, seed %d", len(load), r.Duration, r.Seed)
-	if err := r.storm(inner, func(ctx context.Context) error { return r.load(ctx, load) }); err != nil {
+	err = r.storm(inner,
+		func(ctx context.Context) error { return r.load(ctx, load) },
+		func(ctx context.Context) error { return r.turns(ctx, turners, log) })
+	if err != nil {
 		return err
 	}
 	r.journal.say("%d requests sent, %d could not be; waiting for the rest of them to end", r.sent.Load(), r.unsent.Load())
 	if err := r.drain(inner, drainTime); err != nil && !errors.Is(err, errLate) {
+		return err
+	}
+	if err := r.lastTurns(inner, turners, log); err != nil {
 		return err
 	}
 	if err := r.last(inner); err != nil {
@@ -120,9 +136,9 @@ func (r *run) play(ctx context.Context) (err error) {
 }
 
 // storm is the time of requests and faults. The lane of faults says when it is over.
-func (r *run) storm(ctx context.Context, load func(context.Context) error) error {
+func (r *run) storm(ctx context.Context, load ...func(context.Context) error) error {
 	group, limited := errgroup.WithContext(ctx)
-	for _, lane := range []func(context.Context) error{load, r.faults, r.churn, r.trespass, r.tail} {
+	for _, lane := range append(load, r.faults, r.churn, r.trespass, r.tail) {
 		group.Go(func() error { return lane(limited) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, errOver) {

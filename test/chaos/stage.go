@@ -132,7 +132,9 @@ func (r *run) clear(ctx context.Context) error {
 			r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)),
 			client.IgnoreNotFound(r.cluster.Delete(ctx, namespace)))
 	}
-	errs = append(errs, client.IgnoreNotFound(r.cluster.Delete(ctx, ghostNode())))
+	for _, object := range []client.Object{ghostNode(), ghostProbes()} {
+		errs = append(errs, client.IgnoreNotFound(r.cluster.Delete(ctx, object)))
+	}
 	for _, node := range r.cluster.nodes {
 		errs = append(errs, os.RemoveAll(r.cluster.run(node, "containerd", proxyFolder)), os.RemoveAll(r.cluster.run(node, logFolder)))
 	}

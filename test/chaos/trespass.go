@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
@@ -25,13 +26,17 @@ func ghostNode() *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: ghost}, Spec: corev1.NodeSpec{Unschedulable: true}}
 }
 
+func ghostProbes() *v1alpha1.NodePodProbe {
+	return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: ghost}}
+}
+
 // raiseGhost makes objects of a node that is not ours to touch.
 func (r *run) raiseGhost(ctx context.Context) error {
 	if err := r.namespace(ctx, ghostNamespace); err != nil {
 		return err
 	}
 	pod := r.pod(ghostNamespace, ghost, ghost, shapes[0])
-	for _, object := range []client.Object{ghostNode(), pod} {
+	for _, object := range []client.Object{ghostNode(), pod, ghostProbes()} {
 		if err := client.IgnoreAlreadyExists(r.cluster.Create(ctx, object)); err != nil {
 			return fmt.Errorf("make ghost: %w", err)
 		}
@@ -67,6 +72,7 @@ func (r *run) trespass(ctx context.Context) error {
 		order := &request{ObjectMeta: metav1.ObjectMeta{Namespace: ghostNamespace, Name: ghost}}
 		patch(order, `{"status":{"message":"trespass"}}`)
 		patch(podNamed(ghostNamespace, ghost), `{"metadata":{"annotations":{"`+v1beta1.AnnotationNudge+`":"trespass"}}}`)
+		patch(ghostProbes(), `{"status":{"podProbeStatuses":[{"namespace":"`+ghostNamespace+`","name":"`+ghost+`","uid":"trespass"}]}}`)
 		patch(podNamed(loadNamespace, "load-00"), `{"metadata":{"labels":{"trespass":"true"}}}`)
 	}
 	return nil

@@ -159,6 +159,41 @@ func TestProbeChangesTakeEffect(t *testing.T) {
 	}
 }
 
+// TestHostileProbesHarmNobody has commands that hang, leave a child with their output open or write without end, and a
+// server whose answer has no end, beside a probe that is to be punctual all the while.
+func TestHostileProbesHarmNobody(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.start(s.server("game"))
+	const punctual = 5 * time.Second
+	web := func(path string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("web")}}
+	}
+	hostile := []v1alpha1.PodContainerProbe{
+		probing("hangs", "sh", command("sleep", "1000")),
+		probing("leaves", "sh", command("sh", "-c", "sleep 1000 & echo up")),
+		probing("floods", "sh", command("sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x")),
+		probing("endless", "app", web("/endless")),
+	}
+	hostile[0].Probe.TimeoutSeconds, hostile[1].Probe.TimeoutSeconds = 1, 1
+	s.mark("hostile", "game", hostile...)
+	s.mark("good", "game", probing("good", "app", web("/state")))
+	pod := s.shows("game", "hangs=False", "leaves=False", "floods=False", "endless=True", "good=True")
+	for name, words := range map[string]string{"hangs": "did not end in time", "leaves": "did not end in time", "floods": "output over", "endless": "endless"} {
+		if message := messageOf(pod, name); !strings.Contains(message, words) || len(message) > 1024 {
+			t.Errorf("message of %s, %d bytes: %.200q, want %q in it", name, len(message), message, words)
+		}
+	}
+	for _, state := range []string{"down", "up", "down", "up"} {
+		s.exec("game", "sh", "echo "+state+" > /shared/state")
+		began := time.Now()
+		s.shows("game", "good="+map[string]string{"up": "True", "down": "False"}[state])
+		if took := time.Since(began); took > punctual {
+			t.Errorf("the good probe needed %s beside hostile ones", took)
+		}
+	}
+}
+
 // edit changes a marker as it is now.
 func (s *scene) edit(marker *v1alpha1.PodProbeMarker, change func()) {
 	s.t.Helper()

@@ -28,6 +28,10 @@ type Options struct {
 	Daemon, Manager string
 	// Patience is how long a request may take from its turn on, beside the times it asks for itself.
 	Patience time.Duration
+	// Probed is the type of the condition that probes bring on the pods that turn, and Follow how long it may take to
+	// follow a turn.
+	Probed string
+	Follow time.Duration
 	// Least is what must have happened for the run to prove anything.
 	Least Least
 }
@@ -37,6 +41,8 @@ type Least struct {
 	Requests, Succeeded, Stops int
 	// Denied are attempts of the daemon's token on another node that were refused.
 	Denied int
+	// Followed are turns that a condition has followed.
+	Followed int
 	// Faults by kind.
 	Faults map[string]int
 }
@@ -51,6 +57,10 @@ type Totals struct {
 	Repeated int
 	// Denied are attempts of the daemon's token that were refused.
 	Denied int
+	// Turns of applications; Followed are those that their condition followed before the next, and Slowest is how long
+	// that took at most, not counting faults.
+	Turns, Followed int
+	Slowest         time.Duration
 	Faults map[string]int
 }
 
@@ -79,6 +89,7 @@ func Check(records Records, options Options) Report {
 	c.success()      // I4
 	c.ends()         // I5
 	c.order()        // I6
+	c.probes()       // I8
 	c.nodes()        // I11
 	c.absence()      // I12
 	c.crashes()
@@ -101,6 +112,7 @@ func (c *checker) violate(invariant, subject, what string, proof ...Line) {
 
 func (c *checker) count() {
 	totals := &c.report.Totals
+	totals.Turns = len(c.Turns)
 	for _, r := range c.requests {
 		totals.Requests++
 		switch terminal := r.terminal(); {
@@ -126,6 +138,7 @@ func (c *checker) load() {
 	refuse("requests", totals.Requests, least.Requests)
 	refuse("succeeded requests", totals.Succeeded, least.Succeeded)
 	refuse("stopped containers", totals.Stops, least.Stops)
+	refuse("followed turns", totals.Followed, least.Followed)
 	refuse("refused writes to another node", totals.Denied, least.Denied)
 	for kind, want := range least.Faults {
 		refuse("faults "+kind, totals.Faults[kind], want)

@@ -28,6 +28,8 @@ func (c *checker) nodes() {
 			continue
 		case w.Resource == requestResource && w.Subresource == statusResource && w.Verb == "patch" && w.Request != nil:
 			of = w.Request.Labels[v1beta1.LabelNodeName]
+		case w.Resource == "nodepodprobes" && w.Subresource == statusResource && w.Verb == "patch":
+			of = w.Name
 		case w.Resource == "pods" && w.Subresource == statusResource && w.Verb == "patch" && w.Pod != nil:
 			of = w.Pod.Spec.NodeName
 		}

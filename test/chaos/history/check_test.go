@@ -195,6 +195,32 @@ func TestPlantedBugs(t *testing.T) {
 			s.status(5, "r1", recreating("c1"))
 			s.status(5.1, "r1", completed(5.1, ""))
 		}},
+		"I8 a turn is not followed": {want: "I8", proof: "says True 10s after", plant: func(s *scene) {
+			s.mark(5, "uid-1", "True")
+			s.turn(10, "uid-1", "http", false)
+			s.mark(30, "uid-1", "False")
+		}},
+		"I8 a turn is not followed when the fault is over": {want: "I8", proof: "says nothing 10s after", plant: func(s *scene) {
+			s.fault("daemon-kill", 10, 20, true)
+			s.turn(12, "uid-1", history.AskedByExec, true)
+			s.mark(35, "uid-1", "True")
+		}},
+		"I8 it turns back by itself": {want: "I8", proof: "says True 10s after", plant: func(s *scene) {
+			s.mark(5, "uid-1", "True")
+			s.turn(10, "uid-1", "http", false)
+			s.mark(11, "uid-1", "False")
+			s.mark(15, "uid-1", "True")
+		}},
+		"I8 marks that nothing has provoked": {want: "I8", proof: "marked 4 times for 1 turns", plant: func(s *scene) {
+			s.mark(5, "uid-1", "True")
+			s.mark(6, "uid-1", "False")
+			s.mark(7, "uid-1", "True")
+			s.turn(10, "uid-1", "http", false)
+			s.mark(11, "uid-1", "False")
+		}},
+		"I8 a pod that nobody has marked": {want: "I8", proof: "nothing was ever written", plant: func(s *scene) {
+			s.turn(10, "uid-7", "http", false)
+		}},
 		"I11 a request of another node": {want: "I11", proof: `of node "node-2"`, plant: func(s *scene) {
 			restart(s, 2, "r1", "c1", "c2", func(r *v1beta1.ContainerRecreateRequest) { r.Labels[v1beta1.LabelNodeName] = "node-2" })
 		}},
@@ -252,11 +278,12 @@ func TestLeastLoad(t *testing.T) {
 	restart(s, 2, "r1", "c1", "c2")
 	s.fault("daemon-kill", 2, 3, true)
 	s.audit.WriteString("{\"half\": \n")
-	s.options.Least = history.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
+	s.options.Least = history.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Followed: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
 	report := s.check()
 	want := []string{
 		"faults daemon-kill: 1, want at least 2",
 		"faults kubelet-restart: 0, want at least 1",
+		"followed turns: 0, want at least 1",
 		"refused writes to another node: 0, want at least 1",
 		"requests: 1, want at least 2",
 		"stopped containers: 1, want at least 2",

@@ -1,6 +1,6 @@
 // Package history decides whether a run kept Refit's promises. It reads records that know nothing of each other: the
 // API server's audit log, the CRI proxy's record of the daemon's calls, the containers' own log of starts and
-// signals, and the journal of the faults that the run itself caused.
+// signals, and the journals of the faults that the run itself caused and of what it had applications say.
 //
 // It also reports a daemon that crashed.
 //
@@ -18,6 +18,8 @@
 //	I5  Every request ends: by its deadline + 5 s, or within patience of its turn. Time during which a fault took away
 //	    what that needs does not count.
 //	I6  Requests of one pod are begun in the order of their creation, each after the end of the one before.
+//	I8  A probed condition is what the application says of itself, at the latest when it has had a time without faults
+//	    to follow, and a pod is written to no more often than its application turns.
 //	I11 The daemon's token changes nothing that belongs to another node.
 //	I12 Without manager and daemon pods still start, run, restart and are deleted.
 package history

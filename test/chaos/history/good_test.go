@@ -3,6 +3,7 @@ package history_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,6 +157,34 @@ func TestGoodHistories(t *testing.T) {
 			s.pod(4.1, "uid-1", "c2", true)
 			s.status(14, "r1", completed(14, ""))
 		}},
+		"turns are followed, faults aside": {
+			want: history.Totals{Turns: 3, Followed: 3, Slowest: 8 * time.Second},
+			play: func(s *scene) {
+				s.mark(5, "uid-1", "True")
+				s.turn(10, "uid-1", "http", false)
+				s.mark(11, "uid-1", "False")
+				s.fault("apiserver-pause", 40, 70, true)
+				s.turn(35, "uid-1", "http", true)
+				s.mark(73, "uid-1", "True")
+				s.turn(100, "uid-1", "http", false)
+				s.mark(102, "uid-1", "False")
+			}},
+		"turned back before anybody could see it": {want: history.Totals{Turns: 2, Followed: 1, Slowest: 500 * time.Millisecond}, play: func(s *scene) {
+			s.mark(5, "uid-1", "True")
+			s.turn(10, "uid-1", "http", false)
+			s.turn(10.5, "uid-1", "http", true)
+			s.mark(11, "uid-1", "True")
+		}},
+		"the runtime did not answer for a while": {
+			want: history.Totals{Turns: 1, Followed: 1, Slowest: time.Second},
+			play: func(s *scene) {
+				s.mark(5, "uid-1", "True")
+				s.fault("cri-call", 20, 30, false)
+				s.mark(22, "uid-1", "False")
+				s.mark(31, "uid-1", "True")
+				s.turn(50, "uid-1", history.AskedByExec, false)
+				s.mark(51, "uid-1", "False")
+			}},
 		"failed by its deadline": {want: history.Totals{Requests: 1, Failed: 1}, play: func(s *scene) {
 			s.create(2, "r1", "uid-1", "c1", deadline(3))
 			s.status(2.5, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) {

@@ -14,6 +14,7 @@ type Records struct {
 	Calls   []Call
 	Signals []Signal
 	Faults  []Fault
+	Turns   []Turn
 	// Broken lines of the audit log: at most one for each time the API server was killed.
 	Broken int
 	// End of the run, when everything had time to settle.

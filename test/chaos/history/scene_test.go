@@ -20,23 +20,24 @@ const (
 	managerUser = "system:serviceaccount:refit-system:refit-manager"
 	kubeletUser = "system:node:node-1"
 	user        = "tester"
+	probed      = "chaos.example.com/up"
 )
 
 // scene writes the records of a run by hand. Times are seconds from its begin.
 type scene struct {
-	t                             *testing.T
-	audit, calls, signals, faults strings.Builder
-	revision                      int
-	options                       history.Options
-	requests                      map[string]*v1beta1.ContainerRecreateRequest
-	pods                          map[string]*corev1.Pod
+	t                                    *testing.T
+	audit, calls, signals, faults, turns strings.Builder
+	revision                             int
+	options                              history.Options
+	requests                             map[string]*v1beta1.ContainerRecreateRequest
+	pods                                 map[string]*corev1.Pod
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	return &scene{
 		t: t, revision: 100, requests: map[string]*v1beta1.ContainerRecreateRequest{}, pods: map[string]*corev1.Pod{},
-		options: history.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second},
+		options: history.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second, Probed: probed, Follow: 10 * time.Second},
 	}
 }
 
@@ -94,6 +95,23 @@ func (s *scene) pod(seconds float64, uid, containerID string, ready bool) {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{status}},
 	}
 	s.write(seconds, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-" + uid}, 200, s.pods[uid])
+}
+
+// turn has the pod's application say something else of itself.
+func (s *scene) turn(seconds float64, uid, asked string, up bool) {
+	s.t.Helper()
+	s.line(&s.turns, history.Turn{At: at(seconds), PodUID: uid, Asked: asked, Up: up})
+}
+
+// mark is what the manager writes when a probe has another result.
+func (s *scene) mark(seconds float64, uid string, up corev1.ConditionStatus) {
+	s.t.Helper()
+	s.revision++
+	pod := s.pods[uid].DeepCopy()
+	pod.ResourceVersion = fmt.Sprint(s.revision)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: probed, Status: up}}
+	s.pods[uid] = pod
+	s.write(seconds, ref{"patch", managerUser, "pods", "status", "chaos", "pod-" + uid}, 200, pod)
 }
 
 func (s *scene) deletePod(seconds float64, uid string) {
@@ -206,6 +224,8 @@ func (s *scene) records() history.Records {
 	records.Signals, err = history.ParseSignals("uid-1.jsonl", strings.NewReader(s.signals.String()))
 	check()
 	records.Faults, err = history.ParseFaults("faults.jsonl", strings.NewReader(s.faults.String()))
+	check()
+	records.Turns, err = history.ParseTurns("turns.jsonl", strings.NewReader(s.turns.String()))
 	check()
 	records.End = at(300)
 	return records

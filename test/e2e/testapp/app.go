@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -190,6 +191,14 @@ func handler(cfg config, j *journal, started time.Time, broken chan<- error) htt
 		}
 	})
 	mux.HandleFunc("/state", serveState(cfg.state))
+	mux.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) {
+		chunk := bytes.Repeat([]byte("endless "), 4<<10)
+		for {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
 	mux.HandleFunc("/prestop", func(w http.ResponseWriter, r *http.Request) {
 		if err := j.add(line{Event: eventPreStop, Text: r.URL.RawQuery}); err != nil {
 			report(broken, err)
