@@ -61,7 +61,7 @@ type Totals struct {
 	// that took at most, not counting faults.
 	Turns, Followed int
 	Slowest         time.Duration
-	Faults map[string]int
+	Faults          map[string]int
 }
 
 // Report is the verdict.
