@@ -49,9 +49,6 @@ type Timing struct {
 	// Jitter delays the first probe by a random time below it, so that what started together does not ask
 	// together for ever.
 	Jitter time.Duration
-	// Slot delays each probe to the next multiple of it (time.Time.Truncate), so that of many Workers some ask at
-	// the same time: to wake an idle process costs as much as a probe. 0: no slots.
-	Slot time.Duration
 }
 
 // WithDefaults fills what is zero with Kubernetes' defaults: every 10 s, 1 s of timeout, one success, three
@@ -89,7 +86,6 @@ func (t Timing) Validate() error {
 	fault(t.SuccessThreshold < 1, "success threshold %d: below 1", t.SuccessThreshold)
 	fault(t.FailureThreshold < 1, "failure threshold %d: below 1", t.FailureThreshold)
 	fault(t.Jitter < 0, "jitter %s: negative", t.Jitter)
-	fault(t.Slot < 0, "slot %s: negative", t.Slot)
 	return errors.Join(faults...)
 }
 
@@ -103,6 +99,9 @@ type Spec struct {
 	// Known is what was known of the thing before the Worker, which begins with its State, Message and ChangedAt:
 	// the state then changes only when answers have repeated often enough. The zero value is Unknown.
 	Known Result
+	// Slot, if set, delays each probe but the first to the next multiple of what it returns (time.Time.Truncate), so that
+	// of many Workers some ask at the same moment and not each at its own: waking up is much of what a probe costs.
+	Slot func() time.Duration
 }
 
 // Validate reports all faults at once.

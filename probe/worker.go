@@ -151,15 +151,16 @@ func (s Spec) first(began, now time.Time) time.Time {
 	if s.Jitter > 0 {
 		t = t.Add(rand.N(s.Jitter)) //nolint:gosec // spreads load, keeps no secret
 	}
-	return s.slotted(t)
+	return t
 }
 
 // slotted is the next time at which a probe may start.
 func (s Spec) slotted(t time.Time) time.Time {
-	if s.Slot <= 0 {
+	if s.Slot == nil {
 		return t
 	}
-	return t.Add(s.Slot - 1).Truncate(s.Slot)
+	slot := s.Slot()
+	return t.Add(slot - 1).Truncate(slot)
 }
 
 // again moves a planned probe to where s, which replaces old, would have it. Before the first probe that is a

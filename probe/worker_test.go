@@ -333,7 +333,8 @@ func TestSlotsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		spec := probe.Spec{Prober: d.prober(well), Timing: timing()}
-		spec.Slot, spec.Period = 50*time.Millisecond, 10*time.Second
+		slow := 50 * time.Millisecond
+		spec.Slot, spec.Period = func() time.Duration { return slow }, 10*time.Second
 		time.Sleep(time.Millisecond)
 		first := start(t, spec, d.report)
 		time.Sleep(20 * time.Millisecond)
@@ -341,7 +342,6 @@ func TestSlotsAreShared(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		first.Stop()
 		second.Stop()
-		slow := 50 * time.Millisecond
-		d.checkProbes(t, slow, slow, 10*time.Second+slow, 10*time.Second+slow, 20*time.Second+slow, 20*time.Second+slow)
+		d.checkProbes(t, time.Millisecond, 21*time.Millisecond, 10*time.Second+slow, 10*time.Second+slow, 20*time.Second+slow, 20*time.Second+slow)
 	})
 }

@@ -41,10 +41,6 @@ type start struct {
 	spec probe.Spec
 }
 
-// slot is how far apart the times are at which probes start. At a hundred probes a second, each by itself, half of their
-// CPU went into waking up.
-const slot = 100 * time.Millisecond
-
 // spread has at most this many of the probes that begin together put their first question in a second.
 const spread = 40
 
@@ -176,7 +172,7 @@ func (m *Manager) specFor(ctx context.Context, r *running) (probe.Spec, error) {
 // launch starts workers, not all at the same moment for ever.
 func (m *Manager) launch(ctx context.Context, starts []start) {
 	for _, s := range starts {
-		s.spec.Slot = slot
+		s.spec.Slot = m.slotOf(s.one.wanted.Probe.Probe)
 		s.spec.Jitter = min(s.spec.Period, time.Duration(len(starts))*time.Second/spread)
 		entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
 		worker, err := probe.Start(ctx, s.spec, func(r probe.Result) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,8 @@ type Manager struct {
 	looked    bool // the ledger has been filled for this object
 	writer    schedule
 
+	slot atomic.Int64 // of network probes, a time.Duration
+
 	// Of Run's goroutine alone.
 	pods  map[types.UID]*podAtWork
 	calls sync.WaitGroup // execs under way
@@ -68,11 +71,13 @@ type Manager struct {
 
 // New makes a Manager; it works while Run runs.
 func New(config Config) *Manager {
-	return &Manager{
+	m := &Manager{
 		config: config, wake: make(chan struct{}, 1), late: make(chan struct{}, 1),
 		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{},
 		pods: map[types.UID]*podAtWork{},
 	}
+	m.slot.Store(int64(slotFor(0)))
+	return m
 }
 
 // ObjectChanged tells of the NodePodProbe as a watch has brought it; nil: deleted. Whoever calls Run has done so
@@ -193,6 +198,7 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 		}
 	}
 	m.launch(ctx, starts)
+	m.tune()
 	m.mu.Lock()
 	if !m.looked && !m.specStale {
 		m.looked = true

@@ -1,0 +1,53 @@
+package prober
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Probes start at common moments. At a hundred probes a second, each at a moment of its own, half of their CPU went into
+// waking up; and the fewer start together, the sooner the last of them does.
+const (
+	// batch is how many network probes are to start together.
+	batch = 20
+	// execSlot is how far apart the moments are for exec probes: the runtime needs a hundred times as long for one of
+	// those, so that many of them together would wait for each other.
+	execSlot = 100 * time.Millisecond
+)
+
+// slots are how far apart the moments can be. They divide a second, as periods are whole seconds.
+var slots = []time.Duration{
+	20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second,
+}
+
+// slotFor is the shortest slot in which a batch is due at so many probes a second.
+func slotFor(rate float64) time.Duration {
+	for _, slot := range slots {
+		if rate*slot.Seconds() >= batch {
+			return slot
+		}
+	}
+	return slots[len(slots)-1]
+}
+
+// slotOf is for the Spec of a probe.
+func (m *Manager) slotOf(p corev1.Probe) func() time.Duration {
+	if p.Exec != nil {
+		return func() time.Duration { return execSlot }
+	}
+	return func() time.Duration { return time.Duration(m.slot.Load()) }
+}
+
+// tune chooses the slot by the network probes at work.
+func (m *Manager) tune() {
+	rate := 0.0
+	for _, p := range m.pods {
+		for _, one := range p.workers {
+			if one.wanted.Probe.Exec == nil {
+				rate += 1 / float64(max(one.wanted.Probe.PeriodSeconds, 1))
+			}
+		}
+	}
+	m.slot.Store(int64(slotFor(rate)))
+}
