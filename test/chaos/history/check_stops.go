@@ -75,10 +75,18 @@ func (c *checker) stops() {
 			fmt.Sprintf("%d different containers were stopped for it", len(ids)), proof...)
 	}
 	for _, call := range c.Calls {
-		if call.changes() && call.Method != "StopContainer" {
+		if call.changes() && call.Method != "StopContainer" && !c.probing(call) {
 			c.justify(call)
 		}
 	}
+}
+
+// probing reports whether a command is a probe's.
+func (c *checker) probing(call Call) bool {
+	known := c.containers[call.ContainerID]
+	return call.Method == "ExecSync" && known != nil && slices.ContainsFunc(c.Turns, func(t Turn) bool {
+		return t.PodUID == known.podUID && t.Asked == AskedByExec
+	})
 }
 
 // justify finds the request that ordered a call: it names the instance as the one it replaces since before the

@@ -119,6 +119,11 @@ func TestPlantedBugs(t *testing.T) {
 			s.pod(1.5, "uid-2", "d1", true)
 			s.call(3, "RemoveContainer", "d1", "OK", 0.1)
 		}},
+		"I2 a command where the probe asks otherwise": {want: "I2", proof: "ExecSync without any request", plant: func(s *scene) {
+			s.turn(10, "uid-1", "http", true)
+			s.mark(11, "uid-1", "True")
+			s.call(12, "ExecSync", "c1", "OK", 0.1)
+		}},
 		"I2 a pod is woken that has no request": {want: "I2", proof: "without a request for it", plant: func(s *scene) {
 			s.pod(1.5, "uid-2", "d1", true)
 			s.write(3, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-2"}, 200, s.pods["uid-2"])

@@ -183,6 +183,7 @@ func TestGoodHistories(t *testing.T) {
 				s.mark(22, "uid-1", "False")
 				s.mark(31, "uid-1", "True")
 				s.turn(50, "uid-1", history.AskedByExec, false)
+				s.call(50.5, "ExecSync", "c1", "OK", 0.1)
 				s.mark(51, "uid-1", "False")
 			}},
 		"failed by its deadline": {want: history.Totals{Requests: 1, Failed: 1}, play: func(s *scene) {
