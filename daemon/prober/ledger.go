@@ -25,6 +25,8 @@ type record struct {
 	state               v1alpha1.ProbeState
 	message             string
 	probedAt, changedAt time.Time
+	// hidden until then: nothing is known, and soon something may be.
+	hidden time.Time
 }
 
 // ledger holds the records by pod and probe.
@@ -53,26 +55,41 @@ func (l ledger) size() int {
 }
 
 // status is the ledger as the API has it, in an order that depends on nothing else.
-func (l ledger) status() v1alpha1.NodePodProbeStatus {
+func (l ledger) status(now time.Time) v1alpha1.NodePodProbeStatus {
 	var status v1alpha1.NodePodProbeStatus
 	for uid, p := range l {
-		if len(p.probes) == 0 {
-			continue
-		}
 		one := v1alpha1.PodProbeStatus{Name: p.name, Namespace: p.namespace, UID: string(uid)}
 		for _, name := range slices.Sorted(maps.Keys(p.probes)) {
 			r := p.probes[name]
+			if now.Before(r.hidden) {
+				continue
+			}
 			one.ProbeStates = append(one.ProbeStates, v1alpha1.ContainerProbeState{
 				Name: name, State: r.state, Message: r.message,
 				LastProbeTime: seconds(r.probedAt), LastTransitionTime: seconds(r.changedAt),
 			})
 		}
-		status.PodProbeStatuses = append(status.PodProbeStatuses, one)
+		if len(one.ProbeStates) > 0 {
+			status.PodProbeStatuses = append(status.PodProbeStatuses, one)
+		}
 	}
 	slices.SortFunc(status.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return status
+}
+
+// hidden is when the next hidden record is shown; zero: there is none.
+func (l ledger) hidden(now time.Time) time.Time {
+	var next time.Time
+	for _, p := range l {
+		for _, r := range p.probes {
+			if now.Before(r.hidden) && (next.IsZero() || r.hidden.Before(next)) {
+				next = r.hidden
+			}
+		}
+	}
+	return next
 }
 
 // lacks reports whether a status tells of a probe that has no record: its pod is gone, or nobody wants it any more.

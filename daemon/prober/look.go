@@ -177,7 +177,9 @@ func (m *Manager) launch(ctx context.Context, starts []start) {
 		entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
 		worker, err := probe.Start(ctx, s.spec, func(r probe.Result) {
 			m.config.Metrics.late(r.Late)
-			m.set(entry, wanted, record{instance, v1alpha1.ProbeState(r.State), r.Message, r.ProbedAt, r.ChangedAt}, time.Now())
+			m.set(entry, wanted, record{
+				instance: instance, state: v1alpha1.ProbeState(r.State), message: r.Message, probedAt: r.ProbedAt, changedAt: r.ChangedAt,
+			}, time.Now())
 		})
 		if err != nil { // specOf has validated it
 			m.config.Logger.Error("probe not started", "pod", entry.key(), "container", wanted.ContainerName, "err", err)

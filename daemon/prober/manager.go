@@ -98,7 +98,7 @@ func (m *Manager) ObjectChanged(object *v1alpha1.NodePodProbe) {
 	if m.specStale {
 		m.wakeUp()
 	}
-	if object != nil && m.looked && !same(object.Status, m.ledger.status()) {
+	if object != nil && m.looked && !same(object.Status, m.ledger.status(time.Now())) {
 		m.writeLazily() // somebody else has written it, or it is another object
 	}
 }

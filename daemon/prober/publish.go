@@ -77,18 +77,21 @@ func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where conta
 	if r == nil && m.object != nil {
 		state, ok := published(m.object.Status, p.uid, wanted.Name)
 		if ok && state.LastProbeTime.Unix() >= where.startedAt.Unix() {
-			r = &record{where.instance, state.State, state.Message, state.LastProbeTime.Time, state.LastTransitionTime.Time}
+			r = &record{instance: where.instance, state: state.State, message: state.Message,
+				probedAt: state.LastProbeTime.Time, changedAt: state.LastTransitionTime.Time}
 			records[wanted.Name] = r
 		}
 	}
 	if r == nil || r.instance != where.instance {
+		now := time.Now()
+		next := &record{instance: where.instance, state: v1alpha1.ProbeUnknown, probedAt: now, changedAt: now}
 		if r == nil {
+			next.hidden = now.Add(settleUnknown)
 			m.writeUnknown()
 		} else {
 			m.writeSoon() // what the last instance said holds no more
 		}
-		now := time.Now()
-		r = &record{instance: where.instance, state: v1alpha1.ProbeUnknown, probedAt: now, changedAt: now}
+		r = next
 		records[wanted.Name] = r
 	}
 	return probe.Result{State: probe.State(r.state), Message: r.message, ChangedAt: r.changedAt}
@@ -115,7 +118,8 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 		before = &record{state: v1alpha1.ProbeUnknown}
 		if m.object != nil {
 			if state, ok := published(m.object.Status, p.uid, wanted.Name); ok {
-				before = &record{"", state.State, state.Message, state.LastProbeTime.Time, state.LastTransitionTime.Time}
+				before = &record{state: state.State, message: state.Message,
+					probedAt: state.LastProbeTime.Time, changedAt: state.LastTransitionTime.Time}
 			}
 		}
 	}
@@ -165,13 +169,17 @@ func (m *Manager) publish(ctx context.Context, api API) {
 // flush writes the status if it differs from the one that is there.
 func (m *Manager) flush(ctx context.Context, api API) {
 	m.mu.Lock()
-	object, status := m.object, m.ledger.status()
+	now := time.Now()
+	object, status := m.object, m.ledger.status(now)
 	if m.writer.due.IsZero() || !m.looked || object == nil {
 		m.writer.due = time.Time{}
 		m.mu.Unlock()
 		return
 	}
 	m.writer.due = time.Time{}
+	if until := m.ledger.hidden(now); !until.IsZero() {
+		m.writeAfter(until.Sub(now), m.pace())
+	}
 	m.mu.Unlock()
 	status, cut, err := fit(status, maxStatus)
 	if err == nil && same(object.Status, status) {

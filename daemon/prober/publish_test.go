@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,36 @@ func TestNewProbeHasAWhileToAnswerBeforeItIsCalledUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Writes for others in the meantime do not show it any sooner, or never.
+func TestNewProbeIsCalledUnknownInTimeBesideBusyNeighbours(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.answers(func(id, _ string) (cri.ExecResult, error) {
+			if id == instanceID("slow", "game", 1) {
+				time.Sleep(4 * time.Second)
+			}
+			return cri.ExecResult{ExitCode: int32(time.Now().Second() % 2)}, nil
+		})
+		slow := execProbe("m#idle", "game", "check")
+		slow.Probe.TimeoutSeconds = 5
+		w.putPod("busy", 1, "game")
+		w.putPod("slow", 1, "game")
+		w.want(entry("busy", execProbe("m#idle", "game", "check")), entry("slow", slow))
+		w.run()
+		shown := func() bool {
+			return slices.ContainsFunc(w.shows(), func(line string) bool { return strings.HasPrefix(line, "slow ") })
+		}
+		w.pass(1900 * time.Millisecond)
+		if writes, _, _ := w.count(); shown() || writes < 2 {
+			t.Errorf("after 1.9 s and %d writes: %q", writes, w.shows())
+		}
+		w.pass(700 * time.Millisecond)
+		if !shown() {
+			t.Errorf("after 2.6 s: %q", w.shows())
+		}
+	})
 }
 
 // An output with the time in it is a change each second, and worth a write now and then.
