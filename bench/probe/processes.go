@@ -93,7 +93,7 @@ func (p processes) cpu() (cpu, error) {
 func cpuClock(pid int) (float64, error) {
 	const cpuclockSched = 2
 	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|cpuclockSched), &t); err != nil { //nolint:gosec // a PID has 22 bits
+	if err := unix.ClockGettime(int32(^pid<<3|cpuclockSched), &t); err != nil {
 		return 0, fmt.Errorf("clock of process %d, which may have been restarted: %w", pid, err)
 	}
 	return time.Duration(t.Nano()).Seconds(), nil

@@ -122,7 +122,7 @@ func (r *run) turn(t *turner, log *turnLog) error {
 	if t.down {
 		text = "down"
 	}
-	if err := os.WriteFile(name+".new", []byte(text), 0o644); err != nil { //nolint:gosec // testapp, another user, reads it
+	if err := os.WriteFile(name+".new", []byte(text), 0o644); err != nil { // testapp, which reads it, is another user
 		return fmt.Errorf("turn %s: %w", t.Name, err)
 	}
 	if err := os.Rename(name+".new", name); err != nil {
