@@ -99,9 +99,9 @@ type Spec struct {
 	// Known is what was known of the thing before the Worker, which begins with its State, Message and ChangedAt:
 	// the state then changes only when answers have repeated often enough. The zero value is Unknown.
 	Known Result
-	// Slot, if set, delays each probe but the first to the next multiple of what it returns (time.Time.Truncate), so that
-	// of many Workers some ask at the same moment and not each at its own: waking up is much of what a probe costs.
-	Slot func() time.Duration
+	// Align, if set, says by how much a probe that is due at a time is delayed; the first is not. So that of many Workers
+	// some ask at the same moment and not each at its own: waking up is much of what a probe costs.
+	Align func(due time.Time) time.Duration
 }
 
 // Validate reports all faults at once.

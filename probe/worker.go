@@ -104,7 +104,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 			learnt.result.Late = max(probed.Sub(next), 0)
 			w.publish(learnt.observe(outcome, spec.Timing, probed, time.Now()), report)
 		}
-		next = spec.slotted(later(next.Add(spec.Period), time.Now()))
+		next = spec.aligned(later(next.Add(spec.Period), time.Now()))
 		timer.Reset(time.Until(next))
 	}
 }
@@ -147,20 +147,19 @@ func (s Spec) first(began, now time.Time) time.Time {
 	if since.IsZero() {
 		since = began
 	}
-	t := later(since.Add(s.StartDelay), now)
+	t := now.Add(max(since.Add(s.StartDelay).Sub(now), 0)) // with now's monotonic clock: that of the wall may be set
 	if s.Jitter > 0 {
 		t = t.Add(rand.N(s.Jitter)) //nolint:gosec // spreads load, keeps no secret
 	}
 	return t
 }
 
-// slotted is the next time at which a probe may start.
-func (s Spec) slotted(t time.Time) time.Time {
-	if s.Slot == nil {
+// aligned is when a probe starts that is due at t.
+func (s Spec) aligned(t time.Time) time.Time {
+	if s.Align == nil {
 		return t
 	}
-	slot := s.Slot()
-	return t.Add(slot - 1).Truncate(slot)
+	return t.Add(s.Align(t))
 }
 
 // again moves a planned probe to where s, which replaces old, would have it. Before the first probe that is a
@@ -169,7 +168,7 @@ func (s Spec) again(planned, probed time.Time, old Spec) time.Time {
 	if probed.IsZero() {
 		return planned.Add(s.StartDelay - old.StartDelay)
 	}
-	return s.slotted(later(probed.Add(s.Period), time.Now()))
+	return s.aligned(later(probed.Add(s.Period), time.Now()))
 }
 
 func later(a, b time.Time) time.Time {

@@ -328,13 +328,14 @@ func (f execFunc) Exec(context.Context, []string) (probe.Execution, error) {
 }
 
 // Workers that were started at different times ask together.
-func TestSlotsAreShared(t *testing.T) {
+func TestAlignedWorkersAskTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		spec := probe.Spec{Prober: d.prober(well), Timing: timing()}
 		slow := 50 * time.Millisecond
-		spec.Slot, spec.Period = func() time.Duration { return slow }, 10*time.Second
+		spec.Align = func(due time.Time) time.Duration { return due.Add(slow - 1).Truncate(slow).Sub(due) }
+		spec.Period = 10 * time.Second
 		time.Sleep(time.Millisecond)
 		first := start(t, spec, d.report)
 		time.Sleep(20 * time.Millisecond)

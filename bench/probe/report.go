@@ -8,14 +8,14 @@ import (
 	"github.com/refit-project/refit/bench/report"
 )
 
-// result of one scenario: the same pods without probes, with ours, and with kubelet's if that was done.
+// result of one scenario: the same pods without probes, with ours, and with ours and kubelet's if that was done.
 type result struct {
 	scenario scenario
 	Name     string  `json:"name"`
 	Idle     sample  `json:"idle"`
 	Ours     sample  `json:"ours"`
 	Flips    *sample `json:"flips,omitempty"`
-	Kubelet  *sample `json:"kubelet,omitempty"`
+	Both     *sample `json:"both,omitempty"`
 	// Noise is how far kubelet's CPU varies without probes.
 	Noise float64 `json:"kubeletNoise"`
 }
@@ -23,11 +23,11 @@ type result struct {
 // ratio is the daemon's CPU over what kubelet's probes cost it, both above what they use without probes; none when
 // the latter cannot be told from kubelet's noise.
 func (r result) ratio() (float64, bool) {
-	if r.Kubelet == nil {
+	if r.Both == nil {
 		return 0, false
 	}
-	floor := r.Kubelet.Kubelet - r.Idle.Kubelet
-	return (r.Ours.Daemon - r.Idle.Daemon) / floor, floor > r.Noise
+	floor := r.Both.Kubelet - r.Idle.Kubelet
+	return (r.Both.Daemon - r.Idle.Daemon) / floor, floor > r.Noise
 }
 
 // verdicts compare with the targets.
@@ -55,27 +55,27 @@ type findings struct {
 func (r *findings) print(out io.Writer) error {
 	fmt.Fprintf(out, "kubelet %s, %s; %s\n\n", r.Kubelet, r.Runtime, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "scenario\tprobes/s\tdaemon CPU\tkubelet CPU\tratio\truntime CPU\tby kubelet\tlate p50\tp99\twrites/min\tRSS\t")
+	fmt.Fprintln(table, "scenario\tprobes/s\tdaemon CPU\tof both: daemon\tkubelet\tratio\truntime CPU\tlate p50\tp99\twrites/min\tRSS\t")
 	for _, one := range r.Results {
-		kubelet, byKubelet, ratio := "-", "-", "-"
-		if one.Kubelet != nil {
-			kubelet = share(one.Kubelet.Kubelet-one.Idle.Kubelet) + " ± " + share(one.Noise)
-			byKubelet = share(one.Kubelet.Runtime - one.Idle.Runtime)
+		both, kubelet, ratio := "-", "-", "-"
+		if one.Both != nil {
+			both = share(one.Both.Daemon - one.Idle.Daemon)
+			kubelet = share(one.Both.Kubelet-one.Idle.Kubelet) + " ± " + share(one.Noise)
 		}
 		if n, ok := one.ratio(); ok {
 			ratio = fmt.Sprintf("%.2f", n)
 		}
 		o := one.Ours
 		fmt.Fprintf(table, "%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t\n", one.Name, float64(o.Probes)/o.Window.Seconds(),
-			share(o.Daemon-one.Idle.Daemon), kubelet, ratio, share(o.Runtime-one.Idle.Runtime), byKubelet,
+			share(o.Daemon-one.Idle.Daemon), both, kubelet, ratio, share(o.Runtime-one.Idle.Runtime),
 			report.Duration(o.LateP50), report.Duration(o.LateP99), o.DaemonWrites+o.ManagerWrites, report.Bytes(o.RSS))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes; kubelet: as\n"+
-		"many readiness probes, one of each container, with how far its use varies without probes: where that is as large, there is no\n"+
-		"ratio; runtime: containerd, shims and the commands, in steps of 10 ms; writes: of daemon and manager while nothing changes\n\n", perPod)
+	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes; of both:\n"+
+		"while kubelet has as many readiness probes, one of each container; ±: how far its use varies without probes; where that is as\n"+
+		"large, there is no ratio; runtime: containerd, shims and the commands, in steps of 10 ms; writes: of daemon and manager while nothing changes\n\n", perPod)
 	for _, one := range r.Results {
 		if f := one.Flips; f != nil {
 			fmt.Fprintf(out, "%s, one probe turned each second: daemon %s of CPU, %.0f writes a minute by the daemon and %.0f by the manager, %.0f of Events\n",

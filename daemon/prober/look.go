@@ -172,7 +172,7 @@ func (m *Manager) specFor(ctx context.Context, r *running) (probe.Spec, error) {
 // launch starts workers, not all at the same moment for ever.
 func (m *Manager) launch(ctx context.Context, starts []start) {
 	for _, s := range starts {
-		s.spec.Slot = m.slotOf(s.one.wanted.Probe.Probe)
+		s.spec.Align = m.alignment(s.one.wanted.Probe.Probe)
 		s.spec.Jitter = min(s.spec.Period, time.Duration(len(starts))*time.Second/spread)
 		entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
 		worker, err := probe.Start(ctx, s.spec, func(r probe.Result) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,8 @@ type Manager struct {
 	looked    bool // the ledger has been filled for this object
 	writer    schedule
 
-	slot atomic.Int64 // of network probes, a time.Duration
+	slot  atomic.Int64  // of network probes, a time.Duration
+	phase time.Duration // of the slots
 
 	// Of Run's goroutine alone.
 	pods  map[types.UID]*podAtWork
@@ -74,7 +76,7 @@ func New(config Config) *Manager {
 	m := &Manager{
 		config: config, wake: make(chan struct{}, 1), late: make(chan struct{}, 1),
 		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{},
-		pods: map[types.UID]*podAtWork{},
+		pods: map[types.UID]*podAtWork{}, phase: rand.N(slots[len(slots)-1]), //nolint:gosec // spreads load, keeps no secret
 	}
 	m.slot.Store(int64(slotFor(0)))
 	return m

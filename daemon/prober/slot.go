@@ -31,12 +31,22 @@ func slotFor(rate float64) time.Duration {
 	return slots[len(slots)-1]
 }
 
-// slotOf is for the Spec of a probe.
-func (m *Manager) slotOf(p corev1.Probe) func() time.Duration {
-	if p.Exec != nil {
-		return func() time.Duration { return execSlot }
+// alignTo delays to the next of moments that are a slot apart. Their phase is this daemon's own: not all nodes of a
+// cluster find out, and tell, at the same moment.
+func (m *Manager) alignTo(slot func() time.Duration) func(time.Time) time.Duration {
+	return func(due time.Time) time.Duration {
+		slot := slot()
+		past := time.Duration(due.UnixNano()-int64(m.phase)) % slot
+		return (slot - past) % slot
 	}
-	return func() time.Duration { return time.Duration(m.slot.Load()) }
+}
+
+// alignment is for the Spec of a probe.
+func (m *Manager) alignment(p corev1.Probe) func(time.Time) time.Duration {
+	if p.Exec != nil {
+		return m.alignTo(func() time.Duration { return execSlot })
+	}
+	return m.alignTo(func() time.Duration { return time.Duration(m.slot.Load()) })
 }
 
 // tune chooses the slot by the network probes at work.

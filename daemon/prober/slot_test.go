@@ -16,3 +16,19 @@ func TestSlotHoldsABatch(t *testing.T) {
 		}
 	}
 }
+
+func TestAlignmentIsToSharedMoments(t *testing.T) {
+	t.Parallel()
+	m := New(Config{})
+	m.phase = 130 * time.Millisecond
+	align := m.alignTo(func() time.Duration { return 200 * time.Millisecond })
+	second := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for due, want := range map[time.Duration]time.Duration{
+		0: 130 * time.Millisecond, 130 * time.Millisecond: 0, 131 * time.Millisecond: 199 * time.Millisecond, 500 * time.Millisecond: 30 * time.Millisecond,
+		529 * time.Millisecond: time.Millisecond, 530 * time.Millisecond: 0, 999 * time.Millisecond: 131 * time.Millisecond,
+	} {
+		if got := align(second.Add(due)); got != want {
+			t.Errorf("due %s after the second: %s later, want %s", due, got, want)
+		}
+	}
+}
