@@ -29,6 +29,14 @@ type record struct {
 	hidden time.Time
 }
 
+// recordOf an instance is what a status says.
+func recordOf(instance string, said v1alpha1.ContainerProbeState) *record {
+	return &record{
+		instance: instance, state: said.State, message: said.Message,
+		probedAt: said.LastProbeTime.Time, changedAt: said.LastTransitionTime.Time,
+	}
+}
+
 // ledger holds the records by pod and probe.
 type ledger map[types.UID]*podRecords
 

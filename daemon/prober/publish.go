@@ -77,22 +77,20 @@ func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where conta
 	if r == nil && m.object != nil {
 		state, ok := published(m.object.Status, p.uid, wanted.Name)
 		if ok && state.LastProbeTime.Unix() >= where.startedAt.Unix() {
-			r = &record{instance: where.instance, state: state.State, message: state.Message,
-				probedAt: state.LastProbeTime.Time, changedAt: state.LastTransitionTime.Time}
+			r = recordOf(where.instance, state)
 			records[wanted.Name] = r
 		}
 	}
 	if r == nil || r.instance != where.instance {
-		now := time.Now()
-		next := &record{instance: where.instance, state: v1alpha1.ProbeUnknown, probedAt: now, changedAt: now}
-		if r == nil {
-			next.hidden = now.Add(settleUnknown)
+		now, first := time.Now(), r == nil
+		r = &record{instance: where.instance, state: v1alpha1.ProbeUnknown, probedAt: now, changedAt: now}
+		records[wanted.Name] = r
+		if first {
+			r.hidden = now.Add(settleUnknown)
 			m.writeUnknown()
 		} else {
 			m.writeSoon() // what the last instance said holds no more
 		}
-		r = next
-		records[wanted.Name] = r
 	}
 	return probe.Result{State: probe.State(r.state), Message: r.message, ChangedAt: r.changedAt}
 }
@@ -118,8 +116,7 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 		before = &record{state: v1alpha1.ProbeUnknown}
 		if m.object != nil {
 			if state, ok := published(m.object.Status, p.uid, wanted.Name); ok {
-				before = &record{state: state.State, message: state.Message,
-					probedAt: state.LastProbeTime.Time, changedAt: state.LastTransitionTime.Time}
+				before = recordOf("", state)
 			}
 		}
 	}
