@@ -1,5 +1,5 @@
-// Command chaos restarts containers on the checkout's cluster while it breaks that cluster, and judges from the
-// records whether Refit kept its promises. Without a cluster it makes one and takes it down again.
+// Command chaos restarts and probes containers on the checkout's cluster while it breaks that cluster, and judges from
+// the records whether Refit kept its promises. Without a cluster it makes one and takes it down again.
 package main
 
 import (
@@ -73,6 +73,9 @@ func run(ctx context.Context, args []string) error {
 
 // storm makes the run on the checkout's cluster.
 func storm(ctx context.Context, root string, config chaos.Config) (report history.Report, err error) {
+	if err := config.ValidateLoad(); err != nil {
+		return report, err
+	}
 	steps := step.New(os.Stdout, filepath.Join(root, "dist", "log"))
 	_, err = os.Stat(config.State)
 	own := errors.Is(err, fs.ErrNotExist)

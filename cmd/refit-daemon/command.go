@@ -18,6 +18,7 @@ import (
 
 const long = `refit-daemon runs on every node and restarts containers in place: it takes the ContainerRecreateRequests of its
 node, stops the containers through the node's CRI socket, and reports when kubelet has started them again.
+It also probes the node's pods for PodProbeMarkers, as the node's NodePodProbe says, and writes there what they answer.
 
 It waits for what is not there yet (runtime socket, API server, CRDs) and resumes where it was after a restart.
 The environment variable NODE_NAME names the node; take it from fieldRef spec.nodeName.

@@ -163,3 +163,14 @@ func TestDeckDealsEveryNumberBeforeAnyAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestLoadIsJudgedWithoutACluster(t *testing.T) {
+	t.Parallel()
+	err := Config{Duration: 5 * time.Second, Rate: 1}.ValidateLoad()
+	if err == nil || !strings.Contains(err.Error(), "duration 5s: want at least 1m") || !strings.Contains(err.Error(), "0 pods") {
+		t.Errorf("error %v, want both faults", err)
+	}
+	if err := (Config{Duration: time.Minute, Pods: 1, Rate: 1}).ValidateLoad(); err != nil {
+		t.Error(err)
+	}
+}

@@ -34,9 +34,21 @@ type Config struct {
 // small is the shortest run in which each kind of fault happens once.
 const small = time.Minute
 
+// ValidateLoad reports all faults of what needs no cluster to be judged.
+func (c Config) ValidateLoad() error {
+	var errs []error
+	if c.Duration < small {
+		errs = append(errs, fmt.Errorf("duration %s: want at least %s, or not every fault happens", c.Duration, small))
+	}
+	if c.Pods < 1 || c.Rate <= 0 {
+		errs = append(errs, fmt.Errorf("%d pods and %v requests a second: want more than none", c.Pods, c.Rate))
+	}
+	return errors.Join(errs...)
+}
+
 // Validate reports all faults at once.
 func (c Config) Validate() error {
-	var errs []error
+	errs := []error{c.ValidateLoad()}
 	if _, err := os.Stat(filepath.Join(c.State, "bin", "cluster")); err != nil {
 		errs = append(errs, fmt.Errorf("state %q: not a cluster of test/cluster: %w", c.State, err))
 	}
@@ -44,12 +56,6 @@ func (c Config) Validate() error {
 		if text == "" {
 			errs = append(errs, fmt.Errorf("%s: must not be empty", name))
 		}
-	}
-	if c.Duration < small {
-		errs = append(errs, fmt.Errorf("duration %s: want at least %s, or not every fault happens", c.Duration, small))
-	}
-	if c.Pods < 1 || c.Rate <= 0 {
-		errs = append(errs, fmt.Errorf("%d pods and %v requests a second: want more than none", c.Pods, c.Rate))
 	}
 	if c.Out == nil {
 		errs = append(errs, errors.New("out: not set"))
