@@ -53,9 +53,31 @@ func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, e
 	})
 	select {
 	case a := <-answers:
-		return probe.Execution{ExitCode: int(a.result.ExitCode), Stdout: a.result.Stdout, Stderr: a.result.Stderr}, execError(a.err)
+		err := execError(a.err)
+		if a.result.ExitCode == killed || err != nil {
+			letContainerEnd(ctx)
+		}
+		return probe.Execution{ExitCode: int(a.result.ExitCode), Stdout: a.result.Stdout, Stderr: a.result.Stderr}, err
 	case <-ctx.Done():
 		return probe.Execution{}, ctx.Err()
+	}
+}
+
+const (
+	// killed is the exit code of a command that SIGKILL has ended: 128 and the signal's number, as in a shell.
+	killed = 128 + 9
+	// endGrace is how much later than the answer to an exec the runtime may tell that the container has ended.
+	endGrace = time.Second
+)
+
+// letContainerEnd waits until the runtime would have told that the container has ended, which stops the probe and ends
+// ctx. Whatever ran in it was killed with it (pid_namespaces(7)), which says nothing of the application.
+func letContainerEnd(ctx context.Context) {
+	timer := time.NewTimer(endGrace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -2,6 +2,7 @@ package prober_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,6 +89,54 @@ func TestContainerLife(t *testing.T) {
 		w.deletePod("a")
 		w.pass(time.Second)
 		w.expect()
+	})
+}
+
+// What a container takes with it when it ends is no answer of the application, whatever the runtime makes of it.
+func TestCommandThatEndsWithItsContainer(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func() (cri.ExecResult, error){
+		"killed":  func() (cri.ExecResult, error) { return cri.ExecResult{ExitCode: 137}, nil },
+		"refused": func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("container is in CONTAINER_EXITED state") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				w.putPod("a", 1, "game")
+				w.want(entry("a", execProbe("m#idle", "game", "check")))
+				w.run()
+				w.pass(5 * time.Second)
+				ended := false
+				w.answers(func(string, string) (cri.ExecResult, error) {
+					if !ended {
+						ended = true
+						go func() {
+							time.Sleep(300 * time.Millisecond) // the runtime's event comes after its answer
+							w.manager.ContainerStopped("shop", "a", instanceID("a", "game", 1))
+						}()
+					}
+					return answer()
+				})
+				w.pass(5 * time.Second)
+				w.expect("a m#idle Failed Container(game) is Non-running")
+				if writes, _, events := w.count(); writes != 2 || events != 2 || !w.told("KruiseProbeFailed", "Non-running") {
+					t.Errorf("%d writes and %d events, want 2 of each: %q", writes, events, w.events)
+				}
+			})
+		})
+	}
+}
+
+// A command that was killed by somebody else, in a container that lives on, has failed.
+func TestKilledCommandFails(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.says(137, "")
+		w.run()
+		w.pass(5 * time.Second)
+		w.expect("a m#idle Failed exit code 137")
 	})
 }
 
