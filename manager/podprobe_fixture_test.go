@@ -3,7 +3,9 @@ package manager
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +36,19 @@ func gameMarker(name string) *v1alpha1.PodProbeMarker {
 		{State: v1alpha1.ProbeFailed, Labels: map[string]string{name: "busy"}, Annotations: map[string]string{"cost": "1"}},
 	}
 	m.Spec.Probes = []v1alpha1.PodContainerProbe{p}
+	return m
+}
+
+// largeMarker has more probes than a node or a pod can be told of.
+func largeMarker(name string) *v1alpha1.PodProbeMarker {
+	m := gameMarker(name)
+	one := m.Spec.Probes[0]
+	m.Spec.Probes = nil
+	for i := range v1alpha1.MaxProbesOfMarker {
+		one.Name, one.PodConditionType = fmt.Sprint("p", i), fmt.Sprint("example.com/p", i)
+		one.Probe.Exec = &corev1.ExecAction{Command: []string{strings.Repeat("x", 10<<10)}}
+		m.Spec.Probes = append(m.Spec.Probes, one)
+	}
 	return m
 }
 
@@ -106,6 +121,16 @@ func newProbeWorld(t *testing.T, objects ...client.Object) *probeWorld {
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes"}, []string{"resource"}),
 	}
 	return w
+}
+
+// event is the next one that was told, empty if there is none.
+func (w *probeWorld) event() string {
+	select {
+	case text := <-w.events.Events:
+		return text
+	default:
+		return ""
+	}
 }
 
 // apply does what the API server does for marks. The fake cannot: it keeps metadata out of what goes through the status,

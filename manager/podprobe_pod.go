@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/podprobe"
+	"github.com/refit-project/refit/result"
 )
 
 // addPodMarks marks the pods.
@@ -31,6 +33,9 @@ func addPodMarks(mgr ctrl.Manager, cfg Config, p *probes) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
 		Complete(m)
 }
+
+// maxNames bounds the names of probes in an Event, in bytes: with the rest of its note it has to stay below 1 KiB.
+const maxNames = 512
 
 // podMarks brings on each pod what its probes have said: at most one write for each change.
 type podMarks struct {
@@ -60,7 +65,7 @@ func (m *podMarks) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if behind || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil // the change that is still missing brings us back
 	}
-	wanted, err := m.wanted(ctx, &pod)
+	wanted, left, err := m.wanted(ctx, &pod)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -75,7 +80,22 @@ func (m *podMarks) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	m.mu.Lock()
 	m.written[request.NamespacedName] = writtenMarks{uid: pod.UID, version: version, wanted: wanted}
 	m.mu.Unlock()
+	if pod.Annotations[v1alpha1.AnnotationPodProbe] != wanted.Annotations[v1alpha1.AnnotationPodProbe] {
+		m.tellLeftOut(&pod, left)
+	}
 	return ctrl.Result{}, nil
+}
+
+// tellLeftOut tells of the probes that a pod on a virtual node has no room for.
+func (m *podMarks) tellLeftOut(pod *corev1.Pod, left []string) {
+	if len(left) == 0 {
+		return
+	}
+	names := result.Cut(strings.Join(left, ", "), maxNames)
+	m.log.Warn("not all is probed: the probes of the pod do not fit into its annotation", "pod", pod.Namespace+"/"+pod.Name,
+		"probes", len(left), "names", names)
+	m.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
+		"%d probes are left out, as they do not fit into the annotation %s: %s", len(left), v1alpha1.AnnotationPodProbe, names)
 }
 
 // last is what was wanted at the last write. The cache is behind until it has seen that write.
@@ -96,23 +116,25 @@ func (m *podMarks) forget(key types.NamespacedName) {
 	delete(m.written, key)
 }
 
-func (m *podMarks) wanted(ctx context.Context, pod *corev1.Pod) (podprobe.Marks, error) {
+// wanted are the marks, and the probes that the pod cannot be told of.
+func (m *podMarks) wanted(ctx context.Context, pod *corev1.Pod) (marks podprobe.Marks, left []string, err error) {
 	markers, err := m.markers(ctx, pod.Namespace)
 	if err != nil || len(markers) == 0 {
-		return podprobe.Marks{}, err
+		return marks, nil, err
 	}
 	exists, virtual, err := m.virtual(ctx, pod.Spec.NodeName)
 	if err != nil {
-		return podprobe.Marks{}, err
+		return marks, nil, err
 	}
 	if exists && virtual {
-		return podprobe.WantVirtual(pod, markers, m.now()), nil
+		marks, left = podprobe.WantVirtual(pod, markers, m.now())
+		return marks, left, nil
 	}
 	var node v1alpha1.NodePodProbe
 	if err := m.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); client.IgnoreNotFound(err) != nil {
-		return podprobe.Marks{}, named("find probes of node", err)
+		return marks, nil, named("find probes of node", err)
 	}
-	return podprobe.Want(pod, markers, podprobe.StatesOf(pod, node.Status), m.now()), nil
+	return podprobe.Want(pod, markers, podprobe.StatesOf(pod, node.Status), m.now()), nil, nil
 }
 
 // apply writes all marks of a pod at once, through its status: that needs no right to change what runs in it.

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +87,28 @@ func TestAVirtualNodeHasNoDaemon(t *testing.T) {
 	}
 }
 
+func TestAPodOnAVirtualNodeIsToldOnceOfProbesWithoutRoom(t *testing.T) {
+	t.Parallel()
+	virtual := testNode()
+	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
+	w := newProbeWorld(t, virtual, largeMarker("m"), gamePod("a"))
+	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
+	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+	event := w.event()
+	if !strings.Contains(event, "Warning ProbesLeftOut") || !strings.Contains(event, "94 probes are left out") || !strings.Contains(event, ": m#p6, m#p7, ") || len(event) > 1024 {
+		t.Errorf("event %q", event)
+	}
+	pod := w.podNamed("a")
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "example.com/p0", Status: corev1.ConditionTrue})
+	if err := w.Client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+	if event := w.event(); event != "" {
+		t.Errorf("another event %q", event)
+	}
+}
+
 // A marker whose pods were relabelled still has probes on their nodes.
 func TestDeletedMarkerFindsTheNodesOfRelabelledPods(t *testing.T) {
 	t.Parallel()
@@ -106,28 +127,15 @@ func TestDeletedMarkerFindsTheNodesOfRelabelledPods(t *testing.T) {
 
 func TestAPodIsToldThatItsNodeHasNoRoomForItsProbes(t *testing.T) {
 	t.Parallel()
-	m := gameMarker("m")
-	one := m.Spec.Probes[0]
-	m.Spec.Probes = nil
-	for i := range v1alpha1.MaxProbesOfMarker {
-		one.Name, one.PodConditionType = fmt.Sprint("p", i), fmt.Sprint("example.com/p", i)
-		one.Probe.Exec = &corev1.ExecAction{Command: []string{strings.Repeat("x", 10<<10)}}
-		m.Spec.Probes = append(m.Spec.Probes, one)
-	}
 	small := gameMarker("s")
 	small.Spec.Selector.MatchLabels["app"] = "small"
 	modest := gamePod("modest")
 	modest.Labels["app"] = "small"
-	w := newProbeWorld(t, testNode(), m, small, gamePod("greedy"), modest)
+	w := newProbeWorld(t, testNode(), largeMarker("m"), small, gamePod("greedy"), modest)
 	same(t, "writes", w.settle(&nodeProbes{probes: w.probes}, "", "node-1"), "create node-1")
 	same(t, "told", w.told(), "modest 10.0.0.1 s#idle")
-	select {
-	case text := <-w.events.Events:
-		if !strings.Contains(text, "Warning ProbesLeftOut") {
-			t.Errorf("event %q", text)
-		}
-	default:
-		t.Error("nobody is told")
+	if event := w.event(); !strings.Contains(event, "Warning ProbesLeftOut") {
+		t.Errorf("event %q", event)
 	}
 }
 

@@ -20,10 +20,11 @@ func Virtual(labels map[string]string) bool {
 }
 
 // Annotations tell a pod on a virtual node of its probes: those with a condition, which is how the results come back.
-// They are empty for a pod without such probes.
-func Annotations(pod *corev1.Pod, markers []Marker) map[string]string {
+// They are empty for a pod without such probes. Those for which there is no room are left out: the second result is
+// their full names.
+func Annotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, left []string) {
 	var names []string
-	var probes []v1alpha1.PodContainerProbe
+	probes := []json.RawMessage{}
 	conditions := map[string]bool{}
 	size := 0
 	for _, m := range markers {
@@ -36,35 +37,34 @@ func Annotations(pod *corev1.Pod, markers []Marker) map[string]string {
 			}
 			p.MarkerPolicy = nil
 			content, err := json.Marshal(p)
-			if err != nil || size+len(content) > maxAnnotation {
+			if err != nil || size+len(content) > maxAnnotation || len(probes) == v1alpha1.MaxProbesOfPod {
+				left = append(left, FullName(m.Name, p.Name))
 				continue
 			}
 			size += len(content)
 			conditions[p.PodConditionType] = true
-			probes = append(probes, p)
+			probes = append(probes, content)
 			if !slices.Contains(names, m.Name) {
 				names = append(names, m.Name)
 			}
 		}
 	}
-	if len(probes) == 0 {
-		return map[string]string{}
-	}
 	content, err := json.Marshal(probes)
-	if err != nil { // each of them has been encoded before
-		return map[string]string{}
+	if len(probes) == 0 || err != nil { // each of them has been encoded before
+		return map[string]string{}, left
 	}
 	return map[string]string{
 		v1alpha1.AnnotationPodProbe:           string(content),
 		v1alpha1.AnnotationPodProbeMarkerList: strings.Join(names, ","),
-	}
+	}, left
 }
 
 // WantVirtual is what a pod on a virtual node is to carry: what it is told to probe, and the labels and annotations by
-// the conditions that whoever probes there has written.
-func WantVirtual(pod *corev1.Pod, markers []Marker, now time.Time) Marks {
-	marks := Want(pod, markers, StatesOfConditions(pod, markers), now)
+// the conditions that whoever probes there has written. The probes that it cannot be told of are the second result.
+func WantVirtual(pod *corev1.Pod, markers []Marker, now time.Time) (marks Marks, left []string) {
+	marks = Want(pod, markers, StatesOfConditions(pod, markers), now)
 	marks.Conditions = nil
-	addMissing(marks.Annotations, Annotations(pod, markers))
-	return marks
+	annotations, left := Annotations(pod, markers)
+	addMissing(marks.Annotations, annotations)
+	return marks, left
 }

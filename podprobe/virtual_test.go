@@ -21,33 +21,55 @@ func TestAPodOnAVirtualNodeIsToldOfItsProbes(t *testing.T) {
 		labels.PodConditionType = ""
 		m.Spec.Probes = append(m.Spec.Probes, probe("more"), labels)
 	})
-	got := podprobe.Annotations(pod("a"), compile(marker("first"), only))
+	got, left := podprobe.Annotations(pod("a"), compile(marker("first"), only))
 	want := map[string]string{
 		"kruise.io/podprobemarker-list": "first,second",
 		"kruise.io/podprobe": `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"game.kruise.io/idle"},` +
 			`{"name":"more","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"game.kruise.io/more"}]`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
+		t.Errorf("left out %q, annotations (-want +got):\n%s", left, diff)
 	}
-	if got := podprobe.Annotations(pod("a"), nil); len(got) > 0 {
-		t.Errorf("without markers: %v", got)
+	if got, left := podprobe.Annotations(pod("a"), nil); len(got)+len(left) > 0 {
+		t.Errorf("without markers: %v, left out %q", got, left)
 	}
 }
 
 func TestTheAnnotationIsBounded(t *testing.T) {
 	t.Parallel()
-	large := marker("m", func(m *v1alpha1.PodProbeMarker) {
-		for i := range 99 {
-			p := probe(fmt.Sprintf("p%d", i))
-			p.Probe.Exec.Command = []string{strings.Repeat("x", 16<<10)}
-			m.Spec.Probes = append(m.Spec.Probes, p)
-		}
-	})
-	text := podprobe.Annotations(pod("a"), compile(large))["kruise.io/podprobe"]
-	var probes []v1alpha1.PodContainerProbe
-	if err := json.Unmarshal([]byte(text), &probes); err != nil || len(text) > 65<<10 || len(probes) != 4 {
-		t.Errorf("%d bytes, %d probes, %v", len(text), len(probes), err)
+	many := func(name string, count, size int) v1alpha1.PodProbeMarker {
+		return marker(name, func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Probes = nil
+			for i := range count {
+				p := probe(fmt.Sprintf("%s%d", name, i))
+				p.Probe.Exec.Command = []string{strings.Repeat("x", size)}
+				m.Spec.Probes = append(m.Spec.Probes, p)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		markers    []podprobe.Marker
+		want, left int
+	}{
+		"by bytes":  {compile(many("m", 10, 15<<10)), 4, 6},
+		"by number": {compile(many("a", 100, 1), many("b", 100, 1), many("c", 100, 1)), 256, 44},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			annotations, left := podprobe.Annotations(pod("a"), tc.markers)
+			text := annotations["kruise.io/podprobe"]
+			var probes []v1alpha1.PodContainerProbe
+			if err := json.Unmarshal([]byte(text), &probes); err != nil || len(text) > 65<<10 || len(probes) != tc.want || len(left) != tc.left {
+				t.Errorf("%d bytes, %d probes, %d left out, %v", len(text), len(probes), len(left), err)
+			}
+			all := 0
+			for _, m := range tc.markers {
+				all += len(m.Probes)
+			}
+			if last := tc.markers[len(tc.markers)-1]; all != tc.want+tc.left || left[len(left)-1] != podprobe.FullName(last.Name, last.Probes[len(last.Probes)-1].Name) {
+				t.Errorf("of %d probes, left out are %q", all, left)
+			}
+		})
 	}
 }
 
@@ -69,7 +91,7 @@ func TestMarksFollowTheConditionsOfAVirtualPod(t *testing.T) {
 			if tc.status != "" {
 				there.Status.Conditions = append(there.Status.Conditions, corev1.PodCondition{Type: idle, Status: tc.status})
 			}
-			got := podprobe.WantVirtual(there, compile(marker("m")), noon)
+			got, _ := podprobe.WantVirtual(there, compile(marker("m")), noon)
 			if diff := cmp.Diff(tc.labels, got.Labels); diff != "" || got.Annotations[cost] != tc.cost {
 				t.Errorf("deletion cost %q, labels (-want +got):\n%s", got.Annotations[cost], diff)
 			}

@@ -96,8 +96,10 @@ func TestContainerLife(t *testing.T) {
 func TestCommandThatEndsWithItsContainer(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func() (cri.ExecResult, error){
-		"killed":  func() (cri.ExecResult, error) { return cri.ExecResult{ExitCode: 137}, nil },
-		"refused": func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("container is in CONTAINER_EXITED state") },
+		"killed": func() (cri.ExecResult, error) { return cri.ExecResult{ExitCode: 137}, nil },
+		"refused": func() (cri.ExecResult, error) {
+			return cri.ExecResult{}, errors.New("container is in CONTAINER_EXITED state")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

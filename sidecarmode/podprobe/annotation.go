@@ -19,8 +19,8 @@ const Annotation = "kruise.io/podprobe"
 const (
 	// maxAnnotation is what all annotations of an object share, in bytes.
 	maxAnnotation = 256 << 10
-	// maxProbes bounds the goroutines that one annotation can ask for.
-	maxProbes = 100
+	// maxProbes bounds the goroutines that one annotation can ask for. It is what a pod can have on other nodes as well.
+	maxProbes = 256
 )
 
 // wanted is one probe of the annotation. Marker policies are not in it: kruise-manager applies those.
