@@ -144,27 +144,31 @@ func (s *scene) exec(pod, container, line string) string {
 // events are the messages of the namespace's Events with that reason.
 func (s *scene) events(ctx context.Context, reason string) []string {
 	s.t.Helper()
+	messages, err := s.listEvents(ctx, reason)
+	s.check(err, "list events")
+	return messages
+}
+
+func (s *scene) listEvents(ctx context.Context, reason string) ([]string, error) {
 	var list corev1.EventList
-	s.check(s.List(ctx, &list, client.InNamespace(s.namespace)), "list events")
+	if err := s.List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
+		return nil, err
+	}
 	var messages []string
 	for _, event := range list.Items {
 		if event.Reason == reason {
 			messages = append(messages, event.Message)
 		}
 	}
-	return messages
+	return messages, nil
 }
 
 // awaitEvent waits for an Event, which is sent after what it tells of.
 func (s *scene) awaitEvent(reason string, words ...string) {
 	s.t.Helper()
-	s.await("event "+reason, func(ctx context.Context) (bool, error) {
-		for _, message := range s.events(ctx, reason) {
-			if containsAll(message, words) {
-				return true, nil
-			}
-		}
-		return false, nil
+	s.await(fmt.Sprintf("event %s with %q", reason, words), func(ctx context.Context) (bool, error) {
+		messages, err := s.listEvents(ctx, reason)
+		return slices.ContainsFunc(messages, func(m string) bool { return containsAll(m, words) }), err
 	})
 }
 
