@@ -24,8 +24,9 @@ const maxRedirects = 10
 
 // HTTP asks a web server. Make it with NewHTTP.
 type HTTP struct {
-	config HTTPConfig
-	client http.Client
+	config  HTTPConfig
+	request *http.Request // for a copy each time
+	client  http.Client
 }
 
 // HTTPConfig says what to ask and what to make of the answer.
@@ -72,14 +73,18 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("http probe: %w", err)
 	}
-	return &HTTP{config: config, client: http.Client{
+	request, err := newRequest(config)
+	if err != nil {
+		return nil, fmt.Errorf("http probe: %w", err)
+	}
+	return &HTTP{config: config, request: request, client: http.Client{
 		CheckRedirect: stayHome,
 		Transport: &http.Transport{
 			// One connection for each probe: a kept one would prove that the server worked, not that it does.
 			DisableKeepAlives: true,
 			DialContext:       dialer().DialContext,
 			// Each probe makes them anew, and questions and most answers are small.
-			ReadBufferSize: 2 << 10, WriteBufferSize: 1 << 10,
+			ReadBufferSize: 1 << 10, WriteBufferSize: 512,
 			// A small compressed body may be a large one, and the limit is on what is read.
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeader,
@@ -104,24 +109,29 @@ func stayHome(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// newRequest is what is asked, without an end in time.
+func newRequest(config HTTPConfig) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(context.Background(), config.Method, config.URL, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range config.Header {
+		request.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+	}
+	request.Host = request.Header.Get("Host")
+	if len(request.Header.Values("User-Agent")) == 0 {
+		request.Header.Set("User-Agent", "refit-probe")
+	}
+	if len(request.Header.Values("Accept")) == 0 {
+		request.Header.Set("Accept", "*/*")
+	}
+	return request, nil
+}
+
 // Probe implements Prober. No answer in time is a failure; an answer that is well but has nothing at the JSON
 // path is unknown.
 func (h *HTTP) Probe(ctx context.Context) Outcome {
-	req, err := http.NewRequestWithContext(ctx, h.config.Method, h.config.URL, http.NoBody)
-	if err != nil {
-		return unknown(err)
-	}
-	for name, values := range h.config.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	req.Host = req.Header.Get("Host")
-	if len(req.Header.Values("User-Agent")) == 0 {
-		req.Header.Set("User-Agent", "refit-probe")
-	}
-	if len(req.Header.Values("Accept")) == 0 {
-		req.Header.Set("Accept", "*/*")
-	}
-	resp, err := h.client.Do(req)
+	resp, err := h.client.Do(h.request.WithContext(ctx))
 	if err != nil {
 		return failed("%s", reason(ctx, err))
 	}
