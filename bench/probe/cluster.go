@@ -28,8 +28,8 @@ const (
 	// metricsReader of deploy/daemonset lets a service account read the daemon's metrics.
 	metricsReader = "refit-metrics-reader"
 	podLabel      = "bench"
-	// perPod is the number of containers with a probe in each pod; one more runs the servers.
-	perPod       = 10
+	// containers of each pod with probes; one more runs the servers.
+	containers   = 10
 	setUpTimeout = 10 * time.Minute
 	makers       = 8
 	poll         = 250 * time.Millisecond
@@ -175,7 +175,7 @@ func (c *cluster) pod(name string, readiness *scenario) *corev1.Pod {
 			Volumes:    []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		},
 	}
-	for i := range perPod {
+	for i := range containers {
 		var probe *corev1.Probe
 		if readiness != nil {
 			probe = new(readiness.probe(i))
@@ -196,12 +196,14 @@ func (c *cluster) deletePods(ctx context.Context) error {
 // conditions that the probes bring on their pods begin with this.
 const conditions = "bench.refit.dev/"
 
-// mark returns when all probes of the scenario have succeeded and their pods say so.
-func (c *cluster) mark(ctx context.Context, s scenario) error {
+// mark has so many probes put to each pod, and returns when all of the scenario have succeeded and their pods say so.
+func (c *cluster) mark(ctx context.Context, s scenario, probes int) error {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: namespace}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{podLabel: "probe"}}
-	for i := range perPod {
-		one := v1alpha1.PodContainerProbe{Name: fmt.Sprint(i), ContainerName: fmt.Sprintf("c%d", i), PodConditionType: fmt.Sprintf("%sc%d", conditions, i)}
+	for i := range probes {
+		one := v1alpha1.PodContainerProbe{
+			Name: fmt.Sprint(i), ContainerName: fmt.Sprintf("c%d", i%containers), PodConditionType: fmt.Sprintf("%sp%d", conditions, i),
+		}
 		one.Probe.Probe = s.probe(i)
 		marker.Spec.Probes = append(marker.Spec.Probes, one)
 	}

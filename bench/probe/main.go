@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/bench/report"
 	"github.com/refit-project/refit/build/install"
 )
@@ -73,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 	b := &bench{cluster: c, config: config, say: func(format string, args ...any) {
 		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}}
-	kept := findings{Machine: report.Begin(), Images: images}
+	kept := findings{Machine: report.Begin(), Images: images, PerPod: config.perPod()}
 	err = b.run(ctx, &kept)
 	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 	defer cancel()
@@ -93,12 +94,16 @@ type config struct {
 	kinds     []string
 	periods   []time.Duration
 	floor     []string
+	each      int // probes of each container
 	execRate  float64
 	window    time.Duration
 	install   bool
 	images    string
 	flipsOver int
 }
+
+// perPod is the number of probes of each pod.
+func (c config) perPod() int { return containers * c.each }
 
 func parse(args []string) (config, error) {
 	var c config
@@ -108,6 +113,7 @@ func parse(args []string) (config, error) {
 	periods := flags.String("periods", "1s,10s", "their periods, whole seconds")
 	floor := flags.String("floor", "exec-10-1s,http-100-1s,tcp-100-1s,exec-100-10s,http-500-1s,tcp-500-1s",
 		"scenarios, KIND-COUNT-PERIOD, that are also done with kubelet's readiness probes; makes the pods anew for each")
+	flags.IntVar(&c.each, "each", 1, fmt.Sprintf("probes of each container, at most %d; with more than one, name no -floor", v1alpha1.MaxProbesOfMarker/containers))
 	flags.Float64Var(&c.execRate, "exec-rate", 12, "exec probes a second above which a scenario is left out: each costs some 50 ms of CPU in the runtime")
 	flags.DurationVar(&c.window, "window", 30*time.Second, "time over which a scenario is measured; two periods if they are longer")
 	flags.IntVar(&c.flipsOver, "flips", 100, "number of probes with which, at http and 1s, one is turned each second; 0: not")
@@ -117,10 +123,16 @@ func parse(args []string) (config, error) {
 		return c, err
 	}
 	c.kinds, c.floor = strings.Split(*kinds, ","), strings.Split(*floor, ",")
+	switch most := v1alpha1.MaxProbesOfMarker / containers; {
+	case c.each < 1 || c.each > most:
+		return c, fmt.Errorf("-each %d: want 1 to %d", c.each, most)
+	case c.each > 1 && *floor != "":
+		return c, errors.New("-floor: kubelet has one readiness probe of each container: with -each give -floor ''")
+	}
 	for word := range strings.SplitSeq(*counts, ",") {
 		var n int
-		if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < perPod || n%perPod != 0 {
-			return c, fmt.Errorf("-counts %s: want multiples of %d", word, perPod)
+		if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < 1 || n%c.perPod() != 0 {
+			return c, fmt.Errorf("-counts %s: want multiples of %d", word, c.perPod())
 		}
 		c.counts = append(c.counts, n)
 	}

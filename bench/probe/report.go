@@ -48,6 +48,7 @@ type findings struct {
 	Kubelet string   `json:"kubelet"`
 	Runtime string   `json:"runtime"`
 	Images  []string `json:"images"`
+	PerPod  int      `json:"perPod"`
 	Notes   []string `json:"notes"`
 	Results []result `json:"results"`
 }
@@ -75,7 +76,7 @@ func (r *findings) print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\nscenario: KIND-NUMBER-PERIOD, %d probes in each pod; CPU: of one processor, above the same pods without probes; of both:\n"+
 		"while kubelet has as many readiness probes, one of each container; ±: how far its use varies without probes; where that is as\n"+
-		"large, there is no ratio; runtime: containerd, shims and the commands, in steps of 10 ms; writes: of daemon and manager while nothing changes\n\n", perPod)
+		"large, there is no ratio; runtime: containerd, shims and the commands, in steps of 10 ms; writes: of daemon and manager while nothing changes\n\n", r.PerPod)
 	for _, one := range r.Results {
 		if f := one.Flips; f != nil {
 			fmt.Fprintf(out, "%s, one probe turned each second: daemon %s of CPU, %.0f writes a minute by the daemon and %.0f by the manager, %.0f of Events\n",

@@ -39,10 +39,10 @@ type scenario struct {
 
 func (s scenario) String() string { return fmt.Sprintf("%s-%d-%s", s.kind, s.count, s.period) }
 
-// probe is that of one of a pod's containers. Of http the first alone asks for the pod's state, which can be turned.
-func (s scenario) probe(container int) corev1.Probe {
+// probe is one of a pod's. Of http the first alone asks for the pod's state, which can be turned.
+func (s scenario) probe(i int) corev1.Probe {
 	handler := *handlers[s.kind].DeepCopy()
-	if handler.HTTPGet != nil && container == 0 {
+	if handler.HTTPGet != nil && i == 0 {
 		handler.HTTPGet.Path = "/state"
 	}
 	return corev1.Probe{ProbeHandler: handler, PeriodSeconds: int32(s.period / time.Second), TimeoutSeconds: 10}
@@ -86,8 +86,9 @@ func (b *bench) note(format string, args ...any) {
 
 // ours runs all kinds and periods with as many probes, on the same pods.
 func (b *bench) ours(ctx context.Context, count int) error {
-	b.say("%d pods of %d containers, without probes ...", count/perPod, perPod+1)
-	if err := b.cluster.makePods(ctx, count/perPod, nil); err != nil {
+	pods := count / b.config.perPod()
+	b.say("%d pods of %d containers, without probes ...", pods, containers+1)
+	if err := b.cluster.makePods(ctx, pods, nil); err != nil {
 		return err
 	}
 	if err := pause(ctx, calm); err != nil {
@@ -139,7 +140,7 @@ func (b *bench) rest(count int, before, after sample) {
 
 // one measures a scenario of ours.
 func (b *bench) one(ctx context.Context, s scenario, idle sample) error {
-	if err := b.cluster.mark(ctx, s); err != nil {
+	if err := b.cluster.mark(ctx, s, b.config.perPod()); err != nil {
 		return err
 	}
 	if err := pause(ctx, min(s.period, calm)); err != nil {
@@ -178,10 +179,10 @@ func (b *bench) flips(ctx context.Context) (*sample, error) {
 // whose speed changes from one minute to the next only the same minutes can be compared.
 func (b *bench) floor(ctx context.Context, r *result) error {
 	b.say("%s by kubelet as well: the same pods with readiness probes ...", r.Name)
-	if err := b.cluster.makePods(ctx, r.scenario.count/perPod, &r.scenario); err != nil {
+	if err := b.cluster.makePods(ctx, r.scenario.count/containers, &r.scenario); err != nil {
 		return err
 	}
-	if err := b.cluster.mark(ctx, r.scenario); err != nil {
+	if err := b.cluster.mark(ctx, r.scenario, containers); err != nil {
 		return err
 	}
 	if err := pause(ctx, calm); err != nil {
