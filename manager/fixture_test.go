@@ -149,9 +149,10 @@ func (w *world) pod() *corev1.Pod {
 	return &pod
 }
 
-func (w *world) event() string {
+// nextEvent is what was told next, empty if nothing was.
+func nextEvent(recorder *events.FakeRecorder) string {
 	select {
-	case text := <-w.events.Events:
+	case text := <-recorder.Events:
 		return text
 	default:
 		return ""

@@ -37,7 +37,7 @@ func TestASimpleRequestCostsOneWrite(t *testing.T) {
 	if _, active := w.request().Labels[v1beta1.LabelActive]; active {
 		t.Error("still active")
 	}
-	if text := w.event(); text != "" {
+	if text := nextEvent(w.events); text != "" {
 		t.Errorf("event %q", text)
 	}
 }
@@ -54,7 +54,7 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch r", "patch web/status", "patch r/status"}, writes); diff != "" {
 		t.Errorf("taken (-want +got):\n%s", diff)
 	}
-	if text := w.event(); !strings.Contains(text, "PodMadeNotReady") {
+	if text := nextEvent(w.events); !strings.Contains(text, "PodMadeNotReady") {
 		t.Errorf("event %q", text)
 	}
 	if gate := w.pod().Status.Conditions; len(gate) != 2 || gate[0].Status != "False" || gate[1].Message != `[{"userAgent":"ContainerRecreateRequest","key":"shop/r"}]` {
@@ -111,7 +111,7 @@ func TestADaemonThatIsMissingIsReported(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch r/status", "patch r"}, writes); diff != "" {
 		t.Errorf("wrote (-want +got):\n%s", diff)
 	}
-	if text := w.event(); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "node-1") {
+	if text := nextEvent(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "node-1") {
 		t.Errorf("event %q", text)
 	}
 }

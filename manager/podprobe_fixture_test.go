@@ -123,16 +123,6 @@ func newProbeWorld(t *testing.T, objects ...client.Object) *probeWorld {
 	return w
 }
 
-// event is the next one that was told, empty if there is none.
-func (w *probeWorld) event() string {
-	select {
-	case text := <-w.events.Events:
-		return text
-	default:
-		return ""
-	}
-}
-
 // apply does what the API server does for marks. The fake cannot: it keeps metadata out of what goes through the status,
 // and takes for applied what was there before.
 func (w *probeWorld) apply(ctx context.Context, c client.Client, config runtime.ApplyConfiguration) error {

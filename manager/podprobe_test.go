@@ -94,7 +94,7 @@ func TestAPodOnAVirtualNodeIsToldOnceOfProbesWithoutRoom(t *testing.T) {
 	w := newProbeWorld(t, virtual, largeMarker("m"), gamePod("a"))
 	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
 	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
-	event := w.event()
+	event := nextEvent(w.events)
 	if !strings.Contains(event, "Warning ProbesLeftOut") || !strings.Contains(event, "94 probes are left out") || !strings.Contains(event, ": m#p6, m#p7, ") || len(event) > 1024 {
 		t.Errorf("event %q", event)
 	}
@@ -104,7 +104,7 @@ func TestAPodOnAVirtualNodeIsToldOnceOfProbesWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
-	if event := w.event(); event != "" {
+	if event := nextEvent(w.events); event != "" {
 		t.Errorf("another event %q", event)
 	}
 }
@@ -134,7 +134,7 @@ func TestAPodIsToldThatItsNodeHasNoRoomForItsProbes(t *testing.T) {
 	w := newProbeWorld(t, testNode(), largeMarker("m"), small, gamePod("greedy"), modest)
 	same(t, "writes", w.settle(&nodeProbes{probes: w.probes}, "", "node-1"), "create node-1")
 	same(t, "told", w.told(), "modest 10.0.0.1 s#idle")
-	if event := w.event(); !strings.Contains(event, "Warning ProbesLeftOut") {
+	if event := nextEvent(w.events); !strings.Contains(event, "Warning ProbesLeftOut") {
 		t.Errorf("event %q", event)
 	}
 }
