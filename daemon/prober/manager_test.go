@@ -129,6 +129,25 @@ func TestCommandThatEndsWithItsContainer(t *testing.T) {
 	}
 }
 
+// A probe that failed already has not failed anew, but why is another matter.
+func TestEndOfAContainerWhoseProbeFailed(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.says(1, "busy")
+		w.run()
+		w.pass(5 * time.Second)
+		w.expect("a m#idle Failed busy")
+		w.manager.ContainerStopped("shop", "a", instanceID("a", "game", 1))
+		w.pass(500 * time.Millisecond)
+		w.expect("a m#idle Failed Container(game) is Non-running")
+		if _, _, events := w.count(); events != 1 {
+			t.Errorf("%d events: %q", events, w.events)
+		}
+	})
+}
+
 // A command that was killed by somebody else, in a container that lives on, has failed.
 func TestKilledCommandFails(t *testing.T) {
 	t.Parallel()
