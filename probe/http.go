@@ -73,11 +73,7 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("http probe: %w", err)
 	}
-	request, err := newRequest(config)
-	if err != nil {
-		return nil, fmt.Errorf("http probe: %w", err)
-	}
-	return &HTTP{config: config, request: request, client: http.Client{
+	return &HTTP{config: config, request: newRequest(u, config), client: http.Client{
 		CheckRedirect: stayHome,
 		Transport: &http.Transport{
 			// One connection for each probe: a kept one would prove that the server worked, not that it does.
@@ -109,23 +105,19 @@ func stayHome(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// newRequest is what is asked, without an end in time.
-func newRequest(config HTTPConfig) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(context.Background(), config.Method, config.URL, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
+// newRequest is what is asked, to be given a context each time.
+func newRequest(u *url.URL, config HTTPConfig) *http.Request {
+	header := http.Header{}
 	for name, values := range config.Header {
-		request.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+		header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
-	request.Host = request.Header.Get("Host")
-	if len(request.Header.Values("User-Agent")) == 0 {
-		request.Header.Set("User-Agent", "refit-probe")
+	if len(header.Values("User-Agent")) == 0 {
+		header.Set("User-Agent", "refit-probe")
 	}
-	if len(request.Header.Values("Accept")) == 0 {
-		request.Header.Set("Accept", "*/*")
+	if len(header.Values("Accept")) == 0 {
+		header.Set("Accept", "*/*")
 	}
-	return request, nil
+	return &http.Request{Method: config.Method, URL: u, Header: header, Host: header.Get("Host")}
 }
 
 // Probe implements Prober. No answer in time is a failure; an answer that is well but has nothing at the JSON
