@@ -24,7 +24,7 @@ func Virtual(labels map[string]string) bool {
 // their full names.
 func Annotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, left []string) {
 	var names []string
-	probes := []json.RawMessage{}
+	var probes []json.RawMessage
 	conditions := map[string]bool{}
 	size := 0
 	for _, m := range markers {

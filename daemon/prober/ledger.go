@@ -25,6 +25,7 @@ type record struct {
 	state               v1alpha1.ProbeState
 	message             string
 	probedAt, changedAt time.Time
+	ended               bool // the container has, which nobody has asked for
 	// hidden until then: nothing is known, and soon something may be.
 	hidden time.Time
 }

@@ -118,7 +118,7 @@ func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wan
 	case !where.running || m.hasEnded(p, where.instance):
 		m.stop(p, wanted.Name)
 		// The words of OpenKruise's daemon.
-		m.set(p.podProbes, wanted, record{instance: where.instance, state: v1alpha1.ProbeFailed,
+		m.set(p.podProbes, wanted, record{instance: where.instance, state: v1alpha1.ProbeFailed, ended: true,
 			message: "Container(" + wanted.ContainerName + ") is Non-running"}, time.Now())
 		return nil, true, nil
 	case needsAddress(wanted.Probe.Probe) && ip == "":

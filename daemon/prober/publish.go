@@ -120,7 +120,6 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 			}
 		}
 	}
-	ended := learnt.probedAt.IsZero() // the container has, and nothing was asked
 	if before.state == learnt.state {
 		learnt.changedAt = before.changedAt
 	} else if learnt.changedAt.IsZero() {
@@ -134,7 +133,7 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 	}
 	records[wanted.Name] = &learnt
 	switch {
-	case before.state != learnt.state, ended && before.message != learnt.message:
+	case before.state != learnt.state, learnt.ended && !before.ended:
 		m.writeSoon()
 	case before.message != learnt.message:
 		m.writeLazily()
