@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // noticed is how far apart the proxy's word on a stop and the application's may lie: both are of one machine's
 // clock, but an application that is starting or ending writes a little late.
 const noticed = time.Second
+
+// startError is containerd's reason for a container that it could not start to the end.
+const startError = "StartError"
 
 // applications checks what the containers saw: one TERM in each life, and no end without a stop that explains it.
 func (c *checker) applications() {
@@ -47,12 +52,28 @@ func (c *checker) terms(p *pod, name string, i *instance) {
 	}
 }
 
+// startCancelled reports whether the runtime ended the instance while it was starting it: kubelet, on whose behalf it did,
+// was killed, and says so when it is back. The program may have come to its first line by then.
+func startCancelled(p *pod, name string, i *instance) bool {
+	if len(i.terms) > 0 || i.exit != nil {
+		return false
+	}
+	cancelled := func(end *corev1.ContainerStateTerminated) bool {
+		return end != nil && end.Reason == startError && i.start.Time.Sub(end.FinishedAt.Time).Abs() <= noticed
+	}
+	return slices.ContainsFunc(p.statuses, func(w Write) bool {
+		return slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == name && (cancelled(s.State.Terminated) || cancelled(s.LastTerminationState.Terminated))
+		})
+	})
+}
+
 // explain takes the stop that ended an instance out of the list. An end needs no stop when the program ended by
-// itself or the pod was deleted.
+// itself, its start was cancelled, or the pod was deleted.
 func (c *checker) explain(p *pod, name string, i *instance, left []stop) []stop {
 	crashed := i.exit != nil && i.exit.Reason == exitCrash && len(i.terms) == 0
 	over := i.exit != nil || i.next != nil || len(i.terms) > 0
-	if crashed || !over {
+	if crashed || !over || startCancelled(p, name, i) {
 		return left
 	}
 	first := i.end(c.End)

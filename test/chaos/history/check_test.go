@@ -108,6 +108,18 @@ func TestPlantedBugs(t *testing.T) {
 			s.pod(8.1, "uid-1", "c3", true)
 			s.status(8.2, "r2", completed(8.2, ""))
 		}},
+		"I1 another start was cancelled": {want: "I1", proof: "no stop of its own explains", plant: func(s *scene) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(3.02, "uid-1", "exit signal")
+			s.app(5, "uid-1", "start")
+			s.startError(6, "uid-1", "c2", 2.5)
+			s.app(8, "uid-1", "start")
+			s.pod(8.1, "uid-1", "c3", true)
+			s.status(8.2, "r1", completed(8.2, ""))
+		}},
 		"I2 a container of another pod": {want: "I2", proof: "which is app of pod uid-2", plant: func(s *scene) {
 			s.pod(1.5, "uid-2", "d1", true)
 			s.create(2, "r1", "uid-1", "d1")

@@ -97,6 +97,20 @@ func (s *scene) pod(seconds float64, uid, containerID string, ready bool) {
 	s.write(seconds, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-" + uid}, 200, s.pods[uid])
 }
 
+// startError is what kubelet says of a container whose start the runtime has broken off.
+func (s *scene) startError(seconds float64, uid, containerID string, finished float64) {
+	s.t.Helper()
+	s.pod(seconds, uid, containerID, false)
+	s.revision++
+	pod := s.pods[uid].DeepCopy()
+	pod.ResourceVersion = fmt.Sprint(s.revision)
+	pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{
+		Reason: "StartError", ExitCode: 128, FinishedAt: metav1.NewTime(at(finished)), ContainerID: "containerd://" + id(containerID),
+	}
+	s.pods[uid] = pod
+	s.write(seconds, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-" + uid}, 200, pod)
+}
+
 // turn has the pod's application say something else of itself.
 func (s *scene) turn(seconds float64, uid, asked string, up bool) {
 	s.t.Helper()
