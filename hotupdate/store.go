@@ -102,7 +102,9 @@ func (s *store) prepare() error {
 
 func (s *store) close() {
 	if s.lock != nil {
-		_ = s.lock.Close() // and with it the lock
+		// Closing alone does not unlock while a process that is just being started still has a copy (flock(2)).
+		_ = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN)
+		_ = s.lock.Close()
 	}
 	_ = s.root.Close()
 }

@@ -1,0 +1,31 @@
+package hotupdate
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Between fork and exec a child has a copy of every file, that of the lock too.
+func TestAClosedStoreIsUnlockedWhateverIsBeingStarted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := openStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := openStore(dir); err == nil {
+		second.close()
+		t.Error("opened twice")
+	}
+	inChild, err := syscall.Dup(int(first.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inChild) //nolint:errcheck // only held
+	first.close()
+	again, err := openStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.close()
+}
