@@ -6,22 +6,22 @@ TOOL := go tool -modfile=tools/go.mod
 
 .PHONY: help demo demo-sidecar demo-probe test check fmt generate images cluster-up cluster-down chaos
 help: ## Show this list
-	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' build/bench-*; } | column -t -s '|'
+	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
 demo: ## Restart a container in place on a real cluster (or yours: KUBECONFIG and IMAGE_REPO) and print a timeline
-	@build/run.sh demo
+	@hack/run.sh demo
 
 demo-sidecar: ## Hot updates, probes and a restore by the sidecar, in a pod with nginx (or on your cluster: as demo)
-	@build/run.sh demosidecar
+	@hack/run.sh demo-sidecar
 
 demo-probe: ## A probe marks a pod as idle and as allocated (or on your cluster: as demo)
-	@build/run.sh demoprobe
+	@hack/run.sh demo-probe
 
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind
-	@build/run.sh test
+	@hack/run.sh test
 
 check: ## The quick part of test: lint, generated files, unit tests with -race
-	@build/run.sh test -quick
+	@hack/run.sh test -quick
 
 fmt: ## Format the code
 	@$(TOOL) golangci-lint fmt ./...
@@ -30,7 +30,7 @@ generate: ## Regenerate deepcopy functions and CRDs from api/
 	@tools/generate.sh
 
 images: ## Build the images into dist/images and push them to the test cluster's registry, if it is up
-	@build/images.sh
+	@hack/images.sh
 
 cluster-up: ## Start a real Kubernetes in this checkout's .cluster (NODES=n)
 	@NODES=$(NODES) test/cluster/cluster.sh up
@@ -39,7 +39,7 @@ cluster-down: ## Stop it and leave nothing behind
 	@test/cluster/cluster.sh down
 
 chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m)
-	@build/run.sh chaos
+	@hack/run.sh chaos
 
-bench-%: build/bench-%
+bench-%: bench/%/run.sh
 	@$<

@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -153,13 +153,13 @@ func TestSandboxIP(t *testing.T) {
 	t.Parallel()
 	runtime := fakecri.Start(t)
 	client := newClient(t, runtime.Endpoint(), nil)
-	pod := target.Pod{Namespace: "shop", Name: "web-0", UID: "uid-0"}
+	pod := identity.Pod{Namespace: "shop", Name: "web-0", UID: "uid-0"}
 	runtime.RunPod(pod, "10.0.0.1")
 	runtime.RunPod(pod, "10.0.0.2")
-	runtime.RunPod(target.Pod{UID: "uid-6"}, "FD00::0007")
-	runtime.RunPod(target.Pod{UID: "uid-host"}, "")
-	runtime.RunPod(target.Pod{UID: "uid-bad"}, "evil.example/?")
-	runtime.StopPod(runtime.RunPod(target.Pod{UID: "uid-stopped"}, "10.0.0.3"))
+	runtime.RunPod(identity.Pod{UID: "uid-6"}, "FD00::0007")
+	runtime.RunPod(identity.Pod{UID: "uid-host"}, "")
+	runtime.RunPod(identity.Pod{UID: "uid-bad"}, "evil.example/?")
+	runtime.StopPod(runtime.RunPod(identity.Pod{UID: "uid-stopped"}, "10.0.0.3"))
 	runtime.StopPod(runtime.RunPod(pod, "10.0.0.4"))
 	tests := map[string]struct {
 		uid, want string
@@ -191,7 +191,7 @@ func TestStopContainerWaitsForGrace(t *testing.T) {
 	t.Parallel()
 	runtime := fakecri.Start(t)
 	client := newClient(t, runtime.Endpoint(), nil)
-	sandbox := runtime.RunPod(target.Pod{UID: "uid-0"}, "")
+	sandbox := runtime.RunPod(identity.Pod{UID: "uid-0"}, "")
 	id := runtime.RunContainer(sandbox, fakecri.Container{Name: "app", Program: fakecri.Program{TermDelay: 5 * limit}})
 	if err := client.StopContainer(t.Context(), id, 1600*time.Millisecond); err != nil {
 		t.Errorf("stop of a slow container = %v, want success within its grace period", err)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -38,7 +38,7 @@ func newRuntime(t *testing.T) (runtime *fakecri.Runtime, id string) {
 	t.Helper()
 	runtime = fakecri.Start(t)
 	runtime.Commands["true"] = fakecri.Command{}
-	sandbox := runtime.RunPod(target.Pod{Namespace: "shop", Name: "web-0", UID: "uid-0"}, "10.0.0.7")
+	sandbox := runtime.RunPod(identity.Pod{Namespace: "shop", Name: "web-0", UID: "uid-0"}, "10.0.0.7")
 	return runtime, runtime.RunContainer(sandbox, fakecri.Container{Name: "app", Image: "nginx:1"})
 }
 

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // Observation is what is known of the pod of a request at one moment.
@@ -28,8 +28,8 @@ type Observation struct {
 
 // Instance is one run of a container. Times are of the node's clock.
 type Instance struct {
-	ID                    target.ContainerID
-	State                 target.State
+	ID                    identity.ContainerID
+	State                 identity.State
 	StartedAt, FinishedAt time.Time
 	ExitCode              int32
 	RestartCount          int32 // of this instance: 0 is the first
@@ -65,30 +65,30 @@ type Decision struct {
 // Stop is the order to stop one exact instance.
 type Stop struct {
 	Container string
-	ID        target.ContainerID
+	ID        identity.ContainerID
 	// Grace between TERM and KILL, preStop included; 0 kills at once.
 	Grace   time.Duration
 	PreStop *PreStop
 	// Remove these instances once it is stopped, in this order, so that kubelet starts the next without crash
 	// back-off: the earlier ones, from which kubelet would back off as well, and this one last, so that it
 	// shows until then what has been done. Nil: none.
-	Remove []target.ContainerID
+	Remove []identity.ContainerID
 }
 
 // Start is the order to make kubelet start a container that is not running now.
 type Start struct {
 	Container string
 	// Remove these exited instances, in this order: kubelet backs off from what it can see.
-	Remove []target.ContainerID
+	Remove []identity.ContainerID
 	// Nudge: wake kubelet by touching the pod's annotation AnnotationNudge.
 	Nudge bool
 }
 
 // remains are the exited instances of a container, the newest last.
-func (o Observation) remains(container string) []target.ContainerID {
-	var ids []target.ContainerID
+func (o Observation) remains(container string) []identity.ContainerID {
+	var ids []identity.ContainerID
 	for _, instance := range slices.Backward(o.Instances[container]) {
-		if instance.State == target.StateExited {
+		if instance.State == identity.StateExited {
 			ids = append(ids, instance.ID)
 		}
 	}

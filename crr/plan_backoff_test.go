@@ -7,7 +7,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 func backoffMode(s *scene, mode string) *scene {
@@ -49,7 +49,7 @@ func TestPlanStartsACrashLoopNow(t *testing.T) {
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
 
 	first := s.plan()
-	wantDiff(t, "start", first.Start, &crr.Start{Container: "app", Remove: []target.ContainerID{id("app", 3)}})
+	wantDiff(t, "start", first.Start, &crr.Start{Container: "app", Remove: []identity.ContainerID{id("app", 3)}})
 
 	s.stored(first, 0).missing("app")
 	s.observed.Acts["app"] = crr.Act{Done: s.now}
@@ -80,9 +80,9 @@ func TestPlanRemovesEarlierInstancesFirst(t *testing.T) {
 	t.Parallel()
 	s := newScene().missing("app").exited("app", 2, 143).restarted("app", 3)
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
-	wantDiff(t, "removed with the stop", s.plan().Stop.Remove, []target.ContainerID{id("app", 2), id("app", 3)})
+	wantDiff(t, "removed with the stop", s.plan().Stop.Remove, []identity.ContainerID{id("app", 2), id("app", 3)})
 	s.begun(t).missing("app").exited("app", 2, 143).exited("app", 3, 143)
-	wantDiff(t, "removed after an interruption", s.plan().Start.Remove, []target.ContainerID{id("app", 2), id("app", 3)})
+	wantDiff(t, "removed after an interruption", s.plan().Start.Remove, []identity.ContainerID{id("app", 2), id("app", 3)})
 }
 
 // A crash of the new instance is a crash: kubelet's back-off of it is left alone.
@@ -100,7 +100,7 @@ func TestPlanFinishesAnInterruptedRemoval(t *testing.T) {
 	s := newScene().restarted("app", 3)
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
 	s.begun(t).missing("app").exited("app", 3, 143)
-	wantDiff(t, "start", s.plan().Start, &crr.Start{Container: "app", Remove: []target.ContainerID{id("app", 3)}})
+	wantDiff(t, "start", s.plan().Start, &crr.Start{Container: "app", Remove: []identity.ContainerID{id("app", 3)}})
 	s.missing("app")
 	wantDiff(t, "nudge", s.plan().Start, &crr.Start{Container: "app", Nudge: true})
 }

@@ -8,23 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // world plays a request against a toy kubelet. Each byte of the script is one thing that happens.
 type world struct {
 	*scene
 	t       *testing.T
-	stopped map[target.ContainerID]bool
+	stopped map[identity.ContainerID]bool
 	// recorded is what may be stopped: the instance at admission or, forced, the one first stopped.
-	recorded target.ContainerID
+	recorded identity.ContainerID
 	restarts int32
 }
 
 // play lets the event happen and then a round of the daemon, unless the event is that it is not there.
 func (w *world) play(event byte) {
 	newest := w.observed.Instances["app"]
-	down := len(newest) == 0 || newest[0].State == target.StateExited
+	down := len(newest) == 0 || newest[0].State == identity.StateExited
 	switch event % 10 {
 	case 0: // it crashes
 		w.end(int32(event/10) % 2)
@@ -60,8 +60,8 @@ func (w *world) play(event byte) {
 }
 
 func (w *world) end(code int32) {
-	if instances := w.observed.Instances["app"]; len(instances) > 0 && instances[0].State == target.StateRunning {
-		instances[0].State, instances[0].ExitCode, instances[0].FinishedAt = target.StateExited, code, w.now
+	if instances := w.observed.Instances["app"]; len(instances) > 0 && instances[0].State == identity.StateRunning {
+		instances[0].State, instances[0].ExitCode, instances[0].FinishedAt = identity.StateExited, code, w.now
 	}
 }
 
@@ -119,12 +119,12 @@ func (w *world) judge(decision crr.Decision) {
 		}
 	}
 	if start := decision.Start; start != nil {
-		if newest := w.observed.Instances["app"]; len(newest) > 0 && newest[0].State == target.StateRunning {
+		if newest := w.observed.Instances["app"]; len(newest) > 0 && newest[0].State == identity.StateRunning {
 			w.t.Fatal("starts what runs")
 		}
 		for _, id := range start.Remove {
 			for _, instance := range w.observed.Instances["app"] {
-				if instance.ID == id && instance.State != target.StateExited {
+				if instance.ID == id && instance.State != identity.StateExited {
 					w.t.Fatalf("removes %v, which is %v", id, instance.State)
 				}
 			}
@@ -132,7 +132,7 @@ func (w *world) judge(decision crr.Decision) {
 	}
 	if result, _ := crr.Result(decision.Status); decision.Status.CompletionTime != nil && result == "succeeded" {
 		newest := w.observed.Instances["app"][0]
-		if newest.State != target.StateRunning || newest.ID == w.recorded || newest.ID == w.old() || !w.reportedReady(newest.ID) {
+		if newest.State != identity.StateRunning || newest.ID == w.recorded || newest.ID == w.old() || !w.reportedReady(newest.ID) {
 			w.t.Fatalf("success with %+v", newest)
 		}
 	} else if decision.Status.CompletionTime != nil && decision.Status.Message == "" {
@@ -140,15 +140,15 @@ func (w *world) judge(decision crr.Decision) {
 	}
 }
 
-func (w *world) old() target.ContainerID {
-	id, err := target.ParseContainerID(w.request.Status.ContainerRecreateStates[0].ContainerID)
+func (w *world) old() identity.ContainerID {
+	id, err := identity.ParseContainerID(w.request.Status.ContainerRecreateStates[0].ContainerID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return id
 }
 
-func (w *world) reportedReady(id target.ContainerID) bool {
+func (w *world) reportedReady(id identity.ContainerID) bool {
 	for _, status := range w.observed.Pod.Status.ContainerStatuses {
 		if status.ContainerID == id.String() {
 			return status.Ready
@@ -165,7 +165,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add(false, byte(1), []byte{0, 7, 7, 8, 1, 3, 0})
 	f.Add(false, byte(2), []byte{0, 10, 8, 1, 3, 0})
 	f.Fuzz(func(t *testing.T, force bool, policy byte, script []byte) {
-		w := &world{scene: newScene(), t: t, stopped: map[target.ContainerID]bool{}}
+		w := &world{scene: newScene(), t: t, stopped: map[identity.ContainerID]bool{}}
 		policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 		w.observed.Pod.Spec.RestartPolicy = policies[int(policy)%len(policies)]
 		if force {

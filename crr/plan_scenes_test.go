@@ -10,7 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 func TestPlanRestartsOneContainer(t *testing.T) {
@@ -366,7 +366,7 @@ func TestPlanRestartPolicyForbidsRestart(t *testing.T) {
 			case "":
 				wantWait(t, got)
 			case "start":
-				wantDiff(t, "start", got.Start, &crr.Start{Container: "app", Remove: []target.ContainerID{id("app", 0)}})
+				wantDiff(t, "start", got.Start, &crr.Start{Container: "app", Remove: []identity.ContainerID{id("app", 0)}})
 			default:
 				wantOutcome(t, got, tt.want)
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // noon is the creation of every request in these scenes, and now unless a scene says otherwise.
@@ -56,27 +56,27 @@ func newScene(containers ...string) *scene {
 	return s
 }
 
-func id(container string, restarts int32) target.ContainerID {
-	return target.ContainerID{Runtime: "containerd", ID: fmt.Sprintf("%s%d", container, restarts)}
+func id(container string, restarts int32) identity.ContainerID {
+	return identity.ContainerID{Runtime: "containerd", ID: fmt.Sprintf("%s%d", container, restarts)}
 }
 
 // runs makes the instance with so many restarts before it the newest, up since an hour.
 func (s *scene) runs(container string, restarts int32) *scene {
 	return s.instance(container, crr.Instance{
-		ID: id(container, restarts), State: target.StateRunning, RestartCount: restarts, StartedAt: s.now.Add(-time.Hour),
+		ID: id(container, restarts), State: identity.StateRunning, RestartCount: restarts, StartedAt: s.now.Add(-time.Hour),
 	})
 }
 
 // restarted is runs with a start a minute ago, so that kubelet would back off from its end.
 func (s *scene) restarted(container string, restarts int32) *scene {
 	return s.instance(container, crr.Instance{
-		ID: id(container, restarts), State: target.StateRunning, RestartCount: restarts, StartedAt: s.now.Add(-time.Minute),
+		ID: id(container, restarts), State: identity.StateRunning, RestartCount: restarts, StartedAt: s.now.Add(-time.Minute),
 	})
 }
 
 func (s *scene) exited(container string, restarts, code int32) *scene {
 	return s.instance(container, crr.Instance{
-		ID: id(container, restarts), State: target.StateExited, RestartCount: restarts, ExitCode: code,
+		ID: id(container, restarts), State: identity.StateExited, RestartCount: restarts, ExitCode: code,
 		StartedAt: s.now.Add(-time.Minute), FinishedAt: s.now,
 	})
 }

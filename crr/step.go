@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 const (
@@ -39,7 +39,7 @@ type subject struct {
 	step
 	spec v1beta1.ContainerRecreateRequestContainer
 	act  Act
-	old  target.ContainerID // the instance to be replaced
+	old  identity.ContainerID // the instance to be replaced
 }
 
 func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1beta1.ContainerRecreateRequestRecreateState) step {
@@ -49,7 +49,7 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 		s.fail(ReasonInvalidRequest, err.Error())
 		return s.step
 	}
-	down := !known || newest.State == target.StateExited
+	down := !known || newest.State == identity.StateExited
 	switch phase := p.observed.Pod.Status.Phase; {
 	case down && podEnded(p.observed.Pod):
 		s.begin()
@@ -57,13 +57,13 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf("the pod has ended with phase %s, so kubelet starts nothing in it", phase))
 	case !known:
 		s.missing()
-	case newest.State == target.StateExited:
+	case newest.State == identity.StateExited:
 		s.exited(newest)
-	case newest.State == target.StateCreated:
+	case newest.State == identity.StateCreated:
 		s.wait("being started")
 	case newest.ID == s.old:
 		s.running(newest)
-	case newest.State == target.StateUnknown:
+	case newest.State == identity.StateUnknown:
 		s.wait("state unknown to the runtime")
 	default:
 		s.replaced(newest)
@@ -76,14 +76,14 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 // does a container that is down: what it needs is a start.
 func (s *subject) identify(newest Instance, known bool) error {
 	if s.state.ContainerID != "" {
-		id, err := target.ParseContainerID(s.state.ContainerID)
+		id, err := identity.ParseContainerID(s.state.ContainerID)
 		s.old = id
 		return err
 	}
 	if s.spec.StatusContext == nil || s.spec.StatusContext.ContainerID == "" {
 		return fmt.Errorf("no statusContext or empty containerID in %s container", s.spec.Name)
 	}
-	id, err := target.ParseContainerID(s.spec.StatusContext.ContainerID)
+	id, err := identity.ParseContainerID(s.spec.StatusContext.ContainerID)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *subject) identify(newest Instance, known bool) error {
 		return fmt.Errorf("failed to find runtime service: the container runs on %s, this node's daemon is connected to %s", id.Runtime, s.observed.Runtime)
 	}
 	s.old = id
-	if known && (s.force() || newest.State == target.StateExited) {
+	if known && (s.force() || newest.State == identity.StateExited) {
 		s.old = newest.ID
 	}
 	return nil

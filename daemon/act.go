@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // minGrace is left to a container after a preStop hook that took the whole grace period, as kubelet leaves it.
@@ -22,8 +22,8 @@ const repeatDelay = time.Second
 
 // act carries out a decision in a goroutine of its own, since a stop lasts for the grace period. The pod is
 // looked at again when it ends.
-func (w *worker) act(ctx context.Context, key target.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
-	container, id := "", target.ContainerID{}
+func (w *worker) act(ctx context.Context, key identity.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
+	container, id := "", identity.ContainerID{}
 	do := func() outcome { return outcome{} }
 	switch {
 	case decision.Stop != nil:
@@ -111,7 +111,7 @@ func (w *worker) start(ctx context.Context, request *crr.Request, pod *corev1.Po
 	return outcome{nudged: true}
 }
 
-func (w *worker) remove(ctx context.Context, request *crr.Request, container string, ids []target.ContainerID) outcome {
+func (w *worker) remove(ctx context.Context, request *crr.Request, container string, ids []identity.ContainerID) outcome {
 	if len(ids) > 0 {
 		w.tell(backoffSkipped(request, container))
 	}

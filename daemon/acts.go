@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // acts remembers what is being done and how it went, for as long as this process lives. Losing it is harmless:
@@ -17,13 +17,13 @@ type acts struct {
 	mu       sync.Mutex
 	requests map[types.UID]map[string]crr.Act // by request, then by container name
 	orders   map[types.UID]map[string]string  // the last act without an error, likewise
-	stopping map[target.ContainerID]bool
+	stopping map[identity.ContainerID]bool
 }
 
 func newActs() *acts {
 	return &acts{
 		requests: map[types.UID]map[string]crr.Act{}, orders: map[types.UID]map[string]string{},
-		stopping: map[target.ContainerID]bool{},
+		stopping: map[identity.ContainerID]bool{},
 	}
 }
 
@@ -38,7 +38,7 @@ func (a *acts) of(request types.UID) map[string]crr.Act {
 }
 
 // busy reports whether a stop of this very instance is under way, for whichever request.
-func (a *acts) busy(id target.ContainerID) bool {
+func (a *acts) busy(id identity.ContainerID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stopping[id]
@@ -56,7 +56,7 @@ func (a *acts) repeatedWithin(request types.UID, container, order string, now ti
 }
 
 // begin records that an act is under way. id is the instance it stops; zero for a start.
-func (a *acts) begin(request types.UID, container string, id target.ContainerID) {
+func (a *acts) begin(request types.UID, container string, id identity.ContainerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.requests[request] == nil {
@@ -71,7 +71,7 @@ func (a *acts) begin(request types.UID, container string, id target.ContainerID)
 }
 
 // end records how an act went, unless its request has been forgotten meanwhile.
-func (a *acts) end(request types.UID, container string, id target.ContainerID, outcome outcome) {
+func (a *acts) end(request types.UID, container string, id identity.ContainerID, outcome outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.stopping, id)

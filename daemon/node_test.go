@@ -21,7 +21,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -95,7 +95,7 @@ func (n *node) pod(name string, containers ...fakecri.Container) *corev1.Pod {
 	pod.Spec.NodeName = "node-1"
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Status.Phase = corev1.PodRunning
-	sandbox := n.runtime.RunPod(target.Pod{Namespace: "shop", Name: name, UID: string(pod.UID)}, "127.0.0.1")
+	sandbox := n.runtime.RunPod(identity.Pod{Namespace: "shop", Name: name, UID: string(pod.UID)}, "127.0.0.1")
 	for _, c := range containers {
 		id := n.runtime.RunContainer(sandbox, c)
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name})
@@ -139,7 +139,7 @@ func (n *node) put(store cache.Store, object any) {
 	}
 }
 
-func (n *node) wake(key target.Pod) {
+func (n *node) wake(key identity.Pod) {
 	n.mu.Lock()
 	w := n.worker
 	n.mu.Unlock()

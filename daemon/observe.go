@@ -11,12 +11,12 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/target"
 )
 
 // observe looks at the pod of a request and at its containers on this node.
-func (w *worker) observe(ctx context.Context, key target.Pod, request *crr.Request) (crr.Observation, error) {
+func (w *worker) observe(ctx context.Context, key identity.Pod, request *crr.Request) (crr.Observation, error) {
 	observed := crr.Observation{
 		Runtime: w.runtimeName, Acts: w.acts.of(request.UID), ClockOffset: w.clockOffset(),
 	}
@@ -43,7 +43,7 @@ func (w *worker) observe(ctx context.Context, key target.Pod, request *crr.Reque
 
 // pod is nil when the node has no pod of this name and UID. The cache may lag behind the request, so only the
 // API server's word counts for that.
-func (w *worker) pod(ctx context.Context, key target.Pod) (*corev1.Pod, error) {
+func (w *worker) pod(ctx context.Context, key identity.Pod) (*corev1.Pod, error) {
 	if pod := w.cachedPod(key); pod != nil && string(pod.UID) == key.UID {
 		return pod, nil
 	}
@@ -59,7 +59,7 @@ func (w *worker) pod(ctx context.Context, key target.Pod) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-func (w *worker) cachedPod(key target.Pod) *corev1.Pod {
+func (w *worker) cachedPod(key identity.Pod) *corev1.Pod {
 	object, found, err := w.pods.GetByKey(key.String())
 	if err != nil || !found {
 		return nil
@@ -109,20 +109,20 @@ func (w *worker) closeUp(ctx context.Context, id string) (crr.Instance, error) {
 	}, nil
 }
 
-func (w *worker) containerID(id string) target.ContainerID {
-	return target.ContainerID{Runtime: w.runtimeName, ID: id}
+func (w *worker) containerID(id string) identity.ContainerID {
+	return identity.ContainerID{Runtime: w.runtimeName, ID: id}
 }
 
-func stateOf(state cri.State) target.State {
+func stateOf(state cri.State) identity.State {
 	switch state {
 	case cri.StateCreated:
-		return target.StateCreated
+		return identity.StateCreated
 	case cri.StateRunning:
-		return target.StateRunning
+		return identity.StateRunning
 	case cri.StateExited:
-		return target.StateExited
+		return identity.StateExited
 	default:
-		return target.StateUnknown
+		return identity.StateUnknown
 	}
 }
 

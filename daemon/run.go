@@ -14,8 +14,8 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/target"
 )
 
 const (
@@ -142,7 +142,7 @@ func newWorker(config Config, group *errgroup.Group, requests cache.Indexer, pod
 		newest: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), requests,
 			cache.MutationCacheOptions{Indexer: requests, TTL: mutationTTL, MaxCacheSize: 4096}),
 		acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent), worked: make(chan struct{}, 1), group: group,
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[target.Pod](
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](
 			10*time.Millisecond, 5*time.Second)),
 		hooks: newHookClient(), logger: config.Logger,
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/daemon/prober"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // planners work in parallel. None of them waits for a container; they only wait for answers of
@@ -45,7 +45,7 @@ type worker struct {
 	slots       chan struct{} // acts under way
 	worked      chan struct{} // for releaseMemory
 	group       *errgroup.Group
-	queue       workqueue.TypedRateLimitingInterface[target.Pod]
+	queue       workqueue.TypedRateLimitingInterface[identity.Pod]
 	hooks       *http.Client
 	metrics     *metrics
 	clockOffset func() time.Duration
@@ -57,11 +57,11 @@ const indexPod = "pod"
 
 // podOf is the pod of a request. The UID is that of admission, so that requests for a pod and for the next of
 // its name, as a StatefulSet makes it, do not meet.
-func podOf(request *crr.Request) target.Pod {
-	return target.Pod{Namespace: request.Namespace, Name: request.Spec.PodName, UID: request.Labels[v1beta1.LabelPodUID]}
+func podOf(request *crr.Request) identity.Pod {
+	return identity.Pod{Namespace: request.Namespace, Name: request.Spec.PodName, UID: request.Labels[v1beta1.LabelPodUID]}
 }
 
-func podIndexKey(key target.Pod) string { return key.Namespace + "/" + key.Name + "/" + key.UID }
+func podIndexKey(key identity.Pod) string { return key.Namespace + "/" + key.Name + "/" + key.UID }
 
 func indexByPod(object any) ([]string, error) {
 	request, ok := object.(*crr.Request)
@@ -90,7 +90,7 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) process(ctx context.Context, key target.Pod) {
+func (w *worker) process(ctx context.Context, key identity.Pod) {
 	err := w.next(ctx, key)
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (w *worker) process(ctx context.Context, key target.Pod) {
 }
 
 // next takes one step for the pod's first request and tells the others that they wait.
-func (w *worker) next(ctx context.Context, key target.Pod) error {
+func (w *worker) next(ctx context.Context, key identity.Pod) error {
 	objects, err := w.newest.ByIndex(indexPod, podIndexKey(key))
 	if err != nil {
 		return fmt.Errorf("look up requests: %w", err)
@@ -129,7 +129,7 @@ func (w *worker) next(ctx context.Context, key target.Pod) error {
 }
 
 // wait tells a request that another is first, or that its deadline has passed meanwhile.
-func (w *worker) wait(ctx context.Context, key target.Pod, request, behind *crr.Request) error {
+func (w *worker) wait(ctx context.Context, key identity.Pod, request, behind *crr.Request) error {
 	now := time.Now()
 	decision := crr.Wait(request, behind, w.clockOffset(), now)
 	if request.Status.Phase == decision.Status.Phase {
@@ -153,7 +153,7 @@ func (w *worker) wait(ctx context.Context, key target.Pod, request, behind *crr.
 }
 
 // step observes, plans, writes what was decided, and only then acts.
-func (w *worker) step(ctx context.Context, key target.Pod, request *crr.Request) error {
+func (w *worker) step(ctx context.Context, key identity.Pod, request *crr.Request) error {
 	observed, err := w.observe(ctx, key, request)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (w *worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 }
 
 // end tells of a request that has ended and turns to the pod's next.
-func (w *worker) end(key target.Pod, request *crr.Request, now time.Time) {
+func (w *worker) end(key identity.Pod, request *crr.Request, now time.Time) {
 	w.acts.forget(request.UID)
 	w.written.Delete(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
@@ -219,7 +219,7 @@ func (w *worker) end(key target.Pod, request *crr.Request, now time.Time) {
 
 // wakePod looks at a pod's requests again, if it has any.
 func (w *worker) wakePod(pod *corev1.Pod) {
-	key := target.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
+	key := identity.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 	if keys, err := w.requests.IndexKeys(indexPod, podIndexKey(key)); err == nil && len(keys) > 0 {
 		w.queue.Add(key)
 	}

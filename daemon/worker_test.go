@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/target"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -214,7 +214,7 @@ func TestForgedStaticPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	victim := n.pod("victim", app())
-	sandbox := n.runtime.RunPod(target.Pod{Namespace: "shop", Name: "forger", UID: "uid-forger"}, "127.0.0.1")
+	sandbox := n.runtime.RunPod(identity.Pod{Namespace: "shop", Name: "forger", UID: "uid-forger"}, "127.0.0.1")
 	n.runtime.RunContainer(sandbox, app())
 	forger := victim.DeepCopy()
 	forger.Name, forger.UID = "forger", types.UID("uid-forger")

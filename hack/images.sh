@@ -9,7 +9,7 @@ if [ -z "$repo" ] && [ -f .cluster/registry ]; then
 fi
 mkdir -p dist/images
 rm -f dist/images/pushed
-(cd build/images && go run . --version "${TAG:-dev}" ${repo:+--push "$repo"} "$@") | tee dist/images/log
+(cd hack/images && go run . --version "${TAG:-dev}" ${repo:+--push "$repo"} "$@") | tee dist/images/log
 if [ -n "$repo" ]; then
 	sed -n 's/^pushed //p' dist/images/log >dist/images/pushed
 fi

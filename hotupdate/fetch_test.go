@@ -34,7 +34,7 @@ func fetch(t *testing.T, url string, config hotupdate.FetchConfig) error {
 	return err
 }
 
-// Safe download, S2: where a caller may not send us, whatever the address is dressed as.
+// Safe download: where a caller may not send us, whatever the address is dressed as.
 func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
 	t.Parallel()
 	near := hotupdate.FetchConfig{Attempts: 1, Timeout: 10 * time.Second}
@@ -135,7 +135,7 @@ func TestTLSIsVerified(t *testing.T) {
 	}
 }
 
-// S3: bounded in bytes, whether announced or not, and in time, however slowly it trickles.
+// Bounded in bytes, whether announced or not, and in time, however slowly it trickles.
 func TestSafeDownloadIsBoundedS3(t *testing.T) {
 	t.Parallel()
 	endless := func(w http.ResponseWriter, r *http.Request) {

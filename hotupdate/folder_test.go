@@ -11,8 +11,8 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// R8: what the program puts in the way. Nothing outside of the folder is ever written.
-func TestR8PlantedObstacles(t *testing.T) {
+// What the program puts in the way. Nothing outside of the folder is ever written.
+func TestPlantedObstacles(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		plant func(dir, outside string) error
@@ -93,7 +93,7 @@ func TestR8PlantedObstacles(t *testing.T) {
 }
 
 // The rename race: a folder swapped for a link while it is written below.
-func TestR8FolderSwappedForALinkDuringUpdates(t *testing.T) {
+func TestFolderSwappedForALinkDuringUpdates(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	b := newBench(t, nil, nil)

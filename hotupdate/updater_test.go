@@ -67,7 +67,7 @@ func TestApplySets(t *testing.T) {
 }
 
 // Truthful result: each way to fail says where, leaves or restores the old files, and is never a success.
-func TestW3FailuresLeaveTheOldFiles(t *testing.T) {
+func TestFailuresLeaveTheOldFiles(t *testing.T) {
 	t.Parallel()
 	status := func(code int) func(*testing.T) hotupdate.Source {
 		return func(t *testing.T) hotupdate.Source {
@@ -83,24 +83,24 @@ func TestW3FailuresLeaveTheOldFiles(t *testing.T) {
 		rolledBack bool
 		told       []string
 	}{
-		"W2 404 page":      {source: status(404), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
-		"W2 500 page":      {source: status(500), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
-		"W2 empty success": {source: status(204), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
-		"W3 body cut off": {source: func(t *testing.T) hotupdate.Source {
+		"404 page":      {source: status(404), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"500 page":      {source: status(500), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"empty success": {source: status(204), err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
+		"body cut off": {source: func(t *testing.T) hotupdate.Source {
 			return hotupdate.Source{Name: "a", URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "100")
 				_, _ = w.Write([]byte("half"))
 			})}
 		}, err: hotupdate.ErrFetch, phase: hotupdate.Fetching},
-		"S3 wrong digest": {source: func(*testing.T) hotupdate.Source {
+		"wrong digest": {source: func(*testing.T) hotupdate.Source {
 			return hotupdate.Source{Name: "a", Data: []byte("new"), SHA256: sum("other")}
 		}, err: hotupdate.ErrDigest, phase: hotupdate.Fetching},
-		"S2 metadata address": {source: func(*testing.T) hotupdate.Source {
+		"metadata address": {source: func(*testing.T) hotupdate.Source {
 			return hotupdate.Source{Name: "a", URL: "http://169.254.169.254/latest/meta-data"}
 		}, err: hotupdate.ErrRefused, phase: hotupdate.Fetching},
 		"rejected before": {source: good, config: func(c *hotupdate.Config) { c.Precheck = failing("bad syntax") },
 			err: hotupdate.ErrPrecheck, phase: hotupdate.Checking},
-		"W1 reload fails": {source: good, config: func(c *hotupdate.Config) { c.Reload = append(c.Reload, failing("no such process")...) },
+		"reload fails": {source: good, config: func(c *hotupdate.Config) { c.Reload = append(c.Reload, failing("no such process")...) },
 			err: hotupdate.ErrReload, phase: hotupdate.Reloading, rolledBack: true, told: []string{"v2", "v1"}},
 		"not well afterwards": {source: good, config: func(c *hotupdate.Config) { c.Verify.Checks = failing("status 500") },
 			err: hotupdate.ErrVerify, phase: hotupdate.Verifying, rolledBack: true, told: []string{"v2", "v1"}},
@@ -173,7 +173,7 @@ func TestCancelDuringVerificationRollsBack(t *testing.T) {
 	b.check(t, files{"a": "old"})
 }
 
-// R1: one update at a time, and what can be asked meanwhile.
+// One update at a time, and what can be asked meanwhile.
 func TestOneUpdateAtATime(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})

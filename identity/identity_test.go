@@ -1,11 +1,11 @@
-package target_test
+package identity_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 func TestParseContainerID(t *testing.T) {
@@ -13,10 +13,10 @@ func TestParseContainerID(t *testing.T) {
 	id := strings.Repeat("ab", 32)
 	tests := map[string]struct {
 		in   string
-		want target.ContainerID // zero: refused
+		want identity.ContainerID // zero: refused
 	}{
-		"containerd":        {in: "containerd://" + id, want: target.ContainerID{Runtime: "containerd", ID: id}},
-		"cri-o":             {in: "cri-o://" + id, want: target.ContainerID{Runtime: "cri-o", ID: id}},
+		"containerd":        {in: "containerd://" + id, want: identity.ContainerID{Runtime: "containerd", ID: id}},
+		"cri-o":             {in: "cri-o://" + id, want: identity.ContainerID{Runtime: "cri-o", ID: id}},
 		"never started":     {in: ""},
 		"no runtime":        {in: "://" + id},
 		"no id":             {in: "containerd://"},
@@ -27,8 +27,8 @@ func TestParseContainerID(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := target.ParseContainerID(tt.in)
-			if refused := tt.want.IsZero(); refused != errors.Is(err, target.ErrMalformed) {
+			got, err := identity.ParseContainerID(tt.in)
+			if refused := tt.want.IsZero(); refused != errors.Is(err, identity.ErrMalformed) {
 				t.Fatalf("ParseContainerID(%q) = %v, want refused: %v", tt.in, err, refused)
 			}
 			if got != tt.want {
@@ -43,7 +43,7 @@ func FuzzParseContainerID(f *testing.F) {
 	f.Add("containerd://abc")
 	f.Add("a://b://c")
 	f.Fuzz(func(t *testing.T, s string) {
-		id, err := target.ParseContainerID(s)
+		id, err := identity.ParseContainerID(s)
 		if err == nil && id.String() != s {
 			t.Errorf("%q parsed to %v", s, id)
 		}

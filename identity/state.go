@@ -1,4 +1,4 @@
-package target
+package identity
 
 // State of one container instance, as CRI's ContainerState has it.
 type State int

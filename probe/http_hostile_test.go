@@ -15,8 +15,8 @@ import (
 	"github.com/refit-project/refit/probe"
 )
 
-// S8: neither a body without end nor a header without end is read to it.
-func TestS8HTTPReadsBoundedAnswers(t *testing.T) {
+// Neither a body without end nor a header without end is read to it.
+func TestHTTPReadsBoundedAnswers(t *testing.T) {
 	t.Parallel()
 	endless := func(w http.ResponseWriter, r *http.Request) {
 		chunk := []byte(strings.Repeat("x", 4096))
@@ -42,7 +42,7 @@ func TestS8HTTPReadsBoundedAnswers(t *testing.T) {
 	}
 }
 
-// W10: the timeout covers the whole answer, not the connection alone.
+// The timeout covers the whole answer, not the connection alone.
 func TestHTTPTimeout(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

@@ -79,7 +79,7 @@ func TestWorkerProbesAtItsTimes(t *testing.T) {
 			answer: hang,
 			want:   []time.Duration{0, 16 * time.Second, 32 * time.Second},
 		},
-		"W10 the timeout is the configured one": {
+		"the timeout is the configured one": {
 			change: func(s *probe.Spec) { s.Timeout, s.Period = 12*time.Second, 11*time.Second },
 			answer: hang,
 			want:   []time.Duration{0, 12 * time.Second, 24 * time.Second},
@@ -133,7 +133,7 @@ func TestJitterSpreadsTheFirstProbe(t *testing.T) {
 	})
 }
 
-// W8: failures and the unknown are results, by thresholds; the state before holds until then.
+// Failures and the unknown are results, by thresholds; the state before holds until then.
 func TestThresholds(t *testing.T) {
 	t.Parallel()
 	const s, f, u = probe.Succeeded, probe.Failed, probe.Unknown
@@ -141,11 +141,11 @@ func TestThresholds(t *testing.T) {
 		success, failure int
 		answers, want    []probe.State
 	}{
-		"W8 a dead server fails":           {1, 3, []probe.State{s, f, f, f, f}, []probe.State{s, s, s, f, f}},
+		"a dead server fails":              {1, 3, []probe.State{s, f, f, f, f}, []probe.State{s, s, s, f, f}},
 		"a flap below the threshold":       {1, 3, []probe.State{s, f, f, s, f, f, s}, []probe.State{s, s, s, s, s, s, s}},
 		"unknown until enough successes":   {2, 1, []probe.State{s, s, f, s, s}, []probe.State{u, s, f, f, s}},
 		"unknown until enough failures":    {1, 2, []probe.State{f, f}, []probe.State{u, f}},
-		"W8 cannot ask: unknown, not well": {1, 2, []probe.State{s, u, u, s}, []probe.State{s, s, u, s}},
+		"cannot ask: unknown, not well":    {1, 2, []probe.State{s, u, u, s}, []probe.State{s, s, u, s}},
 		"failed and unknown do not add up": {1, 2, []probe.State{s, f, u, f, u, u}, []probe.State{s, s, s, s, s, u}},
 	}
 	for name, tt := range tests {

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/target"
 )
 
 // api is an API server as far as patches go: it applies them with the libraries the real one uses, and counts.
@@ -126,7 +126,7 @@ func (a *api) condition(t *testing.T, object result.Object, kind string) map[str
 var (
 	errDown = errors.New("API server is down")
 
-	pod        = result.Pod(target.Pod{Namespace: "games", Name: "gs-0", UID: "u-1"})
+	pod        = result.Pod(identity.Pod{Namespace: "games", Name: "gs-0", UID: "u-1"})
 	gameserver = result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
 )
 

@@ -30,7 +30,7 @@ func TestDiff(t *testing.T) {
 	}{
 		"nothing wanted": {content: `{}`},
 		"value is there": {content: `{"spec":{"opsState":"Kill"}}`, edits: []result.Edit{field("Kill", "spec", "opsState")}},
-		"C12 value differs": {content: `{"spec":{"opsState":"None"}}`, edits: []result.Edit{field("Kill", "spec", "opsState")},
+		"value differs": {content: `{"spec":{"opsState":"None"}}`, edits: []result.Edit{field("Kill", "spec", "opsState")},
 			want: []string{` merge-patch {"spec":{"opsState":"Kill"}}`}},
 		"member and its parents are missing": {content: `{}`, edits: []result.Edit{field("1", "metadata", "labels", "a/b")},
 			want: []string{` merge-patch {"metadata":{"labels":{"a/b":"1"}}}`}},
@@ -40,7 +40,7 @@ func TestDiff(t *testing.T) {
 		"false is a value":             {content: `{}`, edits: []result.Edit{field(false, "spec", "on")}, want: []string{` merge-patch {"spec":{"on":false}}`}},
 		"null is no value": {content: `{"spec":{"n":null}}`, edits: []result.Edit{field(map[string]int{"x": 1}, "spec", "n")},
 			want: []string{` merge-patch {"spec":{"n":{"x":1}}}`}},
-		"W9 ours goes":       {content: `{"spec":{"n":"a"}}`, edits: []result.Edit{away([]any{"b", "a"}, "spec", "n")}, want: []string{` merge-patch {"spec":{"n":null}}`}},
+		"ours goes":          {content: `{"spec":{"n":"a"}}`, edits: []result.Edit{away([]any{"b", "a"}, "spec", "n")}, want: []string{` merge-patch {"spec":{"n":null}}`}},
 		"another's stays":    {content: `{"spec":{"n":"c"}}`, edits: []result.Edit{away([]any{"b", "a"}, "spec", "n")}},
 		"what is away stays": {content: `{}`, edits: []result.Edit{away([]any{"a"}, "spec", "n")}},
 		"element of an array": {content: `{"metadata":{"resourceVersion":"9"},"spec":{"ports":[{"name":"a"},{"name":"b"}]}}`,

@@ -35,7 +35,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-func TestC15LabelValueIsAlwaysValid(t *testing.T) {
+func TestLabelValueIsAlwaysValid(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		"idle":                          "idle",

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // Object names one object of the API.
@@ -18,7 +18,7 @@ type Object struct {
 }
 
 // Pod names a pod.
-func Pod(p target.Pod) Object {
+func Pod(p identity.Pod) Object {
 	return Object{Version: "v1", Resource: "pods", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 }
 

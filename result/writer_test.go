@@ -111,8 +111,8 @@ func TestFlapsAreCoalesced(t *testing.T) {
 	})
 }
 
-// W9, and the KEP's example: a state's marks go when the state does, others' stay.
-func TestW9MarkersFollowTheState(t *testing.T) {
+// And the KEP's example: a state's marks go when the state does, others' stay.
+func TestMarkersFollowTheState(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	targets := []result.Target{result.Markers{Object: pod, Policies: append(policies(), result.Policy{
@@ -127,7 +127,7 @@ func TestW9MarkersFollowTheState(t *testing.T) {
 		}{
 			{idle(), "true", "-10", nil},
 			{allocated(), "false", "10", nil},
-			{dead(), "false", "5", nil}, // W8: takes the policy of unknown
+			{dead(), "false", "5", nil}, // Takes the policy of unknown
 			{full, nil, nil, "yes"},
 			{result.Entry{State: result.Unknown}, "false", "5", nil},
 			{other, nil, nil, nil},
@@ -157,10 +157,10 @@ func TestW9MarkersFollowTheState(t *testing.T) {
 	})
 }
 
-func TestC12C13FieldsOfACustomResourceChange(t *testing.T) {
+func TestFieldsOfACustomResourceChange(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.objects[gameserver.String()] = `{"metadata":{"name":"gs-0"}}` // C13: nothing to replace
+	a.objects[gameserver.String()] = `{"metadata":{"name":"gs-0"}}` // Nothing to replace
 	write(t, result.Config{Patcher: a}, func(t *testing.T, w *result.Writer) {
 		w.Put("plain", []result.Target{
 			result.Field{Object: gameserver, Pointer: "/spec/opsState"},
@@ -319,7 +319,7 @@ func (j *journal) Event(about result.Object, state result.State, reason, message
 func (j *journal) Set(gauge string, value float64) { j.gauges[gauge] = value }
 func (j *journal) Clear(gauge string)              { delete(j.gauges, gauge) }
 
-func TestC1GaugesAndEvents(t *testing.T) {
+func TestGaugesAndEvents(t *testing.T) {
 	t.Parallel()
 	j := &journal{gauges: map[string]float64{}}
 	w := result.New(result.Config{Recorder: j, Meter: j})
@@ -342,5 +342,5 @@ func TestC1GaugesAndEvents(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	without := result.New(result.Config{})
-	without.Put("p", targets, idle()) // nobody listens: nothing happens, and nothing panics (C2)
+	without.Put("p", targets, idle()) // nobody listens: nothing happens, and nothing panics
 }

@@ -40,7 +40,7 @@ func write(t *testing.T, path, content string) string {
 	return path
 }
 
-// Metrics and health, C1 to C3: results of both plugins are metrics of one endpoint, beside what is told of updates,
+// Metrics and health: results of both plugins are metrics of one endpoint, beside what is told of updates,
 // probes, and writes to the API.
 func TestMetricsAndHealth(t *testing.T) {
 	t.Parallel()
@@ -200,8 +200,8 @@ func encode(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// W14: a pod that may not be written does not keep the accepted revision from being remembered.
-func TestW14RevisionIsRememberedThoughThePodCannotBeWritten(t *testing.T) {
+// A pod that may not be written does not keep the accepted revision from being remembered.
+func TestRevisionIsRememberedThoughThePodCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	const record = "/api/v1/namespaces/games/configmaps/sidecar-result"
@@ -227,8 +227,8 @@ func TestW14RevisionIsRememberedThoughThePodCannotBeWritten(t *testing.T) {
 	})
 }
 
-// W10: sidecarStartOrder and resources mean something.
-func TestW10StartOrderAndResources(t *testing.T) {
+// SidecarStartOrder and resources mean something.
+func TestStartOrderAndResources(t *testing.T) {
 	t.Parallel()
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
@@ -248,8 +248,8 @@ func TestW10StartOrderAndResources(t *testing.T) {
 	s.until("ready", ready(s))
 }
 
-// S6: neither answers nor logs give away what was in a URL or in a probed body.
-func TestS6SecretsStayOutOfAnswersAndLogs(t *testing.T) {
+// Neither answers nor logs give away what was in a URL or in a probed body.
+func TestSecretsStayOutOfAnswersAndLogs(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	s := newStage(t)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
-	"github.com/refit-project/refit/target"
 )
 
 // firstLook bounds the wait for the pod at start. Later it comes with the watch.
@@ -62,7 +62,7 @@ func (f *podFeed) set(pod *corev1.Pod) {
 }
 
 // look reads the pod for the first time. That its role forbids it is no reason not to run.
-func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod target.Pod, logger *slog.Logger) {
+func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
 	for {
@@ -86,7 +86,7 @@ func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod target.Po
 }
 
 // follow keeps it up to date until ctx ends.
-func (f *podFeed) follow(ctx context.Context, client *ownpod.Client, pod target.Pod, logger *slog.Logger) {
+func (f *podFeed) follow(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) {
 	selection := ownpod.Selection{Of: ownpod.PodReference(pod)}
 	ownpod.Follow(ctx, client, selection, func(items map[string]*corev1.Pod) {
 		if seen := items[pod.Name]; seen != nil {

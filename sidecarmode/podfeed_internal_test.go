@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// C11: all plugins look at the pod while it changes. Whoever waits for a change hears of it, and sees the latest.
-func TestC11PodIsSeenByManyAtOnce(t *testing.T) {
+// All plugins look at the pod while it changes. Whoever waits for a change hears of it, and sees the latest.
+func TestPodIsSeenByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const last = 500
 	f := newPodFeed()

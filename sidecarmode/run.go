@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 type sidecar struct {
 	config    Config
 	logger    *slog.Logger
-	pod       target.Pod
+	pod       identity.Pod
 	first     *config.File // as it was at the start
 	condition string       // type of the self-test's condition, or off
 
@@ -85,7 +85,7 @@ func Run(ctx context.Context, c Config) error {
 // assemble makes the parts that do not depend on the configuration file.
 func assemble(ctx context.Context, c Config) (*sidecar, error) {
 	s := &sidecar{
-		config: c, logger: c.Logger, pod: target.Pod{Namespace: c.Namespace, Name: c.Pod}, feed: newPodFeed(),
+		config: c, logger: c.Logger, pod: identity.Pod{Namespace: c.Namespace, Name: c.Pod}, feed: newPodFeed(),
 	}
 	connection, err := c.API, error(nil)
 	if connection == nil {

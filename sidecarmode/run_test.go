@@ -344,14 +344,14 @@ plugins:
 	if err := os.Remove(state); err != nil {
 		t.Fatal(err)
 	}
-	s.until("W8 the mark of unknown", func() bool { return s.api.pod().Annotations["cost"] == "5" })
+	s.until("the mark of unknown", func() bool { return s.api.pod().Annotations["cost"] == "5" })
 	code, said := s.call(http.MethodGet, s.address, "/status")
 	for _, part := range []string{`"hot_update"`, `"http_probe"`, `"selfTest"`, `"ready": true`, `"v1"`} {
 		if code != 200 || !strings.Contains(said, part) {
 			t.Errorf("status lacks %s: %d %s", part, code, said)
 		}
 	}
-	// S7: each endpoint is where it belongs, and C3: the metrics of all plugins are together.
+	// Each endpoint is where it belongs, and the metrics of all plugins are together.
 	_, metrics := s.call(http.MethodGet, s.health, "/metrics")
 	for _, part := range []string{"refit_sidecar_plugin_up{plugin=\"hot_update\"} 1", "refit_sidecar_hot_updates_total{result=\"accepted\"} 1",
 		"refit_sidecar_probe_results_total", "refit_sidecar_config_last_reload_successful 1", "refit_sidecar_self_test"} {
@@ -401,7 +401,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	})
 }
 
-// S1: who cannot show the token does nothing; an empty token lets nobody in.
+// Who cannot show the token does nothing; an empty token lets nobody in.
 func TestOwnAPIAsksForTheTokenS1(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

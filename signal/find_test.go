@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 	"github.com/refit-project/refit/testkit/procfs"
 )
 
@@ -24,8 +24,8 @@ var (
 
 func inContainer(id string) string { return "0::/../cri-containerd-" + id + ".scope\n" }
 
-func container(id string) target.ContainerID {
-	return target.ContainerID{Runtime: "containerd", ID: id}
+func container(id string) identity.ContainerID {
+	return identity.ContainerID{Runtime: "containerd", ID: id}
 }
 
 func open(t *testing.T, root string) *signal.FS {
@@ -80,7 +80,7 @@ func TestProcessSelectorsInACapturedTree(t *testing.T) {
 		"command line, exact":                   {signal.Selector{Cmdline: masterTitle + " -c /etc/nginx/nginx.conf -g daemon off;"}, []int{2}},
 		"command line, exact but longer":        {signal.Selector{Cmdline: masterTitle + " -c"}, "not found"},
 		"command line, prefix":                  {signal.Selector{CmdlinePrefix: "nginx: mas", Choice: signal.All}, []int{2, 6}},
-		"command line, part: R3 of shells":      {signal.Selector{CmdlineContains: masterTitle}, "ambiguous: 3"},
+		"command line, part: also of shells":    {signal.Selector{CmdlineContains: masterTitle}, "ambiguous: 3"},
 		"command line, regexp":                  {signal.Selector{CmdlineRegexp: `^nginx: .* off;$`}, []int{2}},
 		"UID of the workers":                    {signal.Selector{UID: new(33), Choice: signal.All}, []int{4, 5}},
 		"PID 1 is never meant":                  {signal.Selector{Comm: "bash", Choice: signal.All}, []int{7}},
@@ -128,11 +128,11 @@ func TestProcessSelectorsInASharedNamespace(t *testing.T) {
 		"an exec'd shell is a second head":    {signal.Selector{Container: container(appID), Choice: signal.Parent}, "ambiguous: 3"},
 		"same title, told by container":       {signal.Selector{Title: "/app serve", Container: container(otherID)}, []int{20}},
 		"same title in two containers":        {signal.Selector{Title: "/app serve"}, "ambiguous: 2"},
-		"R5 pause is not found by its name":   {signal.Selector{Comm: "pause", Choice: signal.All}, "not found"},
-		"R5 pause is not found by its UID":    {signal.Selector{UID: new(0), Choice: signal.All}, []int{7, 9, 20, 30}},
+		"pause is not found by its name":      {signal.Selector{Comm: "pause", Choice: signal.All}, "not found"},
+		"pause is not found by its UID":       {signal.Selector{UID: new(0), Choice: signal.All}, []int{7, 9, 20, 30}},
 		"PID 1 in the container asked for":    {signal.Selector{Container: container(strings.Repeat("0f", 32))}, []int{1}},
-		"R3 never ourselves":                  {signal.Selector{Comm: "refit-sidecar"}, "not found"},
-		"R3 never ourselves by regexp":        {signal.Selector{CmdlineRegexp: "refit"}, "not found"},
+		"never ourselves":                     {signal.Selector{Comm: "refit-sidecar"}, "not found"},
+		"never ourselves by regexp":           {signal.Selector{CmdlineRegexp: "refit"}, "not found"},
 		"kernel threads":                      {signal.Selector{Comm: "kthreadd"}, "not found"},
 		"a process of two containers is none": {signal.Selector{Comm: "confused", Container: container(appID)}, "not found"},
 	}
@@ -165,14 +165,14 @@ func TestProcessesListsSandboxAndContainers(t *testing.T) {
 	}
 }
 
-// R5: an empty processName must not mean every process.
+// An empty processName must not mean every process.
 func TestSelectorReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		sel  signal.Selector
 		want []string
 	}{
-		"R5 empty":       {signal.Selector{}, []string{"no condition set"}},
+		"empty":          {signal.Selector{}, []string{"no condition set"}},
 		"choice only":    {signal.Selector{Choice: signal.All}, []string{"no condition set"}},
 		"unknown choice": {signal.Selector{Comm: "x", Choice: 9}, []string{"choice 9"}},
 		"everything at once": {

@@ -124,8 +124,8 @@ func TestSignalARealProcess(t *testing.T) {
 	}
 }
 
-// R6: no program is run for it, so there need be none beside ours.
-func TestR6WorksWithoutAnyOtherProgram(t *testing.T) {
+// No program is run for it, so there need be none beside ours.
+func TestWorksWithoutAnyOtherProgram(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	title := "refit-alone-" + strconv.Itoa(os.Getpid())
 	cmd, lines := startRole(t, "target", title, nil)

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // Selector says which process is meant. Every condition that is set must hold, and at least one must be set.
@@ -28,7 +28,7 @@ type Selector struct {
 	// UID is the real user ID.
 	UID *int
 	// Container is the instance whose cgroup must hold the process.
-	Container target.ContainerID
+	Container identity.ContainerID
 	// Choice is what to do with more than one match.
 	Choice Choice
 }

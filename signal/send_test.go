@@ -57,8 +57,8 @@ func (r *recorder) Close(int) { r.closed++ }
 
 var master = procfs.Process{PID: 7, PPID: 1, Start: 100, Comm: "nginx", Cmdline: masterTitle + "\x00"}
 
-// R4: what else is a number in a line about a process, such as its UID, is nobody's PID.
-func TestR4TheUIDIsNoPID(t *testing.T) {
+// What else is a number in a line about a process, such as its UID, is nobody's PID.
+func TestTheUIDIsNoPID(t *testing.T) {
 	t.Parallel()
 	tree := procfs.NewTree(t)
 	tree.Put(procfs.Process{PID: 101, Start: 5, Comm: "bystander", Cmdline: "bystander\x00"})
@@ -72,7 +72,7 @@ func TestR4TheUIDIsNoPID(t *testing.T) {
 	}
 }
 
-// R2, and the hostile processes: what may happen between the match and the signal.
+// And the hostile processes: what may happen between the match and the signal.
 func TestSafeProcessTargeting(t *testing.T) {
 	t.Parallel()
 	reused := procfs.Process{PID: 7, PPID: 1, Start: 900, Comm: "nginx", Cmdline: masterTitle + "\x00"}
@@ -88,7 +88,7 @@ func TestSafeProcessTargeting(t *testing.T) {
 		err    error
 	}{
 		"sent through pidfd":         {want: []string{"pidfd 7 SIGHUP"}},
-		"R2 PID reused":              {during: func(t *procfs.Tree) { t.Put(reused) }, err: signal.ErrGone},
+		"PID reused":                 {during: func(t *procfs.Tree) { t.Put(reused) }, err: signal.ErrGone},
 		"renamed itself":             {during: func(t *procfs.Tree) { t.Put(renamed) }, err: signal.ErrGone},
 		"ended":                      {during: func(t *procfs.Tree) { t.Remove(7) }, err: signal.ErrGone},
 		"became a zombie":            {during: func(t *procfs.Tree) { t.Put(zombie) }, err: signal.ErrGone},
@@ -181,10 +181,10 @@ func TestSafeProcessTargetingOfAKnownProcess(t *testing.T) {
 		err     error
 	}{
 		"known":             {process: found, want: []string{"pidfd 7 SIGHUP"}},
-		"R2 PID reused":     {process: signal.Process{PID: 7, Start: 99}, err: signal.ErrGone},
+		"PID reused":        {process: signal.Process{PID: 7, Start: 99}, err: signal.ErrGone},
 		"ended":             {process: signal.Process{PID: 70, Start: 100}, err: signal.ErrGone},
 		"ourselves":         {process: signal.Process{PID: 50, Start: 50}, err: signal.ErrForbidden},
-		"R5 the sandbox":    {process: signal.Process{PID: 1, Sandbox: true}, err: signal.ErrForbidden},
+		"the sandbox":       {process: signal.Process{PID: 1, Sandbox: true}, err: signal.ErrForbidden},
 		"nobody is not 0":   {process: signal.Process{}, err: signal.ErrNotFound},
 		"everybody, PID -1": {process: signal.Process{PID: -1}, err: signal.ErrNotFound},
 	}

@@ -1,6 +1,6 @@
 // Command crr measures ContainerRecreateRequests on the checkout's test cluster against a floor: the same stop of
 // equal fresh pods sent straight to CRI, in turns, in the same run. It has to run inside the cluster's network;
-// build/bench-crr does all that is needed.
+// bench/crr/run.sh does all that is needed.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/bench/report"
-	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/hack/install"
 )
 
 // tidyTimeout bounds the clearing away after an interrupt.
@@ -49,7 +49,7 @@ func run(ctx context.Context, b *bench, only []string) error {
 	}
 	state := os.Getenv("REFIT_CLUSTER")
 	if state == "" {
-		return errors.New("start build/bench-crr, or run this with .cluster/enter")
+		return errors.New("start bench/crr/run.sh, or run this with .cluster/enter")
 	}
 	began := time.Now()
 	b.say = func(format string, args ...any) {
@@ -64,7 +64,7 @@ func run(ctx context.Context, b *bench, only []string) error {
 	kept.Images = images
 	image := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
 	if image < 0 {
-		return errors.New("the image testapp has not been pushed: start build/bench-crr")
+		return errors.New("the image testapp has not been pushed: start bench/crr/run.sh")
 	}
 	b.say("installing the manifests of deploy/")
 	kubectl := filepath.Join(state, "bin", "kubectl")

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 const (
@@ -84,7 +84,7 @@ func newMeter(ctx context.Context, c *cluster) (*meter, error) {
 		return nil, fmt.Errorf("find refit-daemon: %d pods of it on %s", len(daemons.Items), node)
 	}
 	pod := &daemons.Items[0]
-	id, err := target.ParseContainerID(app(pod).ContainerID)
+	id, err := identity.ParseContainerID(app(pod).ContainerID)
 	if err != nil {
 		return nil, fmt.Errorf("find refit-daemon: %w", err)
 	}

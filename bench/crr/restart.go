@@ -11,7 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // side is one of the two that take turns.
@@ -95,7 +95,7 @@ func (c *cluster) ask(ctx context.Context, name string, pod *corev1.Pod) error {
 
 // stop is what the daemon ends up doing: the same call, by the same client, with the pod's grace period.
 func (c *cluster) stop(ctx context.Context, pod *corev1.Pod) error {
-	id, err := target.ParseContainerID(app(pod).ContainerID)
+	id, err := identity.ParseContainerID(app(pod).ContainerID)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *cluster) stop(ctx context.Context, pod *corev1.Pod) error {
 
 // exited asks the runtime when an instance ended. The clock is this machine's, as ours is.
 func (c *cluster) exited(ctx context.Context, pod *corev1.Pod, began time.Time) (time.Duration, error) {
-	id, err := target.ParseContainerID(app(pod).ContainerID)
+	id, err := identity.ParseContainerID(app(pod).ContainerID)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,6 @@
 // Command hotupdate measures how long a hot update takes from the request until the program's signal handler has
 // seen the new file: the real refit-sidecar against curl, mv and kill, from the same server, taking turns in one run.
-// build/bench-hotupdate builds what it needs.
+// bench/hotupdate/run.sh builds what it needs.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command marker counts what refit-manager writes for one PodProbeMarker on a cluster of fake nodes and pods, which kwok
 // plays: the writes are to be proportional to what has changed. The daemons' part, the reports, is played by the
-// benchmark itself. It has to run inside the cluster's network; build/bench-marker does all that is needed.
+// benchmark itself. It has to run inside the cluster's network; bench/marker/run.sh does all that is needed.
 package main
 
 import (
@@ -61,7 +61,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	state := os.Getenv("REFIT_CLUSTER")
 	if state == "" {
-		return errors.New("start build/bench-marker, or run this with .cluster/enter")
+		return errors.New("start bench/marker/run.sh, or run this with .cluster/enter")
 	}
 	kept := findings{Machine: report.Begin(), Nodes: b.nodes, Pods: b.pods}
 	if b.cluster, err = openCluster(os.Getenv("KUBECONFIG"), state); err != nil {

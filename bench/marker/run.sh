@@ -3,7 +3,7 @@
 # See bench/marker. Flags are passed on: -nodes, -pods, -flips. A cluster that it had to bring up is taken down again; on
 # one that was there refit-manager pauses meanwhile.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 cluster=test/cluster/cluster.sh
 [ -f .cluster/settings.json ] || trap '"$cluster" down' EXIT
 "$cluster" up

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/build/place"
+	"github.com/refit-project/refit/hack/place"
 )
 
 const (

@@ -1,6 +1,6 @@
 // Command probe measures what pod probes cost on the checkout's test cluster: the daemon's CPU against that of kubelet
 // for as many readiness probes of the same kind on the same number of containers, in the same run. It has to run inside
-// the cluster's network; build/bench-probe does all that is needed.
+// the cluster's network; bench/probe/run.sh does all that is needed.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/bench/report"
-	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/hack/install"
 )
 
 // tidyTimeout bounds the clearing away after an interrupt.
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	state := os.Getenv("REFIT_CLUSTER")
 	if state == "" {
-		return errors.New("start build/bench-probe, or run this with .cluster/enter")
+		return errors.New("start bench/probe/run.sh, or run this with .cluster/enter")
 	}
 	images := strings.Fields(config.images)
 	if len(images) == 0 {
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	testapp := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
 	if testapp < 0 {
-		return errors.New("the image testapp has not been pushed: start build/bench-probe")
+		return errors.New("the image testapp has not been pushed: start bench/probe/run.sh")
 	}
 	if config.install {
 		err := install.Apply(ctx, install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images})
@@ -118,7 +118,7 @@ func parse(args []string) (config, error) {
 	flags.DurationVar(&c.window, "window", 30*time.Second, "time over which a scenario is measured; two periods if they are longer")
 	flags.IntVar(&c.flipsOver, "flips", 100, "number of probes with which, at http and 1s, one is turned each second; 0: not")
 	flags.BoolVar(&c.install, "install", true, "install the manifests of deploy/ first")
-	flags.StringVar(&c.images, "images", "", "full names of images, instead of those that build/images.sh has pushed")
+	flags.StringVar(&c.images, "images", "", "full names of images, instead of those that hack/images.sh has pushed")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 // processes of the node.
@@ -29,7 +29,7 @@ func findProcesses(ctx context.Context, state string, daemon *corev1.Pod) (proce
 	if len(daemon.Status.ContainerStatuses) == 0 {
 		return p, errors.New("refit-daemon does not run")
 	}
-	id, err := target.ParseContainerID(daemon.Status.ContainerStatuses[0].ContainerID)
+	id, err := identity.ParseContainerID(daemon.Status.ContainerStatuses[0].ContainerID)
 	if err != nil {
 		return p, fmt.Errorf("find refit-daemon: %w", err)
 	}

@@ -3,10 +3,10 @@
 # Flags of bench/probe are passed on: -counts, -kinds, -periods, -floor, -window. A cluster that it had to bring up is
 # taken down again; one that was there stays, with Refit installed.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 cluster=test/cluster/cluster.sh
 [ -f .cluster/settings.json ] || trap '"$cluster" down' EXIT
 "$cluster" up
-build/images.sh --extra testapp=test/e2e/testapp
+hack/images.sh --extra testapp=test/e2e/testapp
 go build -o dist/bin/bench-probe ./bench/probe
 .cluster/enter dist/bin/bench-probe "$@"

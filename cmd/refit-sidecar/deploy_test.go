@@ -89,7 +89,7 @@ func pods(t *testing.T) map[string]struct {
 	return all
 }
 
-// Least privilege, S4: nothing beyond the namespace, named ConfigMaps, no right to create or change pods, and the
+// Least privilege: nothing beyond the namespace, named ConfigMaps, no right to create or change pods, and the
 // token in the sidecar alone.
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
@@ -155,8 +155,8 @@ func tooMuch(resource string, rule rbacv1.PolicyRule) string {
 	return ""
 }
 
-// S5: the examples run the one static program without what it does not need.
-func TestS5ExamplesAreHardened(t *testing.T) {
+// The examples run the one static program without what it does not need.
+func TestExamplesAreHardened(t *testing.T) {
 	t.Parallel()
 	for name, pod := range pods(t) {
 		c := pod.sidecar.SecurityContext
@@ -174,9 +174,9 @@ func TestS5ExamplesAreHardened(t *testing.T) {
 	}
 }
 
-// C16: the examples work as they are: the configuration is where the program looks for it, in the pod's own namespace
+// The examples work as they are: the configuration is where the program looks for it, in the pod's own namespace
 // and valid, and the folder that it updates is one that the program sees.
-func TestC16ExamplesFitTogether(t *testing.T) {
+func TestExamplesFitTogether(t *testing.T) {
 	t.Parallel()
 	maps := documents[corev1.ConfigMap](t, "ConfigMap")
 	for name, pod := range pods(t) {

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/refit-project/refit/build/install"
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/hack/step"
 	"github.com/refit-project/refit/test/chaos"
 	"github.com/refit-project/refit/test/chaos/history"
 )
@@ -91,7 +91,7 @@ func storm(ctx context.Context, root string, config chaos.Config) (report histor
 	if err := os.Setenv("KUBECONFIG", filepath.Join(config.State, "kubeconfig")); err != nil {
 		return report, err
 	}
-	build := step.Command{Argv: []string{"build/images.sh", "--extra", "testapp=test/e2e/testapp"}}
+	build := step.Command{Argv: []string{"hack/images.sh", "--extra", "testapp=test/e2e/testapp"}}
 	if err := steps.Run(ctx, "images", build); err != nil {
 		return report, err
 	}

@@ -1,4 +1,4 @@
-// Command demoprobe shows a pod marked by what its game server says of itself, from nothing: a real cluster, images,
+// Command demo-probe shows a pod marked by what its game server says of itself, from nothing: a real cluster, images,
 // the manifests of deploy/, a pod, a PodProbeMarker, and how long the marks take to follow.
 package main
 
@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/refit-project/refit/build/place"
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/step"
 )
 
 func main() {
@@ -54,7 +54,7 @@ const next = `
 The cluster stays up. Try next:
 
   export KUBECONFIG=%s PATH=%s:$PATH
-  kubectl apply -f build/demoprobe/marker.yaml
+  kubectl apply -f hack/demo-probe/marker.yaml
   kubectl --namespace refit-probe-demo wait --for=condition=game.example.com/idle pod/game-0
   kubectl --namespace refit-probe-demo exec game-0 -- sh -c 'echo allocated > /tmp/state'
   kubectl --namespace refit-probe-demo get pods --label-columns=game.example.com/state

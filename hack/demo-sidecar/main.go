@@ -1,4 +1,4 @@
-// Command demosidecar shows the sidecar in a pod, from nothing: a real cluster, images, the manifests of deploy/, a
+// Command demo-sidecar shows the sidecar in a pod, from nothing: a real cluster, images, the manifests of deploy/, a
 // pod of nginx and refit-sidecar, and what becomes of good and bad updates, of probes, and of lost containers.
 package main
 
@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/refit-project/refit/build/place"
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/step"
 )
 
 func main() {

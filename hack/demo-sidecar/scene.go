@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/refit-project/refit/build/install"
-	"github.com/refit-project/refit/build/place"
-	"github.com/refit-project/refit/build/portforward"
+	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/portforward"
 )
 
 //go:embed files.yaml

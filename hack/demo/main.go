@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/refit-project/refit/build/place"
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/step"
 )
 
 func main() {
@@ -63,7 +63,7 @@ The cluster stays up. Try next:
   kubectl --namespace refit-demo get pod web                # RESTARTS has gone up by one, AGE and IP have not changed
   kubectl --namespace refit-demo describe crr restart-app   # conditions, container states, events
   kubectl --namespace refit-demo delete crr restart-app     # and again; kubelet's back-off does not apply:
-  kubectl apply -f build/demo/request.yaml
+  kubectl apply -f hack/demo/request.yaml
   kubectl --namespace refit-demo wait --for=condition=Succeeded crr/restart-app
   kubectl --namespace refit-system logs daemonset/refit-daemon
 `

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/build/place"
+	"github.com/refit-project/refit/hack/place"
 )
 
 //go:embed pod.yaml

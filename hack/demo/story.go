@@ -16,7 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // story is what happened, each moment from the record that is nearest to it.
@@ -60,7 +60,7 @@ func (s *story) askRuntime(ctx context.Context, socket string) error {
 	}
 	defer func() { _ = runtime.Close() }()
 	status := func(pod *corev1.Pod) (cri.ContainerStatus, error) {
-		id, err := target.ParseContainerID(container(pod, "app").ContainerID)
+		id, err := identity.ParseContainerID(container(pod, "app").ContainerID)
 		if err != nil {
 			return cri.ContainerStatus{}, err
 		}
@@ -138,7 +138,7 @@ func same(before, after string) string {
 }
 
 func short(status corev1.ContainerStatus) string {
-	id, err := target.ParseContainerID(status.ContainerID)
+	id, err := identity.ParseContainerID(status.ContainerID)
 	if err != nil {
 		return cmp.Or(status.ContainerID, "none")
 	}

@@ -1,4 +1,4 @@
-module github.com/refit-project/refit/build/images
+module github.com/refit-project/refit/hack/images
 
 go 1.26.0
 

@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/refit-project/refit/build/images/oci"
+	"github.com/refit-project/refit/hack/images/oci"
 )
 
 const (

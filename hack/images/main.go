@@ -19,7 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/refit-project/refit/build/images/oci"
+	"github.com/refit-project/refit/hack/images/oci"
 )
 
 const about = `Usage: images [flags]

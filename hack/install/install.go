@@ -28,7 +28,7 @@ type Config struct {
 // folders of deploy, in the order in which they are applied.
 var folders = []string{"crd", "manager", "daemonset"}
 
-// Pushed reads the names of the images that build/images.sh has pushed; none if it has pushed nothing.
+// Pushed reads the names of the images that hack/images.sh has pushed; none if it has pushed nothing.
 func Pushed(root string) ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(root, "dist", "images", "pushed"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/refit-project/refit/build/install"
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/hack/step"
 )
 
 // Place is a cluster.
@@ -62,7 +62,7 @@ func (p Place) Prepare(ctx context.Context, report *step.Reporter) (install.Conf
 	if err := os.Setenv("KUBECONFIG", p.Kubeconfig); err != nil {
 		return install.Config{}, err
 	}
-	if err := report.Run(ctx, "images", step.Command{Argv: []string{"build/images.sh"}}); err != nil {
+	if err := report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh"}}); err != nil {
 		return install.Config{}, err
 	}
 	images, err := install.Pushed(p.Root)

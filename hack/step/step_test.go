@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/step"
 )
 
 func TestRun(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/step"
 )
 
 func main() {
@@ -84,7 +84,7 @@ func (s *suite) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(s.root, "dist", "test"), 0o755); err != nil {
 		return err
 	}
-	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"build/packages.sh", "gcc=gcc libc6-dev"}})
+	err := s.report.Run(ctx, "Debian packages", step.Command{Argv: []string{"hack/packages.sh", "gcc=gcc libc6-dev"}})
 	if err != nil {
 		return err
 	}

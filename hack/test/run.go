@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refit-project/refit/build/step"
+	"github.com/refit-project/refit/hack/step"
 )
 
 // endToEnd is the folder of the tests that need a cluster, and all of it.
@@ -60,7 +60,7 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 		return err
 	}
 	conformance := s.conformance(ctx)
-	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"build/images.sh", "--extra", "testapp=test/e2e/testapp"}}); err != nil {
+	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh", "--extra", "testapp=test/e2e/testapp"}}); err != nil {
 		return errors.Join(conformance, err)
 	}
 	kubeconfig := "KUBECONFIG=" + s.cluster("kubeconfig")

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
-	"github.com/refit-project/refit/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,7 +45,7 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no %s","reason":%q,"code":%d}`, reason, reason, code)
 }
 
-var pod = target.Pod{Namespace: "games", Name: "gs-0", UID: "u-1"}
+var pod = identity.Pod{Namespace: "games", Name: "gs-0", UID: "u-1"}
 
 func TestErrorsAreNamed(t *testing.T) {
 	t.Parallel()

@@ -5,16 +5,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // PodReference names a pod.
-func PodReference(pod target.Pod) Reference {
+func PodReference(pod identity.Pod) Reference {
 	return Reference{Version: "v1", Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}
 }
 
 // Pod reads a pod.
-func (c *Client) Pod(ctx context.Context, pod target.Pod) (*corev1.Pod, error) {
+func (c *Client) Pod(ctx context.Context, pod identity.Pod) (*corev1.Pod, error) {
 	b, err := c.Get(ctx, PodReference(pod))
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // mergePatch is the media type of RFC 7386.
@@ -26,7 +26,7 @@ type Requests struct {
 }
 
 // Requests finds out which version is served. ErrNotFound means none.
-func (c *Client) Requests(ctx context.Context, pod target.Pod) (*Requests, error) {
+func (c *Client) Requests(ctx context.Context, pod identity.Pod) (*Requests, error) {
 	for _, version := range []schema.GroupVersion{v1beta1.GroupVersion(), v1alpha1.GroupVersion()} {
 		ref := Reference{Group: version.Group, Version: version.Version, Resource: "containerrecreaterequests", Namespace: pod.Namespace}
 		served, err := c.Serves(ctx, ref)

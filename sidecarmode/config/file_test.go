@@ -50,8 +50,8 @@ func parse(text string) (*config.File, error) {
 	return config.Parse("config.yaml", []byte(text), types(), lookup())
 }
 
-// W12, W10: every spelling of a key is read, at every level.
-func TestW12BothSpellingsAtEveryLevel(t *testing.T) {
+// Every spelling of a key is read, at every level.
+func TestBothSpellingsAtEveryLevel(t *testing.T) {
 	t.Parallel()
 	camel := `
 plugins:

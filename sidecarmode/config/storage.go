@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/target"
 )
 
 // Storage says where results go, as the KEP has it and more.
@@ -79,7 +79,7 @@ type FieldValue struct {
 
 // Where is the pod whose results are stored.
 type Where struct {
-	Pod target.Pod
+	Pod identity.Pod
 	// Owners of the pod; nil when it has not been read.
 	Owners []ownerReference
 	// Reason begins that of Events.
@@ -91,7 +91,7 @@ type Where struct {
 type ownerReference struct{ group, kind, name string }
 
 // NewWhere takes what is needed of a pod.
-func NewWhere(pod *corev1.Pod, identity target.Pod, reason string) Where {
+func NewWhere(pod *corev1.Pod, identity identity.Pod, reason string) Where {
 	where := Where{Pod: identity, Reason: reason}
 	if pod == nil {
 		return where
@@ -107,7 +107,7 @@ func NewWhere(pod *corev1.Pod, identity target.Pod, reason string) Where {
 
 // CheckStorage reports what is wrong with storages wherever the pod may be.
 func CheckStorage(storages []Storage) error {
-	_, err := Targets(storages, Where{Pod: target.Pod{Namespace: "namespace", Name: "name"}, Reason: "Result", nowhere: true})
+	_, err := Targets(storages, Where{Pod: identity.Pod{Namespace: "namespace", Name: "name"}, Reason: "Result", nowhere: true})
 	return err
 }
 

@@ -9,21 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
-	"github.com/refit-project/refit/target"
 )
 
 var (
-	identity   = target.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
-	pod        = result.Pod(identity)
+	ownPod     = identity.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
+	pod        = result.Pod(ownPod)
 	gameserver = result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
 )
 
 func where() config.Where {
 	return config.NewWhere(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "game.kruise.io/v1alpha1", Kind: "GameServer", Name: "the-owner"},
-	}}}, identity, "Probe")
+	}}}, ownPod, "Probe")
 }
 
 func TestStorage(t *testing.T) {
@@ -38,9 +38,9 @@ func TestStorage(t *testing.T) {
 			result.Annotation{Object: pod, Key: "a"}, result.Label{Object: pod, Key: "l"}}, ""},
 		"everything at once": {"{inKube: {conditionType: C, event: true, configMap: {name: n, key: k}}, httpMetric: {metricName: m}}", []result.Target{
 			result.Gauge{Name: "m"}, result.Condition{Object: pod, Type: "C"}, result.Event{Object: pod, Reason: "Probe"}, result.ConfigMapKey("games", "n", "k")}, ""},
-		"C13 target and jsonPath alone": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, namespace: games, name: gs-0}, jsonPath: /spec/opsState}}",
+		"target and jsonPath alone": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, namespace: games, name: gs-0}, jsonPath: /spec/opsState}}",
 			[]result.Target{result.Field{Object: gameserver, Pointer: "/spec/opsState"}}, ""},
-		"C12 gameServerOpsState alone": {"{inKube: {markerPolices: [{state: idle, gameServerOpsState: WaitToBeDeleted}]}}", []result.Target{
+		"gameServerOpsState alone": {"{inKube: {markerPolices: [{state: idle, gameServerOpsState: WaitToBeDeleted}]}}", []result.Target{
 			result.Markers{Object: pod, Policies: []result.Policy{{State: "idle"}}},
 			result.Markers{Object: gameserver, Policies: []result.Policy{{State: "idle", Fields: map[string]any{"/spec/opsState": "WaitToBeDeleted"}}}}}, ""},
 		"markers on pod and target": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, podOwner: true, subresource: status}, " +
@@ -48,7 +48,7 @@ func TestStorage(t *testing.T) {
 			result.Markers{Object: pod, Policies: []result.Policy{{State: "idle", Labels: idle}}},
 			result.Markers{Object: result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "the-owner"},
 				Policies: []result.Policy{{State: "idle", Labels: idle, Subresource: "status", Fields: map[string]any{"/status/x": 3}}}}}, ""},
-		"C2 a type without its part":   {"{type: HTTPMetric}", nil, "needs httpMetric"},
+		"a type without its part":      {"{type: HTTPMetric}", nil, "needs httpMetric"},
 		"InKube without its part":      {"{type: InKube, httpMetric: {metricName: m}}", nil, "needs inKube"},
 		"nothing":                      {"{}", nil, "nothing is given"},
 		"empty inKube":                 {"{inKube: {}}", nil, "no place is given"},

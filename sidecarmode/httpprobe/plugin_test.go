@@ -20,11 +20,11 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/httpprobe"
 	"github.com/refit-project/refit/sidecarmode/plugin"
-	"github.com/refit-project/refit/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,7 +70,7 @@ func (r *results) of(source string) []result.Entry {
 
 func host(r *results) plugin.Host {
 	return plugin.Host{
-		Logger: slog.New(slog.DiscardHandler), Pod: target.Pod{Namespace: "games", Name: "gs-0"},
+		Logger: slog.New(slog.DiscardHandler), Pod: identity.Pod{Namespace: "games", Name: "gs-0"},
 		Observed: func() *corev1.Pod { return nil }, Results: r, Metrics: prometheus.NewRegistry(),
 	}
 }
@@ -111,7 +111,7 @@ func start(t *testing.T, r *results, body string) plugin.Plugin {
 	return p
 }
 
-// The KEP's flow: what the game server says is the state; numbers, objects and spaces do no harm (C4, W11).
+// The KEP's flow: what the game server says is the state; numbers, objects and spaces do no harm.
 func TestProbeCorrectness(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,24 +142,24 @@ func TestProbeCorrectness(t *testing.T) {
 		endpoint string
 		want     result.Entry
 	}{
-		"W11 the body is trimmed": {"url: BASE/idle", result.Entry{State: "Succeeded", Value: "idle", Message: "idle"}},
-		"C4 a number":             {"url: BASE/json\njsonPathConfig: {jsonPath: game.players.0}", result.Entry{State: "Succeeded", Value: "3", Message: "3"}},
-		"C4 a boolean":            {"url: BASE/json\njsonPathConfig: {jsonPath: game.on, fieldType: boolean}", result.Entry{State: "Succeeded", Value: "true", Message: "true"}},
-		"C4 an object":            {"url: BASE/json\njsonPathConfig: {jsonPath: game.room}", result.Entry{State: "Succeeded", Value: `{"a":1}`, Message: `{"a":1}`}},
-		"W10 fieldType counts":    {"url: BASE/json\njsonPathConfig: {jsonPath: game.on, fieldType: number}", result.Entry{State: "Failed", Value: "Failed", Message: `result "true" is no number`}},
-		"W10 value counts":        {"url: BASE/json\njsonPathConfig: {jsonPath: 'game.players.1', value: 5}", result.Entry{State: "Failed", Value: "Failed", Message: `result "4", want "5"`}},
-		"value as expected":       {"url: BASE/json\njsonPathConfig: {jsonPath: 'game.players.1', value: 4}", result.Entry{State: "Succeeded", Value: "4", Message: "4"}},
-		"nothing at the path":     {"url: BASE/json\njsonPathConfig: {jsonPath: game.level}", result.Entry{State: "Unknown", Value: "Unknown"}},
-		"200 is the default":      {"url: BASE/created", result.Entry{State: "Failed", Value: "Failed", Message: "status 201, want 200"}},
-		"expected status":         {"url: BASE/created\nexpectedStatusCode: 201", result.Entry{State: "Succeeded"}},
-		"no foreign redirect":     {"url: BASE/found", result.Entry{State: "Failed", Value: "Failed", Message: "status 302, want 200"}},
-		"method and headers":      {"url: BASE/echo\nmethod: POST\nheaders: {x-key: secret}", result.Entry{State: "Succeeded", Value: "POST secret", Message: "POST secret"}},
-		"W10 the timeout is real": {"url: BASE/slow\ntimeout: 0.1", result.Entry{State: "Failed", Value: "Failed", Message: "no answer in time"}},
-		"tcp":                     {"tcp: {address: ADDRESS}", result.Entry{State: "Succeeded", Value: "connected", Message: "connected"}},
-		"grpc, which it is not":   {"grpc: {address: '127.0.0.1:1'}", result.Entry{State: "Failed", Value: "Failed"}},
-		"exec":                    {"exec: {command: [/bin/echo, full]}", result.Entry{State: "Succeeded", Value: "full", Message: "full"}},
-		"file":                    {"file: {path: " + file + ", content: all, maxAgeSeconds: 100}", result.Entry{State: "Succeeded", Value: "allocated", Message: "allocated"}},
-		"old file":                {"file: {path: " + file + "x}", result.Entry{State: "Failed", Value: "Failed"}},
+		"the body is trimmed":   {"url: BASE/idle", result.Entry{State: "Succeeded", Value: "idle", Message: "idle"}},
+		"a number":              {"url: BASE/json\njsonPathConfig: {jsonPath: game.players.0}", result.Entry{State: "Succeeded", Value: "3", Message: "3"}},
+		"a boolean":             {"url: BASE/json\njsonPathConfig: {jsonPath: game.on, fieldType: boolean}", result.Entry{State: "Succeeded", Value: "true", Message: "true"}},
+		"an object":             {"url: BASE/json\njsonPathConfig: {jsonPath: game.room}", result.Entry{State: "Succeeded", Value: `{"a":1}`, Message: `{"a":1}`}},
+		"fieldType counts":      {"url: BASE/json\njsonPathConfig: {jsonPath: game.on, fieldType: number}", result.Entry{State: "Failed", Value: "Failed", Message: `result "true" is no number`}},
+		"value counts":          {"url: BASE/json\njsonPathConfig: {jsonPath: 'game.players.1', value: 5}", result.Entry{State: "Failed", Value: "Failed", Message: `result "4", want "5"`}},
+		"value as expected":     {"url: BASE/json\njsonPathConfig: {jsonPath: 'game.players.1', value: 4}", result.Entry{State: "Succeeded", Value: "4", Message: "4"}},
+		"nothing at the path":   {"url: BASE/json\njsonPathConfig: {jsonPath: game.level}", result.Entry{State: "Unknown", Value: "Unknown"}},
+		"200 is the default":    {"url: BASE/created", result.Entry{State: "Failed", Value: "Failed", Message: "status 201, want 200"}},
+		"expected status":       {"url: BASE/created\nexpectedStatusCode: 201", result.Entry{State: "Succeeded"}},
+		"no foreign redirect":   {"url: BASE/found", result.Entry{State: "Failed", Value: "Failed", Message: "status 302, want 200"}},
+		"method and headers":    {"url: BASE/echo\nmethod: POST\nheaders: {x-key: secret}", result.Entry{State: "Succeeded", Value: "POST secret", Message: "POST secret"}},
+		"the timeout is real":   {"url: BASE/slow\ntimeout: 0.1", result.Entry{State: "Failed", Value: "Failed", Message: "no answer in time"}},
+		"tcp":                   {"tcp: {address: ADDRESS}", result.Entry{State: "Succeeded", Value: "connected", Message: "connected"}},
+		"grpc, which it is not": {"grpc: {address: '127.0.0.1:1'}", result.Entry{State: "Failed", Value: "Failed"}},
+		"exec":                  {"exec: {command: [/bin/echo, full]}", result.Entry{State: "Succeeded", Value: "full", Message: "full"}},
+		"file":                  {"file: {path: " + file + ", content: all, maxAgeSeconds: 100}", result.Entry{State: "Succeeded", Value: "allocated", Message: "allocated"}},
+		"old file":              {"file: {path: " + file + "x}", result.Entry{State: "Failed", Value: "Failed"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestProbeCorrectness(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got, ignore); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			want := []result.Target{result.Annotation{Object: result.Pod(target.Pod{Namespace: "games", Name: "gs-0"}), Key: "a"}}
+			want := []result.Target{result.Annotation{Object: result.Pod(identity.Pod{Namespace: "games", Name: "gs-0"}), Key: "a"}}
 			if diff := cmp.Diff(want, r.targets["http_probe/e"]); diff != "" {
 				t.Errorf("targets (-want +got):\n%s", diff)
 			}
@@ -185,8 +185,8 @@ func TestProbeCorrectness(t *testing.T) {
 	}
 }
 
-// W8: a server that has died does not stay idle; thresholds and times are those of the configuration.
-func TestW8FailuresAreResults(t *testing.T) {
+// A server that has died does not stay idle; thresholds and times are those of the configuration.
+func TestFailuresAreResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")
 	synctest.Test(t, func(t *testing.T) {

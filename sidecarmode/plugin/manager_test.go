@@ -187,7 +187,7 @@ func TestBootOrderAndReverseStop(t *testing.T) {
 		var names []string
 		for _, status := range s.Statuses() {
 			names = append(names, status.Name)
-			if !status.Running || !status.Healthy || status.Version != "v1" { // W13
+			if !status.Running || !status.Healthy || status.Version != "v1" {
 				t.Errorf("status %+v", status)
 			}
 		}
@@ -201,7 +201,7 @@ func TestBootOrderAndReverseStop(t *testing.T) {
 	})
 }
 
-// C5: an error or a panic of one plugin, in any of its methods, is its own affair.
+// An error or a panic of one plugin, in any of its methods, is its own affair.
 func TestPluginSupervisionC5(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -314,8 +314,8 @@ func TestBackoffIsForgottenAfterASteadyRun(t *testing.T) {
 	})
 }
 
-// R7: status and metrics are read by others while plugins come, fail and go.
-func TestR7StatusesWhileThePluginsChange(t *testing.T) {
+// Status and metrics are read by others while plugins come, fail and go.
+func TestStatusesWhileThePluginsChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, config.File{}, plain("a"), func(d *diary) *actor {
@@ -354,8 +354,8 @@ func TestR7StatusesWhileThePluginsChange(t *testing.T) {
 	})
 }
 
-// C10: a plugin that does not stop, or stops badly, holds up neither the others nor the end.
-func TestC10StopWithinGrace(t *testing.T) {
+// A plugin that does not stop, or stops badly, holds up neither the others nor the end.
+func TestStopWithinGrace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, config.File{}, plain("a"), func(d *diary) *actor {

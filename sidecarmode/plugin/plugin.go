@@ -8,11 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/selftest"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 // Plugin is one ability of the sidecar. It has the methods of the KEP's interface, with contexts.
@@ -99,7 +99,7 @@ type Results interface {
 type Host struct {
 	Logger *slog.Logger
 	// Pod is the pod that we are in.
-	Pod target.Pod
+	Pod identity.Pod
 	// Observed is the pod as it was last seen; nil when it cannot be read.
 	Observed func() *corev1.Pod
 	// Changes are told of by a token in the channel, until the function is called.

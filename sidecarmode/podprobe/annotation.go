@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/target"
 )
 
 // Annotation of a pod with the probes for it, a JSON array.
@@ -36,7 +36,7 @@ func (w wanted) key() string { return w.PodConditionType }
 
 // parse reads the annotation. A probe that makes no sense is left out and told of; of two for one condition the
 // first counts, as with kruise-manager.
-func parse(text string, pod target.Pod) (probes []wanted, faults error) {
+func parse(text string, pod identity.Pod) (probes []wanted, faults error) {
 	if text == "" {
 		return nil, nil
 	}

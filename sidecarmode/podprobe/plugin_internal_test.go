@@ -17,16 +17,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/plugin"
-	"github.com/refit-project/refit/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var identity = target.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
+var ownPod = identity.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
 
 // world is the pod as it is seen, and the conditions that are wanted.
 type world struct {
@@ -116,7 +116,7 @@ func TestAnnotationBecomesConditions(t *testing.T) {
 		{"name":"native","containerName":"app","podConditionType":"Ready","probe":{"tcpSocket":{"port":1}}}]`
 	p := New()
 	host := plugin.Host{
-		Logger: slog.New(slog.DiscardHandler), Pod: identity, Own: "side", Results: w, API: &ownpod.Client{},
+		Logger: slog.New(slog.DiscardHandler), Pod: ownPod, Own: "side", Results: w, API: &ownpod.Client{},
 		Observed: func() *corev1.Pod { w.mu.Lock(); defer w.mu.Unlock(); return w.pod },
 		Changes:  func() (<-chan struct{}, func()) { return w.changes, func() {} },
 	}
@@ -190,13 +190,13 @@ func FuzzParse(f *testing.F) {
 	f.Add(`[{"name":"a","containerName":"c","podConditionType":"t","probe":{"tcpSocket":{"port":"x"}}}]`)
 	f.Add(`[{}, {}]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		probes, _ := parse(text, identity)
+		probes, _ := parse(text, ownPod)
 		if len(probes) > maxProbes {
 			t.Errorf("%d probes", len(probes))
 		}
 		pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}
 		for _, w := range probes {
-			if (result.Condition{Object: result.Pod(identity), Type: w.PodConditionType}).Validate() != nil {
+			if (result.Condition{Object: result.Pod(ownPod), Type: w.PodConditionType}).Validate() != nil {
 				t.Errorf("condition %q", w.PodConditionType)
 			}
 			_, _ = w.spec(pod, "c")

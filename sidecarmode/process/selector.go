@@ -14,8 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 // Config of a selector. Every condition that is given must hold.
@@ -43,7 +43,7 @@ func (c Config) Validate() error {
 		return err
 	}
 	if c.ContainerName != "" { // not known yet which instance, but then a container is condition enough
-		selector.Container = target.ContainerID{Runtime: "any", ID: "any"}
+		selector.Container = identity.ContainerID{Runtime: "any", ID: "any"}
 	}
 	return selector.Validate()
 }
@@ -116,14 +116,14 @@ func (f Finder) find(ctx context.Context, otherwise signal.Choice) (signal.Selec
 }
 
 // ContainerID is the instance of a container that the pod's status names.
-func ContainerID(pod *corev1.Pod, name string) (target.ContainerID, error) {
+func ContainerID(pod *corev1.Pod, name string) (identity.ContainerID, error) {
 	if pod == nil {
-		return target.ContainerID{}, fmt.Errorf("container %s: %w, which cannot be read", name, errNoStatus)
+		return identity.ContainerID{}, fmt.Errorf("container %s: %w, which cannot be read", name, errNoStatus)
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for _, s := range statuses {
 			if s.Name == name && s.ContainerID != "" {
-				id, err := target.ParseContainerID(s.ContainerID)
+				id, err := identity.ParseContainerID(s.ContainerID)
 				if err != nil {
 					return id, fmt.Errorf("container %s: %w", name, err)
 				}
@@ -131,5 +131,5 @@ func ContainerID(pod *corev1.Pod, name string) (target.ContainerID, error) {
 			}
 		}
 	}
-	return target.ContainerID{}, fmt.Errorf("container %s: %w", name, errNoStatus)
+	return identity.ContainerID{}, fmt.Errorf("container %s: %w", name, errNoStatus)
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 // Requests are those for our pod; *ownpod.Requests has the methods.
@@ -139,11 +139,11 @@ func (e *executor) instances(ctx context.Context, pod *corev1.Pod, request *crr.
 	all := instances(pod)
 	for _, state := range request.Status.ContainerRecreateStates {
 		of := all[state.Name]
-		if e.busy || len(of) == 0 || of[0].State != target.StateRunning || of[0].ID.String() != state.ContainerID {
+		if e.busy || len(of) == 0 || of[0].State != identity.StateRunning || of[0].ID.String() != state.ContainerID {
 			continue
 		}
 		if _, err := e.processes.Find(ctx, first(of[0].ID)); errors.Is(err, signal.ErrNotFound) {
-			of[0].State, of[0].ExitCode, of[0].FinishedAt = target.StateExited, killed, time.Now()
+			of[0].State, of[0].ExitCode, of[0].FinishedAt = identity.StateExited, killed, time.Now()
 		}
 	}
 	return all

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // instances are what the pod's status knows of each container, newest first: the instance that runs or ended
@@ -39,9 +39,9 @@ func instanceOf(state corev1.ContainerState, id string, restarts int32) (crr.Ins
 	i := crr.Instance{RestartCount: max(restarts, 0)}
 	switch {
 	case state.Running != nil:
-		i.State, i.StartedAt = target.StateRunning, state.Running.StartedAt.Time
+		i.State, i.StartedAt = identity.StateRunning, state.Running.StartedAt.Time
 	case state.Terminated != nil:
-		i.State = target.StateExited
+		i.State = identity.StateExited
 		i.StartedAt, i.FinishedAt = state.Terminated.StartedAt.Time, state.Terminated.FinishedAt.Time
 		i.ExitCode = state.Terminated.ExitCode
 		id = state.Terminated.ContainerID
@@ -49,14 +49,14 @@ func instanceOf(state corev1.ContainerState, id string, restarts int32) (crr.Ins
 		return i, false
 	}
 	var err error
-	i.ID, err = target.ParseContainerID(id)
+	i.ID, err = identity.ParseContainerID(id)
 	return i, err == nil
 }
 
 // runtimeOf is the scheme of the pod's container IDs.
 func runtimeOf(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
-		if id, err := target.ParseContainerID(s.ContainerID); err == nil {
+		if id, err := identity.ParseContainerID(s.ContainerID); err == nil {
 			return id.Runtime
 		}
 	}

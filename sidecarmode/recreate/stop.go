@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 const (
@@ -39,12 +39,12 @@ type Processes interface {
 }
 
 // first selects the first process of an instance: the one whose end is the container's.
-func first(id target.ContainerID) signal.Selector {
+func first(id identity.ContainerID) signal.Selector {
 	return signal.Selector{Container: id, Choice: signal.Oldest}
 }
 
 // impossible says why the sidecar cannot stop an instance, or nil.
-func impossible(ctx context.Context, processes Processes, container string, own string, id target.ContainerID) error {
+func impossible(ctx context.Context, processes Processes, container string, own string, id identity.ContainerID) error {
 	if container == own {
 		return errors.New("the sidecar does not stop itself")
 	}

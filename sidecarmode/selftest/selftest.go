@@ -14,10 +14,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 // Check is one finding.
@@ -114,7 +114,7 @@ func Processes(ctx context.Context, fs *signal.FS, pod *corev1.Pod, own string, 
 
 // signalling checks whether a container's first process may be signalled, without sending anything.
 func signalling(ctx context.Context, fs *signal.FS, s corev1.ContainerStatus) error {
-	id, err := target.ParseContainerID(s.ContainerID)
+	id, err := identity.ParseContainerID(s.ContainerID)
 	if err != nil {
 		return err
 	}

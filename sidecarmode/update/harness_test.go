@@ -25,13 +25,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/update"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -249,7 +249,7 @@ func (s *stage) start(more string) *stage {
 	}
 	s.plugin = update.New()
 	host := plugin.Host{
-		Logger: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Pod: target.Pod{Namespace: "games", Name: s.api.pod.Name, UID: "u"},
+		Logger: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Pod: identity.Pod{Namespace: "games", Name: s.api.pod.Name, UID: "u"},
 		Observed: func() *corev1.Pod { return nil }, Results: s.results, API: client, Processes: s.fs, Metrics: prometheus.NewRegistry(),
 	}
 	if err := s.plugin.Init(s.t.Context(), c, host); err != nil {

@@ -139,7 +139,7 @@ func (m *memory) accept(ctx context.Context, r remembered) error {
 }
 
 // keepInMind remembers how to get a revision that has been accepted. That it could not is told, and no failure
-// of the update: the files are in force (W14 of the reference: neither does it depend on the pod's annotation).
+// of the update: the files are in force. It does not depend on the annotation of the pod.
 func (p *Plugin) keepInMind(ctx context.Context, request hotupdate.Request, accepted hotupdate.Revision) {
 	if m, ok := p.memory.record.find(accepted.Digest); ok && m.Version == accepted.Version && p.memory.record.Current == accepted.Digest {
 		return

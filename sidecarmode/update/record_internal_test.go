@@ -13,13 +13,13 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-func TestC8HighestVersionOfTheReference(t *testing.T) {
+func TestHighestVersionOfTheReference(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
 		"numbers, not text":      {"hot_update: {v9: a, v10: b, v2: c}", "v10"},
 		"four parts":             {"hot_update: {v1.2.3.4: a, v1.2.3: b}", "v1.2.3.4"},
 		"zeros in front":         {"hot_update: {v01.002: a, v1.1: b}", "v01.002"},
-		"W5 equal ones":          {"hot_update: {v1: a, v1.0: b}", "v1.0"},
+		"equal ones":             {"hot_update: {v1: a, v1.0: b}", "v1.0"},
 		"longer than an integer": {"hot_update: {v99999999999999999999999: a, v2: b}", "v99999999999999999999999"},
 		"the sentinel":           {"hot_update: {OriginVersion: OriginUrl}", ""},
 		"another plugin":         {"other: {v1: a}", ""},
@@ -33,7 +33,7 @@ func TestC8HighestVersionOfTheReference(t *testing.T) {
 	}
 }
 
-func TestW6KeysAreUnambiguous(t *testing.T) {
+func TestKeysAreUnambiguous(t *testing.T) {
 	t.Parallel()
 	owned := func(kind, name, hash string) *corev1.Pod {
 		yes := true
@@ -95,7 +95,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-func TestW7RecordIsBounded(t *testing.T) {
+func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	var r record
 	for i := range 100 {

@@ -55,8 +55,8 @@ func TestRestartOfTheContainerKeepsThisPodsRevision(t *testing.T) {
 	}
 }
 
-// C6: a ConfigMap that is not there, and C9: one that others write at the same time.
-func TestC6C9MissingAndContendedConfigMap(t *testing.T) {
+// A ConfigMap that is not there, and one that others write at the same time.
+func TestMissingAndContendedConfigMap(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.api.configMaps = map[string]map[string]string{}
@@ -79,8 +79,8 @@ func TestRoleThatForbidsTheConfigMap(t *testing.T) {
 	s.check("a", "A1")
 }
 
-// C7: the program starts after the sidecar; its process is waited for, the API answers meanwhile, and then it is told.
-func TestC7RestoreWaitsForTheProcess(t *testing.T) {
+// The program starts after the sidecar; its process is waited for, the API answers meanwhile, and then it is told.
+func TestRestoreWaitsForTheProcess(t *testing.T) {
 	t.Parallel()
 	fs, err := signal.New("/proc")
 	if err != nil {
@@ -142,8 +142,8 @@ func TestRestoreOutlastsAnAPIServerThatIsDown(t *testing.T) {
 	n.until("restored", func() bool { return n.content("a") == "A1" })
 }
 
-// W4: what pods of other workloads have accepted is nothing to us, nor what the reference wrote for other pods.
-func TestW4W6NothingFromOtherWorkloads(t *testing.T) {
+// What pods of other workloads have accepted is nothing to us, nor what the reference wrote for other pods.
+func TestNothingFromOtherWorkloads(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	u := s.origin.put("/a", "A")

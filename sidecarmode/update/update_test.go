@@ -44,11 +44,11 @@ func TestHotUpdateInterface(t *testing.T) {
 		{"bad version", http.MethodPost, "1.2", file, 400, "please provide a valid version"},
 		{"no URL", http.MethodPost, "v1", "", 400, "please provide a valid URL"},
 		{"name is no file name", http.MethodPost, "v1", s.origin.URL + "/v1/", 400, "invalid request"},
-		{"W2 a page of 404", http.MethodPost, "v1", s.origin.URL + "/none.html", 500, "failed to download file: "},
-		{"S2 the metadata service", http.MethodPost, "v1", "http://169.254.169.254/latest/meta-data", 500, "failed to download file: "},
+		{"a page of 404", http.MethodPost, "v1", s.origin.URL + "/none.html", 500, "failed to download file: "},
+		{"the metadata service", http.MethodPost, "v1", "http://169.254.169.254/latest/meta-data", 500, "failed to download file: "},
 		{"good", http.MethodPost, "v1", file, 200, "File downloaded and update successfully"},
 		{"again", http.MethodPost, "v1", file, 200, "File downloaded and update successfully"},
-		{"C8 four parts, zeros", http.MethodPost, "v1.02.3.4", file, 200, "File downloaded and update successfully"},
+		{"four parts, zeros", http.MethodPost, "v1.02.3.4", file, 200, "File downloaded and update successfully"},
 	}
 	for _, tt := range tests {
 		r := httptest.NewRequest(tt.method, "/hot-update?version="+tt.version+"&url="+tt.url, http.NoBody)
@@ -95,7 +95,7 @@ func TestJSONRequests(t *testing.T) {
 	}
 }
 
-// W1, W15, C14: the reload is real, its failure no success, and what is stored is of this update.
+// The reload is real, its failure no success, and what is stored is of this update.
 func TestTruthfulResultW1FailedReloadIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	var fail atomic.Bool
@@ -159,7 +159,7 @@ func TestReloadChain(t *testing.T) {
 	}
 }
 
-// S2, S3: what may be fetched is the configuration's to say; loopback has to be allowed expressly.
+// What may be fetched is the configuration's to say; loopback has to be allowed expressly.
 func TestFetchIsLimitedByTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ fetch, want string }{
@@ -264,7 +264,7 @@ func TestPrecheckRefuses(t *testing.T) {
 	s.check("conf", "good")
 }
 
-func TestW5RollbackIsWhatCounts(t *testing.T) {
+func TestRollbackIsWhatCounts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).run(none)
 	s.accept("v1", "/f", "one")
@@ -294,8 +294,8 @@ func TestW5RollbackIsWhatCounts(t *testing.T) {
 	}
 }
 
-// R1: two updates at once do not mix: one is done, the other is told to come again.
-func TestR1OneUpdateAtATime(t *testing.T) {
+// Two updates at once do not mix: one is done, the other is told to come again.
+func TestOneUpdateAtATime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).run(none)
 	s.origin.put("/f", "one")
@@ -385,7 +385,7 @@ func TestConfigurationIsChecked(t *testing.T) {
 		none + "storageConfig: {inKube: {conditionType: Ready}}":                "others write it",
 		none + "verify: {checks: [{}]}":                                         "verify.checks[0]",
 		"loadPatchType: signal\nsignal: {processName: x, signalName: SIGNONE}":  "SIGNONE",
-		"loadPatchType: signal\nsignal: {processName: '', signalName: SIGTERM}": "reload[0]", // R5
+		"loadPatchType: signal\nsignal: {processName: '', signalName: SIGTERM}": "reload[0]",
 		"loadPatchType: request\nrequest: {address: '', port: 1}":               "url, or address and port",
 		none + "restore: {waitSeconds: soon}":                                   "wrong type",
 	}

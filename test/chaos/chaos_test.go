@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/hack/install"
 	"github.com/refit-project/refit/test/chaos"
 )
 
@@ -28,7 +28,7 @@ func TestSmallDose(t *testing.T) {
 	}
 	app := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/testapp:") })
 	if app < 0 {
-		t.Fatal("testapp has not been pushed: build/images.sh --extra testapp=test/e2e/testapp")
+		t.Fatal("testapp has not been pushed: hack/images.sh --extra testapp=test/e2e/testapp")
 	}
 	if err := install.Apply(t.Context(), install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
 		t.Fatal(err)

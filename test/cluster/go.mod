@@ -6,7 +6,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/pelletier/go-toml/v2 v2.4.3
-	github.com/refit-project/refit/build/images v0.0.0
+	github.com/refit-project/refit/hack/images v0.0.0
 	github.com/spf13/cobra v1.10.2
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
@@ -27,4 +27,4 @@ require (
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 )
 
-replace github.com/refit-project/refit/build/images => ../../build/images
+replace github.com/refit-project/refit/hack/images => ../../hack/images

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/test/criproxy"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
@@ -39,7 +39,7 @@ func start(t *testing.T) *setup {
 	}
 	s := &setup{runtime: fakecri.Start(t), seen: &witness{}}
 	s.runtime.Commands["true"] = fakecri.Command{}
-	s.id = s.runtime.RunContainer(s.runtime.RunPod(target.Pod{UID: "uid-0"}, ""), fakecri.Container{Name: "app"})
+	s.id = s.runtime.RunContainer(s.runtime.RunPod(identity.Pod{UID: "uid-0"}, ""), fakecri.Container{Name: "app"})
 	s.config = criproxy.Config{
 		Listen: filepath.Join(dir, "proxy.sock"), Runtime: strings.TrimPrefix(s.runtime.Endpoint(), "unix://"),
 		Record: filepath.Join(dir, "calls.jsonl"), Faults: filepath.Join(dir, "faults.json"), Interceptor: s.seen,

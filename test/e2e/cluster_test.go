@@ -28,7 +28,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/build/install"
+	"github.com/refit-project/refit/hack/install"
 )
 
 const (

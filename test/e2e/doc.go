@@ -4,8 +4,8 @@
 //	REFIT_E2E=1          run; without it every test is skipped
 //	KUBECONFIG           the cluster, whose namespace refit-system is overwritten
 //	REFIT_E2E_INSTALL=0  test what is installed already
-//	REFIT_E2E_IMAGES     full names of images, instead of those that build/images.sh has pushed
+//	REFIT_E2E_IMAGES     full names of images, instead of those that hack/images.sh has pushed
 //
-// Images are those that build/images.sh has pushed. Tests that break parts of the cluster run only on one that
+// Images are those that hack/images.sh has pushed. Tests that break parts of the cluster run only on one that
 // test/cluster has made; those that are about a node's daemon need two nodes.
 package e2e

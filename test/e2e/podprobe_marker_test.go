@@ -23,7 +23,7 @@ func (s *scene) server(name string) *corev1.Pod {
 	s.t.Helper()
 	i := slices.IndexFunc(s.deploy.Images, func(image string) bool { return strings.Contains(image, "/testapp:") })
 	if i < 0 {
-		s.t.Skip("needs the image testapp: build/images.sh --extra testapp=test/e2e/testapp")
+		s.t.Skip("needs the image testapp: hack/images.sh --extra testapp=test/e2e/testapp")
 	}
 	app := corev1.Container{
 		Name: "app", Image: s.deploy.Images[i], ImagePullPolicy: corev1.PullIfNotPresent,

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/build/portforward"
+	"github.com/refit-project/refit/hack/portforward"
 )
 
 func (s *sidecarScene) port(pod string, number int) *portforward.Port {

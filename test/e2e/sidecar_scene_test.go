@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/refit-project/refit/build/portforward"
+	"github.com/refit-project/refit/hack/portforward"
 )
 
 const (

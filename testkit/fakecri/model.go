@@ -9,7 +9,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 )
 
 // Program is how a container behaves. The zero value runs until it is told to stop and then ends
@@ -61,7 +61,7 @@ type instance struct {
 }
 
 // RunPod makes a ready sandbox. An empty ip is a pod on the host's network.
-func (r *Runtime) RunPod(pod target.Pod, ip string) (sandboxID string) {
+func (r *Runtime) RunPod(pod identity.Pod, ip string) (sandboxID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.addSandbox(&runtimeapi.PodSandboxConfig{

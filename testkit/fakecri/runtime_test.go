@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/target"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -64,7 +64,7 @@ func TestKubelet(t *testing.T) {
 				},
 				OnStart: func(i fakecri.Instance) { started <- i },
 			})
-			sandbox := runtime.RunPod(target.Pod{UID: "uid-0"}, "")
+			sandbox := runtime.RunPod(identity.Pod{UID: "uid-0"}, "")
 			id := runtime.RunContainer(sandbox, fakecri.Container{Name: "app", RestartCount: 3})
 			begin := time.Now()
 			tt.end(t, runtime, dial(t, runtime), id)
@@ -95,7 +95,7 @@ func TestKubeletStartsOnce(t *testing.T) {
 		Delay:   func(int) time.Duration { return 50 * time.Millisecond },
 		OnStart: func(i fakecri.Instance) { started <- i },
 	})
-	sandbox := runtime.RunPod(target.Pod{UID: "uid-0"}, "")
+	sandbox := runtime.RunPod(identity.Pod{UID: "uid-0"}, "")
 	id := runtime.RunContainer(sandbox, fakecri.Container{Name: "app", Program: fakecri.Program{StartLatency: 50 * time.Millisecond}})
 	if _, err := dial(t, runtime).RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	runtime := fakecri.Start(t)
 	client := dial(t, runtime)
-	id := runtime.RunContainer(runtime.RunPod(target.Pod{UID: "uid-0"}, ""), fakecri.Container{Name: "app"})
+	id := runtime.RunContainer(runtime.RunPod(identity.Pod{UID: "uid-0"}, ""), fakecri.Container{Name: "app"})
 	stop := func() codes.Code {
 		_, err := client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 30})
 		return status.Code(err)

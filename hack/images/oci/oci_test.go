@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/refit-project/refit/build/images/oci"
+	"github.com/refit-project/refit/hack/images/oci"
 )
 
 var created = time.Unix(1_700_000_000, 0).UTC()

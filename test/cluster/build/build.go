@@ -45,7 +45,7 @@ func Components(module string) []Component {
 			Name: "cluster", dir: module,
 			packages: []string{"./cmd/cluster", "./cmd/pause"},
 			flags:    []string{"-ldflags=-s -w"},
-			sources:  []string{".", "../../build/images"},
+			sources:  []string{".", "../../hack/images"},
 		},
 		{
 			Name: "etcd", dir: part("etcd"),

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/refit-project/refit/build/images/oci"
+	"github.com/refit-project/refit/hack/images/oci"
 	"github.com/refit-project/refit/test/cluster/baseimage"
 	"github.com/refit-project/refit/test/cluster/build"
 	"github.com/refit-project/refit/test/cluster/debian"
