@@ -19,6 +19,9 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&NodePodProbe{}, &NodePodProbeList{},
+		&NodeImage{}, &NodeImageList{},
+		&ImagePullJob{}, &ImagePullJobList{},
+		&ImageListPullJob{}, &ImageListPullJobList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil

@@ -21,7 +21,12 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 // AddToScheme registers the types of this package, and the meta types every group needs, with s.
 // It is a function and not a scheme builder so that nothing happens on import.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(), &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
+	s.AddKnownTypes(GroupVersion(),
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&NodeImage{}, &NodeImageList{},
+		&ImagePullJob{}, &ImagePullJobList{},
+		&ImageListPullJob{}, &ImageListPullJobList{},
+	)
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

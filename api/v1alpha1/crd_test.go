@@ -37,11 +37,14 @@ func readCRD(t *testing.T, plural string) *apiextensions.CustomResourceDefinitio
 	return object.(*apiextensions.CustomResourceDefinition)
 }
 
-func TestProbeCRDsAreAcceptedByTheAPIServer(t *testing.T) {
+func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	for _, plural := range []string{"podprobemarkers", "nodepodprobes"} {
+	for plural, stored := range map[string]string{
+		"podprobemarkers": "v1alpha1", "nodepodprobes": "v1alpha1",
+		"nodeimages": "v1beta1", "imagepulljobs": "v1beta1", "imagelistpulljobs": "v1beta1",
+	} {
 		crd := readCRD(t, plural)
-		crd.Status.StoredVersions = []string{"v1alpha1"}
+		crd.Status.StoredVersions = []string{stored}
 		for _, err := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd) {
 			t.Error(err) // the cost budget of validation rules is checked here too
 		}
@@ -114,9 +117,12 @@ type rule struct {
 	Want   []string
 }
 
-func TestProbeRules(t *testing.T) {
+func TestCRDRules(t *testing.T) {
 	t.Parallel()
-	for plural, file := range map[string]string{"podprobemarkers": "testdata/podprobemarker", "nodepodprobes": "testdata/nodepodprobe"} {
+	for plural, file := range map[string]string{
+		"podprobemarkers": "testdata/podprobemarker", "nodepodprobes": "testdata/nodepodprobe", "nodeimages": "testdata/nodeimage",
+		"imagepulljobs": "testdata/imagepulljob", "imagelistpulljobs": "testdata/imagelistpulljob",
+	} {
 		valid := read(t, file+".yaml")
 		var rules []rule
 		if err := yaml.UnmarshalStrict(read(t, file+"_rules.yaml"), &rules); err != nil {
