@@ -29,7 +29,7 @@ var rows = []row{
 	}},
 	{name: "tests on a cluster", tools: true, rooms: []room{{path: "test", imports: "hack cri api"}}},
 	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "cri api identity"}}},
-	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri identity"}}},
+	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity"}}},
 
 	{name: "programs", rooms: []room{
 		{path: "cmd/refit-daemon", imports: "daemon cri"},
@@ -38,7 +38,7 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", toCome: "cli", why: "the command line tool"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/prober crr cri kube memory api identity"},
+		{path: "daemon", imports: "daemon/prober crr cri kube memory kubelet api identity"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod memory result identity"},
 		{path: "manager", imports: "podprobe crr kube result api"},
@@ -70,7 +70,7 @@ var rows = []row{
 		{path: "rollout", toCome: "crr api identity", why: "restarts of a workload are requests, a few at a time"},
 	}},
 	{name: "features", rooms: []room{
-		{path: "crr", imports: "api identity"},
+		{path: "crr", imports: "kubelet api identity"},
 		{path: "probe"},
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate"},
@@ -79,10 +79,10 @@ var rows = []row{
 	}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
-		{path: "cri"},
+		{path: "cri", imports: "kubelet"},
 		{path: "signal", imports: "identity"},
 		{path: "kube/ownpod", imports: "api identity"},
-		{path: "kube", imports: "api"},
+		{path: "kube", imports: "kubelet api"},
 		{path: "memory"},
 	}},
 	{name: "rules of kubelet", rooms: []room{{path: "kubelet"}}},

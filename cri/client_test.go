@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -96,7 +97,7 @@ func TestListContainersOfConfusedRuntime(t *testing.T) {
 	t.Parallel()
 	runtime, id := newRuntime(t)
 	client := newClient(t, runtime.Endpoint(), nil)
-	foreign := &runtimeapi.Container{Id: strings.Repeat("f", 64), Labels: map[string]string{"io.kubernetes.pod.uid": "uid-9"}}
+	foreign := &runtimeapi.Container{Id: strings.Repeat("f", 64), Labels: map[string]string{kubelet.LabelPodUID: "uid-9"}}
 	tests := map[string]struct {
 		edit func(any)
 		want []string
@@ -105,7 +106,7 @@ func TestListContainersOfConfusedRuntime(t *testing.T) {
 		"cut short":   {edit: fakecri.HalveEntries},
 		"another pod": {edit: add(foreign), want: []string{id}},
 		"no labels":   {edit: add(&runtimeapi.Container{Id: foreign.Id}), want: []string{id}},
-		"no ID":       {edit: add(&runtimeapi.Container{Labels: map[string]string{"io.kubernetes.pod.uid": "uid-0"}}), want: []string{id}},
+		"no ID":       {edit: add(&runtimeapi.Container{Labels: map[string]string{kubelet.LabelPodUID: "uid-0"}}), want: []string{id}},
 	}
 	for name, tt := range tests { //nolint:paralleltest // they take turns with one runtime
 		t.Run(name, func(t *testing.T) {
@@ -129,23 +130,6 @@ func add(c *runtimeapi.Container) func(any) {
 	return func(answer any) {
 		m := answer.(*runtimeapi.ListContainersResponse)
 		m.Containers = append(m.Containers, c)
-	}
-}
-
-func TestNewest(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1000, 0)
-	list := []cri.Container{
-		{ID: "old", Name: "app", CreatedAt: at, Attempt: 3},
-		{ID: "new", Name: "app", CreatedAt: at.Add(time.Second)},
-		{ID: "same time, later attempt", Name: "log", CreatedAt: at, Attempt: 2},
-		{ID: "same time", Name: "log", CreatedAt: at, Attempt: 1},
-	}
-	for name, want := range map[string]string{"app": "new", "log": "same time, later attempt", "none": ""} {
-		got, ok := cri.Newest(list, name)
-		if got.ID != want || ok != (want != "") {
-			t.Errorf("Newest(%s) = %q, %v; want %q", name, got.ID, ok, want)
-		}
 	}
 }
 

@@ -9,18 +9,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
 
-// Labels and annotations kubelet puts on what it makes (kubelet, pkg/types and kuberuntime/labels.go).
-const (
-	labelPodName       = "io.kubernetes.pod.name"
-	labelPodNamespace  = "io.kubernetes.pod.namespace"
-	labelPodUID        = "io.kubernetes.pod.uid"
-	labelContainerName = "io.kubernetes.container.name"
-
-	annotationRestartCount = "io.kubernetes.container.restartCount"
-	annotationHash         = "io.kubernetes.container.hash"
-	annotationPreStop      = "io.kubernetes.container.preStopHandler"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // State is where an instance of a container is in its life.
@@ -72,7 +62,7 @@ type ContainerStatus struct {
 func (c *Client) ListContainers(ctx context.Context, podUID string) ([]Container, error) {
 	req := &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{}}
 	if podUID != "" {
-		req.Filter.LabelSelector = map[string]string{labelPodUID: podUID}
+		req.Filter.LabelSelector = map[string]string{kubelet.LabelPodUID: podUID}
 	}
 	res, err := c.runtime.ListContainers(ctx, req)
 	if err != nil {
@@ -108,18 +98,6 @@ func (c *Client) ContainerStatus(ctx context.Context, id string) (ContainerStatu
 	return statusOf(res.GetStatus()), nil
 }
 
-// Newest picks the latest instance of the container called name.
-func Newest(list []Container, name string) (Container, bool) {
-	var newest Container
-	found := false
-	for _, c := range list {
-		if c.Name == name && (!found || newestFirst(c, newest) < 0) {
-			newest, found = c, true
-		}
-	}
-	return newest, found
-}
-
 // newestFirst orders as kubelet does, by creation; the rest makes the order total.
 func newestFirst(a, b Container) int {
 	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.Attempt, a.Attempt), cmp.Compare(a.ID, b.ID))
@@ -129,11 +107,11 @@ func listed(m *runtimeapi.Container) Container {
 	labels := m.GetLabels()
 	return Container{
 		ID:           m.GetId(),
-		Name:         cmp.Or(labels[labelContainerName], m.GetMetadata().GetName()),
+		Name:         cmp.Or(labels[kubelet.LabelContainerName], m.GetMetadata().GetName()),
 		SandboxID:    m.GetPodSandboxId(),
-		PodName:      labels[labelPodName],
-		PodNamespace: labels[labelPodNamespace],
-		PodUID:       labels[labelPodUID],
+		PodName:      labels[kubelet.LabelPodName],
+		PodNamespace: labels[kubelet.LabelPodNamespace],
+		PodUID:       labels[kubelet.LabelPodUID],
 		State:        stateOf(m.GetState()),
 		CreatedAt:    timeOf(m.GetCreatedAt()),
 		Attempt:      m.GetMetadata().GetAttempt(),
@@ -148,10 +126,10 @@ func statusOf(m *runtimeapi.ContainerStatus) ContainerStatus {
 	status := ContainerStatus{
 		Container: Container{
 			ID:           m.GetId(),
-			Name:         cmp.Or(labels[labelContainerName], m.GetMetadata().GetName()),
-			PodName:      labels[labelPodName],
-			PodNamespace: labels[labelPodNamespace],
-			PodUID:       labels[labelPodUID],
+			Name:         cmp.Or(labels[kubelet.LabelContainerName], m.GetMetadata().GetName()),
+			PodName:      labels[kubelet.LabelPodName],
+			PodNamespace: labels[kubelet.LabelPodNamespace],
+			PodUID:       labels[kubelet.LabelPodUID],
 			State:        stateOf(m.GetState()),
 			CreatedAt:    timeOf(m.GetCreatedAt()),
 			Attempt:      m.GetMetadata().GetAttempt(),
@@ -164,10 +142,10 @@ func statusOf(m *runtimeapi.ContainerStatus) ContainerStatus {
 		Reason:         clip(m.GetReason()),
 		Message:        clip(m.GetMessage()),
 		RestartCount:   int32(min(m.GetMetadata().GetAttempt(), 1<<31-1)),
-		Hash:           annotations[annotationHash],
-		PreStopHandler: annotations[annotationPreStop],
+		Hash:           annotations[kubelet.AnnotationContainerHash],
+		PreStopHandler: annotations[kubelet.AnnotationPreStopHandler],
 	}
-	if n, err := strconv.ParseInt(annotations[annotationRestartCount], 10, 32); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(annotations[kubelet.AnnotationRestartCount], 10, 32); err == nil && n >= 0 {
 		status.RestartCount = int32(n)
 	}
 	return status

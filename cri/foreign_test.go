@@ -1,15 +1,40 @@
 package cri
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/kubelet"
 )
 
-// These are in the package because only the conversion of foreign bytes is fuzzed, without a socket
+// The first of a list is what is stopped, so containers of one moment have an order too.
+func TestContainersNewestFirst(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	list := []Container{
+		{ID: "b", CreatedAt: at},
+		{ID: "a", CreatedAt: at},
+		{ID: "oldest, highest attempt", CreatedAt: at.Add(-time.Second), Attempt: 9},
+		{ID: "later attempt", CreatedAt: at, Attempt: 1},
+		{ID: "newest", CreatedAt: at.Add(time.Second)},
+	}
+	slices.SortFunc(list, newestFirst)
+	got := make([]string, len(list))
+	for i, c := range list {
+		got[i] = c.ID
+	}
+	if want := []string{"newest", "later attempt", "a", "b", "oldest, highest attempt"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The fuzz tests are in the package because only the conversion of foreign bytes is fuzzed, without a socket
 // in between.
 
 func FuzzBounded(f *testing.F) {
@@ -38,7 +63,7 @@ func FuzzAnswers(f *testing.F) {
 	for _, m := range []proto.Message{
 		&runtimeapi.ContainerStatus{
 			Id: "a", CreatedAt: -1, StartedAt: 1 << 62, Metadata: &runtimeapi.ContainerMetadata{Attempt: 1 << 31},
-			Annotations: map[string]string{annotationRestartCount: "-1"},
+			Annotations: map[string]string{kubelet.AnnotationRestartCount: "-1"},
 		},
 		&runtimeapi.Container{Id: "a", State: 99},
 		&runtimeapi.ContainerEventResponse{ContainerEventType: 99},

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/kubelet"
 )
 
 // SandboxIP gives the primary address of the pod's newest ready sandbox, which is where the pod's
@@ -17,7 +19,7 @@ func (c *Client) SandboxIP(ctx context.Context, podUID string) (string, error) {
 	}
 	list, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		State:         &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
-		LabelSelector: map[string]string{labelPodUID: podUID},
+		LabelSelector: map[string]string{kubelet.LabelPodUID: podUID},
 	}})
 	if err != nil {
 		return "", err
@@ -25,7 +27,7 @@ func (c *Client) SandboxIP(ctx context.Context, podUID string) (string, error) {
 	var newest *runtimeapi.PodSandbox
 	for _, s := range list.GetItems() {
 		ready := s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
-		if ready && s.GetLabels()[labelPodUID] == podUID && (newest == nil || s.GetCreatedAt() > newest.GetCreatedAt()) {
+		if ready && s.GetLabels()[kubelet.LabelPodUID] == podUID && (newest == nil || s.GetCreatedAt() > newest.GetCreatedAt()) {
 			newest = s
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // maxNames bounds the lists of container names in messages.
@@ -30,14 +31,11 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 		return invalid(path, "no found Node named %s, to which Pod %s is bound", pod.Spec.NodeName, name)
 	}
 	// A mirror pod only shows a static pod; the runtime knows it by the UID in this second annotation.
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && pod.Annotations[annotationConfigHash] == "" {
-		return invalid(path, "Pod %s mirrors a static pod whose UID is unknown: annotation %s is missing", name, annotationConfigHash)
+	if kubelet.IsMirrorPod(pod) && pod.Annotations[kubelet.AnnotationConfigHash] == "" {
+		return invalid(path, "Pod %s mirrors a static pod whose UID is unknown: annotation %s is missing", name, kubelet.AnnotationConfigHash)
 	}
 	return nil
 }
-
-// annotationConfigHash holds the UID of a static pod, on its mirror pod (kubelet, kubetypes.ConfigHashAnnotationKey).
-const annotationConfigHash = "kubernetes.io/config.hash"
 
 func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !podEnded(pod) }
 
@@ -81,9 +79,9 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 	if err != nil {
 		return err
 	}
-	if policy := restartPolicyOf(pod, container.Name); !policy.possible() && !overrides(request) && !sidecarTerminated(pod) {
+	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !overrides(request) && !sidecarTerminated(pod) {
 		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to have it started again all the same set annotation %s: %s",
-			container.Name, policy.policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
+			container.Name, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
 	}
 	if status == nil {
 		return invalid(field, "not found %s containerStatus in Pod Status: kubelet has not reported on it yet", container.Name)
@@ -150,11 +148,6 @@ func waiting(status *corev1.ContainerStatus) string {
 		return ""
 	}
 	return " (waiting: " + status.State.Waiting.Reason + ")"
-}
-
-// possible reports whether kubelet restarts the container after at least some exits.
-func (p restartPolicy) possible() bool {
-	return p.policy != corev1.ContainerRestartPolicyNever || len(p.rules) > 0
 }
 
 // injectPreStop copies the hook that the daemon runs in kubelet's place before it stops the container.

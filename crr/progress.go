@@ -54,7 +54,7 @@ func (p *planner) progressDelay(was v1beta1.ContainerRecreateRequestRecreateStat
 		return heldDelay
 	}
 	// Kubelet 1.36 names a back-off when it looks at the pod again, which may be at the end of it.
-	if newest, known := p.observed.newest(was.Name); known && newest.State == identity.StateExited && backoffBites(newest, newest.FinishedAt) {
+	if newest, known := p.observed.newest(was.Name); known && newest.State == identity.StateExited && delaysRestart(newest, newest.FinishedAt) {
 		return heldDelay
 	}
 	if was.IsKilled {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 )
 
 const (
@@ -131,10 +132,10 @@ func (s *subject) running(old Instance) {
 // removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
 // it back, removal would, so there only the request itself may ask for it.
 func (s *subject) removes(old Instance) bool {
-	if !restartPolicyOf(s.observed.Pod, s.spec.Name).always() {
+	if !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always() {
 		return overrides(s.request)
 	}
-	return skipsBackoff(s.request, s.options) && backoffBites(old, s.now)
+	return skipsBackoff(s.request, s.options) && delaysRestart(old, s.now)
 }
 
 func (s *subject) grace() time.Duration {
@@ -149,7 +150,7 @@ func (s *subject) grace() time.Duration {
 
 // exited: nothing of the container runs, and the runtime still shows the instance that ended last.
 func (s *subject) exited(last Instance) {
-	policy := restartPolicyOf(s.observed.Pod, s.spec.Name)
+	policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name)
 	replacedOnce := last.ID != s.old
 	s.begin()
 	s.state.IsKilled = true
@@ -157,9 +158,9 @@ func (s *subject) exited(last Instance) {
 		s.stopping = true
 		return
 	}
-	if !policy.after(last.ExitCode) && (replacedOnce || !overrides(s.request)) {
+	if !policy.Restarts(last.ExitCode) && (replacedOnce || !overrides(s.request)) {
 		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf(
-			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.policy))
+			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.Policy))
 		return
 	}
 	status := s.observed.containerStatus(s.spec.Name)
@@ -167,8 +168,8 @@ func (s *subject) exited(last Instance) {
 		s.wait(fmt.Sprintf("the new container exited with code %d; %s", last.ExitCode, waitingFor(status)))
 		return
 	}
-	held := backoffBites(last, last.FinishedAt) || !backoffUntil(status).IsZero()
-	if overrides(s.request) && !policy.always() || skipsBackoff(s.request, s.options) && held {
+	held := delaysRestart(last, last.FinishedAt) || !kubelet.BackoffUntil(status).IsZero()
+	if overrides(s.request) && !policy.Always() || skipsBackoff(s.request, s.options) && held {
 		s.remove()
 		return
 	}
@@ -205,11 +206,11 @@ func (s *subject) missing() {
 	}
 	status := s.observed.containerStatus(s.spec.Name)
 	s.wait("stopped; " + waitingFor(status))
-	revived := overrides(s.request) && !restartPolicyOf(s.observed.Pod, s.spec.Name).always()
+	revived := overrides(s.request) && !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always()
 	if !revived && !skipsBackoff(s.request, s.options) {
 		return
 	}
-	until := backoffUntil(status)
+	until := kubelet.BackoffUntil(status)
 	if s.act.Nudges >= eventedNudges && !until.IsZero() {
 		s.state.Message += "; it did not heed the removal of the exited instance, as with the feature gate EventedPLEG"
 		return
@@ -231,9 +232,9 @@ func (s *subject) replaced(current Instance) {
 	s.begin()
 	s.state.IsKilled = true
 	status := s.observed.containerStatus(s.spec.Name)
-	if policy := restartPolicyOf(s.observed.Pod, s.spec.Name); policy.final(status) {
+	if policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name); policy.Final(status) {
 		s.fail(ReasonRestartNotReported, fmt.Sprintf("the new container is running, but kubelet had already reported the end of the one before, "+
-			"and under restartPolicy %s it never takes that back: the pod will not show the new one", policy.policy))
+			"and under restartPolicy %s it never takes that back: the pod will not show the new one", policy.Policy))
 		return
 	}
 	if status == nil || status.ContainerID != current.ID.String() || !status.Ready {

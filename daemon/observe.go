@@ -12,7 +12,7 @@ import (
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // observe looks at the pod of a request and at its containers on this node.
@@ -71,7 +71,7 @@ func (w *worker) cachedPod(key identity.Pod) *corev1.Pod {
 // instances lists what the runtime knows of the requested containers. The newest of each is looked at closely;
 // of the others only the ID and the state matter.
 func (w *worker) instances(ctx context.Context, request *crr.Request, pod *corev1.Pod) (map[string][]crr.Instance, error) {
-	listed, err := w.runtime.ListContainers(ctx, runtimeUID(pod))
+	listed, err := w.runtime.ListContainers(ctx, kubelet.RuntimePodUID(pod))
 	if err != nil {
 		return nil, err
 	}
@@ -124,17 +124,6 @@ func stateOf(state cri.State) identity.State {
 	default:
 		return identity.StateUnknown
 	}
-}
-
-// runtimeUID is the UID kubelet gave the pod in the runtime: that of a static pod comes from its file, and the
-// object in the API only mirrors it.
-func runtimeUID(pod *corev1.Pod) string {
-	if _, mirror := pod.Annotations[kube.AnnotationMirror]; mirror {
-		if hash := pod.Annotations[kube.AnnotationConfigHash]; hash != "" {
-			return hash
-		}
-	}
-	return string(pod.UID)
 }
 
 // nudge is the value of the annotation: it differs each time, or it would wake nobody.

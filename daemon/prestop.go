@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // maxHookBody is what is read of an HTTP hook's answer before the connection is dropped.
@@ -89,7 +90,7 @@ func (w *worker) httpHook(ctx context.Context, request *crr.Request, pod *corev1
 
 // podIP is the sandbox's, else what the pod's status says, as for a pod in the node's network.
 func (w *worker) podIP(ctx context.Context, pod *corev1.Pod) (string, error) {
-	ip, err := w.runtime.SandboxIP(ctx, runtimeUID(pod))
+	ip, err := w.runtime.SandboxIP(ctx, kubelet.RuntimePodUID(pod))
 	if err == nil && ip != "" {
 		return ip, nil
 	}

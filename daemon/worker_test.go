@@ -13,7 +13,7 @@ import (
 
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -202,7 +202,7 @@ func TestStaticPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	pod := n.pod("kube-proxy", app()).DeepCopy()
-	pod.Annotations = map[string]string{kube.AnnotationMirror: "hash", kube.AnnotationConfigHash: string(pod.UID)}
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash", kubelet.AnnotationConfigHash: string(pod.UID)}
 	pod.UID = "uid-of-the-mirror"
 	n.put(n.pods, pod)
 	n.request("again", pod, nil, "app")
@@ -218,7 +218,7 @@ func TestForgedStaticPod(t *testing.T) {
 	n.runtime.RunContainer(sandbox, app())
 	forger := victim.DeepCopy()
 	forger.Name, forger.UID = "forger", types.UID("uid-forger")
-	forger.Annotations = map[string]string{kube.AnnotationMirror: "x", kube.AnnotationConfigHash: string(victim.UID)}
+	forger.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x", kubelet.AnnotationConfigHash: string(victim.UID)}
 	n.put(n.pods, forger)
 	n.request("steal", forger, nil, "app")
 	n.eventually("it has been looked at", func() bool { return len(n.runtime.Calls("ListContainers")) > 2 })

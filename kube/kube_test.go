@@ -273,7 +273,7 @@ func TestEventsGiveWay(t *testing.T) {
 func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
 	t.Parallel()
 	fat := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "web", UID: "u1", Annotations: map[string]string{"big": strings.Repeat("x", 1000), kube.AnnotationMirror: "m"},
+		Namespace: "shop", Name: "web", UID: "u1", Annotations: map[string]string{"big": strings.Repeat("x", 1000), corev1.MirrorPodAnnotationKey: "m"},
 	}}
 	fat.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx"}}
 	fat.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", Ready: true}}

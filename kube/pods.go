@@ -7,12 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
-)
 
-// Annotations kubelet puts on the API object that mirrors a static pod (KEP: kubelet/types/pod_update.go).
-const (
-	AnnotationMirror     = "kubernetes.io/config.mirror"
-	AnnotationConfigHash = "kubernetes.io/config.hash"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // Pods is a cache of the pods of one node, each trimmed to what Refit reads of it.
@@ -37,7 +33,7 @@ func trimPod(object any) (any, error) {
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 	}}
-	for _, key := range []string{AnnotationMirror, AnnotationConfigHash} {
+	for _, key := range []string{corev1.MirrorPodAnnotationKey, kubelet.AnnotationConfigHash} {
 		if value, ok := pod.Annotations[key]; ok {
 			metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, key, value)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/kubelet"
 )
 
 // pod is a sandbox on the host's network, labelled as kubelet labels.
@@ -60,9 +62,9 @@ func (p *pod) start(t *testing.T, program string, attempt uint32) string {
 			Labels:   labels(p.uid, "app"),
 			LogPath:  fmt.Sprintf("%d.log", attempt),
 			Annotations: map[string]string{
-				"io.kubernetes.container.hash":           "c0ffee",
-				"io.kubernetes.container.restartCount":   "0",
-				"io.kubernetes.container.preStopHandler": `{"sleep":{"seconds":1}}`,
+				kubelet.AnnotationContainerHash:  "c0ffee",
+				kubelet.AnnotationRestartCount:   "0",
+				kubelet.AnnotationPreStopHandler: `{"sleep":{"seconds":1}}`,
 			},
 			Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
 				NamespaceOptions: p.config.GetLinux().GetSecurityContext().GetNamespaceOptions(),
@@ -81,12 +83,12 @@ func (p *pod) start(t *testing.T, program string, attempt uint32) string {
 
 func labels(uid, container string) map[string]string {
 	l := map[string]string{
-		"io.kubernetes.pod.name":      "pod",
-		"io.kubernetes.pod.namespace": "refit-conformance",
-		"io.kubernetes.pod.uid":       uid,
+		kubelet.LabelPodName:      "pod",
+		kubelet.LabelPodNamespace: "refit-conformance",
+		kubelet.LabelPodUID:       uid,
 	}
 	if container != "" {
-		l["io.kubernetes.container.name"] = container
+		l[kubelet.LabelContainerName] = container
 	}
 	return l
 }

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // Program is how a container behaves. The zero value runs until it is told to stop and then ends
@@ -67,9 +68,9 @@ func (r *Runtime) RunPod(pod identity.Pod, ip string) (sandboxID string) {
 	return r.addSandbox(&runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: pod.UID},
 		Labels: map[string]string{
-			"io.kubernetes.pod.name":      pod.Name,
-			"io.kubernetes.pod.namespace": pod.Namespace,
-			"io.kubernetes.pod.uid":       pod.UID,
+			kubelet.LabelPodName:      pod.Name,
+			kubelet.LabelPodNamespace: pod.Namespace,
+			kubelet.LabelPodUID:       pod.UID,
 		},
 	}, ip)
 }
@@ -81,10 +82,10 @@ func (r *Runtime) RunContainer(sandboxID string, c Container) (id string) {
 	defer r.mu.Unlock()
 	s := r.sandboxes[sandboxID]
 	labels := maps.Clone(s.config.GetLabels())
-	labels["io.kubernetes.container.name"] = c.Name
-	annotations := map[string]string{"io.kubernetes.container.hash": c.Hash}
+	labels[kubelet.LabelContainerName] = c.Name
+	annotations := map[string]string{kubelet.AnnotationContainerHash: c.Hash}
 	if c.PreStopHandler != "" {
-		annotations["io.kubernetes.container.preStopHandler"] = c.PreStopHandler
+		annotations[kubelet.AnnotationPreStopHandler] = c.PreStopHandler
 	}
 	in := r.addInstance(s, &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: c.RestartCount},
@@ -125,7 +126,7 @@ func (r *Runtime) addInstance(s *sandbox, config *runtimeapi.ContainerConfig, p 
 	if config.Annotations == nil {
 		config.Annotations = map[string]string{}
 	}
-	config.Annotations["io.kubernetes.container.restartCount"] = strconv.Itoa(int(config.GetMetadata().GetAttempt()))
+	config.Annotations[kubelet.AnnotationRestartCount] = strconv.Itoa(int(config.GetMetadata().GetAttempt()))
 	in := &instance{
 		id: newID(), sandboxID: s.id, config: config, program: p,
 		state: runtimeapi.ContainerState_CONTAINER_CREATED, created: r.now(), exited: make(chan struct{}),
@@ -170,7 +171,7 @@ func (r *Runtime) oldestFirst() []*instance {
 func (r *Runtime) view(in *instance) Instance {
 	return Instance{
 		ID: in.id, Name: in.config.GetMetadata().GetName(), SandboxID: in.sandboxID,
-		PodUID: in.config.GetLabels()["io.kubernetes.pod.uid"], State: in.state,
+		PodUID: in.config.GetLabels()[kubelet.LabelPodUID], State: in.state,
 		RestartCount: in.config.GetMetadata().GetAttempt(), ExitCode: in.exitCode,
 		CreatedAt: time.Unix(0, in.created),
 	}
