@@ -24,8 +24,8 @@ const (
 // ReasonNodeGone says that the node the pod was bound to does not exist any more.
 const ReasonNodeGone = "NodeGone"
 
-// Surroundings are what the manager knows about the pod of a request.
-type Surroundings struct {
+// LifecycleObservation is what the manager knows about the pod and the node of a request.
+type LifecycleObservation struct {
 	// Pod of the request's namespace and spec.podName, whatever its UID; nil when there is none.
 	Pod *corev1.Pod
 	// NodeGone: the node in LabelNodeName does not exist.
@@ -55,15 +55,15 @@ type LifecycleDecision struct {
 //     told of the pod's status.
 //
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
-func Lifecycle(request *v1beta1.ContainerRecreateRequest, around Surroundings, now time.Time) LifecycleDecision {
-	l := lifecycle{request: request, pod: around.Pod, now: now}
+func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObservation, now time.Time) LifecycleDecision {
+	l := lifecycle{request: request, pod: observed.Pod, now: now}
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
 		l.pod = nil // another pod of the same name
 	}
 	if Completed(request) || request.DeletionTimestamp != nil {
 		return l.cleanUp()
 	}
-	if outcome, ended := l.ended(around.NodeGone); ended {
+	if outcome, ended := l.ended(observed.NodeGone); ended {
 		status := *request.Status.DeepCopy()
 		Complete(&status, outcome, request.Generation, now)
 		return LifecycleDecision{Status: &status, Why: outcome.Message}

@@ -133,15 +133,15 @@ func TestLifecycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request, around := stored(t, tc.request...), crr.Surroundings{Pod: webPod(), NodeGone: tc.noNode}
+			request, observed := stored(t, tc.request...), crr.LifecycleObservation{Pod: webPod(), NodeGone: tc.noNode}
 			if tc.pod != nil {
-				tc.pod(around.Pod)
+				tc.pod(observed.Pod)
 			}
 			if tc.noPod {
-				around.Pod = nil
+				observed.Pod = nil
 			}
-			before, podBefore := request.DeepCopy(), around.Pod.DeepCopy()
-			got := crr.Lifecycle(request, around, admission.Add(tc.after))
+			before, podBefore := request.DeepCopy(), observed.Pod.DeepCopy()
+			got := crr.Lifecycle(request, observed, admission.Add(tc.after))
 			if writes := strings.Join(writes(got), " "); writes != tc.want {
 				t.Errorf("writes %q, want %q (%s)", writes, tc.want, got.Why)
 			}
@@ -151,7 +151,7 @@ func TestLifecycle(t *testing.T) {
 			if got.Why == "" {
 				t.Error("no reason given")
 			}
-			if diff := cmp.Diff(before, request) + cmp.Diff(podBefore, around.Pod); diff != "" {
+			if diff := cmp.Diff(before, request) + cmp.Diff(podBefore, observed.Pod); diff != "" {
 				t.Errorf("arguments changed:\n%s", diff)
 			}
 		})

@@ -18,27 +18,27 @@ func TestLifecycleEndsRequests(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		request []edit
-		around  crr.Surroundings
+		observed  crr.LifecycleObservation
 		after   time.Duration
 		reason  string
 		message string
 	}{
 		"never admitted": {
-			request: []edit{unadmitted}, around: crr.Surroundings{Pod: webPod()},
+			request: []edit{unadmitted}, observed: crr.LifecycleObservation{Pod: webPod()},
 			reason: "InvalidRequest", message: "has not passed admission: spec.containers[1].statusContext",
 		},
 		"no labels": {
-			request: []edit{func(r *v1beta1.ContainerRecreateRequest) { r.Labels = nil }}, around: crr.Surroundings{Pod: webPod()},
+			request: []edit{func(r *v1beta1.ContainerRecreateRequest) { r.Labels = nil }}, observed: crr.LifecycleObservation{Pod: webPod()},
 			reason: "InvalidRequest", message: "MutatingWebhookConfiguration",
 		},
 		"pod gone":  {reason: "PodGone", message: "pod has gone"},
-		"node gone": {around: crr.Surroundings{Pod: webPod(), NodeGone: true}, reason: "NodeGone", message: "node node-1 does not exist"},
+		"node gone": {observed: crr.LifecycleObservation{Pod: webPod(), NodeGone: true}, reason: "NodeGone", message: "node node-1 does not exist"},
 		"deadline": {
-			request: []edit{taken, deadline(10)}, around: crr.Surroundings{Pod: webPod()}, after: 13 * time.Second,
+			request: []edit{taken, deadline(10)}, observed: crr.LifecycleObservation{Pod: webPod()}, after: 13 * time.Second,
 			reason: "DeadlineExceeded", message: "recreating has exceeded the activeDeadlineSeconds",
 		},
 		"no daemon": {
-			around: crr.Surroundings{Pod: webPod()}, after: time.Minute,
+			observed: crr.LifecycleObservation{Pod: webPod()}, after: time.Minute,
 			reason: "DaemonNotResponding", message: "daemon has not responded for a long time: is the pod of refit-daemon on node node-1",
 		},
 		"a foreign daemon failed": {
@@ -52,7 +52,7 @@ func TestLifecycleEndsRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := admission.Add(tc.after)
-			status := crr.Lifecycle(stored(t, tc.request...), tc.around, now).Status
+			status := crr.Lifecycle(stored(t, tc.request...), tc.observed, now).Status
 			if status == nil {
 				t.Fatal("no status")
 			}
@@ -82,7 +82,7 @@ func TestLifecycleSettlesASuccessOfAForeignDaemon(t *testing.T) {
 			r.Status.ContainerRecreateStates[i].Phase = "Succeeded"
 		}
 	})
-	status := crr.Lifecycle(request, crr.Surroundings{Pod: webPod()}, admission.Add(time.Hour)).Status
+	status := crr.Lifecycle(request, crr.LifecycleObservation{Pod: webPod()}, admission.Add(time.Hour)).Status
 	if status == nil || !meta.IsStatusConditionTrue(status.Conditions, "Succeeded") || !status.CompletionTime.Equal(&ended) || status.Message != "" {
 		t.Errorf("status %+v, want succeeded at %v", status, ended)
 	}
@@ -93,7 +93,7 @@ func TestLifecycleHandsOffWhatRuns(t *testing.T) {
 	pod := webPod()
 	restarted(pod)
 	pod.Status.ContainerStatuses[0].Ready = true
-	status := crr.Lifecycle(stored(t, takenByKruise), crr.Surroundings{Pod: pod}, admission).Status
+	status := crr.Lifecycle(stored(t, takenByKruise), crr.LifecycleObservation{Pod: pod}, admission).Status
 	want := []v1beta1.ContainerStatusSnapshot{{Name: "app", Ready: true, RestartCount: 4, ContainerID: "containerd://app2"}}
 	if diff := cmp.Diff(want, status.ContainerStatusSnapshot); diff != "" {
 		t.Errorf("snapshot (-want +got):\n%s", diff)
@@ -143,7 +143,7 @@ func TestLifecycleReadiness(t *testing.T) {
 			pod := webPod()
 			gated(pod)
 			pod.Status.Conditions = tc.before
-			got := crr.Lifecycle(stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), crr.Surroundings{Pod: pod}, admission)
+			got := crr.Lifecycle(stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), crr.LifecycleObservation{Pod: pod}, admission)
 			if got.Pod == nil {
 				t.Fatalf("pod untouched: %s", got.Why)
 			}
@@ -158,11 +158,11 @@ func TestLifecycleMetadata(t *testing.T) {
 	t.Parallel()
 	pod := webPod()
 	gated(pod)
-	added := crr.Lifecycle(stored(t, taken, drainFor(5)), crr.Surroundings{Pod: pod}, admission).Meta
+	added := crr.Lifecycle(stored(t, taken, drainFor(5)), crr.LifecycleObservation{Pod: pod}, admission).Meta
 	if diff := cmp.Diff([]string{drainFinalizer}, added.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	ended := crr.Lifecycle(stored(t, taken, succeeded, finalized), crr.Surroundings{Pod: pod}, admission).Meta
+	ended := crr.Lifecycle(stored(t, taken, succeeded, finalized), crr.LifecycleObservation{Pod: pod}, admission).Meta
 	if diff := cmp.Diff([]string{"other"}, ended.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
@@ -173,7 +173,7 @@ func TestLifecycleMetadata(t *testing.T) {
 
 func TestLifecycleTellsKruiseThatThereIsNothingToWaitFor(t *testing.T) {
 	t.Parallel()
-	status := crr.Lifecycle(stored(t, takenByKruise, drainFor(5)), crr.Surroundings{Pod: webPod()}, admission).Status
+	status := crr.Lifecycle(stored(t, takenByKruise, drainFor(5)), crr.LifecycleObservation{Pod: webPod()}, admission).Status
 	grace := meta.FindStatusCondition(status.Conditions, "PreRecreateGrace")
 	if grace == nil || !grace.LastTransitionTime.Time.Equal(admission.Add(-5*time.Second)) || !strings.Contains(grace.Message, "no readiness gate") {
 		t.Errorf("condition %+v", grace)

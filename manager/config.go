@@ -9,16 +9,18 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/refit-project/refit/manager/certificates"
 )
 
-// Config is everything that can be chosen about a manager. The zero value is not valid.
+// Config is the configuration of a manager. The zero value is not valid.
 type Config struct {
 	Kubeconfig string // file; empty for the pod's service account
-	Namespace  string // of the manager itself: its lease, certificate secret and webhook service
+	Namespace  string // of the manager itself: its Lease, the Secret of the certificate and the Service of the webhooks
 
 	WebhookPort    int    // TCP port of both webhooks
 	WebhookService string // name of the Service in front of them
-	CertDir        string // holds tls.crt and tls.key; written by the manager itself when CertRotation is on
+	CertDir        string // directory of tls.crt and tls.key; written by the manager itself when CertRotation is on
 	CertRotation   bool   // make, renew and publish the certificate
 	CertSecret     string // name of the Secret it is kept in
 
@@ -26,48 +28,48 @@ type Config struct {
 	HealthAddr  string // host:port of /healthz and /readyz
 
 	LeaderElect bool // needed with more than one replica
-	Workers     int  // requests looked after at a time
-	PodProbes   bool // look after PodProbeMarkers
+	Workers     int  // objects of each kind reconciled at a time
+	PodProbes   bool // reconcile PodProbeMarkers
 
 	Logger *slog.Logger
 }
 
-// Validate reports all faults at once.
+// Validate returns all errors of the configuration at once.
 func (c Config) Validate() error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(validation.IsDNS1123Label(c.Namespace)) > 0 {
-		fault("namespace %q is no name of a namespace", c.Namespace)
+		problem("namespace %q is not a valid name of a Namespace", c.Namespace)
 	}
 	if c.WebhookPort < 1 || c.WebhookPort > 65535 {
-		fault("webhook port %d is not between 1 and 65535", c.WebhookPort)
+		problem("webhook port %d is not between 1 and 65535", c.WebhookPort)
 	}
 	if !filepath.IsAbs(c.CertDir) {
-		fault("certificate directory %q is not an absolute path", c.CertDir)
+		problem("certificate directory %q is not an absolute path", c.CertDir)
 	}
 	if c.CertRotation {
 		if len(validation.IsDNS1035Label(c.WebhookService)) > 0 {
-			fault("webhook service %q is no name of a Service", c.WebhookService)
+			problem("webhook service %q is not a valid name of a Service", c.WebhookService)
 		}
 		if len(validation.IsDNS1123Subdomain(c.CertSecret)) > 0 {
-			fault("certificate secret %q is no name of a Secret", c.CertSecret)
+			problem("certificate secret %q is not a valid name of a Secret", c.CertSecret)
 		}
 	}
 	if c.MetricsAddr != "0" {
 		if err := checkAddress(c.MetricsAddr); err != nil {
-			fault("metrics address: %w", err)
+			problem("metrics address: %w", err)
 		}
 	}
 	if err := checkAddress(c.HealthAddr); err != nil {
-		fault("health address: %w", err)
+		problem("health address: %w", err)
 	}
 	if c.Workers < 1 {
-		fault("%d workers: at least 1 is needed", c.Workers)
+		problem("%d workers: at least 1 is needed", c.Workers)
 	}
 	if c.Logger == nil {
-		fault("no logger")
+		problem("no logger")
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 func checkAddress(address string) error {
@@ -81,7 +83,11 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// onLoopback reports whether only programs of the same pod can reach the address.
+func (c Config) certificates() certificates.Config {
+	return certificates.Config{Namespace: c.Namespace, Secret: c.CertSecret, Service: c.WebhookService, Dir: c.CertDir}
+}
+
+// onLoopback reports whether only processes of the same pod can reach the address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

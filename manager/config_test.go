@@ -32,7 +32,7 @@ func TestConfigValidate(t *testing.T) {
 			edit: func(c *manager.Config) { c.CertSecret, c.WebhookService = "", "A" },
 			want: []string{"certificate secret", "webhook service"},
 		},
-		"all faults at once": {
+		"all errors at once": {
 			edit: func(c *manager.Config) { *c = manager.Config{} },
 			want: []string{"namespace", "webhook port", "certificate directory", "metrics address", "health address", "0 workers", "no logger"},
 		},

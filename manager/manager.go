@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -19,13 +21,17 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/manager/certificates"
+	"github.com/refit-project/refit/manager/podprobes"
+	"github.com/refit-project/refit/manager/requests"
 )
 
-// Name of the program: its user agent, lease, and the reporter of its Events.
+// Name of the program: its user agent, its Lease, and the reporting controller of its Events.
 const Name = "refit-manager"
 
-// Run serves the webhooks and, on the replica that is elected, looks after requests, until ctx ends. It returns nil
-// then, and an error when the election is lost or something could not be started.
+// Run serves the webhooks and, on the replica that is elected, runs the controllers, until ctx ends. It returns nil then,
+// and an error when the election is lost or something could not be started.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("check configuration: %w", err)
@@ -34,31 +40,15 @@ func Run(ctx context.Context, cfg Config) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
-	mgr, clock, err := build(cfg, log)
+	mgr, clock, err := newManager(cfg, log)
 	if err != nil {
 		return err
 	}
-	if cfg.CertRotation {
-		if err := addCertificates(mgr, cfg); err != nil {
-			return fmt.Errorf("set up certificates: %w", err)
-		}
+	if err := cache.IndexPods(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
-	if err := addConversion(mgr); err != nil {
-		return fmt.Errorf("set up conversion: %w", err)
-	}
-	if err := addAdmission(mgr, cfg); err != nil {
-		return fmt.Errorf("set up admission: %w", err)
-	}
-	if err := addLifecycle(mgr, cfg, clock); err != nil {
-		return fmt.Errorf("set up lifecycle: %w", err)
-	}
-	if err := addReadiness(mgr, clock); err != nil {
-		return fmt.Errorf("set up readiness: %w", err)
-	}
-	if cfg.PodProbes {
-		if err := addPodProbes(ctx, mgr, cfg, clock); err != nil {
-			return fmt.Errorf("set up pod probes: %w", err)
-		}
+	if err := addConcerns(mgr, cfg, clock); err != nil {
+		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
@@ -69,9 +59,35 @@ func Run(ctx context.Context, cfg Config) error {
 	return mgr.Start(ctx)
 }
 
-// build makes the connection, the caches and the servers. The second result tells the API server's time, in which
-// the times of requests are written.
-func build(cfg Config, log logr.Logger) (ctrl.Manager, func() time.Time, error) {
+// addConcerns adds the packages below this one, each with what it needs.
+func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
+	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
+	if cfg.CertRotation {
+		if err := certificates.Add(mgr, cfg.certificates()); err != nil {
+			return fmt.Errorf("set up certificates: %w", err)
+		}
+	}
+	err := requests.Add(mgr, requests.Config{
+		Workers: cfg.Workers, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
+	}
+	if !cfg.PodProbes {
+		return nil
+	}
+	err = podprobes.Add(mgr, podprobes.Config{
+		Workers: cfg.Workers, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("set up PodProbeMarkers: %w", err)
+	}
+	return nil
+}
+
+// newManager makes the connection, the caches and the servers. The second result is the API server's time, in which the
+// times of requests are written.
+func newManager(cfg Config, log logr.Logger) (ctrl.Manager, func() time.Time, error) {
 	types, err := newScheme()
 	if err != nil {
 		return nil, nil, err
@@ -100,6 +116,17 @@ func build(cfg Config, log logr.Logger) (ctrl.Manager, func() time.Time, error) 
 	return mgr, func() time.Time { return time.Now().Add(clock.Offset()) }, nil
 }
 
+func cacheOptions(cfg Config) ctrlcache.Options {
+	var added []cache.ByObject
+	if cfg.CertRotation {
+		added = append(added, certificates.ByObject(cfg.certificates()))
+	}
+	if cfg.PodProbes {
+		added = append(added, podprobes.ByObject())
+	}
+	return cache.Options(added...)
+}
+
 func newScheme() (*runtime.Scheme, error) {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
@@ -111,12 +138,12 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 func newServer(cfg Config) webhook.Server {
-	return patientServer{certDir: cfg.CertDir, Server: webhook.NewServer(webhook.Options{
+	return certificates.NewServer(webhook.Options{
 		Port:    cfg.WebhookPort,
 		CertDir: cfg.CertDir,
-		// HTTP/2 brings nothing to an API server's few connections and has had its denials of service.
+		// HTTP/2 has no advantage for the few connections of API servers, and has had denial-of-service vulnerabilities.
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
-	})}
+	})
 }
 
 func metricsOptions(cfg Config) metricsserver.Options {

@@ -1,116 +1,46 @@
-package manager
+// Package cache is what the packages of the manager read of the API together: which objects are cached, which fields of
+// a pod, the index of pods by node, and the look-up of nodes. Decisions and writes may not enter.
+package cache
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/podprobe"
 )
 
-// cacheOptions keeps in memory only what is used: of every pod some hundred bytes, of Secrets the one with the
-// manager's own certificate, of everything else all but the record of who wrote which field.
-func cacheOptions(cfg Config) cache.Options {
-	byObject := map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: trimPod}}
-	if cfg.CertRotation {
-		byObject[&corev1.Secret{}] = cache.ByObject{Namespaces: map[string]cache.Config{
-			cfg.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", cfg.CertSecret)},
-		}}
-	}
-	if cfg.PodProbes {
-		// It can be a megabyte, is looked up for each pod that it names, and never changed.
-		byObject[&v1alpha1.NodePodProbe{}] = cache.ByObject{UnsafeDisableDeepCopy: new(true)}
+// ByObject are options for the cache of single types.
+type ByObject = map[client.Object]cache.ByObject
+
+// Options keep in memory only what is used: of pods the fields that TrimPod leaves, of all other objects everything but
+// managedFields. Each package of the manager adds the options of the types that it alone reads.
+func Options(added ...ByObject) cache.Options {
+	byObject := ByObject{&corev1.Pod{}: {Transform: TrimPod}}
+	for _, types := range added {
+		for object, options := range types {
+			byObject[object] = options
+		}
 	}
 	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}
 }
 
-// maxCachedValue bounds an annotation in the cache, in bytes. Of a longer one only the key is known, unless it is ours.
-const maxCachedValue = 256
+// PodsByNode is the field by which cached pods can be listed: client.MatchingFields{PodsByNode: node}.
+const PodsByNode = "spec.nodeName"
 
-// trimPod leaves of a pod what its requests' life and its probes depend on. Admission needs more, and reads pods live.
-func trimPod(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return nil, fmt.Errorf("trim pod: got %T", object)
+// IndexPods makes the index PodsByNode. It is called once, before the cache starts.
+func IndexPods(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, PodsByNode, NodeOfPod); err != nil {
+		return fmt.Errorf("index pods by node: %w", err)
 	}
-	trimmed := &corev1.Pod{
-		TypeMeta: pod.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
-		},
-		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates,
-			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
-		},
-		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
-			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
-			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
-		},
-	}
-	for _, entry := range pod.ManagedFields {
-		if podprobe.OwnRecord(entry) {
-			entry.Time = nil
-			trimmed.ManagedFields = append(trimmed.ManagedFields, entry)
-		}
-	}
-	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
-	if len(pod.Spec.ReadinessGates) > 0 {
-		trimmed.Status.Conditions = pod.Status.Conditions
-		return trimmed, nil
-	}
-	for _, c := range pod.Status.Conditions {
-		switch {
-		case c.Type == corev1.PodInitialized:
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
-		case !podprobe.Native(c.Type):
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
-		}
-	}
-	return trimmed, nil
+	return nil
 }
 
-func trimAnnotations(annotations map[string]string, ours map[string]bool) map[string]string {
-	if len(annotations) == 0 {
-		return nil
+// NodeOfPod returns the node that a pod is bound to; none for one that is not scheduled.
+func NodeOfPod(object client.Object) []string {
+	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
 	}
-	trimmed := make(map[string]string, len(annotations))
-	for key, value := range annotations {
-		if len(value) > maxCachedValue && !ours[key] {
-			value = ""
-		}
-		trimmed[key] = value
-	}
-	return trimmed
-}
-
-// trimContainers leaves names, and ports that have one.
-func trimContainers(containers []corev1.Container) []corev1.Container {
-	trimmed := make([]corev1.Container, len(containers))
-	for i, c := range containers {
-		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
-		for _, port := range c.Ports {
-			if port.Name != "" {
-				trimmed[i].Ports = append(trimmed[i].Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: port.ContainerPort})
-			}
-		}
-	}
-	return trimmed
-}
-
-func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	trimmed := make([]corev1.ContainerStatus, len(statuses))
-	for i, s := range statuses {
-		trimmed[i] = corev1.ContainerStatus{Name: s.Name, ContainerID: s.ContainerID, Ready: s.Ready, RestartCount: s.RestartCount}
-		if s.State.Running != nil {
-			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
-		}
-	}
-	return trimmed
+	return nil
 }

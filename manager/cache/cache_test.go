@@ -1,48 +1,75 @@
-package manager
+package cache_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/podprobe"
 )
 
-// What is trimmed away must not matter: every decision about the trimmed pod is the one about the whole.
-func TestTrimmingAPodChangesNoDecision(t *testing.T) {
+func TestLargeAnnotationsAreCachedOnlyWhenRefitWroteThem(t *testing.T) {
 	t.Parallel()
-	draining := storedRequest(t)
-	draining.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(5))
-	draining.Finalizers = []string{"crr.apps.kruise.io/unready-acquired"}
-	taken(draining)
-	foreign := storedRequest(t)
-	taken(foreign)
-	foreign.Status.Conditions = nil
+	long := strings.Repeat("x", 257)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{"foreign": long, "owned": long, "short": "x"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}, {
+			Manager: podprobe.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:owned":{}}}}`),
+		}},
+	}}
+	trimmed, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := trimmed.(*corev1.Pod)
+	if diff := cmp.Diff(map[string]string{"foreign": "", "owned": long, "short": "x"}, got.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if len(got.ManagedFields) != 1 {
+		t.Errorf("managed fields %v", got.ManagedFields)
+	}
+	if _, err := cache.TrimPod("not a pod"); err == nil {
+		t.Error("no error for an object that is not a pod")
+	}
+}
 
-	whole := testPod()
-	whole.Annotations = map[string]string{"big": string(make([]byte, 1<<10))}
-	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	whole.Status.ContainerStatuses[0] = corev1.ContainerStatus{
-		Name: "app", ContainerID: "containerd://app2", RestartCount: 1, Ready: true, Image: "nginx",
-		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon)}},
+func TestNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
+	t.Parallel()
+	types := runtime.NewScheme()
+	if err := corev1.AddToScheme(types); err != nil {
+		t.Fatal(err)
 	}
-	small := trimmed(t, whole)
-	if small.Annotations["big"] != "" || small.ManagedFields != nil || small.Spec.Containers[0].Image != "" || small.Status.ContainerStatuses[0].Image != "" {
-		t.Errorf("not trimmed: %+v", small)
-	}
-	for _, request := range []*crr.Request{storedRequest(t), draining, foreign} {
-		want := crr.Lifecycle(request, crr.Surroundings{Pod: whole}, noon)
-		got := crr.Lifecycle(request, crr.Surroundings{Pod: small}, noon)
-		if want.Pod != nil && got.Pod != nil {
-			want.Pod, got.Pod = &corev1.PodStatus{Conditions: want.Pod.Conditions}, &corev1.PodStatus{Conditions: got.Pod.Conditions}
+	reader := func(names ...string) client.Reader {
+		objects := make([]client.Object, len(names))
+		for i, name := range names {
+			objects[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("decision (-whole +trimmed):\n%s", diff)
-		}
+		return fake.NewClientBuilder().WithScheme(types).WithObjects(objects...).Build()
 	}
-	if _, err := trimPod("not a pod"); err == nil {
-		t.Error("no error for something that is not a pod")
+	for name, tc := range map[string]struct {
+		cached, live []string
+		found        bool
+	}{
+		"cached":           {cached: []string{"a"}, live: []string{"a"}, found: true},
+		"not cached yet":   {live: []string{"a"}, found: true},
+		"only in cache":    {cached: []string{"a"}, found: true},
+		"another node":     {cached: []string{"b"}, live: []string{"b"}},
+		"no node anywhere": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node, err := cache.NewNodes(reader(tc.cached...), reader(tc.live...)).Find(t.Context(), "a")
+			if err != nil || (node != nil) != tc.found {
+				t.Errorf("found %v, error %v", node, err)
+			}
+		})
 	}
 }

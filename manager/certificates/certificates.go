@@ -1,4 +1,5 @@
-package manager
+// Package certificates provides the webhook server with its serving certificate.
+package certificates
 
 import (
 	"bytes"
@@ -12,14 +13,17 @@ import (
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
 )
 
 // MutatingWebhook is the name of the MutatingWebhookConfiguration that calls the manager.
@@ -30,22 +34,37 @@ const caName = "refit-manager-ca"
 
 const certFile, keyFile = "tls.crt", "tls.key"
 
-// addCertificates has the certificate made and renewed, and the webhook configuration and the CRD told of its
-// authority. It is kept in a Secret, which every replica copies to its own directory: a Secret mounted as a volume
-// would arrive up to a minute later, when kubelet next looks.
-func addCertificates(mgr ctrl.Manager, cfg Config) error {
-	key := types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.CertSecret}
+// Config is what the package needs from the manager.
+type Config struct {
+	Namespace string // of Secret and Service
+	Secret    string // name of the Secret that keeps the certificate
+	Service   string // name of the Service in front of the webhooks
+	Dir       string // of tls.crt and tls.key, which the webhook server reads
+}
+
+// ByObject are the cache options of the types that only this package reads.
+func ByObject(cfg Config) cache.ByObject {
+	return cache.ByObject{&corev1.Secret{}: ctrlcache.ByObject{Namespaces: map[string]ctrlcache.Config{
+		cfg.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", cfg.Secret)},
+	}}}
+}
+
+// Add has the certificate made and renewed, and its authority written to the webhook configuration and the CRD. The
+// certificate is kept in a Secret, which every replica copies to its own directory: a Secret mounted as a volume would
+// arrive up to a minute later, when kubelet next syncs.
+func Add(mgr ctrl.Manager, cfg Config) error {
+	key := types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.Secret}
 	ready := make(chan struct{})
-	domain := cfg.WebhookService + "." + cfg.Namespace
+	domain := cfg.Service + "." + cfg.Namespace
 	err := rotator.AddRotator(mgr, &rotator.CertRotator{
 		SecretKey:      key,
-		CertDir:        cfg.CertDir,
+		CertDir:        cfg.Dir,
 		CAName:         caName,
 		CAOrganization: "refit",
 		DNSName:        domain + ".svc",
 		ExtraDNSNames:  []string{domain, domain + ".svc.cluster.local"},
 		IsReady:        ready,
-		FieldOwner:     Name,
+		FieldOwner:     MutatingWebhook,
 		Webhooks: []rotator.WebhookInfo{
 			{Name: MutatingWebhook, Type: rotator.Mutating},
 			{Name: v1beta1.ResourceContainerRecreateRequest + "." + v1beta1.Group, Type: rotator.CRDConversion},
@@ -59,7 +78,7 @@ func addCertificates(mgr ctrl.Manager, cfg Config) error {
 		case <-ready:
 			return nil
 		default:
-			return errors.New("the certificate is not in use yet")
+			return errors.New("the certificate is not yet loaded")
 		}
 	})
 	if err != nil {
@@ -70,7 +89,7 @@ func addCertificates(mgr ctrl.Manager, cfg Config) error {
 		Named("certificate").
 		For(&corev1.Secret{}).
 		WithOptions(controller.Options{NeedLeaderElection: &everywhere}).
-		Complete(certCopier{secrets: mgr.GetClient(), key: key, dir: cfg.CertDir})
+		Complete(certCopier{secrets: mgr.GetClient(), key: key, dir: cfg.Dir})
 }
 
 // certCopier keeps the files of the webhook server equal to the Secret.
@@ -97,7 +116,7 @@ func (c certCopier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	return ctrl.Result{}, nil
 }
 
-// replace puts a whole new file in place of the old one, unless they are equal or there is nothing to write.
+// replace atomically replaces a file, unless its content is the same or there is none to write.
 func replace(path string, data []byte) error {
 	if old, err := os.ReadFile(path); len(data) == 0 || err == nil && bytes.Equal(old, data) {
 		return nil
@@ -111,22 +130,27 @@ func replace(path string, data []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// patientServer is a webhook server that starts when its certificate is there.
-type patientServer struct {
+// server is a webhook server that starts as soon as its certificate exists.
+type server struct {
 	webhook.Server
 	certDir string
 }
 
-// certPoll is how often a server without certificate looks for it.
+// NewServer makes a webhook server that starts as soon as options.CertDir holds a certificate.
+func NewServer(options webhook.Options) webhook.Server {
+	return server{Server: webhook.NewServer(options), certDir: options.CertDir}
+}
+
+// certPoll is how often the server checks whether the certificate exists.
 const certPoll = 100 * time.Millisecond
 
-func (s patientServer) Start(ctx context.Context) error {
+func (s server) Start(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, certPoll, true, func(context.Context) (bool, error) {
 		_, err := os.Stat(filepath.Join(s.certDir, certFile))
 		return err == nil, nil
 	})
 	if err != nil {
-		return nil // told to stop before there was anything to serve with
+		return nil // stopped before there was a certificate
 	}
 	return s.Server.Start(ctx)
 }

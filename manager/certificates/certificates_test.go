@@ -1,4 +1,4 @@
-package manager
+package certificates
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestTheCertificateIsCopiedFromItsSecret(t *testing.T) {
 	t.Parallel()
 	name := client.ObjectKey{Namespace: "refit-system", Name: "cert"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	secrets := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(secret).Build()
+	secrets := fake.NewClientBuilder().WithObjects(secret).Build()
 	copier := certCopier{secrets: secrets, key: name, dir: filepath.Join(t.TempDir(), "certs")}
 	reconcile := func() {
 		t.Helper()
@@ -71,9 +71,9 @@ func TestTheServerWaitsForItsCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		server := patientServer{certDir: dir, Server: startedServer{started: make(chan struct{})}}
+		waiting := server{certDir: dir, Server: startedServer{started: make(chan struct{})}}
 		done := make(chan error, 1)
-		go func() { done <- server.Start(t.Context()) }()
+		go func() { done <- waiting.Start(t.Context()) }()
 		time.Sleep(time.Hour) // of the bubble's clock
 		select {
 		case err := <-done:
@@ -86,7 +86,7 @@ func TestTheServerWaitsForItsCertificate(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		<-server.Server.(startedServer).started
+		<-waiting.Server.(startedServer).started
 	})
 }
 
@@ -96,7 +96,7 @@ func TestAServerWithoutCertificateCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := (patientServer{certDir: dir}).Start(ctx); err != nil {
+		if err := (server{certDir: dir}).Start(ctx); err != nil {
 			t.Error(err)
 		}
 	})

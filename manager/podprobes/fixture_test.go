@@ -1,9 +1,11 @@
-package manager
+package podprobes
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +25,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/podprobe"
 )
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func testScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	types := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(types), v1alpha1.AddToScheme(types)); err != nil {
+		t.Fatal(err)
+	}
+	return types
+}
+
+func testNode() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}} }
 
 func gameMarker(name string) *v1alpha1.PodProbeMarker {
 	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1}}
@@ -39,7 +55,7 @@ func gameMarker(name string) *v1alpha1.PodProbeMarker {
 	return m
 }
 
-// largeMarker has more probes than a node or a pod can be told of.
+// largeMarker has probes that exceed the size of a NodePodProbe and of the annotation on virtual nodes.
 func largeMarker(name string) *v1alpha1.PodProbeMarker {
 	m := gameMarker(name)
 	one := m.Spec.Probes[0]
@@ -53,16 +69,20 @@ func largeMarker(name string) *v1alpha1.PodProbeMarker {
 }
 
 func gamePod(name string) *corev1.Pod {
-	pod := testPod()
-	pod.Name, pod.UID, pod.Labels = name, types.UID("uid-"+name), map[string]string{"app": "game"}
-	pod.Spec.ReadinessGates = nil
-	pod.Status.PodIP = "10.0.0.1"
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "game"},
+	}}
+	pod.Spec = corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "app"}}}
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://app1"}}
 	return pod
 }
 
-// says is what a daemon reports.
-func says(pod string, state v1alpha1.ProbeState, of ...string) v1alpha1.PodProbeStatus {
+// results are what a daemon reports for a pod.
+func results(pod string, state v1alpha1.ProbeState, of ...string) v1alpha1.PodProbeStatus {
 	status := v1alpha1.PodProbeStatus{Namespace: "shop", Name: pod, UID: "uid-" + pod}
 	for _, name := range of {
 		status.ProbeStates = append(status.ProbeStates, v1alpha1.ContainerProbeState{Name: name, State: state, LastTransitionTime: metav1.NewTime(noon)})
@@ -70,10 +90,10 @@ func says(pod string, state v1alpha1.ProbeState, of ...string) v1alpha1.PodProbe
 	return status
 }
 
-// probeWorld is an API server that writes down who wrote what.
-type probeWorld struct {
+// apiServer is a fake API server that records writes, and the access of reconcilers to it.
+type apiServer struct {
 	client.Client
-	*probes
+	*api
 	t      *testing.T
 	writes []string
 	events *events.FakeRecorder
@@ -81,12 +101,12 @@ type probeWorld struct {
 	records map[string]metav1.ManagedFieldsEntry
 }
 
-func newProbeWorld(t *testing.T, objects ...client.Object) *probeWorld {
+func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 	t.Helper()
-	w := &probeWorld{t: t, events: events.NewFakeRecorder(10), records: map[string]metav1.ManagedFieldsEntry{}}
+	w := &apiServer{t: t, events: events.NewFakeRecorder(10), records: map[string]metav1.ManagedFieldsEntry{}}
 	noted := func(verb string, object client.Object) { w.writes = append(w.writes, verb+" "+object.GetName()) }
 	w.Client = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{}).WithIndex(&corev1.Pod{}, byNode, nodeOfPod).
+		WithStatusSubresource(&v1alpha1.PodProbeMarker{}, &v1alpha1.NodePodProbe{}).WithIndex(&corev1.Pod{}, cache.PodsByNode, cache.NodeOfPod).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				noted("create", o)
@@ -116,16 +136,16 @@ func newProbeWorld(t *testing.T, objects ...client.Object) *probeWorld {
 				return err
 			},
 		}).Build()
-	w.probes = &probes{
-		client: w.Client, live: w.Client, recorder: w.events, now: func() time.Time { return noon }, log: discard,
+	w.api = &api{
+		client: w.Client, nodes: cache.NewNodes(w.Client, w.Client), recorder: w.events, now: func() time.Time { return noon }, log: slog.New(slog.DiscardHandler),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes"}, []string{"resource"}),
 	}
 	return w
 }
 
-// apply does what the API server does for marks. The fake cannot: it keeps metadata out of what goes through the status,
+// apply does what the API server does for probe results. The fake client cannot: it keeps metadata out of what goes through the status,
 // and takes for applied what was there before.
-func (w *probeWorld) apply(ctx context.Context, c client.Client, config runtime.ApplyConfiguration) error {
+func (w *apiServer) apply(ctx context.Context, c client.Client, config runtime.ApplyConfiguration) error {
 	content, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -183,8 +203,8 @@ func (w *probeWorld) apply(ctx context.Context, c client.Client, config runtime.
 	return nil
 }
 
-// settle lets a controller act until it has nothing to write, and returns what it wrote.
-func (w *probeWorld) settle(r reconcile.Reconciler, namespace, name string) []string {
+// settle reconciles until nothing is written, and returns the writes.
+func (w *apiServer) settle(r reconcile.Reconciler, namespace, name string) []string {
 	w.t.Helper()
 	w.writes = nil
 	for range 10 {
@@ -201,7 +221,7 @@ func (w *probeWorld) settle(r reconcile.Reconciler, namespace, name string) []st
 }
 
 // edit changes a stored object as a user would.
-func edit[T client.Object](w *probeWorld, object T, change func(T)) {
+func edit[T client.Object](w *apiServer, object T, change func(T)) {
 	w.t.Helper()
 	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		w.t.Fatal(err)
@@ -212,8 +232,8 @@ func edit[T client.Object](w *probeWorld, object T, change func(T)) {
 	}
 }
 
-// report has a daemon speak.
-func (w *probeWorld) report(statuses ...v1alpha1.PodProbeStatus) {
+// report writes the status of a NodePodProbe as a daemon would.
+func (w *apiServer) report(statuses ...v1alpha1.PodProbeStatus) {
 	w.t.Helper()
 	node := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	if err := client.IgnoreAlreadyExists(w.Create(w.t.Context(), node)); err != nil {
@@ -228,15 +248,15 @@ func (w *probeWorld) report(statuses ...v1alpha1.PodProbeStatus) {
 	}
 }
 
-func (w *probeWorld) remove(object client.Object) {
+func (w *apiServer) remove(object client.Object) {
 	w.t.Helper()
 	if err := w.Delete(w.t.Context(), object); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// told lists what node-1 is to probe.
-func (w *probeWorld) told() []string {
+// probesOfNode lists the spec of the NodePodProbe of node-1.
+func (w *apiServer) probesOfNode() []string {
 	w.t.Helper()
 	list := []string{}
 	var node v1alpha1.NodePodProbe
@@ -251,11 +271,30 @@ func (w *probeWorld) told() []string {
 	return list
 }
 
-func (w *probeWorld) podNamed(name string) *corev1.Pod {
+func (w *apiServer) podNamed(name string) *corev1.Pod {
 	w.t.Helper()
 	var pod corev1.Pod
 	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &pod); err != nil {
 		w.t.Fatal(err)
 	}
 	return &pod
+}
+
+// nextEvent is the next recorded Event, empty if there is none.
+func nextEvent(recorder *events.FakeRecorder) string {
+	select {
+	case text := <-recorder.Events:
+		return text
+	default:
+		return ""
+	}
+}
+
+func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	out, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.(*corev1.Pod)
 }

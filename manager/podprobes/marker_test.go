@@ -1,4 +1,4 @@
-package manager
+package podprobes
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ func TestMarkerStatus(t *testing.T) {
 	t.Parallel()
 	broken := gameMarker("broken")
 	broken.Spec.Probes[0].ContainerName = "none"
-	w := newProbeWorld(t, gameMarker("m"), broken, gamePod("a"), gamePod("b"))
-	s := &markerStatus{probes: w.probes}
+	w := newAPIServer(t, gameMarker("m"), broken, gamePod("a"), gamePod("b"))
+	s := &markerReconciler{api: w.api}
 	same(t, "writes", w.settle(s, "shop", "m"), "patch status m")
 	same(t, "writes", w.settle(s, "shop", "broken"), "patch status broken")
 	var m v1alpha1.PodProbeMarker
@@ -39,7 +39,7 @@ func TestMarkerStatus(t *testing.T) {
 	}
 }
 
-func TestMarkersShareTheRoomOfAPod(t *testing.T) {
+func TestMarkersShareTheProbeLimitOfAPod(t *testing.T) {
 	t.Parallel()
 	objects := []client.Object{gamePod("a")}
 	for _, name := range []string{"a", "b", "z"} {
@@ -52,8 +52,8 @@ func TestMarkersShareTheRoomOfAPod(t *testing.T) {
 		}
 		objects = append(objects, m)
 	}
-	w := newProbeWorld(t, objects...)
-	s := &markerStatus{probes: w.probes}
+	w := newAPIServer(t, objects...)
+	s := &markerReconciler{api: w.api}
 	reason := func() string {
 		w.settle(s, "shop", "z")
 		var z v1alpha1.PodProbeMarker
@@ -65,28 +65,28 @@ func TestMarkersShareTheRoomOfAPod(t *testing.T) {
 	if got := reason(); got != "TooManyProbes" {
 		t.Errorf("reason %s while 300 probes are for one pod", got)
 	}
-	if got := s.ofMarker(t.Context(), nil, objects[1]); len(got) != 3 {
+	if got := s.markersBeside(t.Context(), nil, objects[1]); len(got) != 3 {
 		t.Errorf("a new marker concerns %v", got)
 	}
 	w.remove(objects[1])
-	if got := s.ofMarker(t.Context(), objects[1], nil); len(got) != 2 {
+	if got := s.markersBeside(t.Context(), objects[1], nil); len(got) != 2 {
 		t.Errorf("one that goes concerns %v", got)
 	}
 	if got := reason(); got != "Probing" {
 		t.Errorf("reason %s when there is room again", got)
 	}
-	if got := s.ofMarker(t.Context(), nil, gameMarker("m")); len(got) != 0 {
+	if got := s.markersBeside(t.Context(), nil, gameMarker("m")); len(got) != 0 {
 		t.Errorf("there is room for all, but a new one concerns %v", got)
 	}
 }
 
-func TestAKruiseManagersFinalizerIsRemoved(t *testing.T) {
+func TestFinalizerOfKruiseManagerIsRemoved(t *testing.T) {
 	t.Parallel()
 	m := gameMarker("m")
 	m.Finalizers = []string{"kruise.io/node-pod-probe-cleanup"}
-	w := newProbeWorld(t, m, gamePod("a"))
+	w := newAPIServer(t, m, gamePod("a"))
 	w.remove(m)
-	same(t, "writes", w.settle(&markerStatus{probes: w.probes}, "shop", "m"), "patch m")
+	same(t, "writes", w.settle(&markerReconciler{api: w.api}, "shop", "m"), "patch m")
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 		t.Errorf("still there: %v", err)
 	}
@@ -94,8 +94,8 @@ func TestAKruiseManagersFinalizerIsRemoved(t *testing.T) {
 
 func TestMarkersOfAPod(t *testing.T) {
 	t.Parallel()
-	w := newProbeWorld(t, gameMarker("m"), gameMarker("n"))
-	s := &markerStatus{probes: w.probes}
+	w := newAPIServer(t, gameMarker("m"), gameMarker("n"))
+	s := &markerReconciler{api: w.api}
 	relabelled := gamePod("a")
 	relabelled.Labels["app"] = "web"
 	ready := gamePod("a")
@@ -107,7 +107,7 @@ func TestMarkersOfAPod(t *testing.T) {
 		"new": {nil, gamePod("a"), 2}, "gone": {gamePod("a"), nil, 2}, "relabelled": {gamePod("a"), relabelled, 2},
 		"not ready": {gamePod("a"), ready, 0}, "other": {nil, relabelled, 0},
 	} {
-		if got := s.ofPod(t.Context(), tc.before, tc.after); len(got) != tc.want {
+		if got := s.markersOfPod(t.Context(), tc.before, tc.after); len(got) != tc.want {
 			t.Errorf("%s: %v, want %d", name, got, tc.want)
 		}
 	}

@@ -1,7 +1,8 @@
-package manager
+package podprobes
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -22,128 +23,134 @@ import (
 	"github.com/refit-project/refit/result"
 )
 
-// addPodMarks marks the pods.
-func addPodMarks(mgr ctrl.Manager, cfg Config, p *probes) error {
-	m := &podMarks{probes: p, written: map[types.NamespacedName]writtenMarks{}}
+// addPods adds the controller that applies probe results to pods.
+func addPods(mgr ctrl.Manager, cfg Config, a *api) error {
+	r := newPodReconciler(a)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("podprobe-pod").
-		Watches(&corev1.Pod{}, asked(0, m.ofPod)).
-		Watches(&v1alpha1.NodePodProbe{}, asked(0, m.ofNode)).
-		Watches(&v1alpha1.PodProbeMarker{}, asked(0, m.ofMarker), builder.WithPredicates(markerChanged())).
+		Watches(&corev1.Pod{}, enqueue(0, r.changedPod)).
+		Watches(&v1alpha1.NodePodProbe{}, enqueue(0, r.podsWithNewResults)).
+		Watches(&v1alpha1.PodProbeMarker{}, enqueue(0, r.podsOfMarker), builder.WithPredicates(markerChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
-		Complete(m)
+		Complete(r)
 }
 
-// maxNames bounds the names of probes in an Event, in bytes: with the rest of its note it has to stay below 1 KiB.
+// maxNames bounds the names of probes in an Event, in bytes: the API server limits the whole note to 1 KiB.
 const maxNames = 512
 
-// podMarks brings on each pod what its probes have said: at most one write for each change.
-type podMarks struct {
-	*probes
+// podReconciler applies to each pod the labels, annotations and conditions that follow from its probe results: at most
+// one write for each change.
+type podReconciler struct {
+	*api
 
 	mu sync.Mutex
-	// written is what this process wrote last. It can be lost: see podprobe.Plan.
-	written map[types.NamespacedName]writtenMarks
+	// applied is what this process has applied last. It is lost with the process: see podprobe.Plan.
+	applied map[types.NamespacedName]applied
 }
 
-type writtenMarks struct {
+type applied struct {
 	uid     types.UID
-	version string // of the pod after the write
-	wanted  podprobe.Marks
+	version string // resourceVersion of the pod after the write
+	desired podprobe.Marks
+}
+
+func newPodReconciler(a *api) *podReconciler {
+	return &podReconciler{api: a, applied: map[types.NamespacedName]applied{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (m *podMarks) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *podReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
-	if err := m.client.Get(ctx, request.NamespacedName, &pod); err != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, &pod); err != nil {
 		if apierrors.IsNotFound(err) {
-			m.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	last, behind := m.last(request.NamespacedName, &pod)
+	last, behind := r.last(request.NamespacedName, &pod)
 	if behind || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // the change that is still missing brings us back
+		return ctrl.Result{}, nil // the watch event that the cache lacks enqueues the pod again
 	}
-	wanted, left, err := m.wanted(ctx, &pod)
+	desired, omitted, err := r.desired(ctx, &pod)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	apply, changed := podprobe.Plan(&pod, wanted, last)
+	apply, changed := podprobe.Plan(&pod, desired, last)
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	version, err := m.apply(ctx, &pod, apply)
+	version, err := r.apply(ctx, &pod, apply)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	m.mu.Lock()
-	m.written[request.NamespacedName] = writtenMarks{uid: pod.UID, version: version, wanted: wanted}
-	m.mu.Unlock()
-	if pod.Annotations[v1alpha1.AnnotationPodProbe] != wanted.Annotations[v1alpha1.AnnotationPodProbe] {
-		m.tellLeftOut(&pod, left)
+	r.mu.Lock()
+	r.applied[request.NamespacedName] = applied{uid: pod.UID, version: version, desired: desired}
+	r.mu.Unlock()
+	if pod.Annotations[v1alpha1.AnnotationPodProbe] != desired.Annotations[v1alpha1.AnnotationPodProbe] {
+		r.recordOmitted(&pod, omitted)
 	}
 	return ctrl.Result{}, nil
 }
 
-// tellLeftOut tells of the probes that a pod on a virtual node has no room for.
-func (m *podMarks) tellLeftOut(pod *corev1.Pod, left []string) {
-	if len(left) == 0 {
+// recordOmitted reports the probes that exceed the size of the annotation of a pod on a virtual node.
+func (r *podReconciler) recordOmitted(pod *corev1.Pod, omitted []string) {
+	if len(omitted) == 0 {
 		return
 	}
-	names := result.Cut(strings.Join(left, ", "), maxNames)
-	m.log.Warn("not all is probed: the probes of the pod do not fit into its annotation", "pod", pod.Namespace+"/"+pod.Name,
-		"probes", len(left), "names", names)
-	m.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
-		"%d probes are left out, as they do not fit into the annotation %s: %s", len(left), v1alpha1.AnnotationPodProbe, names)
+	names := result.Cut(strings.Join(omitted, ", "), maxNames)
+	r.log.Warn("probes are left out: they exceed the size of the pod's annotation", "pod", pod.Namespace+"/"+pod.Name,
+		"probes", len(omitted), "names", names)
+	r.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
+		"%d probes are left out, as they exceed the size of the annotation %s: %s", len(omitted), v1alpha1.AnnotationPodProbe, names)
 }
 
-// last is what was wanted at the last write. The cache is behind until it has seen that write.
-func (m *podMarks) last(key types.NamespacedName, pod *corev1.Pod) (last *podprobe.Marks, behind bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	written, ok := m.written[key]
+// last returns what was desired at the last write. The cache is behind until it has received that write.
+func (r *podReconciler) last(key types.NamespacedName, pod *corev1.Pod) (last *podprobe.Marks, behind bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	written, ok := r.applied[key]
 	if !ok || written.uid != pod.UID {
 		return nil, false
 	}
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, written.version)
-	return &written.wanted, err == nil && order < 0
+	return &written.desired, err == nil && order < 0
 }
 
-func (m *podMarks) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.written, key)
+func (r *podReconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.applied, key)
 }
 
-// wanted are the marks, and the probes that the pod cannot be told of.
-func (m *podMarks) wanted(ctx context.Context, pod *corev1.Pod) (marks podprobe.Marks, left []string, err error) {
-	markers, err := m.markers(ctx, pod.Namespace)
+// desired returns what the pod is to carry, and the names of the probes that are left out.
+func (r *podReconciler) desired(ctx context.Context, pod *corev1.Pod) (marks podprobe.Marks, omitted []string, err error) {
+	markers, err := r.listMarkers(ctx, pod.Namespace)
 	if err != nil || len(markers) == 0 {
 		return marks, nil, err
 	}
-	exists, virtual, err := m.virtual(ctx, pod.Spec.NodeName)
+	exists, virtual, err := r.nodeKind(ctx, pod.Spec.NodeName)
 	if err != nil {
 		return marks, nil, err
 	}
 	if exists && virtual {
-		marks, left = podprobe.WantVirtual(pod, markers, m.now())
-		return marks, left, nil
+		marks, omitted = podprobe.WantVirtual(pod, markers, r.now())
+		return marks, omitted, nil
 	}
 	var node v1alpha1.NodePodProbe
-	if err := m.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); client.IgnoreNotFound(err) != nil {
-		return marks, nil, named("find probes of node", err)
+	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); client.IgnoreNotFound(err) != nil {
+		return marks, nil, fmt.Errorf("get NodePodProbe: %w", err)
 	}
-	return podprobe.Want(pod, markers, podprobe.StatesOf(pod, node.Status), m.now()), nil, nil
+	return podprobe.Want(pod, markers, podprobe.StatesOf(pod, node.Status), r.now()), nil, nil
 }
 
-// apply writes all marks of a pod at once, through its status: that needs no right to change what runs in it.
-func (m *podMarks) apply(ctx context.Context, pod *corev1.Pod, marks podprobe.Marks) (version string, err error) {
+// apply writes labels, annotations and conditions at once, through the status subresource: that needs no permission to
+// change the pod's spec.
+func (r *podReconciler) apply(ctx context.Context, pod *corev1.Pod, marks podprobe.Marks) (version string, err error) {
 	body := &corev1.Pod{}
 	body.Labels, body.Annotations, body.Status.Conditions = marks.Labels, marks.Annotations, marks.Conditions
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(body)
 	if err != nil {
-		return "", named("encode marks", err)
+		return "", fmt.Errorf("encode probe results: %w", err)
 	}
 	config := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
@@ -156,18 +163,18 @@ func (m *podMarks) apply(ctx context.Context, pod *corev1.Pod, marks podprobe.Ma
 			err = unstructured.SetNestedField(config.Object, value, path...)
 		}
 		if err != nil {
-			return "", named("encode marks", err)
+			return "", fmt.Errorf("encode probe results: %w", err)
 		}
 	}
-	err = m.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(podprobe.FieldManager), client.ForceOwnership)
+	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(podprobe.FieldManager), client.ForceOwnership)
 	if apierrors.IsConflict(err) {
-		return "", nil // another pod: its own change brings us back
+		return "", nil // another pod of that name, which has its own watch event
 	}
-	return config.GetResourceVersion(), m.wrote("pods", "mark pod", err)
+	return config.GetResourceVersion(), r.written("pods", "apply probe results to pod", err)
 }
 
-// ofPod is the pod if it has changed in what its marks depend on, or in the marks themselves.
-func (m *podMarks) ofPod(_ context.Context, before, after client.Object) []ctrl.Request {
+// changedPod returns the pod if something has changed that its probe results depend on, or what has been applied.
+func (r *podReconciler) changedPod(_ context.Context, before, after client.Object) []ctrl.Request {
 	was, is := asPod(before), asPod(after)
 	if is == nil {
 		return requestFor(before)
@@ -181,11 +188,11 @@ func (m *podMarks) ofPod(_ context.Context, before, after client.Object) []ctrl.
 	return requestFor(is)
 }
 
-// ofNode are the pods for which a node has something new to say.
-func (m *podMarks) ofNode(_ context.Context, before, after client.Object) []ctrl.Request {
+// podsWithNewResults returns the pods whose results in a NodePodProbe have changed.
+func (r *podReconciler) podsWithNewResults(_ context.Context, before, after client.Object) []ctrl.Request {
 	is, ok := after.(*v1alpha1.NodePodProbe)
 	if !ok {
-		return nil // what the probes said last stays said
+		return nil // the last results stay on the pods
 	}
 	known := map[string][]v1alpha1.ContainerProbeState{}
 	if was, ok := before.(*v1alpha1.NodePodProbe); ok {
@@ -202,17 +209,17 @@ func (m *podMarks) ofNode(_ context.Context, before, after client.Object) []ctrl
 	return requests
 }
 
-// ofMarker are the pods it selects, and those that carry marks.
-func (m *podMarks) ofMarker(ctx context.Context, before, after client.Object) []ctrl.Request {
+// podsOfMarker returns the pods that a marker selects, and those with fields that Refit has applied.
+func (r *podReconciler) podsOfMarker(ctx context.Context, before, after client.Object) []ctrl.Request {
 	either := after
 	if either == nil {
 		either = before
 	}
-	pods, err := m.pods(ctx, client.InNamespace(either.GetNamespace()))
+	pods, err := r.listPods(ctx, client.InNamespace(either.GetNamespace()))
 	if err != nil {
-		m.log.Error("pods of a marker not listed", "marker", client.ObjectKeyFromObject(either).String(), "err", err)
+		r.log.Error("list pods of marker", "marker", client.ObjectKeyFromObject(either).String(), "err", err)
 	}
-	all := selectors(before, after)
+	all := compileEither(before, after)
 	var requests []ctrl.Request
 	for _, pod := range pods {
 		selected := len(pod.ManagedFields) > 0

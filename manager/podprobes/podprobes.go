@@ -1,4 +1,10 @@
-package manager
+// Package podprobes reconciles PodProbeMarkers: one controller writes the NodePodProbe of each node, one the labels,
+// annotations and conditions that pods get from probe results, one the status of each marker. What to write is decided in
+// package podprobe.
+//
+// All reads are from caches, and each controller computes the whole of its object, so the order of events does not matter,
+// nor what happened while no manager ran.
+package podprobes
 
 import (
 	"context"
@@ -10,72 +16,80 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/podprobe"
 )
 
-// byNode is the index of pods by their node.
-const byNode = "spec.nodeName"
+// conflictDelay lets the cache catch up with the write that came before ours.
+const conflictDelay = 500 * time.Millisecond
 
-// probes is what the three controllers of pod probes have in common. All work is done from caches, and each looks at
-// the whole of its object: what happened while no manager ran, or in what order, makes no difference.
-type probes struct {
-	client   client.Client // reads from the cache
-	live     client.Reader
-	recorder events.EventRecorder
-	now      func() time.Time // of the API server
-	writes   *prometheus.CounterVec
-	log      *slog.Logger
+// Config is what the package needs from the manager. The index cache.PodsByNode has to exist.
+type Config struct {
+	Workers  int // nodes, and pods, reconciled at a time
+	Nodes    cache.Nodes
+	Clock    func() time.Time // the API server's time
+	Recorder events.EventRecorder
+	Metrics  prometheus.Registerer
+	Logger   *slog.Logger
 }
 
-// addPodProbes looks after PodProbeMarkers: one controller writes the NodePodProbe of each node, one the marks of each
-// pod, one the status of each marker.
-func addPodProbes(ctx context.Context, mgr ctrl.Manager, cfg Config, now func() time.Time) error {
-	p := &probes{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(Name), now: now, log: cfg.Logger,
+// ByObject are the cache options of the types that only this package reads.
+func ByObject() cache.ByObject {
+	// A NodePodProbe can be a megabyte, is read for each pod that it names, and never changed in place.
+	return cache.ByObject{&v1alpha1.NodePodProbe{}: ctrlcache.ByObject{UnsafeDisableDeepCopy: new(true)}}
+}
+
+// Add adds the controllers to a manager that has not been started.
+func Add(mgr ctrl.Manager, cfg Config) error {
+	a := &api{
+		client: mgr.GetClient(), nodes: cfg.Nodes, recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_manager_podprobe_writes_total",
-			Help: "Writes to the API for PodProbeMarkers, by resource: nodepodprobes, pods, podprobemarkers.",
+			Help: "Writes to the API server for PodProbeMarkers, by resource: nodepodprobes, pods, podprobemarkers.",
 		}, []string{"resource"}),
 	}
-	if err := metrics.Registry.Register(p.writes); err != nil {
-		return err
+	if err := cfg.Metrics.Register(a.writes); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, byNode, nodeOfPod); err != nil {
-		return fmt.Errorf("index pods by node: %w", err)
+	if err := addNodes(mgr, cfg, a); err != nil {
+		return fmt.Errorf("set up NodePodProbes: %w", err)
 	}
-	if err := addNodeProbes(mgr, cfg, p); err != nil {
-		return err
+	if err := addPods(mgr, cfg, a); err != nil {
+		return fmt.Errorf("set up probe results of pods: %w", err)
 	}
-	if err := addPodMarks(mgr, cfg, p); err != nil {
-		return err
-	}
-	return addMarkerStatus(mgr, p)
-}
-
-func nodeOfPod(object client.Object) []string {
-	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-		return []string{pod.Spec.NodeName}
+	if err := addMarkers(mgr, a); err != nil {
+		return fmt.Errorf("set up status of PodProbeMarkers: %w", err)
 	}
 	return nil
 }
 
-// markers of a namespace; of all when it is empty.
-func (p *probes) markers(ctx context.Context, namespace string) ([]podprobe.Marker, error) {
+// api is the access to the API server that the three controllers share.
+type api struct {
+	client   client.Client // reads from the cache
+	nodes    cache.Nodes
+	recorder events.EventRecorder
+	now      func() time.Time
+	writes   *prometheus.CounterVec
+	log      *slog.Logger
+}
+
+// listMarkers of a namespace; of all namespaces when it is empty.
+func (a *api) listMarkers(ctx context.Context, namespace string) ([]podprobe.Marker, error) {
 	var list v1alpha1.PodProbeMarkerList
-	if err := p.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := a.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list markers: %w", err)
 	}
 	return podprobe.Compile(list.Items), nil
 }
 
-// pods that are in the cache, not to be changed.
-func (p *probes) pods(ctx context.Context, opts ...client.ListOption) ([]*corev1.Pod, error) {
+// listPods returns pods of the cache, which must not be changed.
+func (a *api) listPods(ctx context.Context, opts ...client.ListOption) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := p.client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := a.client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, len(list.Items))
@@ -85,17 +99,20 @@ func (p *probes) pods(ctx context.Context, opts ...client.ListOption) ([]*corev1
 	return pods, nil
 }
 
-// virtual reports whether a node is there, and whether it is a virtual one.
-func (p *probes) virtual(ctx context.Context, node string) (exists, virtual bool, err error) {
-	found, err := findNode(ctx, node, p.client, p.live)
-	if err != nil || found == nil {
+// nodeKind reports whether a node exists, and whether it is a virtual one.
+func (a *api) nodeKind(ctx context.Context, name string) (exists, virtual bool, err error) {
+	node, err := a.nodes.Find(ctx, name)
+	if err != nil || node == nil {
 		return false, false, err
 	}
-	return found.DeletionTimestamp == nil, podprobe.Virtual(found.Labels), nil
+	return node.DeletionTimestamp == nil, podprobe.Virtual(node.Labels), nil
 }
 
-// wrote counts, and names an error.
-func (p *probes) wrote(resource, what string, err error) error {
-	p.writes.WithLabelValues(resource).Inc()
-	return named(what, err)
+// written counts a write, and adds to its error what was being done.
+func (a *api) written(resource, doing string, err error) error {
+	a.writes.WithLabelValues(resource).Inc()
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package manager
+package podprobes
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,52 +25,52 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestANodeIsToldWhatToProbe(t *testing.T) {
+func TestNodePodProbeFollowsMarkersAndPods(t *testing.T) {
 	t.Parallel()
-	w := newProbeWorld(t, testNode(), gameMarker("way"), gameMarker("gateway"), gamePod("a"), gamePod("b"))
-	n := &nodeProbes{probes: w.probes}
-	wrote := func(n *nodeProbes) []string { return w.settle(n, "", "node-1") }
+	w := newAPIServer(t, testNode(), gameMarker("way"), gameMarker("gateway"), gamePod("a"), gamePod("b"))
+	n := &nodeReconciler{api: w.api}
+	wrote := func(n *nodeReconciler) []string { return w.settle(n, "", "node-1") }
 	same(t, "first", wrote(n), "create node-1")
-	same(t, "told", w.told(), "a 10.0.0.1 gateway#idle", "a 10.0.0.1 way#idle", "b 10.0.0.1 gateway#idle", "b 10.0.0.1 way#idle")
+	same(t, "NodePodProbe", w.probesOfNode(), "a 10.0.0.1 gateway#idle", "a 10.0.0.1 way#idle", "b 10.0.0.1 gateway#idle", "b 10.0.0.1 way#idle")
 	same(t, "nothing changed", wrote(n))
 
 	w.remove(gameMarker("way"))
 	same(t, "marker deleted", wrote(n), "patch node-1")
-	same(t, "told", w.told(), "a 10.0.0.1 gateway#idle", "b 10.0.0.1 gateway#idle")
+	same(t, "NodePodProbe", w.probesOfNode(), "a 10.0.0.1 gateway#idle", "b 10.0.0.1 gateway#idle")
 	edit(w, gameMarker("gateway"), func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].Name = "free" })
 	same(t, "probe renamed", wrote(n), "patch node-1")
-	same(t, "told", w.told(), "a 10.0.0.1 gateway#free", "b 10.0.0.1 gateway#free")
+	same(t, "NodePodProbe", w.probesOfNode(), "a 10.0.0.1 gateway#free", "b 10.0.0.1 gateway#free")
 	edit(w, gamePod("b"), func(p *corev1.Pod) { p.Labels["app"] = "web" })
 	same(t, "pod relabelled", wrote(n), "patch node-1")
-	same(t, "told", w.told(), "a 10.0.0.1 gateway#free")
+	same(t, "NodePodProbe", w.probesOfNode(), "a 10.0.0.1 gateway#free")
 	moved := w.podNamed("a")
 	moved.Status.PodIP = "10.0.0.9"
 	if err := w.Client.Status().Update(t.Context(), moved); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "address changed", wrote(n), "patch node-1")
-	same(t, "told", w.told(), "a 10.0.0.9 gateway#free")
+	same(t, "NodePodProbe", w.probesOfNode(), "a 10.0.0.9 gateway#free")
 	w.remove(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 	same(t, "deleted by hand", wrote(n), "create node-1")
 	edit(w, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, func(n *v1alpha1.NodePodProbe) {
 		n.Spec.PodProbes = append(n.Spec.PodProbes, v1alpha1.PodProbe{Namespace: "shop", Name: "x", UID: "x"})
 	})
 	same(t, "written into by hand", wrote(n), "patch node-1")
-	same(t, "told", w.told(), "a 10.0.0.9 gateway#free")
+	same(t, "NodePodProbe", w.probesOfNode(), "a 10.0.0.9 gateway#free")
 	w.remove(gamePod("a"))
 	same(t, "pod deleted", wrote(n), "patch node-1")
-	same(t, "told", w.told())
+	same(t, "NodePodProbe", w.probesOfNode())
 	w.remove(testNode())
 	same(t, "node deleted", wrote(n), "delete node-1")
 }
 
-func TestAVirtualNodeHasNoDaemon(t *testing.T) {
+func TestPodOnVirtualNodeGetsProbesAsAnnotation(t *testing.T) {
 	t.Parallel()
 	virtual := testNode()
 	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
-	w := newProbeWorld(t, virtual, gameMarker("m"), gamePod("a"))
-	same(t, "writes", w.settle(&nodeProbes{probes: w.probes}, "", "node-1"))
-	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
+	w := newAPIServer(t, virtual, gameMarker("m"), gamePod("a"))
+	same(t, "writes", w.settle(&nodeReconciler{api: w.api}, "", "node-1"))
+	m := newPodReconciler(w.api)
 	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
 	pod := w.podNamed("a")
 	if pod.Annotations["kruise.io/podprobemarker-list"] != "m" || !strings.HasPrefix(pod.Annotations["kruise.io/podprobe"], `[{"name":"idle"`) {
@@ -87,12 +86,12 @@ func TestAVirtualNodeHasNoDaemon(t *testing.T) {
 	}
 }
 
-func TestAPodOnAVirtualNodeIsToldOnceOfProbesWithoutRoom(t *testing.T) {
+func TestProbesThatExceedTheAnnotationAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	virtual := testNode()
 	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
-	w := newProbeWorld(t, virtual, largeMarker("m"), gamePod("a"))
-	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
+	w := newAPIServer(t, virtual, largeMarker("m"), gamePod("a"))
+	m := newPodReconciler(w.api)
 	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
 	event := nextEvent(w.events)
 	if !strings.Contains(event, "Warning ProbesLeftOut") || !strings.Contains(event, "94 probes are left out") || !strings.Contains(event, ": m#p6, m#p7, ") || len(event) > 1024 {
@@ -110,7 +109,7 @@ func TestAPodOnAVirtualNodeIsToldOnceOfProbesWithoutRoom(t *testing.T) {
 }
 
 // A marker whose pods were relabelled still has probes on their nodes.
-func TestDeletedMarkerFindsTheNodesOfRelabelledPods(t *testing.T) {
+func TestDeletedMarkerEnqueuesNodesOfRelabelledPods(t *testing.T) {
 	t.Parallel()
 	stray := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-7"}}
 	stray.Spec.PodProbes = []v1alpha1.PodProbe{{Namespace: "shop", Name: "z", UID: "z", Probes: []v1alpha1.ContainerProbe{{Name: "way#idle"}}}}
@@ -119,21 +118,21 @@ func TestDeletedMarkerFindsTheNodesOfRelabelledPods(t *testing.T) {
 		{Namespace: "shop", Name: "y", UID: "y", Probes: []v1alpha1.ContainerProbe{{Name: "gateway#idle"}}},
 		{Namespace: "bank", Name: "z", UID: "x", Probes: []v1alpha1.ContainerProbe{{Name: "way#idle"}}},
 	}
-	w := newProbeWorld(t, stray, other, gamePod("a"))
-	nodes := (&nodeProbes{probes: w.probes}).nodesOfMarker(t.Context(), gameMarker("way"), nil)
+	w := newAPIServer(t, stray, other, gamePod("a"))
+	nodes := (&nodeReconciler{api: w.api}).nodesOfMarker(t.Context(), gameMarker("way"), nil)
 	slices.Sort(nodes)
 	same(t, "nodes", nodes, "node-1", "node-7")
 }
 
-func TestAPodIsToldThatItsNodeHasNoRoomForItsProbes(t *testing.T) {
+func TestProbesThatExceedTheNodePodProbeAreReported(t *testing.T) {
 	t.Parallel()
 	small := gameMarker("s")
 	small.Spec.Selector.MatchLabels["app"] = "small"
 	modest := gamePod("modest")
 	modest.Labels["app"] = "small"
-	w := newProbeWorld(t, testNode(), largeMarker("m"), small, gamePod("greedy"), modest)
-	same(t, "writes", w.settle(&nodeProbes{probes: w.probes}, "", "node-1"), "create node-1")
-	same(t, "told", w.told(), "modest 10.0.0.1 s#idle")
+	w := newAPIServer(t, testNode(), largeMarker("m"), small, gamePod("greedy"), modest)
+	same(t, "writes", w.settle(&nodeReconciler{api: w.api}, "", "node-1"), "create node-1")
+	same(t, "NodePodProbe", w.probesOfNode(), "modest 10.0.0.1 s#idle")
 	if event := nextEvent(w.events); !strings.Contains(event, "Warning ProbesLeftOut") {
 		t.Errorf("event %q", event)
 	}
@@ -141,7 +140,7 @@ func TestAPodIsToldThatItsNodeHasNoRoomForItsProbes(t *testing.T) {
 
 func TestNodesOfPod(t *testing.T) {
 	t.Parallel()
-	n := &nodeProbes{}
+	n := &nodeReconciler{}
 	for name, tc := range map[string]struct {
 		edit func(*corev1.Pod)
 		want []string
@@ -164,10 +163,10 @@ func TestNodesOfPod(t *testing.T) {
 	same(t, "pod gone", n.nodesOfPod(t.Context(), gamePod("a"), nil), "node-1")
 }
 
-func TestAFlipIsOneWriteToThePod(t *testing.T) {
+func TestChangedResultIsOneWriteToThePod(t *testing.T) {
 	t.Parallel()
-	w := newProbeWorld(t, testNode(), gameMarker("m"), gameMarker("n"), gamePod("a"))
-	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
+	w := newAPIServer(t, testNode(), gameMarker("m"), gameMarker("n"), gamePod("a"))
+	m := newPodReconciler(w.api)
 	same(t, "nothing said", w.settle(m, "shop", "a"))
 	for _, tc := range []struct {
 		state  v1alpha1.ProbeState
@@ -175,7 +174,7 @@ func TestAFlipIsOneWriteToThePod(t *testing.T) {
 		label  string
 		cost   string
 	}{{v1alpha1.ProbeFailed, "False", "busy", "1"}, {v1alpha1.ProbeSucceeded, "True", "idle", ""}} {
-		w.report(says("a", tc.state, "m#idle", "n#idle"))
+		w.report(results("a", tc.state, "m#idle", "n#idle"))
 		same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
 		pod := w.podNamed("a")
 		if got := pod.Status.Conditions; len(got) != 4 || got[2].Status != tc.status || got[3].Status != tc.status {
@@ -195,15 +194,15 @@ func TestAFlipIsOneWriteToThePod(t *testing.T) {
 }
 
 // Server-side apply removes what is not applied again: nothing may be decided by a cache that is behind our own write.
-func TestACacheBehindOurWriteIsWaitedFor(t *testing.T) {
+func TestPodIsNotPatchedFromACacheOlderThanTheLastWrite(t *testing.T) {
 	t.Parallel()
-	w := newProbeWorld(t, testNode(), gameMarker("m"), gamePod("a"))
-	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	m := newPodReconciler(w.api)
 	stale := w.podNamed("a")
-	w.report(says("a", v1alpha1.ProbeSucceeded, "m#idle"))
+	w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
 	w.settle(m, "shop", "a")
 	m.client = stalePods{Client: w.Client, pod: stale}
-	w.report(says("a", v1alpha1.ProbeFailed, "m#idle"))
+	w.report(results("a", v1alpha1.ProbeFailed, "m#idle"))
 	same(t, "behind", w.settle(m, "shop", "a"))
 	m.client = w.Client
 	same(t, "caught up", w.settle(m, "shop", "a"), "apply status a")
@@ -222,19 +221,19 @@ func (s stalePods) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return s.Client.Get(ctx, key, into, opts...)
 }
 
-func TestAPodsReplacementIsNotMarked(t *testing.T) {
+func TestResultsOfAReplacedPodAreIgnored(t *testing.T) {
 	t.Parallel()
-	w := newProbeWorld(t, testNode(), gameMarker("m"), gamePod("a"))
-	m := &podMarks{probes: w.probes, written: map[types.NamespacedName]writtenMarks{}}
-	status := says("a", v1alpha1.ProbeSucceeded, "m#idle")
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	m := newPodReconciler(w.api)
+	status := results("a", v1alpha1.ProbeSucceeded, "m#idle")
 	status.UID = "the one before"
 	w.report(status)
 	same(t, "writes", w.settle(m, "shop", "a"))
 }
 
-func TestOnlyPodsWithNewsAreLookedAt(t *testing.T) {
+func TestOnlyPodsWithChangedResultsAreEnqueued(t *testing.T) {
 	t.Parallel()
-	m := &podMarks{}
+	m := &podReconciler{}
 	object := func(statuses ...v1alpha1.PodProbeStatus) *v1alpha1.NodePodProbe {
 		return &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: statuses}}
 	}
@@ -244,17 +243,17 @@ func TestOnlyPodsWithNewsAreLookedAt(t *testing.T) {
 		}
 		return list
 	}
-	before := object(says("a", v1alpha1.ProbeSucceeded, "m#idle"), says("b", v1alpha1.ProbeSucceeded, "m#idle"), says("c", v1alpha1.ProbeFailed))
-	after := object(says("a", v1alpha1.ProbeSucceeded, "m#idle"), says("b", v1alpha1.ProbeFailed, "m#idle"), says("d", v1alpha1.ProbeFailed))
-	same(t, "changed", names(m.ofNode(t.Context(), before, after)), "b", "d")
-	same(t, "at the start", names(m.ofNode(t.Context(), nil, before)), "a", "b", "c")
-	same(t, "deleted", names(m.ofNode(t.Context(), before, nil)))
+	before := object(results("a", v1alpha1.ProbeSucceeded, "m#idle"), results("b", v1alpha1.ProbeSucceeded, "m#idle"), results("c", v1alpha1.ProbeFailed))
+	after := object(results("a", v1alpha1.ProbeSucceeded, "m#idle"), results("b", v1alpha1.ProbeFailed, "m#idle"), results("d", v1alpha1.ProbeFailed))
+	same(t, "changed", names(m.podsWithNewResults(t.Context(), before, after)), "b", "d")
+	same(t, "at the start", names(m.podsWithNewResults(t.Context(), nil, before)), "a", "b", "c")
+	same(t, "deleted", names(m.podsWithNewResults(t.Context(), before, nil)))
 }
 
-func TestAConflictIsTriedAgain(t *testing.T) {
+func TestConflictIsRetried(t *testing.T) {
 	t.Parallel()
-	w := newProbeWorld(t, testNode(), gameMarker("m"), gamePod("a"))
-	n := &nodeProbes{probes: w.probes}
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	n := &nodeReconciler{api: w.api}
 	w.settle(n, "", "node-1")
 	w.remove(gameMarker("m"))
 	n.client = conflicting{Client: w.Client}
@@ -270,7 +269,7 @@ func (conflicting) Patch(context.Context, client.Object, client.Patch, ...client
 	return apierrors.NewConflict(schema.GroupResource{Resource: "nodepodprobes"}, "node-1", nil)
 }
 
-func TestWhatChangesOfNodesAndMarkersMatter(t *testing.T) {
+func TestIrrelevantUpdatesAreFiltered(t *testing.T) {
 	t.Parallel()
 	virtual := testNode()
 	virtual.Labels = map[string]string{"type": "virtual-kubelet"}

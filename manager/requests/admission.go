@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"context"
@@ -17,61 +17,61 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/manager/cache"
 )
 
 const admissionPath = "/mutate-apps-kruise-io-containerrecreaterequest"
 
-// addAdmission serves the mutating webhook. Its configuration names v1beta1 and matches equivalent versions, so the
-// API server has converted a v1alpha1 request before it arrives, and there is one set of rules.
+// addAdmission registers the mutating webhook. Its configuration names v1beta1 with matchPolicy Equivalent, so the API
+// server converts a v1alpha1 request before it sends the review, and there is one set of rules.
 func addAdmission(mgr ctrl.Manager, cfg Config) error {
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "refit_manager_admission_answers_total",
-		Help: "Answers to ContainerRecreateRequests being created or changed, by operation and HTTP status code.",
+		Help: "Admission reviews of ContainerRecreateRequests answered, by operation and HTTP status code.",
 	}, []string{"operation", "code"})
-	if err := metrics.Registry.Register(answers); err != nil {
+	if err := cfg.Metrics.Register(answers); err != nil {
 		return err
 	}
-	handler := &admitter{
-		decoder: admission.NewDecoder(mgr.GetScheme()), pods: mgr.GetAPIReader(), nodes: mgr.GetClient(), liveNodes: mgr.GetAPIReader(),
+	handler := &admissionHandler{
+		decoder: admission.NewDecoder(mgr.GetScheme()), pods: mgr.GetAPIReader(), nodes: cfg.Nodes,
 		now: time.Now, answers: answers, log: cfg.Logger,
 	}
-	survive := true
-	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{Handler: handler, RecoverPanic: &survive})
+	recoverPanic := true
+	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{Handler: handler, RecoverPanic: &recoverPanic})
 	return nil
 }
 
-// admitter answers for ContainerRecreateRequests with what crr decides.
+// admissionHandler answers admission reviews of ContainerRecreateRequests with what crr decides.
 //
-// Pods are read live: one read per request costs little, a pod created a moment ago is found, and the instances that
-// are recorded are the newest known. Nodes come and go slowly; a cached one is good enough, a missing one is not.
-type admitter struct {
-	decoder          admission.Decoder
-	pods             client.Reader
-	nodes, liveNodes client.Reader
-	now              func() time.Time
-	answers          *prometheus.CounterVec
-	log              *slog.Logger
+// Pods are read from the API server: one read per request costs little, a pod created a moment ago is found, and the
+// container IDs that are recorded are the newest known.
+type admissionHandler struct {
+	decoder admission.Decoder
+	pods    client.Reader
+	nodes   cache.Nodes
+	now     func() time.Time
+	answers *prometheus.CounterVec
+	log     *slog.Logger
 }
 
 // Handle implements admission.Handler.
-func (a *admitter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	response := a.answer(ctx, request)
+func (h *admissionHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	response := h.answer(ctx, request)
 	code := int32(http.StatusOK)
 	if !response.Allowed {
 		code = response.Result.Code
-		a.log.Info("request refused", "request", request.Namespace+"/"+request.Name, "user", request.UserInfo.Username,
+		h.log.Info("request refused", "request", request.Namespace+"/"+request.Name, "user", request.UserInfo.Username,
 			"code", code, "reason", response.Result.Message)
 	}
-	a.answers.WithLabelValues(string(request.Operation), strconv.Itoa(int(code))).Inc()
+	h.answers.WithLabelValues(string(request.Operation), strconv.Itoa(int(code))).Inc()
 	return response
 }
 
-func (a *admitter) answer(ctx context.Context, request admission.Request) admission.Response {
+func (h *admissionHandler) answer(ctx context.Context, request admission.Request) admission.Response {
 	if request.SubResource != "" {
 		return admission.Allowed("")
 	}
@@ -79,33 +79,33 @@ func (a *admitter) answer(ctx context.Context, request admission.Request) admiss
 	var err error
 	switch request.Operation {
 	case admissionv1.Create:
-		sent, admitted, err = a.create(ctx, request)
+		sent, admitted, err = h.create(ctx, request)
 	case admissionv1.Update:
-		sent, admitted, err = a.update(request)
+		sent, admitted, err = h.update(request)
 	default:
 		return admission.Allowed("")
 	}
 	if err != nil {
-		return refuse(err)
+		return errorResponse(err)
 	}
-	return patch(sent, admitted)
+	return patchResponse(sent, admitted)
 }
 
-func (a *admitter) create(ctx context.Context, request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, err error) {
+func (h *admissionHandler) create(ctx context.Context, request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, err error) {
 	sent = &v1beta1.ContainerRecreateRequest{}
-	if err := a.decoder.Decode(request, sent); err != nil {
+	if err := h.decoder.Decode(request, sent); err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	sent.Namespace = request.Namespace
 	if err := crr.CheckRequest(sent); err != nil {
-		return nil, nil, err // nothing is looked up under a name that cannot be one
+		return nil, nil, err // before a name that was not checked is used in a look-up
 	}
-	facts := crr.Facts{Now: a.now()}
-	if facts.Pod, err = a.pod(ctx, sent); err != nil {
+	facts := crr.Facts{Now: h.now()}
+	if facts.Pod, err = h.pod(ctx, sent); err != nil {
 		return nil, nil, err
 	}
 	if facts.Pod != nil && facts.Pod.Spec.NodeName != "" {
-		if facts.Node, err = findNode(ctx, facts.Pod.Spec.NodeName, a.nodes, a.liveNodes); err != nil {
+		if facts.Node, err = h.nodes.Find(ctx, facts.Pod.Spec.NodeName); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -113,19 +113,19 @@ func (a *admitter) create(ctx context.Context, request admission.Request) (sent,
 	return sent, admitted, err
 }
 
-func (a *admitter) update(request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, err error) {
+func (h *admissionHandler) update(request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, err error) {
 	var stored v1beta1.ContainerRecreateRequest
 	sent = &v1beta1.ContainerRecreateRequest{}
-	if err := errors.Join(a.decoder.Decode(request, sent), a.decoder.DecodeRaw(request.OldObject, &stored)); err != nil {
+	if err := errors.Join(h.decoder.Decode(request, sent), h.decoder.DecodeRaw(request.OldObject, &stored)); err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	admitted, err = crr.AdmitUpdate(&stored, sent)
 	return sent, admitted, err
 }
 
-func (a *admitter) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
+func (h *admissionHandler) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	var pod corev1.Pod
-	err := a.pods.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}, &pod)
+	err := h.pods.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}, &pod)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -135,24 +135,8 @@ func (a *admitter) pod(ctx context.Context, request *v1beta1.ContainerRecreateRe
 	return &pod, nil
 }
 
-// findNode returns the metadata of a node from the first reader that has it; nil when none does.
-func findNode(ctx context.Context, name string, readers ...client.Reader) (*metav1.ObjectMeta, error) {
-	for _, reader := range readers {
-		var node metav1.PartialObjectMetadata
-		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, &node)
-		if err == nil {
-			return &node.ObjectMeta, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("find node %s: %w", name, err)
-		}
-	}
-	return nil, nil
-}
-
-// refuse tells a rule that was broken from a look-up that failed.
-func refuse(err error) admission.Response {
+// errorResponse separates requests that break a rule (4xx) from look-ups that failed (500).
+func errorResponse(err error) admission.Response {
 	var refusal *crr.Refusal
 	if !errors.As(err, &refusal) {
 		var status apierrors.APIStatus
@@ -173,9 +157,9 @@ func refuse(err error) admission.Response {
 	}}}
 }
 
-// patch answers with the difference between what was read and what is to be stored. Both go through the same types,
-// so that fields which these do not know are left alone.
-func patch(sent, admitted *v1beta1.ContainerRecreateRequest) admission.Response {
+// patchResponse allows the request with a patch from what was sent to what is to be stored. Both are encoded from the
+// same types, so that fields which these do not know are not removed.
+func patchResponse(sent, admitted *v1beta1.ContainerRecreateRequest) admission.Response {
 	before, errBefore := json.Marshal(sent)
 	after, errAfter := json.Marshal(admitted)
 	if err := errors.Join(errBefore, errAfter); err != nil {

@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"context"
@@ -22,13 +22,14 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/manager/cache"
 )
 
-func newAdmitter(t *testing.T, objects ...client.Object) *admitter {
+func newAdmissionHandler(t *testing.T, objects ...client.Object) *admissionHandler {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()
-	return &admitter{
-		decoder: admission.NewDecoder(testScheme(t)), pods: reader, nodes: reader, liveNodes: reader,
+	return &admissionHandler{
+		decoder: admission.NewDecoder(testScheme(t)), pods: reader, nodes: cache.NewNodes(reader, reader),
 		now: func() time.Time { return noon }, log: discard,
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"operation", "code"}),
 	}
@@ -46,7 +47,7 @@ const userJSON = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecrea
 
 func TestCreateIsPatched(t *testing.T) {
 	t.Parallel()
-	a := newAdmitter(t, testPod(), testNode())
+	a := newAdmissionHandler(t, testPod(), testNode())
 	response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, ""))
 	if !response.Allowed {
 		t.Fatalf("refused: %v", response.Result)
@@ -110,7 +111,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			response := newAdmitter(t, tc.objects...).Handle(t.Context(), tc.request)
+			response := newAdmissionHandler(t, tc.objects...).Handle(t.Context(), tc.request)
 			if tc.code == 0 {
 				if !response.Allowed || len(response.Patches) > 0 {
 					t.Errorf("allowed %t with %v", response.Allowed, response.Patches)
@@ -129,13 +130,13 @@ func TestAnswers(t *testing.T) {
 
 func TestALookUpThatFailsIsNotTheUsersFault(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*admitter, client.Reader){
-		"pod":  func(a *admitter, broken client.Reader) { a.pods = broken },
-		"node": func(a *admitter, broken client.Reader) { a.nodes = broken },
+	for name, fail := range map[string]func(*admissionHandler, client.Reader){
+		"pod":  func(a *admissionHandler, broken client.Reader) { a.pods = broken },
+		"node": func(a *admissionHandler, broken client.Reader) { a.nodes = cache.NewNodes(broken, broken) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAdmitter(t, testPod(), testNode())
+			a := newAdmissionHandler(t, testPod(), testNode())
 			fail(a, failingReader{err: apierrors.NewServiceUnavailable("down")})
 			response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, ""))
 			if response.Allowed || response.Result.Code != http.StatusInternalServerError || !strings.Contains(response.Result.Message, "find "+name) {
@@ -147,8 +148,8 @@ func TestALookUpThatFailsIsNotTheUsersFault(t *testing.T) {
 
 func TestNodesAreLookedUpLiveBeforeRefusal(t *testing.T) {
 	t.Parallel()
-	a := newAdmitter(t, testPod(), testNode())
-	a.nodes = fake.NewClientBuilder().WithScheme(testScheme(t)).Build()
+	a := newAdmissionHandler(t, testPod(), testNode())
+	a.nodes = cache.NewNodes(fake.NewClientBuilder().WithScheme(testScheme(t)).Build(), a.pods)
 	if response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, "")); !response.Allowed {
 		t.Errorf("refused: %v", response.Result)
 	}
@@ -160,12 +161,8 @@ func FuzzHandle(f *testing.F) {
 	f.Add(userJSON, "")
 	f.Add(string(stored), string(stored))
 	f.Add(`{"metadata":{"annotations":null},"spec":{"containers":[{"name":"a","preStop":{"httpGet":{"port":{}}}}]}}`, "null")
-	types, err := newScheme()
-	if err != nil {
-		f.Fatal(err)
-	}
-	a := &admitter{
-		decoder: admission.NewDecoder(types), pods: podReader{}, nodes: podReader{}, now: func() time.Time { return noon }, log: discard,
+	a := &admissionHandler{
+		decoder: admission.NewDecoder(testScheme(f)), pods: podReader{}, nodes: cache.NewNodes(podReader{}, podReader{}), now: func() time.Time { return noon }, log: discard,
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"operation", "code"}),
 	}
 	f.Fuzz(func(t *testing.T, object, old string) {

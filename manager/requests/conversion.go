@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 const conversionPath = "/convert"
 
-// addConversion serves the conversion that the CRD asks for. The conversion itself is plain functions of the API.
+// addConversion registers the conversion webhook of the CRD.
 func addConversion(mgr ctrl.Manager) error {
 	newConverter := conversion.NewHubSpokeConverter(&v1beta1.ContainerRecreateRequest{}, conversion.NewSpokeConverter(
 		&v1alpha1.ContainerRecreateRequest{},

@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -9,20 +9,20 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-// publish tells the user, as an Event of the request, what the manager has done beyond bookkeeping.
-func publish(recorder events.EventRecorder, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, done crr.LifecycleDecision) {
+// recordEvent reports what the manager has done to the pod or the outcome, as an Event of the request.
+func recordEvent(recorder events.EventRecorder, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision crr.LifecycleDecision) {
 	switch {
-	case done.Status != nil && done.Status.Phase == v1beta1.ContainerRecreateRequestCompleted && !crr.Completed(request):
-		publishEnd(recorder, request, done.Status)
-	case done.Pod != nil && ended(request):
-		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodReadinessReturned", "Undrain", "Pod %s may be ready again", pod.Name)
-	case done.Pod != nil:
-		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodMadeNotReady", "Drain", "Pod %s is taken out of its Services before its containers are stopped", pod.Name)
+	case decision.Status != nil && decision.Status.Phase == v1beta1.ContainerRecreateRequestCompleted && !crr.Completed(request):
+		recordEnd(recorder, request, decision.Status)
+	case decision.Pod != nil && ended(request):
+		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodReadinessReturned", "Undrain", "Pod %s is no longer kept not ready", pod.Name)
+	case decision.Pod != nil:
+		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodMadeNotReady", "Drain", "Pod %s is made not ready before its containers are stopped", pod.Name)
 	}
 }
 
-// publishEnd is for a request that the manager ended in the daemon's place.
-func publishEnd(recorder events.EventRecorder, request *v1beta1.ContainerRecreateRequest, status *v1beta1.ContainerRecreateRequestStatus) {
+// recordEnd reports a request that the manager has ended because the daemon did not.
+func recordEnd(recorder events.EventRecorder, request *v1beta1.ContainerRecreateRequest, status *v1beta1.ContainerRecreateRequestStatus) {
 	reason := crr.ReasonContainerFailed
 	if failed := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionFailed); failed != nil {
 		reason = failed.Reason

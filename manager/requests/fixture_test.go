@@ -1,7 +1,8 @@
-package manager
+package requests
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -16,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/manager/cache"
 )
 
 var (
@@ -26,10 +29,10 @@ var (
 	discard = slog.New(slog.DiscardHandler)
 )
 
-func testScheme(t *testing.T) *runtime.Scheme {
+func testScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
-	types, err := newScheme()
-	if err != nil {
+	types := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(types), v1alpha1.AddToScheme(types), v1beta1.AddToScheme(types)); err != nil {
 		t.Fatal(err)
 	}
 	return types
@@ -70,19 +73,19 @@ func storedRequest(t *testing.T) *v1beta1.ContainerRecreateRequest {
 	return request
 }
 
-// world is an API server that writes down who wrote what.
-type world struct {
+// apiServer is a fake API server that records writes, and a reconciler that uses it.
+type apiServer struct {
 	client.Client
-	t      *testing.T
-	writes []string
-	keeper *keeper
-	events *events.FakeRecorder
-	now    time.Time
+	t          *testing.T
+	writes     []string
+	reconciler *lifecycleReconciler
+	events     *events.FakeRecorder
+	now        time.Time
 }
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 	t.Helper()
-	w := &world{t: t, now: noon.Add(time.Second), events: events.NewFakeRecorder(10)}
+	w := &apiServer{t: t, now: noon.Add(time.Second), events: events.NewFakeRecorder(10)}
 	w.Client = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&v1beta1.ContainerRecreateRequest{}, &corev1.Pod{}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -99,17 +102,19 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				return c.Delete(ctx, o, opts...)
 			},
 		}).Build()
-	w.keeper = &keeper{client: w, live: w, recorder: w.events, now: func() time.Time { return w.now }, log: discard}
+	w.reconciler = &lifecycleReconciler{
+		client: w, live: w, nodes: cache.NewNodes(w, w), recorder: w.events, now: func() time.Time { return w.now }, log: discard,
+	}
 	return w
 }
 
-// settle lets the manager act until it has nothing to write, and returns what it wrote and when it will look again.
-func (w *world) settle() ([]string, time.Duration) {
+// settle reconciles until nothing is written, and returns the writes and when the request is reconciled again.
+func (w *apiServer) settle() ([]string, time.Duration) {
 	w.t.Helper()
 	w.writes = nil
 	for range 10 {
 		before := len(w.writes)
-		result, err := w.keeper.Reconcile(w.t.Context(), key)
+		result, err := w.reconciler.Reconcile(w.t.Context(), key)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -122,7 +127,7 @@ func (w *world) settle() ([]string, time.Duration) {
 }
 
 // change edits the stored request as a daemon or a user would.
-func (w *world) change(edit func(*v1beta1.ContainerRecreateRequest)) {
+func (w *apiServer) change(edit func(*v1beta1.ContainerRecreateRequest)) {
 	w.t.Helper()
 	request := w.request()
 	edit(request)
@@ -131,7 +136,7 @@ func (w *world) change(edit func(*v1beta1.ContainerRecreateRequest)) {
 	}
 }
 
-func (w *world) request() *v1beta1.ContainerRecreateRequest {
+func (w *apiServer) request() *v1beta1.ContainerRecreateRequest {
 	w.t.Helper()
 	var request v1beta1.ContainerRecreateRequest
 	if err := w.Get(w.t.Context(), key.NamespacedName, &request); err != nil {
@@ -140,7 +145,7 @@ func (w *world) request() *v1beta1.ContainerRecreateRequest {
 	return &request
 }
 
-func (w *world) pod() *corev1.Pod {
+func (w *apiServer) pod() *corev1.Pod {
 	w.t.Helper()
 	var pod corev1.Pod
 	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, &pod); err != nil {
@@ -149,7 +154,7 @@ func (w *world) pod() *corev1.Pod {
 	return &pod
 }
 
-// nextEvent is what was told next, empty if nothing was.
+// nextEvent is the next recorded Event, empty if there is none.
 func nextEvent(recorder *events.FakeRecorder) string {
 	select {
 	case text := <-recorder.Events:

@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"context"
@@ -21,35 +21,34 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/manager/cache"
 )
 
-// conflictDelay lets the cache catch up with the write that came before ours.
-const conflictDelay = 500 * time.Millisecond
-
-// addLifecycle looks after requests. No informer may be asked for here, before the manager has started: should the
-// stored requests need conversion, its webhook has to be up before their cache can fill.
-func addLifecycle(mgr ctrl.Manager, cfg Config, now func() time.Time) error {
-	k := &keeper{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(Name), now: now, log: cfg.Logger,
+// addLifecycle adds the controller of requests. No informer may be started here: should stored requests need conversion,
+// the webhook has to be served before their cache can be filled.
+func addLifecycle(mgr ctrl.Manager, cfg Config) error {
+	r := &lifecycleReconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("lifecycle").
 		For(&v1beta1.ContainerRecreateRequest{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(k.requestsOf), builder.WithPredicates(podChanged())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.requestsOfPod), builder.WithPredicates(podChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
-		Complete(k)
+		Complete(r)
 }
 
-// keeper carries out what crr.Lifecycle decides.
-type keeper struct {
+// lifecycleReconciler carries out what crr.Lifecycle decides.
+type lifecycleReconciler struct {
 	client   client.Client // reads from the cache
-	live     client.Reader
+	live     client.Reader // reads from the API server
+	nodes    cache.Nodes
 	recorder events.EventRecorder
-	now      func() time.Time // of the API server
+	now      func() time.Time
 	log      *slog.Logger
 }
 
-// podChanged drops the many changes of pods that no request depends on; the cache has trimmed them to nothing.
+// podChanged drops the updates of pods that no request depends on. The cache has trimmed the pods before.
 func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, wasPod := e.ObjectOld.(*corev1.Pod)
@@ -59,42 +58,42 @@ func podChanged() predicate.Predicate {
 	}}
 }
 
-// requestsOf finds the requests that a change of the pod may concern.
-func (k *keeper) requestsOf(ctx context.Context, pod client.Object) []ctrl.Request {
+// requestsOfPod returns the requests whose lifecycle a change of the pod may affect.
+func (r *lifecycleReconciler) requestsOfPod(ctx context.Context, pod client.Object) []ctrl.Request {
 	var list v1beta1.ContainerRecreateRequestList
-	if err := k.client.List(ctx, &list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		k.log.Error("requests of a pod not listed", "pod", pod.GetNamespace()+"/"+pod.GetName(), "err", err)
+	if err := r.client.List(ctx, &list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		r.log.Error("list requests of pod", "pod", pod.GetNamespace()+"/"+pod.GetName(), "err", err)
 		return nil
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if r := &list.Items[i]; r.Spec.PodName == pod.GetName() && (!ended(r) || holdsPod(r)) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		if item := &list.Items[i]; item.Spec.PodName == pod.GetName() && (!ended(item) || holdsReadiness(item)) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(item)})
 		}
 	}
 	return requests
 }
 
-// Reconcile implements reconcile.Reconciler: one look, one decision, at most one write.
-func (k *keeper) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
+// Reconcile implements reconcile.Reconciler: one observation, one decision, at most one write.
+func (r *lifecycleReconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
 	var request v1beta1.ContainerRecreateRequest
-	if err := k.client.Get(ctx, key.NamespacedName, &request); err != nil {
+	if err := r.client.Get(ctx, key.NamespacedName, &request); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	around, err := k.surroundings(ctx, &request)
+	observed, err := r.observe(ctx, &request)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	now := k.now()
-	decision := crr.Lifecycle(&request, around, now)
-	k.log.Debug("decided", "request", key.String(), "why", decision.Why, "again", decision.Again)
-	switch err := k.apply(ctx, &request, around.Pod, decision); {
+	now := r.now()
+	decision := crr.Lifecycle(&request, observed, now)
+	r.log.Debug("reconciled request", "request", key.String(), "why", decision.Why, "requeueAt", decision.Again)
+	switch err := r.apply(ctx, &request, observed.Pod, decision); {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	publish(k.recorder, &request, around.Pod, decision)
+	recordEvent(r.recorder, &request, observed.Pod, decision)
 	if decision.Again.IsZero() {
 		return ctrl.Result{}, nil
 	}
@@ -105,35 +104,35 @@ func ended(request *v1beta1.ContainerRecreateRequest) bool {
 	return crr.Completed(request) || request.DeletionTimestamp != nil
 }
 
-// holdsPod reports whether the pod may still be not ready on behalf of the request.
-func holdsPod(request *v1beta1.ContainerRecreateRequest) bool {
+// holdsReadiness reports whether the pod may still be kept not ready by the request.
+func holdsReadiness(request *v1beta1.ContainerRecreateRequest) bool {
 	return slices.Contains(request.Finalizers, v1beta1.FinalizerUnreadyAcquired)
 }
 
-// surroundings looks up the pod and the node. That one of them is gone is believed only from a live read, as the
+// observe looks up the pod and the node. That one of them does not exist is believed only from the API server, as the
 // caches of requests, pods and nodes are not in step.
-func (k *keeper) surroundings(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (crr.Surroundings, error) {
-	var around crr.Surroundings
-	if ended(request) && !holdsPod(request) {
-		return around, nil
+func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (crr.LifecycleObservation, error) {
+	var observed crr.LifecycleObservation
+	if ended(request) && !holdsReadiness(request) {
+		return observed, nil
 	}
 	var err error
-	if around.Pod, err = k.pod(ctx, request); err != nil || ended(request) {
-		return around, err
+	if observed.Pod, err = r.pod(ctx, request); err != nil || ended(request) {
+		return observed, err
 	}
 	if node := request.Labels[v1beta1.LabelNodeName]; node != "" {
-		found, err := findNode(ctx, node, k.client, k.live)
+		found, err := r.nodes.Find(ctx, node)
 		if err != nil {
-			return around, err
+			return observed, err
 		}
-		around.NodeGone = found == nil
+		observed.NodeGone = found == nil
 	}
-	return around, nil
+	return observed, nil
 }
 
-func (k *keeper) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
+func (r *lifecycleReconciler) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}
-	for _, reader := range []client.Reader{k.client, k.live} {
+	for _, reader := range []client.Reader{r.client, r.live} {
 		var pod corev1.Pod
 		err := reader.Get(ctx, key, &pod)
 		if err == nil && string(pod.UID) == request.Labels[v1beta1.LabelPodUID] {
@@ -146,31 +145,30 @@ func (k *keeper) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequ
 	return nil, nil
 }
 
-// apply carries out the write of a decision. Every write is bound to the version that was looked at.
-func (k *keeper) apply(ctx context.Context, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision crr.LifecycleDecision) error {
+// apply carries out the write of a decision. Every write has the observed resourceVersion as precondition.
+func (r *lifecycleReconciler) apply(ctx context.Context, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision crr.LifecycleDecision) error {
 	switch {
 	case decision.Delete:
-		version := client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion}
-		return named("delete request", k.client.Delete(ctx, request.DeepCopy(), version))
+		observed := client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion}
+		if err := r.client.Delete(ctx, request.DeepCopy(), observed); err != nil {
+			return fmt.Errorf("delete request: %w", err)
+		}
 	case decision.Pod != nil:
-		return writePodStatus(ctx, k.client, pod, decision.Pod)
+		return patchPodStatus(ctx, r.client, pod, decision.Pod)
 	case decision.Status != nil:
 		changed := request.DeepCopy()
 		changed.Status = *decision.Status
 		patch := client.MergeFromWithOptions(request, client.MergeFromWithOptimisticLock{})
-		return named("write status of request", k.client.Status().Patch(ctx, changed, patch))
+		if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
+			return fmt.Errorf("patch status of request: %w", err)
+		}
 	case decision.Meta != nil:
 		changed := request.DeepCopy()
 		changed.ObjectMeta = *decision.Meta
 		patch := client.MergeFromWithOptions(request, client.MergeFromWithOptimisticLock{})
-		return named("change labels and finalizers of request", k.client.Patch(ctx, changed, patch))
-	}
-	return nil
-}
-
-func named(what string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		if err := r.client.Patch(ctx, changed, patch); err != nil {
+			return fmt.Errorf("patch labels and finalizers of request: %w", err)
+		}
 	}
 	return nil
 }

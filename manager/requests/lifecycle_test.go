@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"context"
@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
 )
 
 func TestASimpleRequestCostsOneWrite(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testPod(), testNode(), storedRequest(t))
+	w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
 	if writes, again := w.settle(); len(writes) > 0 || again != 59*time.Second {
 		t.Errorf("fresh: wrote %q, looks again in %v; want a look in 59s", writes, again)
 	}
@@ -47,7 +48,7 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	request := storedRequest(t)
 	request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(5))
 	request.Spec.TTLSecondsAfterFinished = new(int32(60))
-	w := newWorld(t, testPod(), testNode(), request)
+	w := newAPIServer(t, testPod(), testNode(), request)
 	w.change(taken)
 
 	writes, _ := w.settle()
@@ -82,7 +83,7 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	}
 }
 
-func TestThePodsEndOfADrainIsNotMissed(t *testing.T) {
+func TestPodChangesReconcileOpenAndDrainingRequests(t *testing.T) {
 	t.Parallel()
 	ended := storedRequest(t)
 	taken(ended)
@@ -93,9 +94,9 @@ func TestThePodsEndOfADrainIsNotMissed(t *testing.T) {
 	open.Name = "open"
 	other := storedRequest(t)
 	other.Name, other.Spec.PodName = "other", "db"
-	w := newWorld(t, testPod(), ended, holding, open, other)
+	w := newAPIServer(t, testPod(), ended, holding, open, other)
 	var got []string
-	for _, r := range w.keeper.requestsOf(t.Context(), testPod()) {
+	for _, r := range w.reconciler.requestsOfPod(t.Context(), testPod()) {
 		got = append(got, r.Name)
 	}
 	if diff := cmp.Diff([]string{"holding", "open"}, got); diff != "" {
@@ -103,9 +104,9 @@ func TestThePodsEndOfADrainIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestADaemonThatIsMissingIsReported(t *testing.T) {
+func TestDaemonThatNeverRespondsEndsTheRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testPod(), testNode(), storedRequest(t))
+	w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
 	w.now = noon.Add(time.Minute)
 	writes, _ := w.settle()
 	if diff := cmp.Diff([]string{"patch r/status", "patch r"}, writes); diff != "" {
@@ -116,7 +117,7 @@ func TestADaemonThatIsMissingIsReported(t *testing.T) {
 	}
 }
 
-func TestGoneIsBelievedOnlyFromALiveRead(t *testing.T) {
+func TestPodOrNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	t.Parallel()
 	replaced := testPod()
 	replaced.UID = "uid-0"
@@ -134,8 +135,9 @@ func TestGoneIsBelievedOnlyFromALiveRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, append(tc.cached, storedRequest(t))...)
-			w.keeper.live = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(tc.live...).Build()
+			w := newAPIServer(t, append(tc.cached, storedRequest(t))...)
+			w.reconciler.live = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(tc.live...).Build()
+			w.reconciler.nodes = cache.NewNodes(w, w.reconciler.live)
 			w.settle()
 			status := w.request().Status
 			reason := ""
@@ -150,14 +152,14 @@ func TestGoneIsBelievedOnlyFromALiveRead(t *testing.T) {
 }
 
 // A stale cache must never turn a daemon's verdict into the manager's.
-func TestAVerdictIsNeverOverwritten(t *testing.T) {
+func TestStaleCacheDoesNotOverwriteAnOutcome(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testPod(), testNode(), storedRequest(t))
+	w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
 	stale := w.request()
 	w.change(func(r *v1beta1.ContainerRecreateRequest) { taken(r); recreated(r) })
-	w.keeper.client = staleClient{Client: w, request: stale}
+	w.reconciler.client = staleClient{Client: w, request: stale}
 	w.now = noon.Add(time.Hour)
-	result, err := w.keeper.Reconcile(t.Context(), key)
+	result, err := w.reconciler.Reconcile(t.Context(), key)
 	if err != nil || result.RequeueAfter != conflictDelay {
 		t.Errorf("result %+v, error %v; want another look after %v", result, err, conflictDelay)
 	}
@@ -181,17 +183,17 @@ func (s staleClient) Get(ctx context.Context, key client.ObjectKey, into client.
 
 func TestReconcileOfNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	if result, err := w.keeper.Reconcile(t.Context(), key); err != nil || result != (ctrl.Result{}) {
+	w := newAPIServer(t)
+	if result, err := w.reconciler.Reconcile(t.Context(), key); err != nil || result != (ctrl.Result{}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
 func TestALookUpThatFailsEndsNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storedRequest(t))
-	w.keeper.live = failingReader{err: apierrors.NewServiceUnavailable("down")}
-	if _, err := w.keeper.Reconcile(t.Context(), key); !errors.As(err, new(apierrors.APIStatus)) {
+	w := newAPIServer(t, storedRequest(t))
+	w.reconciler.live = failingReader{err: apierrors.NewServiceUnavailable("down")}
+	if _, err := w.reconciler.Reconcile(t.Context(), key); !errors.As(err, new(apierrors.APIStatus)) {
 		t.Errorf("got %v", err)
 	}
 	if len(w.writes) > 0 {
@@ -233,7 +235,7 @@ func TestPodChanged(t *testing.T) {
 
 func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	out, err := trimPod(pod)
+	out, err := cache.TrimPod(pod)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,8 @@
-package manager
+package requests
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +15,10 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-// addReadiness answers the readiness gate KruisePodReady of pods for the first time. A kruise-manager does the same;
-// the first of the two does it, as the write is bound to the version of the pod.
-func addReadiness(mgr ctrl.Manager, now func() time.Time) error {
-	unanswered := predicate.NewPredicateFuncs(func(object client.Object) bool {
+// addReadiness adds the controller that sets the condition KruisePodReady of pods with that readiness gate for the first
+// time. A kruise-manager does the same; the write of the second fails, as it is bound to the version of the pod.
+func addReadiness(mgr ctrl.Manager, cfg Config) error {
+	unset := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)
 		if !ok {
 			return false
@@ -27,38 +28,41 @@ func addReadiness(mgr ctrl.Manager, now func() time.Time) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("readiness").
-		For(&corev1.Pod{}, builder.WithPredicates(unanswered)).
-		Complete(gatekeeper{client: mgr.GetClient(), now: now})
+		For(&corev1.Pod{}, builder.WithPredicates(unset)).
+		Complete(readinessReconciler{client: mgr.GetClient(), now: cfg.Clock})
 }
 
-// gatekeeper opens readiness gates.
-type gatekeeper struct {
+// readinessReconciler sets the first KruisePodReady condition of pods.
+type readinessReconciler struct {
 	client client.Client
 	now    func() time.Time
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (g gatekeeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r readinessReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
-	if err := g.client.Get(ctx, request.NamespacedName, &pod); err != nil {
+	if err := r.client.Get(ctx, request.NamespacedName, &pod); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	status, begin := crr.BeginReadiness(&pod, g.now())
+	status, begin := crr.BeginReadiness(&pod, r.now())
 	if !begin {
 		return ctrl.Result{}, nil
 	}
-	err := writePodStatus(ctx, g.client, &pod, status)
+	err := patchPodStatus(ctx, r.client, &pod, status)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// writePodStatus sends what has changed in the status of a pod, bound to the version that was looked at. Conditions
-// are merged by type, so that those of kubelet are not touched.
-func writePodStatus(ctx context.Context, writer client.Client, pod *corev1.Pod, status *corev1.PodStatus) error {
+// patchPodStatus patches what differs in the status of a pod, with the observed resourceVersion as precondition.
+// Conditions are merged by type, so that those of kubelet do not change.
+func patchPodStatus(ctx context.Context, writer client.Client, pod *corev1.Pod, status *corev1.PodStatus) error {
 	changed := pod.DeepCopy()
 	changed.Status = *status
 	patch := client.StrategicMergeFrom(pod, client.MergeFromWithOptimisticLock{})
-	return named("change readiness of pod "+pod.Name, writer.Status().Patch(ctx, changed, patch))
+	if err := writer.Status().Patch(ctx, changed, patch); err != nil {
+		return fmt.Errorf("patch readiness of pod %s: %w", pod.Name, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package manager
+package requests
 
 import (
 	"testing"
@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestAGateIsAnsweredOnce(t *testing.T) {
+func TestReadinessGateIsSetOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testPod())
-	keeper := gatekeeper{client: w, now: func() time.Time { return noon }}
+	w := newAPIServer(t, testPod())
+	reconciler := readinessReconciler{client: w, now: func() time.Time { return noon }}
 	for range 2 {
-		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "web"}}); err != nil {
+		if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "web"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,98 @@
+package cache
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/podprobe"
+)
+
+// maxCachedValue bounds the value of an annotation in the cache, in bytes. Of a longer one only the key is kept, unless
+// Refit has written it.
+const maxCachedValue = 256
+
+// TrimPod is the transform of the pods' cache: it leaves the fields that the lifecycle of requests and the probes of pods
+// depend on. Admission needs more, and reads pods from the API server.
+func TrimPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("trim pod: got %T", object)
+	}
+	trimmed := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates,
+			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
+		},
+		Status: corev1.PodStatus{
+			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
+			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
+			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
+		},
+	}
+	for _, entry := range pod.ManagedFields {
+		if podprobe.OwnRecord(entry) {
+			entry.Time = nil
+			trimmed.ManagedFields = append(trimmed.ManagedFields, entry)
+		}
+	}
+	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
+	if len(pod.Spec.ReadinessGates) > 0 {
+		trimmed.Status.Conditions = pod.Status.Conditions
+		return trimmed, nil
+	}
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodInitialized:
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		case !podprobe.Native(c.Type):
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+		}
+	}
+	return trimmed, nil
+}
+
+func trimAnnotations(annotations map[string]string, owned map[string]bool) map[string]string {
+	if len(annotations) == 0 {
+		return nil
+	}
+	trimmed := make(map[string]string, len(annotations))
+	for key, value := range annotations {
+		if len(value) > maxCachedValue && !owned[key] {
+			value = ""
+		}
+		trimmed[key] = value
+	}
+	return trimmed
+}
+
+// trimContainers leaves names, restart policies and named ports.
+func trimContainers(containers []corev1.Container) []corev1.Container {
+	trimmed := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
+		for _, port := range c.Ports {
+			if port.Name != "" {
+				trimmed[i].Ports = append(trimmed[i].Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: port.ContainerPort})
+			}
+		}
+	}
+	return trimmed
+}
+
+func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	trimmed := make([]corev1.ContainerStatus, len(statuses))
+	for i, s := range statuses {
+		trimmed[i] = corev1.ContainerStatus{Name: s.Name, ContainerID: s.ContainerID, Ready: s.Ready, RestartCount: s.RestartCount}
+		if s.State.Running != nil {
+			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
+		}
+	}
+	return trimmed
+}
