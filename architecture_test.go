@@ -41,7 +41,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/prober crr cri kube memory kubelet api identity"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod memory result identity"},
-		{path: "manager", imports: "podprobe crr kube result api"},
+		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
 		{path: "cli", toCome: "crr kube api identity", why: "what kubectl-refit does, without cobra"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -51,10 +51,14 @@ var rows = []row{
 			"sidecarmode/selftest hotupdate probe signal kube/ownpod result"},
 		{path: "sidecarmode/podprobe", imports: "sidecarmode/httpprobe sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr signal kube/ownpod result api identity"},
-		{path: "manager/images", toCome: "image api", why: "ImagePullJob: which node pulls what"},
-		{path: "manager/sidecarset", toCome: "sidecarset kube result api", why: "SidecarSet: injection and rollout"},
+		{path: "manager/requests", imports: "manager/cache crr api"},
+		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
+		{path: "manager/certificates", imports: "manager/cache api"},
+		{path: "manager/images", toCome: "manager/cache image api", why: "ImagePullJob: which node pulls what"},
+		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
 	}},
-	{name: "what parts of the sidecar share", rooms: []room{
+	{name: "what parts of a mode share", rooms: []room{
+		{path: "manager/cache", imports: "podprobe"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
 	}},
 	{name: "what plugins of the sidecar are given", rooms: []room{

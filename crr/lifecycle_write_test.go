@@ -17,11 +17,11 @@ import (
 func TestLifecycleEndsRequests(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		request []edit
-		observed  crr.LifecycleObservation
-		after   time.Duration
-		reason  string
-		message string
+		request  []edit
+		observed crr.LifecycleObservation
+		after    time.Duration
+		reason   string
+		message  string
 	}{
 		"never admitted": {
 			request: []edit{unadmitted}, observed: crr.LifecycleObservation{Pod: webPod()},
