@@ -78,6 +78,7 @@ var rows = []row{
 		{path: "probe"},
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate"},
+		{path: "hook", imports: "identity"},
 		{path: "inplace", toCome: "kubelet api identity", why: "in-place updates"},
 		{path: "image", toCome: "api identity", why: "image pull queue"},
 	}},
