@@ -11,27 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/result"
 )
-
-// nativeConditions are written by kubelet and by controllers, who would fight back.
-func nativeConditions() []corev1.PodConditionType {
-	return []corev1.PodConditionType{
-		corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.DisruptionTarget,
-		corev1.PodReadyToStartContainers, corev1.PodResizePending, corev1.PodResizeInProgress,
-		"PodHasNetwork", "AllContainersRestarting", "KruisePodReady", "InPlaceUpdateReady",
-	}
-}
-
-// Native reports whether a condition is not for markers.
-func Native(condition corev1.PodConditionType) bool {
-	return slices.Contains(nativeConditions(), condition)
-}
 
 func checkCondition(path *field.Path, condition string) field.ErrorList {
 	if condition == "" {
 		return nil
 	}
-	if Native(corev1.PodConditionType(condition)) {
+	if result.NativeCondition(corev1.PodConditionType(condition)) {
 		return field.ErrorList{field.Invalid(path, condition, "is written by kubelet or a controller; choose a type of your own, as example.com/idle")}
 	}
 	var faults field.ErrorList

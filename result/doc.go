@@ -1,7 +1,10 @@
-// Package result is the one door through which outcomes reach the API.
+// Package result is the only package that writes results: it decides when the outcome of a probe, an update or a
+// request is sent to the API, for the daemon, the sidecar and the manager.
 //
-// In the room are: what an outcome is (Entry), the places it can go to as values (Target), the limits of what
-// fits there, the smallest patch that brings an object to what is wanted (Diff), and the Writer, which sends
-// nothing when nothing has changed and what changed together as one patch. Probing, the work that had the
-// outcome and its repetition, API clients, and who is asking may not enter; the API is behind the port Patcher.
+// The Writer coalesces what changes together, paces writes to one object, and retries with back-off. What an outcome
+// is (Entry) and the sizes that the API accepts (Cut, LabelValue, FitMessages) are here as well. Where a result goes
+// is behind the port Destination: package output has the one for labels, annotations, conditions and fields of API
+// objects; the daemon and the manager have their own for NodePodProbes and for pods.
+//
+// Probing, the work that had the outcome and its repetition, API clients, and what is written do not belong here.
 package result

@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// State is how the thing asked about is; the words are those of NodePodProbe's status.
+// State is the outcome in one word, as in the status of a NodePodProbe.
 type State string
 
 // The states.
@@ -15,16 +15,16 @@ const (
 // Entry is one outcome.
 type Entry struct {
 	State State
-	// Value goes to labels, annotations, fields and gauges as it is, within their limits, and is what the
-	// states of marker policies are compared with.
+	// Value is written to labels, annotations, fields and gauges, within their limits, and is compared with the
+	// states of marker policies.
 	Value string
-	// Message goes to conditions and Events.
+	// Message is written to conditions and Events.
 	Message string
-	// At is when the outcome was had; it is written with a change but is none by itself.
+	// At is the time of the outcome. It is written together with a change; another time alone is no change.
 	At time.Time
 }
 
-// same reports whether b says nothing that a does not.
-func (a Entry) same(b Entry) bool {
+// Same reports whether state, value and message are equal.
+func (a Entry) Same(b Entry) bool {
 	return a.State == b.State && a.Value == b.Value && a.Message == b.Message
 }

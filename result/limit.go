@@ -39,3 +39,18 @@ func LabelValue(s string) string {
 	const ends = "-_."
 	return strings.TrimRight(Cut(strings.TrimLeft(valid, ends), MaxLabel), ends)
 }
+
+// FitMessages cuts all messages to one length, halved from MaxMessage until size, which measures what they are part of
+// in bytes, is at most limit. It returns that length: MaxMessage when nothing had to be cut, 0 when even that is too
+// much.
+func FitMessages(messages []*string, limit int, size func() (int, error)) (int, error) {
+	for most := MaxMessage; ; most /= 2 {
+		for _, message := range messages {
+			*message = Cut(*message, most)
+		}
+		n, err := size()
+		if err != nil || n <= limit || most == 0 {
+			return most, err
+		}
+	}
+}

@@ -1,11 +1,12 @@
 package result_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/result"
@@ -72,79 +73,59 @@ func FuzzLabelValue(f *testing.F) {
 	})
 }
 
-func TestPointer(t *testing.T) {
+func TestFitMessages(t *testing.T) {
 	t.Parallel()
-	for _, good := range []string{"/spec/opsState", "/spec/a~1b/~01", "/metadata/labels/a~1b", "/status/0/x", "/data/k"} {
-		tokens, err := result.ParsePointer(good)
-		if err != nil {
-			t.Errorf("%s: %v", good, err)
-		}
-		if back := result.FormatPointer(tokens); back != good {
-			t.Errorf("%s came back as %s", good, back)
-		}
+	for name, tc := range map[string]struct {
+		sizes []int // of messages
+		limit int
+		cut   int
+		want  []int
+	}{
+		"all fit":           {[]int{10, 20}, 100, 1024, []int{10, 20}},
+		"longer than any":   {[]int{5000}, 4000, 1024, []int{1024}},
+		"the long are cut":  {[]int{1000, 10}, 600, 512, []int{512, 10}},
+		"cut again":         {[]int{1000, 1000}, 600, 256, []int{256, 256}},
+		"nothing has room":  {[]int{10}, -1, 0, []int{0}},
+		"there are no more": {nil, -1, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			messages := make([]*string, len(tc.sizes))
+			for i, size := range tc.sizes {
+				text := strings.Repeat("x", size)
+				messages[i] = &text
+			}
+			cut, err := result.FitMessages(messages, tc.limit, func() (int, error) {
+				total := 0
+				for _, m := range messages {
+					total += len(*m)
+				}
+				return total, nil
+			})
+			if err != nil || cut != tc.cut {
+				t.Errorf("cut to %d, %v; want %d", cut, err, tc.cut)
+			}
+			for i, m := range messages {
+				if len(*m) != tc.want[i] {
+					t.Errorf("message %d has %d bytes, want %d", i, len(*m), tc.want[i])
+				}
+			}
+		})
 	}
-	for _, bad := range []string{"", "/", "spec/x", "/spec//x", "/spec/-", "/spec/a~2", "/kind", "/apiVersion", "/metadata",
-		"/metadata/name", "/metadata/labels", "/metadata/uid/x", "$.spec"} {
-		if _, err := result.ParsePointer(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
+	broken := errors.New("cannot be measured")
+	if _, err := result.FitMessages(nil, 1, func() (int, error) { return 0, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
 	}
 }
 
-func FuzzPointer(f *testing.F) {
-	f.Add("/spec/a~1b/~01")
-	f.Fuzz(func(t *testing.T, pointer string) {
-		if tokens, err := result.ParsePointer(pointer); err == nil && result.FormatPointer(tokens) != pointer {
-			t.Errorf("%q came back as %q", pointer, result.FormatPointer(tokens))
-		}
-	})
-}
-
-func TestTargetsAreValidated(t *testing.T) {
+func TestNativeConditions(t *testing.T) {
 	t.Parallel()
-	bad := map[string]result.Target{
-		"label key":            result.Label{Object: pod, Key: "a b"},
-		"annotation key":       result.Annotation{Object: pod, Key: ""},
-		"kubelet's condition":  result.Condition{Object: pod, Type: "Ready"},
-		"condition of another": result.Condition{Object: gameserver, Type: "Idle"},
-		"object without name":  result.Field{Object: result.Object{Version: "v1", Resource: "pods"}, Pointer: "/spec/x"},
-		"pointer":              result.Field{Object: gameserver, Pointer: "spec.x"},
-		"subresource":          result.Field{Object: gameserver, Pointer: "/spec/x", Subresource: "scale"},
-		"field type":           result.Field{Object: gameserver, Pointer: "/spec/x", Type: "int"},
-		"state twice":          result.Markers{Object: pod, Policies: []result.Policy{{State: "a"}, {State: "a"}}},
-		"label value":          result.Markers{Object: pod, Policies: []result.Policy{{State: "a", Labels: map[string]string{"k": "a b"}}}},
-		"marker annotation":    result.Markers{Object: pod, Policies: []result.Policy{{State: "a", Annotations: map[string]string{"/": ""}}}},
-		"marker pointer":       result.Markers{Object: pod, Policies: []result.Policy{{State: "a", Fields: map[string]any{"x": 1}}}},
-		"event":                result.Event{Object: pod},
-		"gauge":                result.Gauge{Name: "1x"},
-		"empty gauge":          result.Gauge{},
-	}
-	for name, target := range bad {
-		if target.Validate() == nil {
-			t.Errorf("%s: no error for %+v", name, target)
+	for condition, native := range map[corev1.PodConditionType]bool{
+		"Ready": true, "ContainersReady": true, "PodScheduled": true, "KruisePodReady": true, "InPlaceUpdateReady": true,
+		"PodHasNetwork": true, "ready": false, "example.com/Ready": false, "": false,
+	} {
+		if result.NativeCondition(condition) != native {
+			t.Errorf("%q: native %t, want %t", condition, !native, native)
 		}
-	}
-	good := []result.Target{
-		result.Label{Object: pod, Key: "a/b"}, result.Annotation{Object: gameserver, Key: "k"}, result.Condition{Object: pod, Type: "game.kruise.io/idle"},
-		result.Field{Object: gameserver, Pointer: "/spec/opsState", Subresource: "status", Type: result.NumberField},
-		result.ConfigMapKey("ns", "n", "k"), result.Markers{Object: pod, Policies: policies()},
-		result.Event{Object: pod, Reason: "Probe"}, result.Gauge{Name: "players_total"},
-	}
-	for _, target := range good {
-		if err := target.Validate(); err != nil {
-			t.Errorf("%+v: %v", target, err)
-		}
-	}
-}
-
-func TestObjects(t *testing.T) {
-	t.Parallel()
-	got := result.Objects([]result.Target{
-		result.Label{Object: pod, Key: "a"}, result.Annotation{Object: pod, Key: "b"}, result.Gauge{Name: "g"},
-		result.Field{Object: gameserver, Pointer: "/spec/x"}, result.Field{Object: gameserver, Pointer: "/status/x", Subresource: "status"},
-	})
-	want := []result.Patch{{Object: pod, Subresource: "status"}, {Object: gameserver}, {Object: gameserver, Subresource: "status"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

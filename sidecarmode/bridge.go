@@ -13,6 +13,7 @@ import (
 
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 )
 
 // errNoAPI: the pod has no service account.
@@ -21,21 +22,21 @@ var errNoAPI = errors.New("no API server: the pod has no service account token")
 // patcher is the API as the room result wants it.
 type patcher struct{ client *ownpod.Client }
 
-func reference(object result.Object, subresource string) ownpod.Reference {
+func reference(object output.Object, subresource string) ownpod.Reference {
 	return ownpod.Reference{
 		Group: object.Group, Version: object.Version, Resource: object.Resource,
 		Namespace: object.Namespace, Name: object.Name, Subresource: subresource,
 	}
 }
 
-// Read implements result.Patcher.
-func (p patcher) Read(ctx context.Context, object result.Object) (map[string]any, error) {
+// Read implements output.Patcher.
+func (p patcher) Read(ctx context.Context, object output.Object) (map[string]any, error) {
 	if p.client == nil {
 		return nil, errNoAPI
 	}
 	b, err := p.client.Get(ctx, reference(object, ""))
 	if errors.Is(err, ownpod.ErrForbidden) {
-		return nil, fmt.Errorf("%w: %w", result.ErrForbidden, err)
+		return nil, fmt.Errorf("%w: %w", output.ErrForbidden, err)
 	}
 	if err != nil {
 		return nil, err
@@ -47,8 +48,8 @@ func (p patcher) Read(ctx context.Context, object result.Object) (map[string]any
 	return content, nil
 }
 
-// Patch implements result.Patcher.
-func (p patcher) Patch(ctx context.Context, patch result.Patch) error {
+// Patch implements output.Patcher.
+func (p patcher) Patch(ctx context.Context, patch output.Patch) error {
 	if p.client == nil {
 		return errNoAPI
 	}
@@ -59,8 +60,8 @@ func (p patcher) Patch(ctx context.Context, patch result.Patch) error {
 // recorder sends Events as the room result wants it.
 type recorder struct{ events *ownpod.Events }
 
-// Event implements result.Recorder.
-func (r recorder) Event(about result.Object, state result.State, reason, message string) {
+// Event implements output.Recorder.
+func (r recorder) Event(about output.Object, state result.State, reason, message string) {
 	if r.events == nil {
 		return
 	}
@@ -81,14 +82,14 @@ type meter struct {
 
 func newMeter() *meter { return &meter{values: map[string]float64{}} }
 
-// Set implements result.Meter.
+// Set implements output.Meter.
 func (m *meter) Set(gauge string, value float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.values[gauge] = value
 }
 
-// Clear implements result.Meter.
+// Clear implements output.Meter.
 func (m *meter) Clear(gauge string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/signal"
@@ -36,7 +37,7 @@ type sidecar struct {
 	feed      *podFeed
 	processes *signal.FS // nil where /proc cannot be used
 	events    *ownpod.Events
-	writer    *result.Writer
+	writer    *output.Writer
 	manager   *plugin.Manager
 	state     *state
 	test      *tester
@@ -105,8 +106,8 @@ func assemble(ctx context.Context, c Config) (*sidecar, error) {
 	}
 	m := newMeter()
 	s.state = newState(c.Version, m)
-	s.writer = result.New(result.Config{
-		Patcher: patcher{s.api}, Recorder: recorder{s.events}, Meter: m, Logger: c.Logger, Written: s.state.written,
+	s.writer = output.New(output.Config{
+		Patcher: patcher{s.api}, Recorder: recorder{s.events}, Meter: m, Logger: c.Logger, Observe: s.state.observe,
 	})
 	// Only for its types; the one that runs is made when the file has been read.
 	if s.manager, err = plugin.NewManager(plugin.Config{Factories: s.factories()}); err != nil {
@@ -146,7 +147,7 @@ func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
 
 // tell sends an Event about our pod.
 func (s *sidecar) tell(state result.State, reason, message string) {
-	recorder{s.events}.Event(result.Pod(s.pod), state, reason, result.Cut(message, result.MaxMessage))
+	recorder{s.events}.Event(output.Pod(s.pod), state, reason, result.Cut(message, result.MaxMessage))
 }
 
 // serve opens the endpoints: what has power over the pod apart from what may be seen.

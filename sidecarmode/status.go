@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/selftest"
 )
@@ -69,13 +70,13 @@ func newState(version string, m *meter) *state {
 	return s
 }
 
-// written counts what the room result does.
-func (s *state) written(object result.Object, patches int, err error) {
+// observe counts the attempts to write results.
+func (s *state) observe(object output.Object, sent result.Requests, err error) {
 	outcome := "unchanged"
 	switch {
 	case err != nil:
 		outcome = "failed"
-	case patches > 0:
+	case sent.Writes > 0:
 		outcome = "patched"
 	}
 	s.writes.WithLabelValues(object.Resource, outcome).Inc()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/selftest"
 )
@@ -66,7 +67,7 @@ func (t *tester) run(ctx context.Context) error {
 
 // access is what the program needs by itself, and what the plugins need.
 func (t *tester) access(needs plugin.Needs) []selftest.Need {
-	pod := reference(result.Pod(t.sidecar.pod), "")
+	pod := reference(output.Pod(t.sidecar.pod), "")
 	status := pod
 	status.Subresource = "status"
 	return append([]selftest.Need{{Verb: "get", Of: pod}, {Verb: "watch", Of: pod}, {Verb: "patch", Of: status}}, needs.Access...)
@@ -85,6 +86,6 @@ func (t *tester) test(ctx context.Context, needs plugin.Needs, access selftest.R
 		s.logger.Warn("self-test", "message", entry.Message)
 	}
 	if s.condition != off {
-		s.writer.Put("self-test", []result.Target{result.Condition{Object: result.Pod(s.pod), Type: s.condition}}, entry)
+		s.writer.Put("self-test", []output.Output{output.Condition{Object: output.Pod(s.pod), Type: s.condition}}, entry)
 	}
 }

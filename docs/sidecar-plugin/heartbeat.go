@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
 
@@ -49,7 +50,7 @@ func (h *heartbeat) Init(_ context.Context, c any, host plugin.Host) error {
 func (h *heartbeat) Start(ctx context.Context) error {
 	ticker := time.NewTicker(time.Duration(h.config.PeriodSeconds) * time.Second)
 	defer ticker.Stop()
-	where := []result.Target{result.Label{Object: result.Pod(h.host.Pod), Key: h.config.LabelKey}}
+	where := []output.Output{output.Label{Object: output.Pod(h.host.Pod), Key: h.config.LabelKey}}
 	for {
 		now := time.Now().UTC().Format("2006-01-02T15.04.05")
 		h.host.Results.Put(h.Name(), where, result.Entry{State: result.Succeeded, Value: now, Message: now, At: time.Now()})

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/podprobe"
+	"github.com/refit-project/refit/result"
 )
 
 // maxCachedValue bounds the value of an annotation in the cache, in bytes. Of a longer one only the key is kept, unless
@@ -51,7 +52,7 @@ func TrimPod(object any) (any, error) {
 		switch {
 		case c.Type == corev1.PodInitialized:
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
-		case !podprobe.Native(c.Type):
+		case !result.NativeCondition(c.Type):
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
 		}
 	}

@@ -1,4 +1,4 @@
-package result_test
+package output_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 )
 
 // api is an API server as far as patches go: it applies them with the libraries the real one uses, and counts.
@@ -21,12 +22,12 @@ type api struct {
 	mu       sync.Mutex
 	objects  map[string]string // content by Object.String
 	reads    int
-	patches  []result.Patch
+	patches  []output.Patch
 	readErr  error
 	patchErr error
 }
 
-func (a *api) Read(_ context.Context, object result.Object) (map[string]any, error) {
+func (a *api) Read(_ context.Context, object output.Object) (map[string]any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reads++
@@ -42,7 +43,7 @@ func (a *api) Read(_ context.Context, object result.Object) (map[string]any, err
 	return content, err
 }
 
-func (a *api) Patch(_ context.Context, patch result.Patch) error {
+func (a *api) Patch(_ context.Context, patch output.Patch) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.patches = append(a.patches, patch)
@@ -52,11 +53,11 @@ func (a *api) Patch(_ context.Context, patch result.Patch) error {
 	document := []byte(a.objects[patch.Object.String()])
 	var err error
 	switch patch.Type {
-	case result.MergePatch:
+	case output.MergePatch:
 		document, err = jsonpatch.MergePatch(document, patch.Body)
-	case result.StrategicPatch:
+	case output.StrategicPatch:
 		document, err = strategicpatch.StrategicMergePatch(document, patch.Body, corev1.Pod{})
-	case result.JSONPatch:
+	case output.JSONPatch:
 		var p jsonpatch.Patch
 		if p, err = jsonpatch.DecodePatch(patch.Body); err == nil {
 			document, err = p.Apply(document)
@@ -84,7 +85,7 @@ func (a *api) looked() int {
 }
 
 // put is somebody else's write.
-func (a *api) put(object result.Object, document string) {
+func (a *api) put(object output.Object, document string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.objects[object.String()] = document
@@ -97,7 +98,7 @@ func (a *api) fail(read, patch error) {
 }
 
 // at is the value at a path of an object.
-func (a *api) at(t *testing.T, object result.Object, path ...string) any {
+func (a *api) at(t *testing.T, object output.Object, path ...string) any {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +113,7 @@ func (a *api) at(t *testing.T, object result.Object, path ...string) any {
 	return value
 }
 
-func (a *api) condition(t *testing.T, object result.Object, kind string) map[string]any {
+func (a *api) condition(t *testing.T, object output.Object, kind string) map[string]any {
 	t.Helper()
 	conditions, _ := a.at(t, object, "status", "conditions").([]any)
 	for _, c := range conditions {
@@ -126,8 +127,8 @@ func (a *api) condition(t *testing.T, object result.Object, kind string) map[str
 var (
 	errDown = errors.New("API server is down")
 
-	pod        = result.Pod(identity.Pod{Namespace: "games", Name: "gs-0", UID: "u-1"})
-	gameserver = result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
+	pod        = output.Pod(identity.Pod{Namespace: "games", Name: "gs-0", UID: "u-1"})
+	gameserver = output.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
 )
 
 func newAPI() *api {
@@ -147,9 +148,9 @@ func dead() result.Entry {
 }
 
 // policies are those of the KEP.
-func policies() []result.Policy {
+func policies() []output.Policy {
 	const cost = "controller.kubernetes.io/pod-deletion-cost"
-	return []result.Policy{
+	return []output.Policy{
 		{State: "idle", Labels: map[string]string{"gameserver-idle": "true"}, Annotations: map[string]string{cost: "-10"}},
 		{State: "allocated", Labels: map[string]string{"gameserver-idle": "false"}, Annotations: map[string]string{cost: "10"}},
 		{State: "unknown", Labels: map[string]string{"gameserver-idle": "false"}, Annotations: map[string]string{cost: "5"}},

@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"encoding/json"
@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Edit is a wish about one member of an object.
+// Edit is what one member of an object should be.
 type Edit struct {
 	Object Object
 	// Path are the unescaped tokens of a JSON Pointer.
 	Path []string
-	// Subresource that the member is written through; a pod's members are all written through its status,
-	// which needs no right to change what runs in it.
+	// Subresource that the member is written through; the members of a pod are all written through its status,
+	// which needs no permission to change its spec.
 	Subresource string
-	// Want is the value; nil wants the member away if it has one of the values Ours.
+	// Want is the value; nil removes the member if it has one of the values Ours.
 	Want any
 	Ours []any
 	// Condition, if set, is a pod's condition and takes the place of Want.
 	Condition *ConditionWish
 }
 
-// ConditionWish is a condition of a pod as it should be, but for the times, which depend on the one that is there.
+// ConditionWish is a condition of a pod as it should be, without the times: they depend on the present condition.
 type ConditionWish struct {
 	Type, Status, Message string
 	At                    time.Time
@@ -84,8 +84,8 @@ func Diff(object Object, content map[string]any, edits []Edit, now time.Time) ([
 	return patches, nil
 }
 
-// draft collects what differs: as a merge patch, which makes missing parents and minds no neighbours, and, for
-// what lies in arrays, which a merge patch could only replace as a whole, as operations.
+// draft collects what differs: as a merge patch, which creates missing parents and leaves other members as they are,
+// and as operations for what is in arrays, which a merge patch could only replace as a whole.
 type draft struct {
 	merge map[string]any
 	ops   []operation

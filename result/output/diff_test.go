@@ -1,4 +1,4 @@
-package result_test
+package output_test
 
 import (
 	"encoding/json"
@@ -8,57 +8,57 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 )
 
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	field := func(want any, path ...string) result.Edit { return result.Edit{Path: path, Want: want} }
-	away := func(ours []any, path ...string) result.Edit { return result.Edit{Path: path, Ours: ours} }
-	condition := func(status, message string) result.Edit {
-		return result.Edit{Condition: &result.ConditionWish{Type: "Idle", Status: status, Message: message, At: now.Add(-time.Second)}}
+	field := func(want any, path ...string) output.Edit { return output.Edit{Path: path, Want: want} }
+	away := func(ours []any, path ...string) output.Edit { return output.Edit{Path: path, Ours: ours} }
+	condition := func(status, message string) output.Edit {
+		return output.Edit{Condition: &output.ConditionWish{Type: "Idle", Status: status, Message: message, At: now.Add(-time.Second)}}
 	}
 	const idleSinceOne = `{"status":{"conditions":[{"type":"Ready","status":"True"},
 		{"type":"Idle","status":"True","message":"idle","lastTransitionTime":"2026-11-21T01:00:00Z"}]}}`
 	tests := map[string]struct {
-		object  result.Object
+		object  output.Object
 		content string
-		edits   []result.Edit
+		edits   []output.Edit
 		want    []string // "<subresource> <kind> <body>"
 		fault   string
 	}{
 		"nothing wanted": {content: `{}`},
-		"value is there": {content: `{"spec":{"opsState":"Kill"}}`, edits: []result.Edit{field("Kill", "spec", "opsState")}},
-		"value differs": {content: `{"spec":{"opsState":"None"}}`, edits: []result.Edit{field("Kill", "spec", "opsState")},
+		"value is there": {content: `{"spec":{"opsState":"Kill"}}`, edits: []output.Edit{field("Kill", "spec", "opsState")}},
+		"value differs": {content: `{"spec":{"opsState":"None"}}`, edits: []output.Edit{field("Kill", "spec", "opsState")},
 			want: []string{` merge-patch {"spec":{"opsState":"Kill"}}`}},
-		"member and its parents are missing": {content: `{}`, edits: []result.Edit{field("1", "metadata", "labels", "a/b")},
+		"member and its parents are missing": {content: `{}`, edits: []output.Edit{field("1", "metadata", "labels", "a/b")},
 			want: []string{` merge-patch {"metadata":{"labels":{"a/b":"1"}}}`}},
-		"two members, one patch": {content: `{}`, edits: []result.Edit{field("1", "metadata", "labels", "a"), field("2", "metadata", "annotations", "b")},
+		"two members, one patch": {content: `{}`, edits: []output.Edit{field("1", "metadata", "labels", "a"), field("2", "metadata", "annotations", "b")},
 			want: []string{` merge-patch {"metadata":{"annotations":{"b":"2"},"labels":{"a":"1"}}}`}},
-		"numbers are compared as JSON": {content: `{"spec":{"n":3}}`, edits: []result.Edit{field(3, "spec", "n")}},
-		"false is a value":             {content: `{}`, edits: []result.Edit{field(false, "spec", "on")}, want: []string{` merge-patch {"spec":{"on":false}}`}},
-		"null is no value": {content: `{"spec":{"n":null}}`, edits: []result.Edit{field(map[string]int{"x": 1}, "spec", "n")},
+		"numbers are compared as JSON": {content: `{"spec":{"n":3}}`, edits: []output.Edit{field(3, "spec", "n")}},
+		"false is a value":             {content: `{}`, edits: []output.Edit{field(false, "spec", "on")}, want: []string{` merge-patch {"spec":{"on":false}}`}},
+		"null is no value": {content: `{"spec":{"n":null}}`, edits: []output.Edit{field(map[string]int{"x": 1}, "spec", "n")},
 			want: []string{` merge-patch {"spec":{"n":{"x":1}}}`}},
-		"ours goes":          {content: `{"spec":{"n":"a"}}`, edits: []result.Edit{away([]any{"b", "a"}, "spec", "n")}, want: []string{` merge-patch {"spec":{"n":null}}`}},
-		"another's stays":    {content: `{"spec":{"n":"c"}}`, edits: []result.Edit{away([]any{"b", "a"}, "spec", "n")}},
-		"what is away stays": {content: `{}`, edits: []result.Edit{away([]any{"a"}, "spec", "n")}},
+		"ours goes":          {content: `{"spec":{"n":"a"}}`, edits: []output.Edit{away([]any{"b", "a"}, "spec", "n")}, want: []string{` merge-patch {"spec":{"n":null}}`}},
+		"another's stays":    {content: `{"spec":{"n":"c"}}`, edits: []output.Edit{away([]any{"b", "a"}, "spec", "n")}},
+		"what is away stays": {content: `{}`, edits: []output.Edit{away([]any{"a"}, "spec", "n")}},
 		"element of an array": {content: `{"metadata":{"resourceVersion":"9"},"spec":{"ports":[{"name":"a"},{"name":"b"}]}}`,
-			edits: []result.Edit{field("c", "spec", "ports", "1", "name")},
+			edits: []output.Edit{field("c", "spec", "ports", "1", "name")},
 			want:  []string{` json-patch [{"op":"test","path":"/metadata/resourceVersion","value":"9"},{"op":"replace","path":"/spec/ports/1/name","value":"c"}]`}},
-		"new member deep in an element": {content: `{"spec":{"ports":[{}]}}`, edits: []result.Edit{field(false, "spec", "ports", "0", "a", "b/c")},
+		"new member deep in an element": {content: `{"spec":{"ports":[{}]}}`, edits: []output.Edit{field(false, "spec", "ports", "0", "a", "b/c")},
 			want: []string{` json-patch [{"op":"add","path":"/spec/ports/0/a","value":{"b/c":false}}]`}},
-		"no such element": {content: `{"spec":{"ports":[{}]}}`, edits: []result.Edit{field("x", "spec", "ports", "1"), field("y", "spec", "b")},
+		"no such element": {content: `{"spec":{"ports":[{}]}}`, edits: []output.Edit{field("x", "spec", "ports", "1"), field("y", "spec", "b")},
 			want: []string{` merge-patch {"spec":{"b":"y"}}`}, fault: "/spec/ports/1"},
-		"parent is no object": {content: `{"spec":"text"}`, edits: []result.Edit{field("x", "spec", "a")}, fault: "/spec is neither"},
-		"status is another write": {content: `{}`, edits: []result.Edit{{Path: []string{"status", "a"}, Want: "x", Subresource: "status"}, field("y", "spec", "b")},
+		"parent is no object": {content: `{"spec":"text"}`, edits: []output.Edit{field("x", "spec", "a")}, fault: "/spec is neither"},
+		"status is another write": {content: `{}`, edits: []output.Edit{{Path: []string{"status", "a"}, Want: "x", Subresource: "status"}, field("y", "spec", "b")},
 			want: []string{` merge-patch {"spec":{"b":"y"}}`, `status merge-patch {"status":{"a":"x"}}`}},
-		"a pod's members all go through its status": {object: pod, content: `{}`, edits: []result.Edit{field("1", "metadata", "labels", "a"), condition("True", "idle")},
+		"a pod's members all go through its status": {object: pod, content: `{}`, edits: []output.Edit{field("1", "metadata", "labels", "a"), condition("True", "idle")},
 			want: []string{`status strategic-merge-patch {"metadata":{"labels":{"a":"1"},"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T12:00:00Z","message":"idle","status":"True","type":"Idle"}]}}`}},
-		"condition is there": {object: pod, content: idleSinceOne, edits: []result.Edit{condition("True", "idle")}},
-		"condition with another message keeps its time": {object: pod, content: idleSinceOne, edits: []result.Edit{condition("True", "busy")},
+		"condition is there": {object: pod, content: idleSinceOne, edits: []output.Edit{condition("True", "idle")}},
+		"condition with another message keeps its time": {object: pod, content: idleSinceOne, edits: []output.Edit{condition("True", "busy")},
 			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T01:00:00Z","message":"busy","status":"True","type":"Idle"}]}}`}},
-		"condition flips": {object: pod, content: idleSinceOne, edits: []result.Edit{condition("False", "gone")},
+		"condition flips": {object: pod, content: idleSinceOne, edits: []output.Edit{condition("False", "gone")},
 			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T12:00:00Z","message":"gone","status":"False","type":"Idle"}]}}`}},
 	}
 	for name, tt := range tests {
@@ -72,7 +72,7 @@ func TestDiff(t *testing.T) {
 			if object.Resource == "" {
 				object = gameserver
 			}
-			patches, err := result.Diff(object, content, tt.edits, now)
+			patches, err := output.Diff(object, content, tt.edits, now)
 			if (err != nil) != (tt.fault != "") || err != nil && !strings.Contains(err.Error(), tt.fault) {
 				t.Errorf("error %v, want %q", err, tt.fault)
 			}

@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"errors"
@@ -6,17 +6,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/refit-project/refit/result"
 )
 
-// Markers write what a policy says of the entry's state, and take away what a policy of another state has
-// written: a member that no policy asks for now is removed while it has a value that one of the policies would
-// give it. What others set to other values stays.
+// Markers write the labels, annotations and fields of the policy for the entry's state, and remove those of the other
+// policies: a label or annotation that no policy wants now is removed if its value is one that a policy would give it.
+// Other values, which others have set, stay.
 type Markers struct {
 	Object   Object
 	Policies []Policy
 }
 
-// Policy says how one state is marked.
+// Policy is what is written in one state.
 type Policy struct {
 	// State is compared with the entry's value, and, if it has not succeeded, with its state in any case of
 	// letters. A failure without a policy of its own takes that of unknown.
@@ -29,7 +31,7 @@ type Policy struct {
 	Subresource string
 }
 
-// Validate implements Target.
+// Validate implements Output.
 func (m Markers) Validate() error {
 	faults := []error{m.Object.Validate()}
 	seen := map[string]bool{}
@@ -40,7 +42,7 @@ func (m Markers) Validate() error {
 		seen[p.State] = true
 		for key, value := range p.Labels {
 			faults = append(faults, checkKey("label", key))
-			if LabelValue(value) != value {
+			if result.LabelValue(value) != value {
 				faults = append(faults, fmt.Errorf("label %s: %q is not a label value", key, value))
 			}
 		}
@@ -56,15 +58,15 @@ func (m Markers) Validate() error {
 }
 
 // match finds the policy of an entry.
-func (m Markers) match(e Entry) (Policy, bool) {
+func (m Markers) match(e result.Entry) (Policy, bool) {
 	words := []string{e.Value}
 	switch e.State {
-	case Succeeded:
-		words = append(words, string(Succeeded))
-	case Failed:
-		words = append(words, string(Failed), string(Unknown))
+	case result.Succeeded:
+		words = append(words, string(result.Succeeded))
+	case result.Failed:
+		words = append(words, string(result.Failed), string(result.Unknown))
 	default:
-		words = append(words, string(Unknown))
+		words = append(words, string(result.Unknown))
 	}
 	for i, word := range words {
 		for _, p := range m.Policies {
@@ -76,7 +78,7 @@ func (m Markers) match(e Entry) (Policy, bool) {
 	return Policy{}, false
 }
 
-func (m Markers) edits(e Entry) []Edit {
+func (m Markers) edits(e result.Entry) []Edit {
 	matched, _ := m.match(e)
 	var edits []Edit
 	add := func(path func(string) []string, of func(Policy) map[string]string) {

@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"errors"
@@ -9,15 +9,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/refit-project/refit/result"
 )
 
-// Target is one place that outcomes go to. The set of them is closed: Label, Annotation, Condition, Field,
-// Markers, Event and Gauge.
-type Target interface {
+// Output is one place that a result is written to: a Label, Annotation, Condition, Field, Markers, Event or Gauge.
+type Output interface {
 	// Validate reports all faults at once.
 	Validate() error
-	// edits are the wishes for an object's content; none for a target that is no part of an object.
-	edits(Entry) []Edit
+	// edits returns what is wanted of an object's content; nothing for an output that is no part of an object.
+	edits(result.Entry) []Edit
 }
 
 // Label writes Value, made a valid label value, as a label.
@@ -26,11 +27,11 @@ type Label struct {
 	Key    string
 }
 
-// Validate implements Target.
+// Validate implements Output.
 func (l Label) Validate() error { return errors.Join(l.Object.Validate(), checkKey("label", l.Key)) }
 
-func (l Label) edits(e Entry) []Edit {
-	return []Edit{{Object: l.Object, Path: labelPath(l.Key), Want: LabelValue(e.Value)}}
+func (l Label) edits(e result.Entry) []Edit {
+	return []Edit{{Object: l.Object, Path: labelPath(l.Key), Want: result.LabelValue(e.Value)}}
 }
 
 // Annotation writes Value as an annotation.
@@ -39,13 +40,13 @@ type Annotation struct {
 	Key    string
 }
 
-// Validate implements Target.
+// Validate implements Output.
 func (a Annotation) Validate() error {
 	return errors.Join(a.Object.Validate(), checkKey("annotation", a.Key))
 }
 
-func (a Annotation) edits(e Entry) []Edit {
-	return []Edit{{Object: a.Object, Path: annotationPath(a.Key), Want: Cut(e.Value, MaxValue)}}
+func (a Annotation) edits(e result.Entry) []Edit {
+	return []Edit{{Object: a.Object, Path: annotationPath(a.Key), Want: result.Cut(e.Value, result.MaxValue)}}
 }
 
 // Condition writes a condition of a pod: Succeeded is True, Failed False, Unknown Unknown. It can be a readiness gate.
@@ -54,31 +55,25 @@ type Condition struct {
 	Type   string
 }
 
-// Validate implements Target. The conditions that kubelet and kruise-manager write are refused: it would be a
-// fight that nobody wins.
+// Validate implements Output. The conditions that kubelet and controllers write are refused.
 func (c Condition) Validate() error {
 	faults := []error{c.Object.Validate(), checkKey("condition type", c.Type)}
 	if !c.Object.isPod() {
 		faults = append(faults, fmt.Errorf("condition %s of %s: only pods have conditions here, use a field", c.Type, c.Object))
 	}
-	native := []corev1.PodConditionType{
-		corev1.PodReady, corev1.PodInitialized, corev1.PodScheduled, corev1.ContainersReady, corev1.DisruptionTarget,
-		corev1.PodReadyToStartContainers, corev1.PodResizePending, corev1.PodResizeInProgress,
-		"KruisePodReady", "InPlaceUpdateReady",
-	}
-	if slices.Contains(native, corev1.PodConditionType(c.Type)) {
-		faults = append(faults, fmt.Errorf("condition %s: others write it, choose a type of your own", c.Type))
+	if result.NativeCondition(corev1.PodConditionType(c.Type)) {
+		faults = append(faults, fmt.Errorf("condition %s: written by kubelet or a controller, choose a type of your own", c.Type))
 	}
 	return errors.Join(faults...)
 }
 
-func (c Condition) edits(e Entry) []Edit {
-	status := map[State]corev1.ConditionStatus{Succeeded: corev1.ConditionTrue, Failed: corev1.ConditionFalse}[e.State]
+func (c Condition) edits(e result.Entry) []Edit {
+	status := map[result.State]corev1.ConditionStatus{result.Succeeded: corev1.ConditionTrue, result.Failed: corev1.ConditionFalse}[e.State]
 	if status == "" {
 		status = corev1.ConditionUnknown
 	}
 	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &ConditionWish{
-		Type: c.Type, Status: string(status), Message: Cut(e.Message, MaxMessage), At: e.At,
+		Type: c.Type, Status: string(status), Message: result.Cut(e.Message, result.MaxMessage), At: e.At,
 	}}}
 }
 
@@ -108,7 +103,7 @@ func ConfigMapKey(namespace, name, key string) Field {
 	return Field{Object: ConfigMap(namespace, name), Pointer: FormatPointer([]string{"data", key})}
 }
 
-// Validate implements Target.
+// Validate implements Output.
 func (f Field) Validate() error {
 	faults := []error{f.Object.Validate()}
 	_, err := ParsePointer(f.Pointer)
@@ -122,7 +117,7 @@ func (f Field) Validate() error {
 	return errors.Join(faults...)
 }
 
-func (f Field) edits(e Entry) []Edit {
+func (f Field) edits(e result.Entry) []Edit {
 	path, err := ParsePointer(f.Pointer)
 	if err != nil {
 		return nil
@@ -139,7 +134,7 @@ func (f Field) edits(e Entry) []Edit {
 			want = b
 		}
 	default:
-		want = Cut(e.Value, MaxValue)
+		want = result.Cut(e.Value, result.MaxValue)
 	}
 	if want == nil {
 		return nil
@@ -147,14 +142,14 @@ func (f Field) edits(e Entry) []Edit {
 	return []Edit{{Object: f.Object, Path: path, Subresource: f.Subresource, Want: want}}
 }
 
-// Event tells about Object when state, value or message have changed.
+// Event records an Event about Object when state, value or message have changed.
 type Event struct {
 	Object Object
 	// Reason is put before the state: "HotUpdate" gives HotUpdateSucceeded and so on.
 	Reason string
 }
 
-// Validate implements Target.
+// Validate implements Output.
 func (e Event) Validate() error {
 	if e.Reason == "" {
 		return errors.Join(e.Object.Validate(), errors.New("event: no reason"))
@@ -162,14 +157,14 @@ func (e Event) Validate() error {
 	return e.Object.Validate()
 }
 
-func (Event) edits(Entry) []Edit { return nil }
+func (Event) edits(result.Entry) []Edit { return nil }
 
-// Gauge sets a metric to Value as a number. A value that is none takes the metric away, which is better than an old number.
+// Gauge sets a metric to Value as a number. A value that is no number removes the metric, as an old number would be wrong.
 type Gauge struct {
 	Name string
 }
 
-// Validate implements Target.
+// Validate implements Output.
 func (g Gauge) Validate() error {
 	if g.Name == "" || strings.Trim(g.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") != "" ||
 		g.Name[0] >= '0' && g.Name[0] <= '9' {
@@ -178,13 +173,13 @@ func (g Gauge) Validate() error {
 	return nil
 }
 
-func (Gauge) edits(Entry) []Edit { return nil }
+func (Gauge) edits(result.Entry) []Edit { return nil }
 
-// Objects are those that the targets are part of, each once, with the subresources they are written through.
-func Objects(targets []Target) []Patch {
+// Objects returns the objects that the outputs are part of, each once, with the subresources they are written through.
+func Objects(outputs []Output) []Patch {
 	var objects []Patch
-	for _, t := range targets {
-		for _, e := range t.edits(Entry{State: Unknown, Value: "0"}) {
+	for _, t := range outputs {
+		for _, e := range t.edits(result.Entry{State: result.Unknown, Value: "0"}) {
 			p := Patch{Object: e.Object, Subresource: e.Subresource}
 			if e.Object.isPod() {
 				p.Subresource = "status"

@@ -1,16 +1,22 @@
-package result
+package output
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/refit-project/refit/result"
 )
 
-// ErrForbidden is what a Patcher's Read returns when the object may be patched, perhaps, but not read.
+// ErrForbidden is what a Patcher's Read returns when the program has no right to read the object. It may be able to
+// patch it.
 var ErrForbidden = errors.New("not allowed")
 
 // Patcher is the API as far as a Writer needs it.
@@ -23,7 +29,7 @@ type Patcher interface {
 
 // Recorder sends an Event about an object. It does not wait for the API.
 type Recorder interface {
-	Event(about Object, state State, reason, message string)
+	Event(about Object, state result.State, reason, message string)
 }
 
 // Meter keeps gauges.
@@ -33,105 +39,79 @@ type Meter interface {
 }
 
 const (
-	// defaultSettle is waited for more before a write.
 	defaultSettle = 50 * time.Millisecond
-	// defaultInterval is the least time between two writes to one object, as in Agones.
+	// defaultInterval is that of Agones for the labels and annotations of a game server.
 	defaultInterval = 500 * time.Millisecond
-	// defaultResync is how often it is looked whether somebody else has changed what was written.
-	defaultResync = 10 * time.Minute
-
-	firstRetry  = time.Second
-	lastRetry   = time.Minute
-	callTimeout = 10 * time.Second
-	lastWords   = 2 * time.Second
+	defaultResync   = 10 * time.Minute
+	defaultFinal    = 2 * time.Second
 )
 
-// Config of a Writer. Patcher, Recorder and Meter may be nil where no target needs them.
+// Config of a Writer. Patcher, Recorder and Meter may be nil where no output needs them.
 type Config struct {
 	Patcher  Patcher
 	Recorder Recorder
 	Meter    Meter
 	Logger   *slog.Logger
-	// Written, if set, is told of each attempt to bring an object up to date and how many patches it took.
-	Written func(object Object, patches int, err error)
-	// Settle, Interval and Resync have defaults; a negative Resync is never.
-	Settle, Interval, Resync time.Duration
+	// Observe, if set, is called after each attempt to bring an object up to date.
+	Observe func(object Object, sent result.Requests, err error)
+	// Pace has defaults; a negative Resync is never.
+	Pace result.Pace
 }
 
-// Writer brings objects to what the latest entries want: on change only, at most one patch for each object,
-// subresource and interval, again with growing pauses after a failure. What is wanted in between is left out.
+// Writer brings objects to what the latest entries want, with at most one patch for each object, subresource and
+// interval. What is wanted only in between is left out.
 type Writer struct {
 	config Config
+	engine *result.Writer[Object]
 
 	mu      sync.Mutex
 	sources map[string]*source
-	objects map[Object]*object
 	puts    int64
-	wake    chan struct{} // holds one: a due time has changed
-	tried   chan struct{} // closed and replaced after each attempt
+	// unread is what was written to the objects that may not be read.
+	unread map[Object]map[string]any
 }
 
 // source is the origin of entries, and what the last of them wants.
 type source struct {
-	entry   Entry
-	targets []Target
+	entry   result.Entry
+	outputs []Output
 	edits   []Edit
-	put     int64 // number of the Put, the later the stronger
-}
-
-// object is one object that a source wants something of.
-type object struct {
-	wanted, attempted int64 // number of the last Put that concerns it, and of the last one acted upon
-	err               error // of the last attempt
-	due               time.Time
-	last              time.Time // last attempt
-	retry             time.Duration
-	assumed           map[string]any // what we have written, where we may not read
+	put     int64 // number of the Put; the latest has precedence
 }
 
 // New makes a Writer; it writes while Run runs.
 func New(config Config) *Writer {
-	pick := func(value *time.Duration, otherwise time.Duration) {
-		if *value == 0 {
-			*value = otherwise
-		}
-	}
-	pick(&config.Settle, defaultSettle)
-	pick(&config.Interval, defaultInterval)
-	pick(&config.Resync, defaultResync)
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Writer{
-		config: config, sources: map[string]*source{}, objects: map[Object]*object{},
-		wake: make(chan struct{}, 1), tried: make(chan struct{}),
-	}
+	pace := &config.Pace
+	pace.Settle = cmp.Or(pace.Settle, defaultSettle)
+	pace.Interval = cmp.Or(pace.Interval, defaultInterval)
+	pace.Resync = cmp.Or(pace.Resync, defaultResync)
+	pace.Final = cmp.Or(pace.Final, defaultFinal)
+	w := &Writer{config: config, sources: map[string]*source{}, unread: map[Object]map[string]any{}}
+	w.engine = result.NewWriter(result.Config[Object]{
+		Destination: destination{w}, Pace: *pace, Logger: config.Logger, Observe: config.Observe,
+	})
+	return w
 }
 
-// Put says what a source has to tell now and where. It does not wait, and does nothing if the source said the
-// same last time. A source's earlier entry counts no more.
-func (w *Writer) Put(name string, targets []Target, entry Entry) {
+// Put sets what a source wants now and where. It does not wait, and does nothing if the source has put the same last
+// time. The source's earlier entry is dropped.
+func (w *Writer) Put(name string, outputs []Output, entry result.Entry) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	before, known := w.sources[name]
-	if known && before.entry.same(entry) && slices.EqualFunc(before.targets, targets, sameTarget) {
+	if known && before.entry.Same(entry) && slices.EqualFunc(before.outputs, outputs, sameOutput) {
+		w.mu.Unlock()
 		return
 	}
 	w.puts++
-	now := &source{entry: entry, targets: slices.Clone(targets), put: w.puts}
+	now := &source{entry: entry, outputs: slices.Clone(outputs), put: w.puts}
 	w.sources[name] = now
-	for _, t := range targets {
-		now.edits = append(now.edits, t.edits(entry)...)
-		w.tell(t, entry)
+	for _, o := range outputs {
+		now.edits = append(now.edits, o.edits(entry)...)
+		w.emit(o, entry)
 	}
-	for _, edit := range now.edits {
-		o := w.objects[edit.Object]
-		if o == nil {
-			o = &object{}
-			w.objects[edit.Object] = o
-		}
-		o.wanted = w.puts
-		w.schedule(o)
+	w.mu.Unlock()
+	for _, object := range now.objects() {
+		w.engine.Request(object)
 	}
 }
 
@@ -143,114 +123,52 @@ func (w *Writer) Drop(name string) {
 }
 
 // Flush waits until what a source has put last has been written, or returns why it could not be; it is then
-// tried again all the same.
+// retried all the same.
 func (w *Writer) Flush(ctx context.Context, name string) error {
-	for {
-		w.mu.Lock()
-		done, err := w.settled(name)
-		tried := w.tried
-		w.mu.Unlock()
-		if done {
-			return err
-		}
-		select {
-		case <-tried:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	w.mu.Lock()
+	var objects []Object
+	if s := w.sources[name]; s != nil {
+		objects = s.objects()
 	}
+	w.mu.Unlock()
+	return w.engine.Flush(ctx, objects...)
 }
 
-func (w *Writer) settled(name string) (bool, error) {
-	s := w.sources[name]
-	if s == nil {
-		return true, nil
-	}
-	var faults []error
-	seen := map[Object]bool{}
+// Run writes until ctx ends, and what is left after that.
+func (w *Writer) Run(ctx context.Context) error { return w.engine.Run(ctx) }
+
+// objects are those that the source wants something of, each once.
+func (s *source) objects() []Object {
+	var objects []Object
 	for _, edit := range s.edits {
-		o := w.objects[edit.Object]
-		if o.attempted < s.put {
-			return false, nil
-		}
-		if !seen[edit.Object] {
-			seen[edit.Object] = true
-			faults = append(faults, o.err)
+		if !slices.Contains(objects, edit.Object) {
+			objects = append(objects, edit.Object)
 		}
 	}
-	return true, errors.Join(faults...)
+	return objects
 }
 
-// schedule plans the next attempt; a pause after a failure is not cut short.
-func (w *Writer) schedule(o *object) {
-	due := time.Now().Add(w.config.Settle)
-	if soonest := o.last.Add(max(w.config.Interval, o.retry)); due.Before(soonest) {
-		due = soonest
-	}
-	if o.due.IsZero() || due.Before(o.due) {
-		o.due = due
-	}
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// tell passes an entry to the targets that are no part of an object.
-func (w *Writer) tell(t Target, e Entry) {
-	switch t := t.(type) {
+// emit passes an entry to the outputs that are no part of an object.
+func (w *Writer) emit(o Output, e result.Entry) {
+	switch o := o.(type) {
 	case Event:
 		if w.config.Recorder != nil {
-			w.config.Recorder.Event(t.Object, e.State, t.Reason+string(e.State), Cut(e.Message, MaxMessage))
+			w.config.Recorder.Event(o.Object, e.State, o.Reason+string(e.State), result.Cut(e.Message, result.MaxMessage))
 		}
 	case Gauge:
 		if w.config.Meter != nil {
-			setGauge(w.config.Meter, t.Name, e)
+			setGauge(w.config.Meter, o.Name, e)
 		}
 	}
 }
 
-// Run writes until ctx ends, and once more then.
-func (w *Writer) Run(ctx context.Context) error {
-	var resync <-chan time.Time
-	if w.config.Resync > 0 {
-		ticker := time.NewTicker(w.config.Resync + rand.N(w.config.Resync/10+1)) //nolint:gosec // jitter, not a secret
-		defer ticker.Stop()
-		resync = ticker.C
+func setGauge(meter Meter, name string, e result.Entry) {
+	value, err := strconv.ParseFloat(strings.TrimSpace(e.Value), 64)
+	if err != nil || e.State != result.Succeeded {
+		meter.Clear(name)
+		return
 	}
-	for {
-		timer := time.NewTimer(w.pause())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-			defer cancel()
-			w.write(last, func(o *object) bool { return !o.due.IsZero() && o.retry == 0 })
-			return nil
-		case <-resync:
-			w.mu.Lock()
-			for _, o := range w.objects {
-				w.schedule(o)
-			}
-			w.mu.Unlock()
-		case <-w.wake:
-		case <-timer.C:
-			now := time.Now()
-			w.write(ctx, func(o *object) bool { return !o.due.IsZero() && !o.due.After(now) })
-		}
-		timer.Stop()
-	}
+	meter.Set(name, value)
 }
 
-// pause is how long there is nothing to do.
-func (w *Writer) pause() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	next := time.Now().Add(time.Hour)
-	for _, o := range w.objects {
-		if !o.due.IsZero() && o.due.Before(next) {
-			next = o.due
-		}
-	}
-	return time.Until(next)
-}
+func sameOutput(a, b Output) bool { return reflect.DeepEqual(a, b) }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 )
 
 // Storage says where results go, as the KEP has it and more.
@@ -61,7 +61,7 @@ type Target struct {
 	PodOwner bool `yaml:"podOwner"`
 }
 
-// MarkerPolicy is result.Policy as it is written.
+// MarkerPolicy is output.Policy as it is written.
 type MarkerPolicy struct {
 	State              string            `yaml:"state"`
 	GameServerOpsState string            `yaml:"gameServerOpsState"`
@@ -112,8 +112,8 @@ func CheckStorage(storages []Storage) error {
 }
 
 // Targets are the places that a list of storages means. All faults are reported at once.
-func Targets(storages []Storage, where Where) ([]result.Target, error) {
-	var targets []result.Target
+func Targets(storages []Storage, where Where) ([]output.Output, error) {
+	var targets []output.Output
 	var faults []error
 	for _, s := range storages {
 		some, err := s.targets(where)
@@ -128,7 +128,7 @@ func Targets(storages []Storage, where Where) ([]result.Target, error) {
 	return targets, nil
 }
 
-func (s Storage) targets(where Where) ([]result.Target, error) {
+func (s Storage) targets(where Where) ([]output.Output, error) {
 	switch {
 	case s.Type == "InKube" && s.InKube == nil:
 		return nil, errors.New("type InKube needs inKube")
@@ -137,9 +137,9 @@ func (s Storage) targets(where Where) ([]result.Target, error) {
 	case s.InKube == nil && s.HTTPMetric == nil:
 		return nil, errors.New("nothing is given: want inKube or httpMetric")
 	}
-	var targets []result.Target
+	var targets []output.Output
 	if s.HTTPMetric != nil {
-		targets = append(targets, result.Gauge{Name: s.HTTPMetric.MetricName})
+		targets = append(targets, output.Gauge{Name: s.HTTPMetric.MetricName})
 	}
 	if s.InKube == nil {
 		return targets, nil
@@ -151,23 +151,23 @@ func (s Storage) targets(where Where) ([]result.Target, error) {
 	return append(targets, more...), err
 }
 
-func (k InKube) targets(where Where) ([]result.Target, error) {
-	pod := result.Pod(where.Pod)
-	var targets []result.Target
+func (k InKube) targets(where Where) ([]output.Output, error) {
+	pod := output.Pod(where.Pod)
+	var targets []output.Output
 	if k.AnnotationKey != "" {
-		targets = append(targets, result.Annotation{Object: pod, Key: k.AnnotationKey})
+		targets = append(targets, output.Annotation{Object: pod, Key: k.AnnotationKey})
 	}
 	if k.LabelKey != "" {
-		targets = append(targets, result.Label{Object: pod, Key: k.LabelKey})
+		targets = append(targets, output.Label{Object: pod, Key: k.LabelKey})
 	}
 	if k.ConditionType != "" {
-		targets = append(targets, result.Condition{Object: pod, Type: k.ConditionType})
+		targets = append(targets, output.Condition{Object: pod, Type: k.ConditionType})
 	}
 	if k.Event {
-		targets = append(targets, result.Event{Object: pod, Reason: where.Reason})
+		targets = append(targets, output.Event{Object: pod, Reason: where.Reason})
 	}
 	if k.ConfigMap != nil {
-		targets = append(targets, result.ConfigMapKey(where.Pod.Namespace, k.ConfigMap.Name, k.ConfigMap.Key))
+		targets = append(targets, output.ConfigMapKey(where.Pod.Namespace, k.ConfigMap.Name, k.ConfigMap.Key))
 	}
 	object, err := k.object(where)
 	if err != nil {
@@ -177,8 +177,8 @@ func (k InKube) targets(where Where) ([]result.Target, error) {
 	case k.JSONPath != "" && k.Target == nil:
 		return nil, errors.New("inKube: jsonPath needs target")
 	case k.JSONPath != "":
-		targets = append(targets, result.Field{
-			Object: object, Pointer: k.JSONPath, Subresource: k.Target.Subresource, Type: result.FieldType(k.FieldType),
+		targets = append(targets, output.Field{
+			Object: object, Pointer: k.JSONPath, Subresource: k.Target.Subresource, Type: output.FieldType(k.FieldType),
 		})
 	case k.Target != nil && len(k.MarkerPolicies) == 0:
 		return nil, errors.New("inKube: target needs jsonPath or markerPolicies")
@@ -188,15 +188,15 @@ func (k InKube) targets(where Where) ([]result.Target, error) {
 }
 
 // object is the target, or of none the pod's GameServer.
-func (k InKube) object(where Where) (result.Object, error) {
+func (k InKube) object(where Where) (output.Object, error) {
 	t := k.Target
 	if t == nil {
-		return result.Object{
+		return output.Object{
 			Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers",
 			Namespace: where.Pod.Namespace, Name: where.Pod.Name,
 		}, nil
 	}
-	object := result.Object{Group: t.Group, Version: t.Version, Resource: t.Resource, Namespace: t.Namespace, Name: t.Name}
+	object := output.Object{Group: t.Group, Version: t.Version, Resource: t.Resource, Namespace: t.Namespace, Name: t.Name}
 	if !t.PodOwner {
 		return object, nil
 	}
@@ -218,15 +218,15 @@ func (k InKube) object(where Where) (result.Object, error) {
 }
 
 // markers put labels and annotations on the pod and on the target, and fields on the target or GameServer.
-func (k InKube) markers(pod, object result.Object) ([]result.Target, error) {
+func (k InKube) markers(pod, object output.Object) ([]output.Output, error) {
 	if len(k.MarkerPolicies) == 0 {
 		return nil, nil
 	}
-	onPod := result.Markers{Object: pod}
-	onTarget := result.Markers{Object: object}
+	onPod := output.Markers{Object: pod}
+	onTarget := output.Markers{Object: object}
 	opsState := false
 	for _, p := range k.MarkerPolicies {
-		policy := result.Policy{State: p.State, Labels: p.Labels, Annotations: p.Annotations}
+		policy := output.Policy{State: p.State, Labels: p.Labels, Annotations: p.Annotations}
 		onPod.Policies = append(onPod.Policies, policy)
 		if k.Target == nil {
 			policy.Labels, policy.Annotations = nil, nil
@@ -246,7 +246,7 @@ func (k InKube) markers(pod, object result.Object) ([]result.Target, error) {
 		}
 		onTarget.Policies = append(onTarget.Policies, policy)
 	}
-	targets := []result.Target{onPod}
+	targets := []output.Output{onPod}
 	if k.Target != nil || opsState {
 		targets = append(targets, onTarget)
 	}

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 )
 
 var (
 	ownPod     = identity.Pod{Namespace: "games", Name: "gs-0", UID: "u"}
-	pod        = result.Pod(ownPod)
-	gameserver = result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
+	pod        = output.Pod(ownPod)
+	gameserver = output.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "gs-0"}
 )
 
 func where() config.Where {
@@ -31,23 +31,23 @@ func TestStorage(t *testing.T) {
 	idle := map[string]string{"idle": "true"}
 	tests := map[string]struct {
 		text  string
-		want  []result.Target
+		want  []output.Output
 		fault string
 	}{
-		"annotation and label": {"{type: InKube, inKube: {annotationKey: a, labelKey: l}}", []result.Target{
-			result.Annotation{Object: pod, Key: "a"}, result.Label{Object: pod, Key: "l"}}, ""},
-		"everything at once": {"{inKube: {conditionType: C, event: true, configMap: {name: n, key: k}}, httpMetric: {metricName: m}}", []result.Target{
-			result.Gauge{Name: "m"}, result.Condition{Object: pod, Type: "C"}, result.Event{Object: pod, Reason: "Probe"}, result.ConfigMapKey("games", "n", "k")}, ""},
+		"annotation and label": {"{type: InKube, inKube: {annotationKey: a, labelKey: l}}", []output.Output{
+			output.Annotation{Object: pod, Key: "a"}, output.Label{Object: pod, Key: "l"}}, ""},
+		"everything at once": {"{inKube: {conditionType: C, event: true, configMap: {name: n, key: k}}, httpMetric: {metricName: m}}", []output.Output{
+			output.Gauge{Name: "m"}, output.Condition{Object: pod, Type: "C"}, output.Event{Object: pod, Reason: "Probe"}, output.ConfigMapKey("games", "n", "k")}, ""},
 		"target and jsonPath alone": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, namespace: games, name: gs-0}, jsonPath: /spec/opsState}}",
-			[]result.Target{result.Field{Object: gameserver, Pointer: "/spec/opsState"}}, ""},
-		"gameServerOpsState alone": {"{inKube: {markerPolices: [{state: idle, gameServerOpsState: WaitToBeDeleted}]}}", []result.Target{
-			result.Markers{Object: pod, Policies: []result.Policy{{State: "idle"}}},
-			result.Markers{Object: gameserver, Policies: []result.Policy{{State: "idle", Fields: map[string]any{"/spec/opsState": "WaitToBeDeleted"}}}}}, ""},
+			[]output.Output{output.Field{Object: gameserver, Pointer: "/spec/opsState"}}, ""},
+		"gameServerOpsState alone": {"{inKube: {markerPolices: [{state: idle, gameServerOpsState: WaitToBeDeleted}]}}", []output.Output{
+			output.Markers{Object: pod, Policies: []output.Policy{{State: "idle"}}},
+			output.Markers{Object: gameserver, Policies: []output.Policy{{State: "idle", Fields: map[string]any{"/spec/opsState": "WaitToBeDeleted"}}}}}, ""},
 		"markers on pod and target": {"{inKube: {target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, podOwner: true, subresource: status}, " +
-			"markerPolicies: [{state: idle, labels: {idle: 'true'}, jsonPathConfigs: [{jsonPath: /status/x, value: 3}]}]}}", []result.Target{
-			result.Markers{Object: pod, Policies: []result.Policy{{State: "idle", Labels: idle}}},
-			result.Markers{Object: result.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "the-owner"},
-				Policies: []result.Policy{{State: "idle", Labels: idle, Subresource: "status", Fields: map[string]any{"/status/x": 3}}}}}, ""},
+			"markerPolicies: [{state: idle, labels: {idle: 'true'}, jsonPathConfigs: [{jsonPath: /status/x, value: 3}]}]}}", []output.Output{
+			output.Markers{Object: pod, Policies: []output.Policy{{State: "idle", Labels: idle}}},
+			output.Markers{Object: output.Object{Group: "game.kruise.io", Version: "v1alpha1", Resource: "gameservers", Namespace: "games", Name: "the-owner"},
+				Policies: []output.Policy{{State: "idle", Labels: idle, Subresource: "status", Fields: map[string]any{"/status/x": 3}}}}}, ""},
 		"a type without its part":      {"{type: HTTPMetric}", nil, "needs httpMetric"},
 		"InKube without its part":      {"{type: InKube, httpMetric: {metricName: m}}", nil, "needs inKube"},
 		"nothing":                      {"{}", nil, "nothing is given"},
@@ -88,9 +88,9 @@ func TestStorage(t *testing.T) {
 }
 
 // normal drops empty maps, which mean the same as none.
-func normal(targets []result.Target) []result.Target {
+func normal(targets []output.Output) []output.Output {
 	for _, t := range targets {
-		if m, ok := t.(result.Markers); ok {
+		if m, ok := t.(output.Markers); ok {
 			for i := range m.Policies {
 				if len(m.Policies[i].Fields) == 0 {
 					m.Policies[i].Fields = nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
@@ -32,7 +33,7 @@ type Plugin struct {
 type asked struct {
 	name    string
 	spec    probe.Spec
-	targets []result.Target
+	targets []output.Output
 	// processes have to be seen.
 	processes bool
 }
@@ -76,7 +77,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 		if e.Process != nil && host.Processes == nil {
 			faults = append(faults, errors.New("processes cannot be seen here"))
 		}
-		var targets []result.Target
+		var targets []output.Output
 		if len(e.StorageConfig) > 0 {
 			targets, err = config.Targets(e.StorageConfig, where)
 			faults = append(faults, err)

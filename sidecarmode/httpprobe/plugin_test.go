@@ -22,6 +22,7 @@ import (
 
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/httpprobe"
 	"github.com/refit-project/refit/sidecarmode/plugin"
@@ -33,15 +34,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type results struct {
 	mu      sync.Mutex
 	entries map[string][]result.Entry
-	targets map[string][]result.Target
+	targets map[string][]output.Output
 	changed chan struct{}
 }
 
 func newResults() *results {
-	return &results{entries: map[string][]result.Entry{}, targets: map[string][]result.Target{}, changed: make(chan struct{}, 1)}
+	return &results{entries: map[string][]result.Entry{}, targets: map[string][]output.Output{}, changed: make(chan struct{}, 1)}
 }
 
-func (r *results) Put(source string, targets []result.Target, entry result.Entry) {
+func (r *results) Put(source string, targets []output.Output, entry result.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries[source] = append(r.entries[source], entry)
@@ -177,7 +178,7 @@ func TestProbeCorrectness(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got, ignore); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			want := []result.Target{result.Annotation{Object: result.Pod(identity.Pod{Namespace: "games", Name: "gs-0"}), Key: "a"}}
+			want := []output.Output{output.Annotation{Object: output.Pod(identity.Pod{Namespace: "games", Name: "gs-0"}), Key: "a"}}
 			if diff := cmp.Diff(want, r.targets["http_probe/e"]); diff != "" {
 				t.Errorf("targets (-want +got):\n%s", diff)
 			}

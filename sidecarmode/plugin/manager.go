@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 )
 
@@ -250,7 +251,7 @@ func (m *Manager) Needs() Needs {
 }
 
 // StoreData writes an outcome to where it belongs and returns when it is there.
-func (m *Manager) StoreData(ctx context.Context, source string, targets []result.Target, entry result.Entry) error {
+func (m *Manager) StoreData(ctx context.Context, source string, targets []output.Output, entry result.Entry) error {
 	m.config.Host.Results.Put(source, targets, entry)
 	return m.config.Host.Results.Flush(ctx, source)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/selftest"
 	"github.com/refit-project/refit/signal"
 )
@@ -71,9 +72,9 @@ type Needs struct {
 }
 
 // NeedsOf the targets of results.
-func NeedsOf(targets []result.Target) []selftest.Need {
+func NeedsOf(targets []output.Output) []selftest.Need {
 	var needs []selftest.Need
-	for _, o := range result.Objects(targets) {
+	for _, o := range output.Objects(targets) {
 		ref := ownpod.Reference{
 			Group: o.Object.Group, Version: o.Object.Version, Resource: o.Object.Resource,
 			Namespace: o.Object.Namespace, Name: o.Object.Name,
@@ -88,9 +89,9 @@ func NeedsOf(targets []result.Target) []selftest.Need {
 // Factory makes a new plugin.
 type Factory func() Plugin
 
-// Results are the way for outcomes; *result.Writer has the methods.
+// Results are the way for outcomes; *output.Writer has the methods.
 type Results interface {
-	Put(source string, targets []result.Target, entry result.Entry)
+	Put(source string, targets []output.Output, entry result.Entry)
 	Drop(source string)
 	Flush(ctx context.Context, source string) error
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/probe"
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 )
 
 // Annotation of a pod with the probes for it, a JSON array.
@@ -50,7 +50,7 @@ func parse(text string, pod identity.Pod) (probes []wanted, faults error) {
 	seen := map[string]bool{}
 	var said []error
 	for _, w := range all {
-		condition := result.Condition{Object: result.Pod(pod), Type: w.PodConditionType}
+		condition := output.Condition{Object: output.Pod(pod), Type: w.PodConditionType}
 		switch err := condition.Validate(); {
 		case err != nil:
 			said = append(said, fmt.Errorf("probe %s: %w", w.Name, err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/httpprobe"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
@@ -56,7 +57,7 @@ func (p *Plugin) Stop(context.Context) error { return nil }
 
 // Needs implements plugin.Needer.
 func (p *Plugin) Needs() plugin.Needs {
-	return plugin.Needs{Access: plugin.NeedsOf([]result.Target{result.Condition{Object: result.Pod(p.host.Pod), Type: "any"}})}
+	return plugin.Needs{Access: plugin.NeedsOf([]output.Output{output.Condition{Object: output.Pod(p.host.Pod), Type: "any"}})}
 }
 
 // Status implements plugin.Plugin.
@@ -189,5 +190,5 @@ func (p *Plugin) report(w wanted, r probe.Result) {
 	if entry.State == result.Unknown {
 		entry.State = result.Failed
 	}
-	p.host.Results.Put(source(w.key()), []result.Target{result.Condition{Object: result.Pod(p.host.Pod), Type: w.PodConditionType}}, entry)
+	p.host.Results.Put(source(w.key()), []output.Output{output.Condition{Object: output.Pod(p.host.Pod), Type: w.PodConditionType}}, entry)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
 
@@ -36,10 +37,10 @@ type world struct {
 	conditions map[string]string
 }
 
-func (w *world) Put(_ string, targets []result.Target, e result.Entry) {
+func (w *world) Put(_ string, targets []output.Output, e result.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c, ok := targets[0].(result.Condition)
+	c, ok := targets[0].(output.Condition)
 	if !ok || len(targets) != 1 || c.Object.Name != "gs-0" {
 		w.conditions["wrong target"] = fmt.Sprint(targets)
 		return
@@ -196,7 +197,7 @@ func FuzzParse(f *testing.F) {
 		}
 		pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}
 		for _, w := range probes {
-			if (result.Condition{Object: result.Pod(ownPod), Type: w.PodConditionType}).Validate() != nil {
+			if (output.Condition{Object: output.Pod(ownPod), Type: w.PodConditionType}).Validate() != nil {
 				t.Errorf("condition %q", w.PodConditionType)
 			}
 			_, _ = w.spec(pod, "c")

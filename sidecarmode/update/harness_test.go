@@ -28,6 +28,7 @@ import (
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/update"
@@ -42,7 +43,7 @@ type results struct {
 	entries map[string]result.Entry
 }
 
-func (r *results) Put(source string, _ []result.Target, entry result.Entry) {
+func (r *results) Put(source string, _ []output.Output, entry result.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries[source] = entry

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/hotupdate"
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/selftest"
@@ -41,7 +41,7 @@ type Plugin struct {
 	host    plugin.Host
 	config  *Config
 	updater hotupdate.Config
-	targets []result.Target
+	targets []output.Output
 	metrics *metrics
 	memory  *memory
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/result/output"
 )
 
 // conclude tells how an update ended: log, metric, and wherever the configuration says.
@@ -41,8 +42,8 @@ func (p *Plugin) put(entry result.Entry, s summary, changed bool) {
 		if b, err := json.Marshal(s); err == nil {
 			detail := entry
 			detail.Value = string(b)
-			p.host.Results.Put(Name+"/detail", []result.Target{
-				result.Annotation{Object: result.Pod(p.host.Pod), Key: p.config.DetailAnnotationKey},
+			p.host.Results.Put(Name+"/detail", []output.Output{
+				output.Annotation{Object: output.Pod(p.host.Pod), Key: p.config.DetailAnnotationKey},
 			}, detail)
 		}
 	}

@@ -1,0 +1,128 @@
+package result
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+)
+
+// notQueued is the index of an item that is not in the queue.
+const notQueued = -1
+
+// item is what a Writer knows of one key.
+type item[K comparable] struct {
+	key       K
+	index     int           // in the queue
+	due       time.Time     // zero: nothing is requested
+	interval  time.Duration // of the request that is due
+	running   bool          // Write is being called
+	forgotten bool
+
+	requested, attempted uint64    // numbers of the last request, and of the last one that Write was called for
+	last                 time.Time // end of the last call that sent something or failed
+	retry                time.Duration
+	err                  error // of the last call
+}
+
+// plan makes the item due at a time and reports true, unless it is due earlier already.
+func (i *item[K]) plan(at time.Time, interval time.Duration) bool {
+	if soonest := i.last.Add(max(interval, i.retry)); !i.last.IsZero() && at.Before(soonest) {
+		at = soonest
+	}
+	if !i.due.IsZero() && !at.Before(i.due) {
+		return false
+	}
+	i.due, i.interval = at, interval
+	return true
+}
+
+// end records a call of Write and plans the next one, if any.
+func (i *item[K]) end(sent Requests, err error, pace Pace, now time.Time) {
+	i.running, i.err = false, err
+	if sent != (Requests{}) || err != nil {
+		i.last = now
+	}
+	if err == nil {
+		i.retry = 0
+	} else {
+		i.retry = min(max(2*i.retry, pace.FirstRetry), pace.LastRetry)
+	}
+	requested, interval := i.due, i.interval
+	i.due = time.Time{}
+	switch {
+	case err != nil:
+		i.plan(now.Add(i.retry+rand.N(i.retry/4+1)), pace.Interval) //nolint:gosec // spreads load, keeps no secret
+	case !requested.IsZero():
+		i.plan(requested, interval)
+	}
+}
+
+// queue orders items by when they are due (container/heap).
+type queue[K comparable] []*item[K]
+
+func (q queue[K]) Len() int           { return len(q) }
+func (q queue[K]) Less(a, b int) bool { return q[a].due.Before(q[b].due) }
+
+func (q queue[K]) Swap(a, b int) {
+	q[a], q[b] = q[b], q[a]
+	q[a].index, q[b].index = a, b
+}
+
+// Push implements heap.Interface.
+func (q *queue[K]) Push(x any) {
+	i := x.(*item[K]) //nolint:forcetypeassert // nothing else is pushed
+	i.index = len(*q)
+	*q = append(*q, i)
+}
+
+// Pop implements heap.Interface.
+func (q *queue[K]) Pop() any {
+	last := len(*q) - 1
+	i := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	i.index = notQueued
+	return i
+}
+
+// enqueue puts an item into the queue or moves it there; one that is being written has to wait for its end. mu is held.
+func (w *Writer[K]) enqueue(i *item[K]) {
+	switch {
+	case i.due.IsZero(), i.running:
+		return
+	case i.index == notQueued:
+		heap.Push(&w.due, i)
+	default:
+		heap.Fix(&w.due, i.index)
+	}
+	if i.index == 0 {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// drop removes an item. mu is held.
+func (w *Writer[K]) drop(i *item[K]) {
+	if i.index != notQueued {
+		heap.Remove(&w.due, i.index)
+	}
+	delete(w.items, i.key)
+}
+
+// begin takes the first item that is due, if there is one, and marks it as being written.
+// With final it takes any that did not fail last time.
+func (w *Writer[K]) begin(now time.Time, final bool) *item[K] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for final && len(w.due) > 0 && w.due[0].retry > 0 {
+		heap.Pop(&w.due)
+	}
+	if len(w.due) == 0 || !final && w.due[0].due.After(now) {
+		return nil
+	}
+	i := heap.Pop(&w.due).(*item[K]) //nolint:forcetypeassert // nothing else is in it
+	i.running, i.due = true, time.Time{}
+	return i
+}
