@@ -56,7 +56,7 @@ func TestStorage(t *testing.T) {
 		"target without a member":      {"{inKube: {target: {version: v1, resource: pods, name: p}}}", nil, "needs jsonPath or markerPolicies"},
 		"member of no target":          {"{inKube: {markerPolicies: [{state: s, jsonPathConfigs: [{jsonPath: /spec/x, value: 1}]}]}}", nil, "needs target"},
 		"owner of another kind":        {"{inKube: {target: {group: apps, version: v1, resource: statefulsets, podOwner: true}, jsonPath: /spec/x}}", nil, "no owner"},
-		"what a target finds at fault": {"{inKube: {conditionType: Ready}}", nil, "others write it"},
+		"what a target finds at fault": {"{inKube: {conditionType: Ready}}", nil, "written by kubelet or a controller"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

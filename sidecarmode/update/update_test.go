@@ -382,7 +382,7 @@ func TestConfigurationIsChecked(t *testing.T) {
 		none + "triggers: [{}]":           "exactly one of configMap",
 		none + "detailAnnotationKey: '/'": "annotation",
 		none + "fetch: {maxSize: much, allowNetworks: [x]}":                     "maxSize",
-		none + "storageConfig: {inKube: {conditionType: Ready}}":                "others write it",
+		none + "storageConfig: {inKube: {conditionType: Ready}}":                "written by kubelet or a controller",
 		none + "verify: {checks: [{}]}":                                         "verify.checks[0]",
 		"loadPatchType: signal\nsignal: {processName: x, signalName: SIGNONE}":  "SIGNONE",
 		"loadPatchType: signal\nsignal: {processName: '', signalName: SIGTERM}": "reload[0]",
