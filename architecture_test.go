@@ -58,7 +58,7 @@ var rows = []row{
 		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
 	}},
 	{name: "what parts of a mode share", rooms: []room{
-		{path: "manager/cache", imports: "podprobe"},
+		{path: "manager/cache", imports: "podprobe result"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
 	}},
 	{name: "what plugins of the sidecar are given", rooms: []room{
