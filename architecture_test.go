@@ -38,14 +38,15 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", toCome: "cli", why: "the command line tool"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/prober crr cri kube memory kubelet api identity"},
+		{path: "daemon", imports: "daemon/requests daemon/podprobes crr cri kube"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod memory result identity"},
 		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
 		{path: "cli", toCome: "crr kube api identity", why: "what kubectl-refit does, without cobra"},
 	}},
 	{name: "parts of a mode", rooms: []room{
-		{path: "daemon/prober", imports: "probe cri result api"},
+		{path: "daemon/requests", imports: "kubelet crr cri api identity"},
+		{path: "daemon/podprobes", imports: "probe cri result api"},
 		{path: "daemon/images", toCome: "image cri api identity", why: "image pull jobs on a node"},
 		{path: "sidecarmode/update", imports: "sidecarmode/httpprobe sidecarmode/plugin sidecarmode/process sidecarmode/config " +
 			"sidecarmode/selftest hotupdate probe signal kube/ownpod result"},

@@ -1,8 +1,10 @@
-// Package daemon is the mode of Refit that runs on every node: it watches the ContainerRecreateRequests and pods
-// of its node, observes containers through CRI, asks crr.Plan what to do next, records that and does it.
+// Package daemon is the mode of Refit that runs on every node. It is the root of that mode: configuration, the
+// connections to the container runtime and the API server, the cache of the node's pods, HTTP endpoints and health.
 //
-// Pod probes are run by its part prober.
+// The work is done by its subpackages, which do not import each other: requests executes
+// ContainerRecreateRequests, podprobes runs the probes of the NodePodProbe. What they share is passed to them here.
+// To add one, give it New(Config) and Run(ctx) error, and a method of node in a file beside requests.go.
 //
-// Queues, goroutines, HTTP endpoints and wiring belong here. A decision about a request belongs in crr, a
-// runtime's ways in cri, the API's in kube.
+// Decisions about an object do not belong here but in the feature packages (crr, probe), nor does CRI (cri) or the
+// wire format of the API (kube).
 package daemon

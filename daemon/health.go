@@ -7,17 +7,19 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/refit-project/refit/cri"
 )
 
 const (
-	// probeInterval between calls that show that the runtime answers; each may take probeTimeout.
-	probeInterval = 4 * time.Second
-	probeTimeout  = 3 * time.Second
-	// readyFor is how long one answer of the runtime counts.
-	readyFor = 12 * time.Second
+	// runtimeCheckInterval is between calls that show that the runtime answers; each may take runtimeCheckTimeout.
+	runtimeCheckInterval = 4 * time.Second
+	runtimeCheckTimeout  = 3 * time.Second
+	// maxRuntimeSilence is how old the runtime's last answer may be.
+	maxRuntimeSilence = 12 * time.Second
 )
 
-// readiness is whether the daemon can work now: its caches are filled and the runtime has answered lately.
+// readiness is whether the daemon can work now: its caches are filled and the runtime has answered recently.
 type readiness struct {
 	cachesSynced atomic.Bool
 	answered     atomic.Int64 // Unix nanoseconds
@@ -25,18 +27,23 @@ type readiness struct {
 
 func (r *readiness) synced() { r.cachesSynced.Store(true) }
 
-// probe asks the runtime for its version now and then.
-func (r *readiness) probe(ctx context.Context, runtime Runtime) error {
+// versioner answers a cheap call; *cri.Client has it.
+type versioner interface {
+	Version(ctx context.Context) (cri.Version, error)
+}
+
+// checkRuntime calls the runtime at intervals until ctx ends.
+func (r *readiness) checkRuntime(ctx context.Context, runtime versioner) error {
 	for {
-		r.ask(ctx, runtime)
-		if err := pause(ctx, probeInterval); err != nil {
+		r.callRuntime(ctx, runtime)
+		if err := wait(ctx, runtimeCheckInterval); err != nil {
 			return nil //nolint:nilerr // the end of the context is the end of the work
 		}
 	}
 }
 
-func (r *readiness) ask(ctx context.Context, runtime Runtime) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func (r *readiness) callRuntime(ctx context.Context, runtime versioner) {
+	ctx, cancel := context.WithTimeout(ctx, runtimeCheckTimeout)
 	defer cancel()
 	if _, err := runtime.Version(ctx); err == nil {
 		r.answered.Store(time.Now().UnixNano())
@@ -47,13 +54,13 @@ func (r *readiness) check(now time.Time) error {
 	if !r.cachesSynced.Load() {
 		return errors.New("the caches of pods and requests are not filled yet")
 	}
-	if silent := now.Sub(time.Unix(0, r.answered.Load())); silent > readyFor {
+	if silent := now.Sub(time.Unix(0, r.answered.Load())); silent > maxRuntimeSilence {
 		return fmt.Errorf("the container runtime has not answered for %s", silent.Round(time.Second))
 	}
 	return nil
 }
 
-// handler serves /healthz, which says that the process lives, and /readyz, which says that it can work.
+// handler serves /healthz, 200 while the process lives, and /readyz, 200 while it can work.
 func (r *readiness) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { answer(out, nil) })

@@ -17,21 +17,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 )
 
-// certificateLife is longer than a process should live; it is self-signed and made at each start.
+// certificateLife is longer than a process should live. The certificate is self-signed and made at each start.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// access asks whether a bearer token may GET a path; *kube.Client has it.
-type access interface {
+// authorizer tells whether a bearer token may GET a path; *kube.Client has it.
+type authorizer interface {
 	MayGet(ctx context.Context, token, path string) (bool, error)
 }
 
-// serve starts the HTTP endpoints. They live until ctx ends, from before the daemon has found its runtime.
-func serve(ctx context.Context, group *errgroup.Group, config Config, metrics *metrics, ready *readiness, who access) error {
-	if err := listen(ctx, group, config.Addr, ready.handler(), nil); err != nil {
+// endpoints are what the daemon serves over HTTP.
+type endpoints struct {
+	config    Config
+	readiness *readiness
+	metrics   prometheus.Gatherer
+	tokens    authorizer
+}
+
+// serve listens and serves in the group until ctx ends.
+func (e endpoints) serve(ctx context.Context, group *errgroup.Group) error {
+	config := e.config
+	if err := listen(ctx, group, config.Addr, e.readiness.handler(), nil); err != nil {
 		return err
 	}
 	if config.PprofAddr != "" {
@@ -45,13 +55,13 @@ func serve(ctx context.Context, group *errgroup.Group, config Config, metrics *m
 	if config.MetricsAddr == "" {
 		return nil
 	}
-	handler := promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{})
+	handler := promhttp.HandlerFor(e.metrics, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	if loopback(config.MetricsAddr) {
 		mux.Handle("GET /metrics", handler)
 		return listen(ctx, group, config.MetricsAddr, mux, nil)
 	}
-	mux.Handle("GET /metrics", authorized(who, handler))
+	mux.Handle("GET /metrics", authorized(e.tokens, handler))
 	certificate, err := selfSigned(config.Node)
 	if err != nil {
 		return err
@@ -92,18 +102,18 @@ func listen(ctx context.Context, group *errgroup.Group, address string, handler 
 	return nil
 }
 
-// authorized lets pass whom the API server lets GET the path.
-func authorized(who access, next http.Handler) http.Handler {
+// authorized passes requests on whose bearer token may GET the path, as the API server's authorization decides.
+func authorized(tokens authorizer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 		token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 		if !ok || token == "" {
 			http.Error(out, "send a bearer token", http.StatusUnauthorized)
 			return
 		}
-		allowed, err := who.MayGet(request.Context(), token, request.URL.Path)
+		allowed, err := tokens.MayGet(request.Context(), token, request.URL.Path)
 		switch {
 		case err != nil:
-			http.Error(out, "the API server cannot be asked about the token: "+err.Error(), http.StatusServiceUnavailable)
+			http.Error(out, "cannot review the token at the API server: "+err.Error(), http.StatusServiceUnavailable)
 		case !allowed:
 			http.Error(out, "the token's user may not get "+request.URL.Path, http.StatusForbidden)
 		default:

@@ -17,17 +17,17 @@ import (
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
-// door answers MayGet by token.
-type door map[string]error
+// tokens answers MayGet by token.
+type tokens map[string]error
 
-func (d door) MayGet(_ context.Context, token, path string) (bool, error) {
+func (d tokens) MayGet(_ context.Context, token, path string) (bool, error) {
 	err, known := d[token]
 	return known && err == nil && path == "/metrics", err
 }
 
 func TestMetricsNeedAToken(t *testing.T) {
 	t.Parallel()
-	handler := authorized(door{"good": nil, "unlucky": errors.New("API server away")}, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+	handler := authorized(tokens{"good": nil, "unlucky": errors.New("API server away")}, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(out, "numbers")
 	}))
 	for name, tt := range map[string]struct {
@@ -78,7 +78,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	if code, why := get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(why, "runtime") {
 		t.Errorf("before the runtime answered: %d %s", code, why)
 	}
-	ready.ask(t.Context(), client)
+	ready.callRuntime(t.Context(), client)
 	if code, why := get("/readyz"); code != http.StatusOK {
 		t.Errorf("ready: %d %s", code, why)
 	}
@@ -88,14 +88,14 @@ func TestHealthAndReadiness(t *testing.T) {
 }
 
 // What is not there is looked for again until the context ends.
-func TestUntilDoneEndsWithTheContext(t *testing.T) {
+func TestRetryEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)
 	roots := []string{t.TempDir()}
 	tried := make(chan struct{}, 1)
 	group.Go(func() error {
-		return untilDone(ctx, slog.New(slog.DiscardHandler), "looking", func() error {
+		return retry(ctx, slog.New(slog.DiscardHandler), "find the container runtime", func() error {
 			select {
 			case tried <- struct{}{}:
 			default:

@@ -1,4 +1,4 @@
-package prober
+package podprobes
 
 import (
 	"context"
@@ -11,11 +11,6 @@ import (
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/probe"
 )
-
-// Runtime runs commands in containers; *cri.Client has it.
-type Runtime interface {
-	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
-}
 
 // execer runs one probe's commands in one container instance, one at a time.
 //

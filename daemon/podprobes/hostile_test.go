@@ -1,4 +1,4 @@
-package prober_test
+package podprobes_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package prober_test
+package podprobes_test
 
 import (
 	"fmt"
@@ -90,9 +90,10 @@ func TestNetworkProbesGoToThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
-	w.putPod("a", 1, "game")
-	w.pods["shop/a"].Status.PodIP = "127.0.0.1"
-	w.pods["shop/a"].Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: int32(number)}}
+	w.putPodWith("a", 1, func(pod *corev1.Pod) {
+		pod.Status.PodIP = "127.0.0.1"
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: int32(number)}}
+	}, "game")
 	get := httpGet(func(g *corev1.HTTPGetAction) { g.Path, g.Port = "here", intstr.FromString("web") })
 	get.Name = "m#http"
 	connect := withHandler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(number))}})
@@ -101,7 +102,7 @@ func TestNetworkProbesGoToThePod(t *testing.T) {
 	elsewhere.IP = "192.0.2.1" // which is not believed
 	w.want(elsewhere)
 	w.run()
-	defer w.end()
+	defer w.close()
 	deadline := time.After(20 * time.Second)
 	for len(w.shows()) != 2 || w.shows()[0] != "a m#http Succeeded from /here" || w.shows()[1] != "a m#tcp Succeeded connected" {
 		select {

@@ -1,4 +1,4 @@
-package prober
+package podprobes
 
 import (
 	"context"
@@ -46,7 +46,7 @@ const spread = 40
 
 // look compares a pod with its probes and returns the workers that are to be started.
 func (m *Manager) look(ctx context.Context, p *podAtWork, now time.Time) []start {
-	pod := m.config.Pod(p.namespace, p.name)
+	pod := m.pod(p.namespace, p.name)
 	if pod == nil || pod.UID != p.uid || pod.Spec.NodeName != m.config.Node {
 		m.drop(p)
 		if !p.known && !now.Before(p.firstSeen.Add(unknownGrace)) {
@@ -165,7 +165,7 @@ func (m *Manager) specFor(ctx context.Context, r *running) (probe.Spec, error) {
 	}
 	exec.timeout = spec.Timeout
 	spec.Since = r.where.startedAt
-	spec.Prober = counted{spec.Prober, kindOf(r.wanted.Probe.Probe), m.config.Metrics}
+	spec.Prober = counted{spec.Prober, kindOf(r.wanted.Probe.Probe), m.metrics}
 	return spec, nil
 }
 
@@ -176,7 +176,7 @@ func (m *Manager) launch(ctx context.Context, starts []start) {
 		s.spec.Jitter = min(s.spec.Period, time.Duration(len(starts))*time.Second/spread)
 		entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
 		worker, err := probe.Start(ctx, s.spec, func(r probe.Result) {
-			m.config.Metrics.late(r.Late)
+			m.metrics.late(r.Late)
 			m.set(entry, wanted, record{
 				instance: instance, state: v1alpha1.ProbeState(r.State), message: r.Message, probedAt: r.ProbedAt, changedAt: r.ChangedAt,
 			}, time.Now())
@@ -187,7 +187,7 @@ func (m *Manager) launch(ctx context.Context, starts []start) {
 		}
 		s.one.worker = worker
 		s.pod.workers[wanted.Name] = s.one
-		m.config.Metrics.running.Inc()
+		m.metrics.running.Inc()
 	}
 }
 
@@ -198,5 +198,5 @@ func (m *Manager) stop(p *podAtWork, name string) {
 	}
 	one.worker.Stop()
 	delete(p.workers, name)
-	m.config.Metrics.running.Dec()
+	m.metrics.running.Dec()
 }

@@ -1,10 +1,8 @@
-package prober
+package podprobes
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/cri"
 )
 
 // Reasons of Events. The first two are OpenKruise's.
@@ -27,32 +27,13 @@ const (
 // unknownGrace is how long the watch of pods may be behind that of the NodePodProbe.
 const unknownGrace = 10 * time.Second
 
-// API writes the status of the node's NodePodProbe; *kube.NodePodProbes has it.
-type API interface {
-	WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error)
-}
-
-// Teller passes on Kubernetes Events; *kube.Events has it.
-type Teller interface {
-	Event(about corev1.ObjectReference, eventType, reason, message string)
-}
-
-// Config of a Manager; every member is needed.
-type Config struct {
-	Node string
-	// Pod looks in the cache of the node's pods; nil means that there is none of this name.
-	Pod     func(namespace, name string) *corev1.Pod
-	Runtime Runtime
-	Events  Teller
-	Metrics *Metrics
-	Logger  *slog.Logger
-}
-
 // Manager keeps a worker for each probe of the NodePodProbe whose container runs.
 type Manager struct {
-	config Config
-	wake   chan struct{} // holds one: something is stale
-	late   chan struct{} // holds one: the time of the next write has changed
+	config  Config
+	metrics *metrics
+	synced  cache.InformerSynced // what the NodePodProbe's cache was filled with has been taken over
+	wake    chan struct{}        // holds one: something is stale
+	late    chan struct{}        // holds one: the time of the next write has changed
 
 	mu        sync.Mutex
 	object    *v1alpha1.NodePodProbe // newest seen; nil: none
@@ -71,20 +52,8 @@ type Manager struct {
 	calls sync.WaitGroup // execs under way
 }
 
-// New makes a Manager; it works while Run runs.
-func New(config Config) *Manager {
-	m := &Manager{
-		config: config, wake: make(chan struct{}, 1), late: make(chan struct{}, 1),
-		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{},
-		pods: map[types.UID]*podAtWork{}, phase: rand.N(slots[len(slots)-1]), //nolint:gosec // spreads load, keeps no secret
-	}
-	m.slot.Store(int64(slotFor(0)))
-	return m
-}
-
-// ObjectChanged tells of the NodePodProbe as a watch has brought it; nil: deleted. Whoever calls Run has done so
-// before, if there is one.
-func (m *Manager) ObjectChanged(object *v1alpha1.NodePodProbe) {
+// objectChanged takes over the NodePodProbe as the watch has brought it; nil: deleted.
+func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.object
@@ -112,8 +81,8 @@ func newer(a, b *v1alpha1.NodePodProbe) bool {
 	return errA != nil || errB != nil || va > vb
 }
 
-// PodChanged tells that a pod of the node may be another than before, or is gone.
-func (m *Manager) PodChanged(uid types.UID) {
+// podChanged notes that a pod of the node has changed or is gone.
+func (m *Manager) podChanged(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.object == nil {
@@ -123,13 +92,17 @@ func (m *Manager) PodChanged(uid types.UID) {
 	m.wakeUp()
 }
 
-// ContainerStopped tells that the runtime has seen a container instance end, which the pod's status will say later.
-// The ID is the runtime's own.
-func (m *Manager) ContainerStopped(namespace, name, id string) {
-	pod := m.config.Pod(namespace, name)
+// ContainerEvent is to be called with every event of the container runtime: that a container has stopped is known here
+// a second before the pod's status says so.
+func (m *Manager) ContainerEvent(event cri.Event) {
+	if event.Relist || event.Type != cri.EventStopped {
+		return
+	}
+	pod := m.pod(event.PodNamespace, event.PodName)
 	if pod == nil {
 		return
 	}
+	id := event.ContainerID
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ledger[pod.UID] == nil {
@@ -151,11 +124,15 @@ func (m *Manager) wakeUp() {
 	}
 }
 
-// Run works until ctx ends, and returns when all its goroutines have. The caches have to be filled before.
-func (m *Manager) Run(ctx context.Context, api API) {
-	var writer sync.WaitGroup
-	writer.Go(func() { m.publish(ctx, api) })
-	defer writer.Wait()
+// Run runs probes until ctx ends, and returns when all its goroutines have.
+func (m *Manager) Run(ctx context.Context) error {
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { m.config.NodePodProbe.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), m.config.Pods.HasSynced, m.synced) {
+		return nil
+	}
+	background.Go(func() { m.publish(ctx, m.config.API) })
 	defer m.calls.Wait()
 	defer m.stopAll()
 	for {
@@ -163,7 +140,7 @@ func (m *Manager) Run(ctx context.Context, api API) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return nil
 		case <-m.wake:
 		case <-timer.C:
 		}
@@ -251,7 +228,7 @@ func (m *Manager) drop(p *podAtWork) {
 
 // fault tells of what is not probed, once.
 func (m *Manager) fault(p *podAtWork, faults []error) {
-	m.config.Metrics.ignored.Add(float64(len(faults) - p.faults))
+	m.metrics.ignored.Add(float64(len(faults) - p.faults))
 	p.faults = len(faults)
 	said := ""
 	if len(faults) > 0 {

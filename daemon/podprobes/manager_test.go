@@ -1,4 +1,4 @@
-package prober_test
+package podprobes_test
 
 import (
 	"context"
@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
 )
 
@@ -68,7 +65,7 @@ func TestContainerLife(t *testing.T) {
 		w.putPod("a", 1, "game")
 		w.pass(time.Second)
 		w.expect("a m#idle Succeeded idle")
-		w.manager.ContainerStopped("shop", "a", instanceID("a", "game", 1)) // long before the pod's status says so
+		w.containerStopped("a", 1) // long before the pod's status says so
 		w.pass(200 * time.Millisecond)
 		w.expect("a m#idle Failed Container(game) is Non-running")
 		_, asked, _ := w.count()
@@ -114,7 +111,7 @@ func TestCommandThatEndsWithItsContainer(t *testing.T) {
 						ended = true
 						go func() {
 							time.Sleep(300 * time.Millisecond) // the runtime's event comes after its answer
-							w.manager.ContainerStopped("shop", "a", instanceID("a", "game", 1))
+							w.containerStopped("a", 1)
 						}()
 					}
 					return answer()
@@ -139,7 +136,7 @@ func TestEndOfAContainerWhoseProbeFailed(t *testing.T) {
 		w.run()
 		w.pass(5 * time.Second)
 		w.expect("a m#idle Failed busy")
-		w.manager.ContainerStopped("shop", "a", instanceID("a", "game", 1))
+		w.containerStopped("a", 1)
 		w.pass(500 * time.Millisecond)
 		w.expect("a m#idle Failed Container(game) is Non-running")
 		if _, _, events := w.count(); events != 1 {
@@ -241,16 +238,13 @@ func TestObjectMadeAnewIsFilled(t *testing.T) {
 		w.want(entry("a", execProbe("m#idle", "game", "check")))
 		w.run()
 		w.pass(5 * time.Second)
-		w.manager.ObjectChanged(nil)
+		w.deleteObject()
 		w.pass(5 * time.Second)
 		_, before, _ := w.count()
 		w.pass(time.Minute)
 		if _, execs, _ := w.count(); execs != before {
 			t.Errorf("%d execs without a NodePodProbe", execs-before)
 		}
-		w.mu.Lock()
-		w.object.UID, w.object.Status = types.UID("another"), v1alpha1.NodePodProbeStatus{}
-		w.mu.Unlock()
 		w.want(entry("a", execProbe("m#idle", "game", "check")))
 		w.pass(2 * time.Second)
 		w.expect("a m#idle Succeeded idle")

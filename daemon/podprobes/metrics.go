@@ -1,4 +1,4 @@
-package prober
+package podprobes
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/refit-project/refit/probe"
 )
 
-// Metrics of the probes. Make them with NewMetrics.
-type Metrics struct {
+// metrics of the probes.
+type metrics struct {
 	results  *prometheus.CounterVec
 	lateness prometheus.Histogram
 	inFlight prometheus.Gauge
@@ -19,9 +19,8 @@ type Metrics struct {
 	writes   *prometheus.CounterVec
 }
 
-// NewMetrics registers them.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{
+func newMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_probe_results_total", Help: "Answers to pod probes, by type (exec, http, tcp, grpc) and result before thresholds (Succeeded, Failed, Unknown, none).",
 		}, []string{"type", "result"}),
@@ -40,9 +39,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) late(d time.Duration) { m.lateness.Observe(d.Seconds()) }
+func (m *metrics) late(d time.Duration) { m.lateness.Observe(d.Seconds()) }
 
-func (m *Metrics) wrote(err error) {
+func (m *metrics) wrote(err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
@@ -54,7 +53,7 @@ func (m *Metrics) wrote(err error) {
 type counted struct {
 	probe.Prober
 	kind    string
-	metrics *Metrics
+	metrics *metrics
 }
 
 // Probe implements probe.Prober.

@@ -1,4 +1,4 @@
-package prober
+package podprobes
 
 import (
 	"context"
@@ -191,7 +191,7 @@ func (m *Manager) flush(ctx context.Context, api API) {
 	if ctx.Err() != nil && err != nil {
 		return
 	}
-	m.config.Metrics.wrote(err)
+	m.metrics.wrote(err)
 	m.wrote(stored, cut, err)
 }
 

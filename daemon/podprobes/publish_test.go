@@ -1,4 +1,4 @@
-package prober_test
+package podprobes_test
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestBurstIsOneWrite(t *testing.T) {
 		w.pass(30 * time.Second)
 		before, _, _ := w.count()
 		for i := range 20 {
-			w.manager.ContainerStopped("shop", fmt.Sprintf("p%02d", i), instanceID(fmt.Sprintf("p%02d", i), "game", 1))
+			w.containerStopped(fmt.Sprintf("p%02d", i), 1)
 		}
 		w.pass(5 * time.Second)
 		if writes, _, _ := w.count(); writes-before != 1 {

@@ -1,4 +1,4 @@
-package prober
+package podprobes
 
 import (
 	"testing"
@@ -19,8 +19,7 @@ func TestSlotHoldsABatch(t *testing.T) {
 
 func TestAlignmentIsToSharedMoments(t *testing.T) {
 	t.Parallel()
-	m := New(Config{})
-	m.phase = 130 * time.Millisecond
+	m := &Manager{phase: 130 * time.Millisecond}
 	align := m.alignTo(func() time.Duration { return 200 * time.Millisecond })
 	second := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	for due, want := range map[time.Duration]time.Duration{

@@ -1,4 +1,4 @@
-package prober_test
+package podprobes_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,25 +17,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/daemon/prober"
+	"github.com/refit-project/refit/daemon/podprobes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a node with its pods, its runtime and the API server, and a prober at work on it.
+// world is a node with its pods, its runtime and the API server, and a Manager at work on it.
 type world struct {
 	t        *testing.T
-	manager  *prober.Manager
+	manager  *podprobes.Manager
 	registry *prometheus.Registry
 	end      func()
+
+	podSource    *cachetesting.FakeControllerSource
+	objectSource *cachetesting.FakeControllerSource
 
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod
 	object  *v1alpha1.NodePodProbe
-	version int
 	writes  []v1alpha1.NodePodProbeStatus
 	attempt int
 	fail    error
@@ -52,20 +55,29 @@ func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		defer func() { w.end() }()
+		defer w.close()
 		test(w)
 	})
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{
-		t: t, pods: map[string]*corev1.Pod{}, registry: prometheus.NewRegistry(), version: 1, end: func() {},
+	w := &world{
+		t: t, pods: map[string]*corev1.Pod{}, registry: prometheus.NewRegistry(), end: func() {},
+		podSource: cachetesting.NewFakeControllerSource(), objectSource: cachetesting.NewFakeControllerSource(),
 		answer: func(context.Context, string, string) (cri.ExecResult, error) {
 			return cri.ExecResult{Stdout: "idle"}, nil
 		},
-		object: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node, UID: "npp", Generation: 1, ResourceVersion: "1"}},
+		object: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node, UID: "npp", Generation: 1}},
 	}
+	w.objectSource.Add(w.object)
+	return w
+}
+
+func (w *world) close() {
+	w.end()
+	w.podSource.Shutdown()
+	w.objectSource.Shutdown()
 }
 
 // run starts a daemon, as if after a kill -9 if there was one before.
@@ -73,26 +85,31 @@ func (w *world) run() {
 	w.end()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.registry = prometheus.NewRegistry()
-	w.manager = prober.New(prober.Config{
-		Node: node, Pod: w.pod, Runtime: w, Events: w, Metrics: prober.NewMetrics(w.registry), Logger: slog.New(slog.DiscardHandler),
+	pods := cache.NewSharedIndexInformer(w.podSource, &corev1.Pod{}, 0, cache.Indexers{})
+	manager, err := podprobes.New(podprobes.Config{
+		Node: node, Pods: pods, API: w, Runtime: w, Events: w, Registry: w.registry, Logger: slog.New(slog.DiscardHandler),
+		NodePodProbe: cache.NewSharedIndexInformer(w.objectSource, &v1alpha1.NodePodProbe{}, 0, cache.Indexers{}),
 	})
-	w.mu.Lock()
-	object := w.object.DeepCopy()
-	w.mu.Unlock()
-	w.manager.ObjectChanged(object)
-	done := make(chan struct{})
-	go func() { defer close(done); w.manager.Run(ctx, w) }()
-	w.end = func() { cancel(); <-done; w.end = func() {} }
-}
-
-func (w *world) pod(namespace, name string) *corev1.Pod {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pods[namespace+"/"+name]
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.manager = manager
+	var running sync.WaitGroup
+	running.Go(func() { pods.RunWithContext(ctx) })
+	running.Go(func() {
+		if err := manager.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.end = func() { cancel(); running.Wait(); w.end = func() {} }
 }
 
 // putPod adds or changes a pod whose containers are all as instance says; 0: never started, negative: ended.
 func (w *world) putPod(name string, instance int, containers ...string) {
+	w.putPodWith(name, instance, func(*corev1.Pod) {}, containers...)
+}
+
+func (w *world) putPodWith(name string, instance int, change func(*corev1.Pod), containers ...string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
 	pod.Spec.NodeName = node
 	pod.Status.PodIP = "192.0.2.7"
@@ -107,12 +124,15 @@ func (w *world) putPod(name string, instance int, containers ...string) {
 		}
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 	}
+	change(pod)
 	w.mu.Lock()
-	w.pods["shop/"+name] = pod
-	w.mu.Unlock()
-	if w.manager != nil {
-		w.manager.PodChanged(pod.UID)
+	defer w.mu.Unlock()
+	if _, exists := w.pods[name]; exists {
+		w.podSource.Modify(pod)
+	} else {
+		w.podSource.Add(pod)
 	}
+	w.pods[name] = pod
 }
 
 func instanceID(pod, container string, n int) string {
@@ -121,24 +141,36 @@ func instanceID(pod, container string, n int) string {
 
 func (w *world) deletePod(name string) {
 	w.mu.Lock()
-	delete(w.pods, "shop/"+name)
-	w.mu.Unlock()
-	w.manager.PodChanged(types.UID("uid-" + name))
+	defer w.mu.Unlock()
+	w.podSource.Delete(w.pods[name].DeepCopy())
+	delete(w.pods, name)
+}
+
+// containerStopped is the runtime's event for an instance of the container game.
+func (w *world) containerStopped(pod string, instance int) {
+	w.manager.ContainerEvent(cri.Event{
+		Type: cri.EventStopped, PodNamespace: "shop", PodName: pod, ContainerID: instanceID(pod, "game", instance),
+	})
 }
 
 // want replaces the spec.
 func (w *world) want(entries ...v1alpha1.PodProbe) {
 	w.mu.Lock()
-	w.version++
+	defer w.mu.Unlock()
 	w.object = w.object.DeepCopy()
 	w.object.Spec.PodProbes = entries
 	w.object.Generation++
-	w.object.ResourceVersion = strconv.Itoa(w.version)
-	object := w.object.DeepCopy()
-	w.mu.Unlock()
-	if w.manager != nil {
-		w.manager.ObjectChanged(object)
-	}
+	w.objectSource.Modify(w.object)
+}
+
+// deleteObject deletes the NodePodProbe; want makes another one.
+func (w *world) deleteObject() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objectSource.Delete(w.object.DeepCopy())
+	w.object = w.object.DeepCopy()
+	w.object.UID += "-again"
+	w.object.Status = v1alpha1.NodePodProbeStatus{}
 }
 
 func entry(pod string, probes ...v1alpha1.ContainerProbe) v1alpha1.PodProbe {
@@ -153,14 +185,6 @@ func execProbe(name, container, command string) v1alpha1.ContainerProbe {
 
 // WriteStatus is the API server's.
 func (w *world) WriteStatus(_ context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
-	stored, err := w.store(object, status)
-	if err == nil {
-		w.manager.ObjectChanged(stored.DeepCopy()) // the watch may be faster than the answer
-	}
-	return stored, err
-}
-
-func (w *world) store(object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempt++
@@ -170,10 +194,9 @@ func (w *world) store(object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProb
 	if object.UID != w.object.UID {
 		return nil, errors.New("another object")
 	}
-	w.version++
 	w.object = w.object.DeepCopy()
 	w.object.Status = *status.DeepCopy()
-	w.object.ResourceVersion = strconv.Itoa(w.version)
+	w.objectSource.Modify(w.object)
 	w.writes = append(w.writes, w.object.Status)
 	return w.object.DeepCopy(), nil
 }

@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const repeatDelay = time.Second
 
 // act carries out a decision in a goroutine of its own, since a stop lasts for the grace period. The pod is
 // looked at again when it ends.
-func (w *worker) act(ctx context.Context, key identity.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
+func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
 	container, id := "", identity.ContainerID{}
 	do := func() outcome { return outcome{} }
 	switch {
@@ -41,12 +41,12 @@ func (w *worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 		return
 	}
 	w.acts.begin(request.UID, container, id)
-	w.group.Go(func() error {
+	w.running.Go(func() {
 		select {
 		case w.slots <- struct{}{}:
 			defer func() { <-w.slots }()
 		case <-ctx.Done():
-			return nil
+			return
 		}
 		w.metrics.inFlight.Inc()
 		defer w.metrics.inFlight.Dec()
@@ -57,7 +57,6 @@ func (w *worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 		done.order = order
 		w.acts.end(request.UID, container, id, done)
 		w.queue.Add(key)
-		return nil
 	})
 }
 
@@ -74,16 +73,16 @@ func orderOf(decision crr.Decision) string {
 }
 
 // stop ends one instance as kubelet would: preStop within the grace period, TERM, KILL.
-func (w *worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) outcome {
+func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) outcome {
 	begun := time.Now()
 	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name)
 	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", len(stop.Remove))
-	w.tell(killing(request, pod, stop.Container))
+	w.record(killing(request, pod, stop.Container))
 	grace := stop.Grace
 	if stop.PreStop != nil && grace > 0 {
 		if err := w.preStop(ctx, request, pod, stop); err != nil {
 			logger.Warn("preStop hook failed", "err", err)
-			w.tell(failedPreStopHook(pod, stop.Container, err))
+			w.record(failedPreStopHook(pod, stop.Container, err))
 		}
 		grace = max(grace-time.Since(begun), minGrace)
 	}
@@ -96,7 +95,7 @@ func (w *worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 }
 
 // start makes kubelet start a container that is not running.
-func (w *worker) start(ctx context.Context, request *crr.Request, pod *corev1.Pod, start crr.Start) outcome {
+func (w *Worker) start(ctx context.Context, request *crr.Request, pod *corev1.Pod, start crr.Start) outcome {
 	if len(start.Remove) > 0 {
 		return w.remove(ctx, request, start.Container, start.Remove)
 	}
@@ -111,9 +110,9 @@ func (w *worker) start(ctx context.Context, request *crr.Request, pod *corev1.Po
 	return outcome{nudged: true}
 }
 
-func (w *worker) remove(ctx context.Context, request *crr.Request, container string, ids []identity.ContainerID) outcome {
+func (w *Worker) remove(ctx context.Context, request *crr.Request, container string, ids []identity.ContainerID) outcome {
 	if len(ids) > 0 {
-		w.tell(backoffSkipped(request, container))
+		w.record(backoffSkipped(request, container))
 	}
 	for _, id := range ids {
 		// Removal kills what runs, without grace: what the runtime said of the stop is not taken on trust.

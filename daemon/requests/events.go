@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ type event struct {
 	kind, reason, message string
 }
 
-func (w *worker) tell(e event) { w.events.Event(e.about, e.kind, e.reason, e.message) }
+func (w *Worker) record(e event) { w.events.Event(e.about, e.kind, e.reason, e.message) }
 
 func killing(request *crr.Request, pod *corev1.Pod, container string) event {
 	return event{aboutContainer(pod, container), corev1.EventTypeNormal, eventKilling,

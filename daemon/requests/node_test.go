@@ -1,22 +1,24 @@
-package daemon
+package requests
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
@@ -27,27 +29,29 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// node is a node with a fake runtime, a toy kubelet and a fake API server, and a daemon at work on it.
+// node is a node with a fake runtime, a fake kubelet and a fake API server, and a Worker at work on it.
 type node struct {
-	t        *testing.T
-	runtime  *fakecri.Runtime
-	client   *cri.Client
-	requests cache.Indexer
-	pods     cache.Store
-	stop     func()
+	t             *testing.T
+	runtime       *fakecri.Runtime
+	client        *cri.Client
+	requestSource *cachetesting.FakeControllerSource
+	podSource     *cachetesting.FakeControllerSource
+	stop          func()
 
-	mu     sync.Mutex
-	worker *worker
-	writes []crr.Status
-	events []string
-	nudges int
-	fail   error // of every write
+	mu       sync.Mutex
+	worker   *Worker
+	requests map[string]*crr.Request // the API server's, by name
+	pods     map[string]*corev1.Pod  // likewise
+	writes   []crr.Status
+	events   []string
+	nudges   int
+	fail     error // of every write
 }
 
 func newNode(t *testing.T) *node {
 	n := &node{
-		t: t, runtime: fakecri.Start(t), pods: cache.NewStore(cache.MetaNamespaceKeyFunc),
-		requests: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{indexPod: indexByPod}),
+		t: t, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
+		requestSource: cachetesting.NewFakeControllerSource(), podSource: cachetesting.NewFakeControllerSource(),
 	}
 	n.runtime.ActAsKubelet(fakecri.Kubelet{
 		Delay:   func(int) time.Duration { return 50 * time.Millisecond },
@@ -61,6 +65,8 @@ func newNode(t *testing.T) *node {
 	n.startDaemon()
 	t.Cleanup(func() {
 		n.stop()
+		n.requestSource.Shutdown()
+		n.podSource.Shutdown()
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
@@ -68,25 +74,33 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// startDaemon runs a daemon until n.stop, which is as abrupt as kill -9 to all but its goroutines.
+// startDaemon runs a Worker until n.stop, which is as abrupt as kill -9 to all but its goroutines.
 func (n *node) startDaemon() {
 	ctx, cancel := context.WithCancel(context.Background())
-	group, ctx := errgroup.WithContext(ctx)
-	w := newWorker(Config{Node: "node-1", MaxConcurrent: 256, Logger: slog.New(slog.DiscardHandler)}, group, n.requests, n.pods)
-	w.runtime, w.runtimeName, w.podAPI, w.requestAPI, w.events = n.client, fakecri.Name, n, n, n
-	w.metrics, w.clockOffset = newMetrics("test"), func() time.Duration { return 0 }
+	pods := cache.NewSharedIndexInformer(n.podSource, &corev1.Pod{}, 0, cache.Indexers{})
+	synced := make(chan struct{})
+	w, err := New(Config{
+		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client,
+		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
+		RequestAPI: n, Pods: pods, PodAPI: n, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: 256,
+		Synced: func() { close(synced) }, Events: n, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	n.mu.Lock()
 	n.worker = w
 	n.mu.Unlock()
-	group.Go(func() error { return w.watchRuntime(ctx) })
-	group.Go(func() error { return w.run(ctx) })
-	w.wakeAll()
-	n.stop = func() {
-		cancel()
-		if err := group.Wait(); err != nil {
+	var running sync.WaitGroup
+	running.Go(func() { pods.RunWithContext(ctx) })
+	running.Go(func() { _ = n.client.Events(ctx, w.ContainerEvent) })
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
 			n.t.Error(err)
 		}
-	}
+	})
+	n.stop = func() { cancel(); running.Wait() }
+	<-synced
 }
 
 // pod runs a pod with these containers.
@@ -103,8 +117,28 @@ func (n *node) pod(name string, containers ...fakecri.Container) *corev1.Pod {
 			Name: c.Name, ContainerID: fakecri.Name + "://" + id, Ready: true, RestartCount: int32(c.RestartCount),
 		})
 	}
-	n.put(n.pods, pod)
+	n.putPod(pod)
 	return pod
+}
+
+// putPod adds or changes a pod of the API server. Others do not change it afterwards.
+func (n *node) putPod(pod *corev1.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pod = pod.DeepCopy()
+	if before := n.pods[pod.Name]; before != nil && before.UID == pod.UID {
+		n.podSource.Modify(pod)
+	} else {
+		n.podSource.Add(pod)
+	}
+	n.pods[pod.Name] = pod
+}
+
+func (n *node) deletePod(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.podSource.Delete(n.pods[name].DeepCopy())
+	delete(n.pods, name)
 }
 
 // request asks for containers of the pod, as it is after admission.
@@ -128,37 +162,25 @@ func (n *node) request(name string, pod *corev1.Pod, change func(*crr.Request), 
 	if change != nil {
 		change(request)
 	}
-	n.put(n.requests, request)
-	n.wake(podOf(request))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.requestSource.Add(request)
+	n.requests[name] = request
 	return request
 }
 
-func (n *node) put(store cache.Store, object any) {
-	if err := store.Add(object); err != nil {
-		n.t.Error(err)
-	}
-}
-
-func (n *node) wake(key identity.Pod) {
-	n.mu.Lock()
-	w := n.worker
-	n.mu.Unlock()
-	w.queue.Add(key)
-}
-
 func (n *node) podNow(name string) *corev1.Pod {
-	object, found, err := n.pods.GetByKey("shop/" + name)
-	if err != nil || !found {
-		n.t.Errorf("pod %s: found %v, %v", name, found, err)
-		return &corev1.Pod{}
-	}
-	return object.(*corev1.Pod)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pods[name]
 }
 
 // started is kubelet reporting a new instance.
 func (n *node) started(instance fakecri.Instance) {
-	for _, object := range n.pods.List() {
-		pod := object.(*corev1.Pod)
+	n.mu.Lock()
+	pods := slices.Collect(maps.Values(n.pods))
+	n.mu.Unlock()
+	for _, pod := range pods {
 		if string(pod.UID) != instance.PodUID {
 			continue
 		}
@@ -168,11 +190,7 @@ func (n *node) started(instance fakecri.Instance) {
 				status.ContainerID, status.RestartCount = fakecri.Name+"://"+instance.ID, int32(instance.RestartCount)
 			}
 		}
-		n.put(n.pods, pod)
-		n.mu.Lock()
-		w := n.worker
-		n.mu.Unlock()
-		w.wakePod(pod)
+		n.putPod(pod)
 	}
 }
 
@@ -183,31 +201,28 @@ func (n *node) WriteStatus(_ context.Context, request *crr.Request, status crr.S
 	if n.fail != nil {
 		return nil, n.fail
 	}
-	object, found, err := n.requests.GetByKey(request.Namespace + "/" + request.Name)
-	if err != nil || !found {
+	current := n.requests[request.Name]
+	if current == nil || current.UID != request.UID {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "containerrecreaterequests"}, request.Name)
 	}
-	stored := object.(*crr.Request).DeepCopy()
-	if stored.ResourceVersion != request.ResourceVersion {
+	if current.ResourceVersion != request.ResourceVersion {
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "containerrecreaterequests"}, request.Name, nil)
 	}
-	version, err := strconv.Atoi(stored.ResourceVersion)
-	if err != nil {
-		return nil, err
-	}
-	stored.ResourceVersion, stored.Status = strconv.Itoa(version+1), *status.DeepCopy()
+	stored := current.DeepCopy()
+	stored.Status = *status.DeepCopy()
 	n.writes = append(n.writes, stored.Status)
-	return stored, n.requests.Update(stored)
+	n.requestSource.Modify(stored)
+	n.requests[request.Name] = stored
+	return stored.DeepCopy(), nil
 }
 
 func (n *node) KeepsConditions() bool { return true }
 
 func (n *node) Pod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
-	object, found, err := n.pods.GetByKey(namespace + "/" + name)
-	if err != nil || !found {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
+	if pod := n.podNow(name); pod != nil && pod.Namespace == namespace {
+		return pod, nil
 	}
-	return object.(*corev1.Pod), nil
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
 }
 
 func (n *node) Annotate(context.Context, *corev1.Pod, string, string) error {
@@ -230,11 +245,12 @@ func (n *node) told() []string {
 }
 
 func (n *node) current(name string) *crr.Request {
-	object, found, err := n.requests.GetByKey("shop/" + name)
-	if err != nil || !found {
-		return &crr.Request{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if request := n.requests[name]; request != nil {
+		return request
 	}
-	return object.(*crr.Request)
+	return &crr.Request{}
 }
 
 // ends waits for a request to end and returns its result and reason.

@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // observe looks at the pod of a request and at its containers on this node.
-func (w *worker) observe(ctx context.Context, key identity.Pod, request *crr.Request) (crr.Observation, error) {
+func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Request) (crr.Observation, error) {
 	observed := crr.Observation{
 		Runtime: w.runtimeName, Acts: w.acts.of(request.UID), ClockOffset: w.clockOffset(),
 	}
@@ -43,7 +43,7 @@ func (w *worker) observe(ctx context.Context, key identity.Pod, request *crr.Req
 
 // pod is nil when the node has no pod of this name and UID. The cache may lag behind the request, so only the
 // API server's word counts for that.
-func (w *worker) pod(ctx context.Context, key identity.Pod) (*corev1.Pod, error) {
+func (w *Worker) pod(ctx context.Context, key identity.Pod) (*corev1.Pod, error) {
 	if pod := w.cachedPod(key); pod != nil && string(pod.UID) == key.UID {
 		return pod, nil
 	}
@@ -59,8 +59,8 @@ func (w *worker) pod(ctx context.Context, key identity.Pod) (*corev1.Pod, error)
 	return pod, nil
 }
 
-func (w *worker) cachedPod(key identity.Pod) *corev1.Pod {
-	object, found, err := w.pods.GetByKey(key.String())
+func (w *Worker) cachedPod(key identity.Pod) *corev1.Pod {
+	object, found, err := w.pods.GetStore().GetByKey(key.String())
 	if err != nil || !found {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (w *worker) cachedPod(key identity.Pod) *corev1.Pod {
 
 // instances lists what the runtime knows of the requested containers. The newest of each is looked at closely;
 // of the others only the ID and the state matter.
-func (w *worker) instances(ctx context.Context, request *crr.Request, pod *corev1.Pod) (map[string][]crr.Instance, error) {
+func (w *Worker) instances(ctx context.Context, request *crr.Request, pod *corev1.Pod) (map[string][]crr.Instance, error) {
 	listed, err := w.runtime.ListContainers(ctx, kubelet.RuntimePodUID(pod))
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (w *worker) instances(ctx context.Context, request *crr.Request, pod *corev
 	return instances, nil
 }
 
-func (w *worker) closeUp(ctx context.Context, id string) (crr.Instance, error) {
+func (w *Worker) closeUp(ctx context.Context, id string) (crr.Instance, error) {
 	status, err := w.runtime.ContainerStatus(ctx, id)
 	if err != nil {
 		return crr.Instance{}, err
@@ -109,7 +109,7 @@ func (w *worker) closeUp(ctx context.Context, id string) (crr.Instance, error) {
 	}, nil
 }
 
-func (w *worker) containerID(id string) identity.ContainerID {
+func (w *Worker) containerID(id string) identity.ContainerID {
 	return identity.ContainerID{Runtime: w.runtimeName, ID: id}
 }
 

@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 const maxHookBody = 10 << 10
 
 // preStop runs the hook of a container, for no longer than the grace period.
-func (w *worker) preStop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) error {
+func (w *Worker) preStop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) error {
 	ctx, cancel := context.WithTimeout(ctx, stop.Grace)
 	defer cancel()
 	hook := stop.PreStop
@@ -49,7 +49,7 @@ func (w *worker) preStop(ctx context.Context, request *crr.Request, pod *corev1.
 
 // httpHook calls the container at the pod's IP. A host in the hook is refused: the daemon must not be steered
 // to other hosts by whoever may write a pod (KEP-4940).
-func (w *worker) httpHook(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) error {
+func (w *Worker) httpHook(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) error {
 	hook := stop.PreStop.HTTPGet
 	host, err := w.podIP(ctx, pod)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *worker) httpHook(ctx context.Context, request *crr.Request, pod *corev1
 }
 
 // podIP is the sandbox's, else what the pod's status says, as for a pod in the node's network.
-func (w *worker) podIP(ctx context.Context, pod *corev1.Pod) (string, error) {
+func (w *Worker) podIP(ctx context.Context, pod *corev1.Pod) (string, error) {
 	ip, err := w.runtime.SandboxIP(ctx, kubelet.RuntimePodUID(pod))
 	if err == nil && ip != "" {
 		return ip, nil
@@ -139,4 +139,16 @@ func clip(s string) string {
 		return strings.ToValidUTF8(s, "�")
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// pause returns ctx's error if ctx ends before d has passed.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"context"
@@ -8,51 +8,81 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/daemon/prober"
 	"github.com/refit-project/refit/identity"
 )
 
-// planners work in parallel. None of them waits for a container; they only wait for answers of
-// the runtime and the API server, so that one slow answer holds up one pod.
-const planners = 64
+const (
+	// planners work in parallel. None of them waits for a container, only for answers of the runtime and the API
+	// server, so that one slow answer holds up one pod.
+	planners = 64
+	// mutationTTL is for how long our own write replaces what a slow watch has brought.
+	mutationTTL = 5 * time.Minute
+	// minRetry and maxRetry bound the delay after an error, which doubles.
+	minRetry = 10 * time.Millisecond
+	maxRetry = 5 * time.Second
+	// unseenRetry is the delay after the runtime did not answer.
+	unseenRetry = time.Second
+)
 
-// worker carries out the requests of one node, one at a time for each pod.
-type worker struct {
+// Worker executes the requests of one node, one at a time for each pod.
+type Worker struct {
 	node        string
-	runtimeName string // the scheme of container IDs
+	runtimeName string
 	options     crr.Options
 
-	runtime    Runtime
-	podAPI     PodAPI
-	requestAPI RequestAPI
-	events     Teller
-	pods       cache.Store
-	requests   cache.Indexer       // by indexPod
-	newest     cache.MutationCache // requests, with our own writes the watch has not brought yet
-	written    sync.Map            // version of our latest write, by the request's UID: no news when the watch brings it
-
-	prober      *prober.Manager // nil in tests of requests alone
-	acts        *acts
-	slots       chan struct{} // acts under way
-	worked      chan struct{} // for releaseMemory
-	group       *errgroup.Group
-	queue       workqueue.TypedRateLimitingInterface[identity.Pod]
-	hooks       *http.Client
-	metrics     *metrics
+	runtime     Runtime
+	podAPI      PodAPI
+	requestAPI  RequestAPI
+	events      EventRecorder
+	pods        cache.SharedIndexInformer
+	requests    cache.SharedIndexInformer // indexed by indexPod
+	newest      cache.MutationCache       // requests, with our own writes that the watch has not brought yet
+	written     sync.Map                  // resource version of our latest write, by the request's UID
 	clockOffset func() time.Duration
-	logger      *slog.Logger
+
+	acts    *acts
+	slots   chan struct{}  // bounds the acts under way
+	running sync.WaitGroup // acts and planners
+	queue   workqueue.TypedRateLimitingInterface[identity.Pod]
+	hooks   *http.Client
+	synced  func()
+	metrics *metrics
+	logger  *slog.Logger
 }
 
-// indexPod files requests under the pod they were admitted for.
+// New makes a Worker; it works while Run runs.
+func New(config Config) (*Worker, error) {
+	if err := config.Requests.AddIndexers(cache.Indexers{indexPod: indexByPod}); err != nil {
+		return nil, fmt.Errorf("index requests by pod: %w", err)
+	}
+	w := &Worker{
+		node: config.Node, runtimeName: config.RuntimeName, options: config.Options,
+		runtime: config.Runtime, podAPI: config.PodAPI, requestAPI: config.RequestAPI, events: config.Events,
+		pods: config.Pods, requests: config.Requests, clockOffset: config.ClockOffset,
+		newest: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), config.Requests.GetIndexer(),
+			cache.MutationCacheOptions{Indexer: config.Requests.GetIndexer(), TTL: mutationTTL, MaxCacheSize: 4096}),
+		acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
+		hooks: newHookClient(), synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
+	}
+	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
+		if err := w.follow(informer); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// indexPod indexes requests by the pod they were admitted for.
 const indexPod = "pod"
 
 // podOf is the pod of a request. The UID is that of admission, so that requests for a pod and for the next of
@@ -71,14 +101,21 @@ func indexByPod(object any) ([]string, error) {
 	return []string{podIndexKey(podOf(request))}, nil
 }
 
-// run plans until the queue is shut down.
-func (w *worker) run(ctx context.Context) error {
+// Run executes requests until ctx ends, and returns when nothing is under way any more.
+func (w *Worker) Run(ctx context.Context) error {
+	defer w.running.Wait()
+	w.running.Go(func() { w.requests.RunWithContext(ctx) })
+	defer w.queue.ShutDown()
+	if !cache.WaitForCacheSync(ctx.Done(), w.requests.HasSynced, w.pods.HasSynced) {
+		return nil
+	}
+	w.synced()
 	for range planners {
-		w.group.Go(func() error {
+		w.running.Go(func() {
 			for {
 				key, shutdown := w.queue.Get()
 				if shutdown {
-					return nil
+					return
 				}
 				w.process(ctx, key)
 				w.queue.Done(key)
@@ -86,11 +123,10 @@ func (w *worker) run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	w.queue.ShutDown()
 	return nil
 }
 
-func (w *worker) process(ctx context.Context, key identity.Pod) {
+func (w *Worker) process(ctx context.Context, key identity.Pod) {
 	err := w.next(ctx, key)
 	switch {
 	case err == nil:
@@ -98,16 +134,16 @@ func (w *worker) process(ctx context.Context, key identity.Pod) {
 	case ctx.Err() != nil:
 	case apierrors.IsConflict(err):
 		// The watch brings the change; the delay is for a watch that is slow.
-		w.logger.Debug("request changed meanwhile", "pod", key, "err", err)
+		w.logger.Debug("the request has changed since it was read", "pod", key, "err", err)
 		w.queue.AddRateLimited(key)
 	default:
-		w.logger.Warn("cannot go on, trying again", "pod", key, "err", err)
+		w.logger.Warn("execute request, retrying", "pod", key, "err", err)
 		w.queue.AddRateLimited(key)
 	}
 }
 
-// next takes one step for the pod's first request and tells the others that they wait.
-func (w *worker) next(ctx context.Context, key identity.Pod) error {
+// next takes one step for the pod's first request and writes to the others that they wait.
+func (w *Worker) next(ctx context.Context, key identity.Pod) error {
 	objects, err := w.newest.ByIndex(indexPod, podIndexKey(key))
 	if err != nil {
 		return fmt.Errorf("look up requests: %w", err)
@@ -128,8 +164,8 @@ func (w *worker) next(ctx context.Context, key identity.Pod) error {
 	return w.step(ctx, key, queue[0])
 }
 
-// wait tells a request that another is first, or that its deadline has passed meanwhile.
-func (w *worker) wait(ctx context.Context, key identity.Pod, request, behind *crr.Request) error {
+// wait writes to a request that another is first, or that its deadline has passed meanwhile.
+func (w *Worker) wait(ctx context.Context, key identity.Pod, request, behind *crr.Request) error {
 	now := time.Now()
 	decision := crr.Wait(request, behind, w.clockOffset(), now)
 	if request.Status.Phase == decision.Status.Phase {
@@ -153,7 +189,7 @@ func (w *worker) wait(ctx context.Context, key identity.Pod, request, behind *cr
 }
 
 // step observes, plans, writes what was decided, and only then acts.
-func (w *worker) step(ctx context.Context, key identity.Pod, request *crr.Request) error {
+func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Request) error {
 	observed, err := w.observe(ctx, key, request)
 	if err != nil {
 		return err
@@ -180,16 +216,13 @@ func (w *worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 		w.queue.AddAfter(key, decision.Again.Sub(now))
 	}
 	if observed.Unseen != "" {
-		w.queue.AddAfter(key, relookUnseen)
+		w.queue.AddAfter(key, unseenRetry)
 	}
 	return nil
 }
 
-// relookUnseen is how soon a runtime that does not answer is asked again.
-const relookUnseen = time.Second
-
 // write stores a status that differs. A completed request is never written.
-func (w *worker) write(ctx context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
+func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
 	if !w.requestAPI.KeepsConditions() {
 		status.Conditions = request.Status.Conditions
 	}
@@ -205,29 +238,28 @@ func (w *worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 	return stored, nil
 }
 
-// end tells of a request that has ended and turns to the pod's next.
-func (w *worker) end(key identity.Pod, request *crr.Request, now time.Time) {
+// end reports a request that has ended and turns to the pod's next.
+func (w *Worker) end(key identity.Pod, request *crr.Request, now time.Time) {
 	w.acts.forget(request.UID)
 	w.written.Delete(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
 	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", request.Status.Message, "took", took)
 	w.metrics.ended(request.Status, took)
-	w.tell(ended(request, request.Status))
-	w.noteWork()
+	w.record(ended(request, request.Status))
 	w.queue.Add(key)
 }
 
-// wakePod looks at a pod's requests again, if it has any.
-func (w *worker) wakePod(pod *corev1.Pod) {
+// enqueuePod looks at a pod's requests again, if it has any.
+func (w *Worker) enqueuePod(pod *corev1.Pod) {
 	key := identity.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-	if keys, err := w.requests.IndexKeys(indexPod, podIndexKey(key)); err == nil && len(keys) > 0 {
+	if keys, err := w.requests.GetIndexer().IndexKeys(indexPod, podIndexKey(key)); err == nil && len(keys) > 0 {
 		w.queue.Add(key)
 	}
 }
 
-// wakeAll looks at all requests again: something may have been missed.
-func (w *worker) wakeAll() {
-	for _, object := range w.requests.List() {
+// enqueueAll looks at all requests again: an event may have been missed.
+func (w *Worker) enqueueAll() {
+	for _, object := range w.requests.GetStore().List() {
 		if request, ok := object.(*crr.Request); ok {
 			w.queue.Add(podOf(request))
 		}

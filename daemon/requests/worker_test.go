@@ -1,4 +1,4 @@
-package daemon
+package requests
 
 import (
 	"errors"
@@ -135,8 +135,7 @@ func TestDaemonDiesBeforeTheStop(t *testing.T) {
 	n := newNode(t)
 	n.stop()
 	pod := n.pod("web", app())
-	request := n.request("again", pod, nil, "app")
-	request.Status.Phase = "Recreating"
+	n.request("again", pod, func(r *crr.Request) { r.Status.Phase = "Recreating" }, "app")
 	n.startDaemon()
 	if got := n.ends("again"); got != succeeded {
 		t.Errorf("ended as %s", got)
@@ -181,17 +180,13 @@ func TestStopFails(t *testing.T) {
 func TestNothingIsStoppedWhileTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.mu.Lock()
-	n.fail = errors.New("connection refused")
-	n.mu.Unlock()
+	n.fails(errors.New("connection refused"))
 	n.request("again", n.pod("web", app()), nil, "app")
 	n.eventually("the containers have been looked at", func() bool { return len(n.runtime.Calls("ContainerStatus")) > 1 })
 	if stops := n.stops(); len(stops) != 0 {
 		t.Fatalf("%d stops", len(stops))
 	}
-	n.mu.Lock()
-	n.fail = nil
-	n.mu.Unlock()
+	n.fails(nil)
 	if got := n.ends("again"); got != succeeded {
 		t.Errorf("ended as %s", got)
 	}
@@ -204,7 +199,7 @@ func TestStaticPod(t *testing.T) {
 	pod := n.pod("kube-proxy", app()).DeepCopy()
 	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash", kubelet.AnnotationConfigHash: string(pod.UID)}
 	pod.UID = "uid-of-the-mirror"
-	n.put(n.pods, pod)
+	n.putPod(pod)
 	n.request("again", pod, nil, "app")
 	n.eventually("the container is stopped", func() bool { return len(n.stops()) == 1 })
 }
@@ -219,7 +214,7 @@ func TestForgedStaticPod(t *testing.T) {
 	forger := victim.DeepCopy()
 	forger.Name, forger.UID = "forger", types.UID("uid-forger")
 	forger.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x", kubelet.AnnotationConfigHash: string(victim.UID)}
-	n.put(n.pods, forger)
+	n.putPod(forger)
 	n.request("steal", forger, nil, "app")
 	n.eventually("it has been looked at", func() bool { return len(n.runtime.Calls("ListContainers")) > 2 })
 	if stops := n.stops(); len(stops) != 0 {
@@ -249,29 +244,22 @@ func TestBackoffIsSkippedAndSaid(t *testing.T) {
 	}
 }
 
-func TestPodWithoutDaemonsNode(t *testing.T) {
+func TestRequestOfAPodThatIsGone(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	pod := n.pod("web", app())
-	if err := n.pods.Delete(pod); err != nil {
-		t.Fatal(err)
-	}
-	n.requestWithoutPod("again", pod)
+	n.fails(errors.New("connection refused"))
+	n.request("again", pod, nil, "app")
+	n.deletePod("web")
+	n.fails(nil)
 	if got := n.ends("again"); got != "failed "+crr.ReasonPodGone {
 		t.Errorf("ended as %s", got)
 	}
 }
 
-func (n *node) requestWithoutPod(name string, pod *corev1.Pod) {
-	n.put(n.pods, pod)
+// fails makes every write of a status fail.
+func (n *node) fails(err error) {
 	n.mu.Lock()
-	n.fail = errors.New("not yet")
-	n.mu.Unlock()
-	n.request(name, pod, nil, "app")
-	if err := n.pods.Delete(pod); err != nil {
-		n.t.Error(err)
-	}
-	n.mu.Lock()
-	n.fail = nil
-	n.mu.Unlock()
+	defer n.mu.Unlock()
+	n.fail = err
 }

@@ -1,29 +1,53 @@
-package daemon
+package requests
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
 )
 
-// Runtime is what the daemon needs of the node's container runtime; *cri.Client has it.
+// Config of a Worker; every field is needed.
+type Config struct {
+	Node        string
+	RuntimeName string // the scheme of container IDs, as "containerd"
+	Runtime     Runtime
+	// Requests caches the active requests of the node, as *v1beta1.ContainerRecreateRequest. Run runs it.
+	Requests   cache.SharedIndexInformer
+	RequestAPI RequestAPI
+	// Pods caches the pods of the node. Somebody else runs it.
+	Pods   cache.SharedIndexInformer
+	PodAPI PodAPI
+	// ClockOffset is the API server's clock minus ours.
+	ClockOffset func() time.Duration
+	Options     crr.Options
+	// MaxConcurrent bounds the acts under way at once.
+	MaxConcurrent int
+	// Synced is called once, when the caches are filled.
+	Synced   func()
+	Events   EventRecorder
+	Registry prometheus.Registerer
+	Logger   *slog.Logger
+}
+
+// Runtime is the node's container runtime; *cri.Client has it.
 type Runtime interface {
-	Version(ctx context.Context) (cri.Version, error)
 	ListContainers(ctx context.Context, podUID string) ([]cri.Container, error)
 	ContainerStatus(ctx context.Context, id string) (cri.ContainerStatus, error)
 	StopContainer(ctx context.Context, id string, grace time.Duration) error
 	RemoveContainer(ctx context.Context, id string) error
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 	SandboxIP(ctx context.Context, podUID string) (string, error)
-	Events(ctx context.Context, fn func(cri.Event)) error
 }
 
-// PodAPI reads pods past the cache and touches them; *kube.Client has it.
+// PodAPI reads pods from the API server and annotates them; *kube.Client has it.
 type PodAPI interface {
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	Annotate(ctx context.Context, pod *corev1.Pod, key, value string) error
@@ -35,7 +59,7 @@ type RequestAPI interface {
 	KeepsConditions() bool
 }
 
-// Teller passes on Kubernetes Events; *kube.Events has it.
-type Teller interface {
+// EventRecorder records Kubernetes Events; *kube.Events has it.
+type EventRecorder interface {
 	Event(about corev1.ObjectReference, eventType, reason, message string)
 }

@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"runtime/debug"
+	runtimemetrics "runtime/metrics"
+	"time"
+)
+
+const (
+	// freeMemoryInterval is between looks at what has been allocated.
+	freeMemoryInterval = 15 * time.Second
+	// idleAllocation is what a daemon without work allocates at most within freeMemoryInterval, in bytes: health checks,
+	// metrics, watches.
+	idleAllocation = 2 << 20
+	// burstAllocation is what a burst allocates at least, in bytes; what is smaller leaves little behind.
+	burstAllocation = 8 << 20
+)
+
+// releaseFreeMemory returns free heap to the operating system once a burst of work is over. Left alone, the Go runtime
+// collects the garbage of a burst only after two minutes without another collection, and then returns it slowly, in
+// order to have it for the next burst; on a node memory belongs to the pods. A daemon without work is left alone.
+func releaseFreeMemory(ctx context.Context) error {
+	var burst burst
+	ticker := time.NewTicker(freeMemoryInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if burst.over(allocatedBytes()) {
+				debug.FreeOSMemory()
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func allocatedBytes() uint64 {
+	sample := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	runtimemetrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// burst finds the end of bursts of allocation.
+type burst struct {
+	last uint64 // allocated at the last look, in bytes since the start of the process
+	size uint64 // allocated by the burst under way, in bytes
+}
+
+// over reports whether a burst has ended: much was allocated, and little since the last call.
+func (b *burst) over(allocated uint64) bool {
+	recent := allocated - b.last
+	b.last = allocated
+	if recent > idleAllocation {
+		b.size += recent
+		return false
+	}
+	over := b.size >= burstAllocation
+	b.size = 0
+	return over
+}

@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/kube"
+)
+
+// node is what the subpackages share: the connections to the runtime and to the API server, the cache of the node's
+// pods, Events and metrics.
+type node struct {
+	config      Config
+	api         *kube.Client
+	clockOffset func() time.Duration // the API server's clock minus ours
+	runtime     *cri.Client
+	version     cri.Version
+	containers  *containerEvents
+	pods        cache.SharedIndexInformer
+	events      *kube.Events
+	metrics     *metrics
+	readiness   *readiness
+	logger      *slog.Logger
+}
+
+// newNode waits until the container runtime answers. The caller closes the runtime's connection.
+func newNode(ctx context.Context, config Config, conn connection, metrics *metrics, readiness *readiness) (*node, error) {
+	runtime, version, err := connectRuntime(ctx, config, metrics)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := conn.api.Pods(config.Node)
+	if err != nil {
+		return nil, err
+	}
+	return &node{
+		config: config, api: conn.api, clockOffset: conn.clock.Offset,
+		runtime: runtime, version: version, containers: newContainerEvents(runtime, config.Logger), pods: pods,
+		events:  conn.api.Events(component, config.Node, config.Logger),
+		metrics: metrics, readiness: readiness, logger: config.Logger,
+	}, nil
+}
+
+// run runs what is shared and the subpackages, until ctx ends or one of them fails.
+func (n *node) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { n.events.Run(ctx); return nil })
+	group.Go(func() error { n.pods.RunWithContext(ctx); return nil })
+	group.Go(func() error { return n.containers.run(ctx) })
+	group.Go(func() error { return n.readiness.checkRuntime(ctx, n.runtime) })
+	group.Go(func() error { return n.runRequests(ctx) })
+	group.Go(func() error { return n.runPodProbes(ctx) })
+	return group.Wait()
+}
+
+// connectRuntime waits for the runtime's socket, which a node that is starting may not have yet, and for an answer.
+func connectRuntime(ctx context.Context, config Config, metrics *metrics) (*cri.Client, cri.Version, error) {
+	var endpoint string
+	err := retry(ctx, config.Logger, "find the container runtime", func() (err error) {
+		endpoint, err = cri.Discover(config.Socket, config.SocketRoots)
+		return err
+	})
+	if err != nil {
+		return nil, cri.Version{}, err
+	}
+	config.Logger.Info("found the container runtime", "endpoint", endpoint)
+	runtime, err := cri.New(cri.Config{Endpoint: endpoint, Logger: config.Logger, OnCall: metrics.criCall})
+	if err != nil {
+		return nil, cri.Version{}, err
+	}
+	var version cri.Version
+	err = retry(ctx, config.Logger, "get the container runtime's version", func() (err error) {
+		version, err = runtime.Version(ctx)
+		return err
+	})
+	if err != nil {
+		_ = runtime.Close()
+		return nil, cri.Version{}, fmt.Errorf("get the container runtime's version: %w", err)
+	}
+	return runtime, version, nil
+}

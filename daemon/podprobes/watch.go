@@ -1,0 +1,38 @@
+package podprobes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// follow calls changed for each object of a cache that is added, changed or deleted. The result is true once it has
+// been called for all objects that the cache was filled with.
+func follow[T any](informer cache.SharedIndexInformer, changed func(object T, deleted bool)) (cache.InformerSynced, error) {
+	handle := func(object any, deleted bool) {
+		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = unknown.Obj
+		}
+		if object, ok := object.(T); ok {
+			changed(object, deleted)
+		}
+	}
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { handle(object, false) },
+		UpdateFunc: func(_, object any) { handle(object, false) },
+		DeleteFunc: func(object any) { handle(object, true) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return handler.HasSynced, nil
+}
+
+// pod is nil when the node has none of this name.
+func (m *Manager) pod(namespace, name string) *corev1.Pod {
+	object, found, err := m.config.Pods.GetStore().GetByKey(namespace + "/" + name)
+	if err != nil || !found {
+		return nil
+	}
+	pod, _ := object.(*corev1.Pod)
+	return pod
+}

@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/daemon/requests"
+	"github.com/refit-project/refit/kube"
+)
+
+// runRequests executes the node's ContainerRecreateRequests as soon as the API server serves them.
+func (n *node) runRequests(ctx context.Context) error {
+	var api *kube.Requests
+	err := retry(ctx, n.logger, "find ContainerRecreateRequests in the API", func() (err error) {
+		api, err = n.api.Requests(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	informer, err := api.Informer(n.config.Node)
+	if err != nil {
+		return err
+	}
+	worker, err := requests.New(requests.Config{
+		Node: n.config.Node, RuntimeName: n.version.RuntimeName, Runtime: n.runtime,
+		Requests: informer, RequestAPI: api, Pods: n.pods, PodAPI: n.api, ClockOffset: n.clockOffset,
+		Options: crr.Options{RespectBackoff: n.config.RespectBackoff}, MaxConcurrent: n.config.MaxConcurrent,
+		Synced: n.ready, Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
+	})
+	if err != nil {
+		return err
+	}
+	n.containers.subscribe(worker.ContainerEvent)
+	return worker.Run(ctx)
+}
+
+// ready is when requests can be executed.
+func (n *node) ready() {
+	n.readiness.synced()
+	n.logger.Info("ready", "node", n.config.Node, "runtime", n.version.RuntimeName, "runtimeVersion", n.version.RuntimeVersion)
+}
