@@ -81,7 +81,7 @@ var rows = []row{
 		{path: "hotupdate"},
 		{path: "hook", imports: "identity"},
 		{path: "inplace", toCome: "kubelet api identity", why: "in-place updates"},
-		{path: "image", toCome: "api identity", why: "image pull queue"},
+		{path: "image", imports: "api"},
 	}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{

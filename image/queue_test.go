@@ -1,0 +1,346 @@
+package image_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// puller is a registry and a node without either.
+type puller struct {
+	mu      sync.Mutex
+	pull    func(ctx context.Context, want image.Want, n int, report func(int64, int64)) (string, error)
+	present map[string]string
+	calls   map[string]int
+	order   []string
+	most    int
+	now     map[string]bool
+}
+
+func newPuller() *puller {
+	return &puller{
+		present: map[string]string{}, calls: map[string]int{}, now: map[string]bool{},
+		pull: func(ctx context.Context, _ image.Want, _ int, _ func(int64, int64)) (string, error) {
+			return "sha256:1", sleep(ctx, time.Second)
+		},
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *puller) Present(_ context.Context, r image.Reference) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.present[r.String()], nil
+}
+
+func (p *puller) Pull(ctx context.Context, want image.Want, report func(int64, int64)) (string, error) {
+	full, err := want.Full()
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	p.calls[want.String()]++
+	p.order = append(p.order, want.String())
+	if p.now[full] {
+		p.mu.Unlock()
+		panic(full + " is pulled twice at once")
+	}
+	p.now[full] = true
+	p.most = max(p.most, len(p.now))
+	n := p.calls[want.String()]
+	p.mu.Unlock()
+	defer func() { p.mu.Lock(); delete(p.now, full); p.mu.Unlock() }()
+	return p.pull(ctx, want, n, report)
+}
+
+func want(text string, change ...func(*image.Want)) image.Want {
+	reference, err := image.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	w := image.Want{Reference: reference, Timeout: 10 * time.Minute, Retries: 3}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func inQueue(t *testing.T, parallel int, test func(*puller, *image.Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPuller()
+		q := image.NewQueue(t.Context(), image.QueueConfig{Puller: p, Parallel: parallel})
+		defer q.Stop()
+		test(p, q)
+	})
+}
+
+func expect(t *testing.T, q *image.Queue, text string, phase v1beta1.ImagePullPhase, words ...string) image.State {
+	t.Helper()
+	synctest.Wait()
+	state := q.States()[want(text).Reference]
+	if state.Phase != phase {
+		t.Errorf("%s is %s (%s), want %s", text, state.Phase, state.Message, phase)
+	}
+	for _, w := range words {
+		if !strings.Contains(state.Message, w) {
+			t.Errorf("%s: message %q lacks %q", text, state.Message, w)
+		}
+	}
+	return state
+}
+
+func TestPullsInOrderOfTheirAgeAndNoMoreThanAllowed(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 3, func(p *puller, q *image.Queue) {
+		var wants []image.Want
+		for i := range 10 {
+			wants = append(wants, want(fmt.Sprintf("app%d", i), func(w *image.Want) { w.CreatedAt = time.Now().Add(-time.Duration(i) * time.Minute) }))
+		}
+		q.Set(wants, nil)
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if got := slices.Sorted(slices.Values(p.order)); !slices.Equal(got, []string{"app7:latest", "app8:latest", "app9:latest"}) {
+			t.Errorf("first are %q", got)
+		}
+		expect(t, q, "app0", v1beta1.ImagePhaseWaiting)
+		expect(t, q, "app9", v1beta1.ImagePhasePulling)
+		time.Sleep(4 * time.Second)
+		for i := range 10 {
+			if s := expect(t, q, fmt.Sprintf("app%d", i), v1beta1.ImagePhaseSucceeded); s.ImageID != "sha256:1" || s.Percent() != 100 {
+				t.Errorf("%+v", s)
+			}
+		}
+		if p.most != 3 || len(p.order) != 10 {
+			t.Errorf("%d at once, %d pulls", p.most, len(p.order))
+		}
+	})
+}
+
+func TestOneImageByTwoNamesIsPulledOnceAtATime(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 5, func(p *puller, q *image.Queue) {
+		other := want("nginx")
+		other.Repository = "docker.io/library/nginx" // as another program writes it
+		q.Set([]image.Want{want("nginx"), other}, nil)
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		p.mu.Lock()
+		p.present["nginx:latest"], p.present["docker.io/library/nginx:latest"] = "sha256:1", "sha256:1"
+		p.mu.Unlock()
+		time.Sleep(time.Second)
+		expect(t, q, "nginx", v1beta1.ImagePhaseSucceeded)
+		if s := q.States()[other.Reference]; s.Phase != v1beta1.ImagePhaseSucceeded || len(p.order) != 1 {
+			t.Errorf("%+v, pulls %q", s, p.order)
+		}
+	})
+}
+
+func TestImagePullPolicy(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 5, func(p *puller, q *image.Queue) {
+		p.present["a:latest"], p.present["b:latest"] = "sha256:a", "sha256:b"
+		q.Set([]image.Want{want("a"), want("b", func(w *image.Want) { w.Always = true })}, nil)
+		time.Sleep(2 * time.Second)
+		expect(t, q, "a", v1beta1.ImagePhaseSucceeded)
+		expect(t, q, "b", v1beta1.ImagePhaseSucceeded)
+		if !slices.Equal(p.order, []string{"b:latest"}) {
+			t.Errorf("pulls %q", p.order)
+		}
+	})
+}
+
+func TestFailedPullIsRetriedWithBackoffUntilTheLimit(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 5, func(p *puller, q *image.Queue) {
+		p.pull = func(context.Context, image.Want, int, func(int64, int64)) (string, error) {
+			return "", fmt.Errorf("%w: 401", image.ErrAuthentication)
+		}
+		q.Set([]image.Want{want("a"), want("limited", func(w *image.Want) { w.Retries = 0 })}, nil)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "attempt 1 of 4 failed", "401", "next attempt is in 1s")
+		expect(t, q, "limited", v1beta1.ImagePhaseFailed, "attempt 1 of 1 failed", "denied")
+		time.Sleep(1500 * time.Millisecond)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "attempt 2 of 4 failed", "in 2s")
+		time.Sleep(10 * time.Second)
+		if s := expect(t, q, "a", v1beta1.ImagePhaseFailed, "attempt 4 of 4 failed"); s.Completed.IsZero() || s.Percent() != 0 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(time.Hour)
+		if p.calls["a:latest"] != 4 || p.calls["limited:latest"] != 1 {
+			t.Errorf("pulls %v", p.calls)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 1000: 30 * time.Second} {
+		if got := image.Backoff(n, errors.New("x")); got != want {
+			t.Errorf("after attempt %d %s, want %s", n, got, want)
+		}
+	}
+	if got := image.Backoff(1, fmt.Errorf("pull: %w", image.ErrTooManyRequests)); got != 15*time.Second {
+		t.Errorf("rate limited: %s", got)
+	}
+}
+
+// A pull that waits takes no slot from the others.
+func TestBackoffDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(ctx context.Context, w image.Want, n int, _ func(int64, int64)) (string, error) {
+			if w.Repository == "bad" && n == 1 {
+				return "", errors.New("503 Service Unavailable")
+			}
+			return "sha256:1", sleep(ctx, 10*time.Second)
+		}
+		bad := want("bad", func(w *image.Want) { w.CreatedAt = time.Now().Add(-time.Hour) })
+		q.Set([]image.Want{bad, want("a"), want("b")}, nil)
+		time.Sleep(15 * time.Second)
+		expect(t, q, "a", v1beta1.ImagePhaseSucceeded)
+		expect(t, q, "b", v1beta1.ImagePhasePulling)
+		expect(t, q, "bad", v1beta1.ImagePhaseWaiting)
+		time.Sleep(16 * time.Second)
+		expect(t, q, "bad", v1beta1.ImagePhaseSucceeded)
+	})
+}
+
+func TestStalledPullEndsAtItsTimeout(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(ctx context.Context, _ image.Want, _ int, report func(int64, int64)) (string, error) {
+			report(300, 1000)
+			<-ctx.Done()
+			return "", fmt.Errorf("PullImage: %w", ctx.Err())
+		}
+		q.Set([]image.Want{want("a", func(w *image.Want) { w.Timeout, w.Retries, w.Deadline = time.Minute, 5, 90*time.Second })}, nil)
+		time.Sleep(30 * time.Second)
+		if s := expect(t, q, "a", v1beta1.ImagePhasePulling); s.Percent() != 30 {
+			t.Errorf("%d %%", s.Percent())
+		}
+		time.Sleep(30500 * time.Millisecond)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "after 300 of 1000 bytes", "not pulled within timeoutSeconds")
+		time.Sleep(time.Minute)
+		expect(t, q, "a", v1beta1.ImagePhaseFailed, "activeDeadlineSeconds", "attempt 2 of 6")
+	})
+}
+
+func TestWhatIsNoLongerWantedIsCancelled(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		cancelled := 0
+		p.pull = func(ctx context.Context, w image.Want, _ int, _ func(int64, int64)) (string, error) {
+			err := sleep(ctx, time.Minute)
+			if err != nil {
+				cancelled++
+			}
+			return "sha256:" + fmt.Sprint(w.Version), err
+		}
+		q.Set([]image.Want{want("a"), want("b")}, nil)
+		time.Sleep(time.Second)
+		q.Set([]image.Want{want("b")}, nil)
+		time.Sleep(time.Second)
+		if expect(t, q, "b", v1beta1.ImagePhasePulling); cancelled != 1 || len(q.States()) != 1 {
+			t.Errorf("%d cancelled, %v", cancelled, q.States())
+		}
+		again := want("b", func(w *image.Want) { w.Version = 2 })
+		q.Set([]image.Want{again}, nil)
+		time.Sleep(2 * time.Minute)
+		if s := expect(t, q, "b", v1beta1.ImagePhaseSucceeded); cancelled != 2 || s.ImageID != "sha256:2" {
+			t.Errorf("%d cancelled, %+v", cancelled, s)
+		}
+		q.Set([]image.Want{again}, nil)
+		time.Sleep(time.Minute)
+		if p.calls["b:latest"] != 2 {
+			t.Errorf("%d pulls", p.calls["b:latest"])
+		}
+	})
+}
+
+func TestChangedPolicyHoldsFromTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(context.Context, image.Want, int, func(int64, int64)) (string, error) {
+			return "", errors.New("500")
+		}
+		q.Set([]image.Want{want("a")}, nil)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting)
+		q.Set([]image.Want{want("a", func(w *image.Want) { w.Retries = 1 })}, nil)
+		time.Sleep(2 * time.Second)
+		expect(t, q, "a", v1beta1.ImagePhaseFailed, "attempt 2 of 2")
+	})
+}
+
+// A daemon that comes back does not pull again what it has dealt with.
+func TestKnownStateIsKept(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		status := v1beta1.NodeImageStatus{ImageStatuses: map[string]v1beta1.ImageStatus{"a": {Tags: []v1beta1.ImageTagStatus{
+			{Tag: "latest", Phase: v1beta1.ImagePhaseFailed, Message: "404", Version: 1},
+			{Tag: "v2", Phase: v1beta1.ImagePhasePulling, Version: 1},
+		}}}}
+		version := func(w *image.Want) { w.Version = 1 }
+		q.Set([]image.Want{want("a", version), want("a:v2", version)}, func(w image.Want) (image.State, bool) { return image.Known(&status, w) })
+		time.Sleep(2 * time.Second)
+		expect(t, q, "a", v1beta1.ImagePhaseFailed, "404")
+		expect(t, q, "a:v2", v1beta1.ImagePhaseSucceeded)
+		if !slices.Equal(p.order, []string{"a:v2"}) {
+			t.Errorf("pulls %q", p.order)
+		}
+	})
+}
+
+func TestMalformedReferenceFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		bad := image.Want{Reference: image.Reference{Repository: "A b", Tag: "x"}, Retries: 3}
+		q.Set([]image.Want{bad}, nil)
+		synctest.Wait()
+		if s := q.States()[bad.Reference]; s.Phase != v1beta1.ImagePhaseFailed || !strings.Contains(s.Message, "invalid image reference") {
+			t.Errorf("%+v", s)
+		}
+		if len(p.order) != 0 {
+			t.Errorf("pulls %q", p.order)
+		}
+	})
+}
+
+func TestStopWaitsForPulls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, ended := newPuller(), false
+		p.pull = func(ctx context.Context, _ image.Want, _ int, _ func(int64, int64)) (string, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // the runtime takes its time
+			ended = true
+			return "", ctx.Err()
+		}
+		q := image.NewQueue(t.Context(), image.QueueConfig{Puller: p})
+		q.Set([]image.Want{want("a"), want("b")}, nil)
+		synctest.Wait()
+		if q.Stop(); !ended || len(p.order) != 1 {
+			t.Errorf("ended %t, pulls %q", ended, p.order)
+		}
+	})
+}
