@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// daemonPatience is how long a daemon may take to say anything about a request.
-	daemonPatience = time.Minute
-	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request in the daemon's place.
-	// The daemon ends it at the deadline itself and knows more to say.
+	// daemonResponseTimeout is how long a daemon may take to write the first status of a request.
+	daemonResponseTimeout = time.Minute
+	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request if the daemon has not. The
+	// daemon ends it at the deadline itself, with a more detailed message.
 	deadlineBackstop = 3 * time.Second
 )
 
@@ -32,27 +32,27 @@ type LifecycleObservation struct {
 	NodeGone bool
 }
 
-// LifecycleDecision is at most one write. Every write is meant for the version of the object that was looked at:
-// whoever carries it out sends the resourceVersion along, and where that is out of date looks and decides again.
+// LifecycleDecision is at most one write. Every write is for the observed version of the object: it is sent with the
+// resourceVersion as precondition, and after a conflict the caller observes and decides again.
 type LifecycleDecision struct {
 	Status *v1beta1.ContainerRecreateRequestStatus // of the request, to be stored through its subresource
 	Meta   *metav1.ObjectMeta                      // of the request; labels and finalizers differ
 	Pod    *corev1.PodStatus                       // of the pod, to be stored through its subresource; conditions differ
 	Delete bool                                    // the request
-	// Again is when to look again even if nothing happens; zero when only a change matters.
+	// Again is when to decide again even without a change; zero if only changes matter.
 	Again time.Time
-	// Why is one sentence for the log.
+	// Why is one clause for the log.
 	Why string
 }
 
 // Lifecycle decides what the manager does for a request; the request is carried out by a daemon, with or without
 // the manager. In this order:
 //
-//  1. A request that has ended or is being deleted gives the pod back its readiness, loses finalizer and label, and
-//     is deleted when its time to live is over.
-//  2. One that cannot be carried out is ended: never admitted, pod gone, node gone, deadline passed, no daemon.
-//  3. While it is carried out the pod is taken out of its Services, when that was asked for, and a kruise-daemon is
-//     told of the pod's status.
+//  1. For a request that has ended or is being deleted the pod is no longer kept not ready, finalizer and label are
+//     removed, and the request is deleted when ttlSecondsAfterFinished has passed.
+//  2. A request that cannot be carried out is ended: not admitted, pod gone, node gone, deadline passed, no daemon.
+//  3. While it is carried out the pod is made not ready, if the request asks for that, and the pod's status is copied
+//     into the request for a kruise-daemon.
 //
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
 func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObservation, now time.Time) LifecycleDecision {
@@ -76,7 +76,7 @@ func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObse
 			return decision
 		}
 	}
-	return LifecycleDecision{Again: l.nextTimer(), Why: "the daemon is to act"}
+	return LifecycleDecision{Again: l.nextTimer(), Why: "waiting for the daemon"}
 }
 
 type lifecycle struct {
@@ -85,19 +85,19 @@ type lifecycle struct {
 	now     time.Time
 }
 
-// cleanUp is what is left to do for a request that has ended or is being deleted.
+// cleanUp decides for a request that has ended or is being deleted.
 func (l lifecycle) cleanUp() LifecycleDecision {
 	deleting := l.request.DeletionTimestamp != nil
 	if !deleting && l.expired() {
-		return LifecycleDecision{Delete: true, Why: "ttlSecondsAfterFinished is over"}
+		return LifecycleDecision{Delete: true, Why: "ttlSecondsAfterFinished has passed"}
 	}
 	if slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
 		if status, changed := giveBackReadiness(l.pod, readinessKey(l.request), l.now); changed {
-			return LifecycleDecision{Pod: status, Why: "the pod is made ready again"}
+			return LifecycleDecision{Pod: status, Why: "the pod is no longer kept not ready"}
 		}
 	}
 	if status, changed := l.settle(); changed && !deleting {
-		return LifecycleDecision{Status: status, Why: "the outcome is made known in conditions"}
+		return LifecycleDecision{Status: status, Why: "the conditions are set from the outcome"}
 	}
 	if metadata, changed := l.retire(); changed {
 		return LifecycleDecision{Meta: metadata, Why: "the request has ended"}
@@ -108,7 +108,7 @@ func (l lifecycle) cleanUp() LifecycleDecision {
 	return LifecycleDecision{Again: l.expiry(), Why: "the request has ended"}
 }
 
-// retire removes the finalizer and, from a request that goes on to exist, the label by which daemons find it.
+// retire removes the finalizer and, unless the request is being deleted, the label by which daemons select it.
 func (l lifecycle) retire() (*metav1.ObjectMeta, bool) {
 	metadata := l.request.ObjectMeta.DeepCopy()
 	metadata.Finalizers = slices.DeleteFunc(metadata.Finalizers, func(f string) bool { return f == v1beta1.FinalizerUnreadyAcquired })
@@ -131,8 +131,8 @@ func (l lifecycle) expired() bool {
 	return !expiry.IsZero() && !l.now.Before(expiry)
 }
 
-// settle completes the status of a request that a daemon without conditions has ended, so that kubectl wait works
-// for it too. It also ends again a request that such a daemon has revived by writing an old phase.
+// settle sets the conditions of a request that a daemon without conditions has ended, so that kubectl wait works for
+// it too. It also ends a request again for which such a daemon has written an old phase after the end.
 func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	stored := l.request.Status
 	if stored.Phase == v1beta1.ContainerRecreateRequestCompleted && meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionSucceeded) != nil {
@@ -176,7 +176,7 @@ func stateOf(request *v1beta1.ContainerRecreateRequest, container string) (v1bet
 	return v1beta1.ContainerRecreateRequestRecreateState{}, false
 }
 
-// ended finds what keeps the request from being carried out.
+// ended returns the outcome of a request that cannot be carried out.
 func (l lifecycle) ended(nodeGone bool) (Outcome, bool) {
 	node := l.request.Labels[v1beta1.LabelNodeName]
 	if err := checkAdmitted(l.request); err != nil {
@@ -189,7 +189,7 @@ func (l lifecycle) ended(nodeGone bool) (Outcome, bool) {
 		return Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true
 	case due(l.deadline(), l.now):
 		return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
-	case l.request.Status.Phase == "" && due(l.patience(), l.now):
+	case l.request.Status.Phase == "" && due(l.responseDeadline(), l.now):
 		return Outcome{Reason: ReasonDaemonNotResponding, Message: fmt.Sprintf(
 			"daemon has not responded for a long time: is the pod of refit-daemon on node %s running and ready?", node)}, true
 	}
@@ -224,11 +224,13 @@ func (l lifecycle) deadline() time.Time {
 	return l.request.CreationTimestamp.Add(limit + deadlineBackstop)
 }
 
-func (l lifecycle) patience() time.Time { return l.request.CreationTimestamp.Add(daemonPatience) }
+func (l lifecycle) responseDeadline() time.Time {
+	return l.request.CreationTimestamp.Add(daemonResponseTimeout)
+}
 
 func (l lifecycle) nextTimer() time.Time {
 	if l.request.Status.Phase == "" {
-		return earlier(l.deadline(), l.patience())
+		return earlier(l.deadline(), l.responseDeadline())
 	}
 	return l.deadline()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// drain takes the pod out of its Services when the request asks for it: finalizer, then the pod's readiness, then
-// the condition that lets the daemon go on, so that a manager which dies in between leaves nothing behind for good.
+// drain makes the pod not ready when the request asks for it: first the finalizer, then the pod's condition, then the
+// request's condition for which the daemon waits, so that nothing is left behind if the manager stops in between.
 func (l lifecycle) drain() (LifecycleDecision, bool) {
 	strategy := l.request.Spec.Strategy
 	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil ||

@@ -1,7 +1,7 @@
-// Package podprobe decides about PodProbeMarkers: what each node is to probe (NodeSpec), what a pod carries for what its
-// probes have said (Want, Plan), what a pod on a virtual node is told (Annotations), and what a marker's user is told
-// (Status).
+// Package podprobe decides about PodProbeMarkers: the probes of each node (NodeSpec), the labels, annotations and
+// conditions that a pod gets from its probe results (Desired, Plan), the probes of a pod on a virtual node
+// (VirtualNodeAnnotations), and the status of a marker (Status).
 //
-// In the room are decisions only: values in, values out, the time as an argument. Probing, clients, caches and
-// goroutines may not enter.
+// It holds decisions only: values in, values out, the time as an argument. Probing, clients, caches and goroutines may
+// not enter.
 package podprobe

@@ -22,7 +22,7 @@ const (
 	filler = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 )
 
-// marker selects the pods of app game, and asks one question.
+// marker selects the pods of app game, and has one probe.
 func marker(name string, edit ...func(*v1alpha1.PodProbeMarker)) v1alpha1.PodProbeMarker {
 	m := v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1}}
 	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}
@@ -33,7 +33,7 @@ func marker(name string, edit ...func(*v1alpha1.PodProbeMarker)) v1alpha1.PodPro
 	return m
 }
 
-// probe runs a command, and marks a pod in all ways.
+// probe runs a command, and sets condition, labels and annotations.
 func probe(name string) v1alpha1.PodContainerProbe {
 	p := v1alpha1.PodContainerProbe{Name: name, ContainerName: "main", PodConditionType: "game.kruise.io/" + name}
 	p.Probe.Exec = &corev1.ExecAction{Command: []string{"idle"}}
@@ -50,7 +50,7 @@ func httpProbe(name string, port intstr.IntOrString) v1alpha1.PodContainerProbe 
 	return p
 }
 
-// pod runs, and is one of those that marker selects.
+// pod runs, and is selected by marker.
 func pod(name string, edit ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "game"},
@@ -71,8 +71,8 @@ func state(s v1alpha1.ProbeState, message string) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{State: s, Message: message, LastProbeTime: metav1.NewTime(noon), LastTransitionTime: metav1.NewTime(noon)}
 }
 
-// applied is the pod after the API server has applied the marks, with the record of it.
-func applied(t *testing.T, to *corev1.Pod, marks podprobe.Marks) *corev1.Pod {
+// applied is the pod after the API server has applied the fields, with its managedFields.
+func applied(t *testing.T, to *corev1.Pod, fields podprobe.Fields) *corev1.Pod {
 	t.Helper()
 	after := to.DeepCopy()
 	before := podprobe.OwnedBy(to)
@@ -81,16 +81,16 @@ func applied(t *testing.T, to *corev1.Pod, marks podprobe.Marks) *corev1.Pod {
 	}
 	labels, annotations, conditions := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, of := range []struct {
-		there, marks map[string]string
+		live, fields map[string]string
 		owned        map[string]bool
-		fields       map[string]any
-	}{{after.Labels, marks.Labels, before.Labels, labels}, {after.Annotations, marks.Annotations, before.Annotations, annotations}} {
+		record       map[string]any
+	}{{after.Labels, fields.Labels, before.Labels, labels}, {after.Annotations, fields.Annotations, before.Annotations, annotations}} {
 		for key := range of.owned {
-			delete(of.there, key)
+			delete(of.live, key)
 		}
-		for key, value := range of.marks {
-			of.there[key] = value
-			of.fields["f:"+key] = struct{}{}
+		for key, value := range of.fields {
+			of.live[key] = value
+			of.record["f:"+key] = struct{}{}
 		}
 	}
 	after.Status.Conditions = nil
@@ -99,7 +99,7 @@ func applied(t *testing.T, to *corev1.Pod, marks podprobe.Marks) *corev1.Pod {
 			after.Status.Conditions = append(after.Status.Conditions, c)
 		}
 	}
-	for _, c := range marks.Conditions {
+	for _, c := range fields.Conditions {
 		after.Status.Conditions = append(after.Status.Conditions, c)
 		conditions[`k:{"type":"`+string(c.Type)+`"}`] = map[string]any{".": struct{}{}}
 	}
@@ -113,7 +113,7 @@ func applied(t *testing.T, to *corev1.Pod, marks podprobe.Marks) *corev1.Pod {
 	after.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: podprobe.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(string(record)),
 	}}
-	if marks.Empty() {
+	if fields.Empty() {
 		after.ManagedFields = nil
 	}
 	return after

@@ -19,7 +19,7 @@ func checkCondition(path *field.Path, condition string) field.ErrorList {
 		return nil
 	}
 	if result.NativeCondition(corev1.PodConditionType(condition)) {
-		return field.ErrorList{field.Invalid(path, condition, "is written by kubelet or a controller; choose a type of your own, as example.com/idle")}
+		return field.ErrorList{field.Invalid(path, condition, "is written by kubelet or a controller; use a type of your own, for example example.com/idle")}
 	}
 	var faults field.ErrorList
 	for _, problem := range validation.IsQualifiedName(condition) {
@@ -41,7 +41,7 @@ func checkPolicy(path *field.Path, policy v1alpha1.ProbeMarkerPolicy, selected m
 	for key := range policy.Labels {
 		if selected[key] {
 			faults = append(faults, field.Invalid(path.Child("labels").Key(key), key,
-				"is in the marker's selector: the pod would be selected in one state and not in the other"))
+				"is used by the marker's selector: the pod would match in one state and not in the other"))
 		}
 		faults = append(faults, checkKey(path.Child("labels").Key(key), key)...)
 	}
@@ -52,17 +52,17 @@ func checkPolicy(path *field.Path, policy v1alpha1.ProbeMarkerPolicy, selected m
 	return faults
 }
 
-// checkKey refuses labels and annotations by which Kubernetes, OpenKruise and Refit know what a pod is. What they offer
-// to users as a switch is allowed.
+// checkKey refuses labels and annotations that Kubernetes, OpenKruise and Refit use themselves. Those that they define for
+// users to set are allowed.
 func checkKey(path *field.Path, key string) field.ErrorList {
-	if Reserved(key) {
-		return field.ErrorList{field.Invalid(path, key, "belongs to Kubernetes, OpenKruise or Refit; choose a key of your own, as example.com/idle")}
+	if ReservedKey(key) {
+		return field.ErrorList{field.Invalid(path, key, "is reserved for Kubernetes, OpenKruise or Refit; use a key of your own, for example example.com/idle")}
 	}
 	return nil
 }
 
-// Reserved reports whether a label or annotation is not for markers.
-func Reserved(key string) bool {
+// ReservedKey reports whether markers may not set a label or annotation.
+func ReservedKey(key string) bool {
 	if slices.Contains(allowedKeys(), key) {
 		return false
 	}
@@ -78,7 +78,7 @@ func Reserved(key string) bool {
 	})
 }
 
-// allowedKeys are the switches for users among the reserved keys: how readily a pod is given up.
+// allowedKeys are the keys under reserved domains that users set to say how readily a pod may be removed.
 func allowedKeys() []string {
 	return []string{
 		"controller.kubernetes.io/pod-deletion-cost",

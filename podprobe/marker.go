@@ -13,19 +13,19 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 )
 
-// Marker is a PodProbeMarker ready for use.
+// Marker is a PodProbeMarker with its selector parsed and its probes validated.
 type Marker struct {
 	Namespace, Name string
-	// Probes are those that are valid. A faulty probe is no reason to do without the others.
+	// Probes that are valid. An invalid probe does not affect the others.
 	Probes []v1alpha1.PodContainerProbe
-	// Faults of the spec, by field.
+	// Faults are the errors of the spec, by field.
 	Faults field.ErrorList
 
 	selector labels.Selector
 }
 
-// Compile makes Markers of the PodProbeMarkers of one or more namespaces, ordered by namespace and name. Those that
-// are being deleted are left out.
+// Compile makes Markers from the PodProbeMarkers of one or more namespaces, ordered by namespace and name. Those that
+// are being deleted are left out. The rules of the API are applied again, as an object may have been stored without them.
 func Compile(all []v1alpha1.PodProbeMarker) []Marker {
 	markers := make([]Marker, 0, len(all))
 	for i := range all {
@@ -65,23 +65,19 @@ func compile(of *v1alpha1.PodProbeMarker) Marker {
 			m.Probes = append(m.Probes, p)
 		}
 		if i >= v1alpha1.MaxProbesOfMarker {
-			break // the others have the same fault
+			break // all further ones have the same fault
 		}
 	}
 	return m
 }
 
-// Validate applies the rules of the API to an object that may have been stored without them, and those that the API
-// server cannot express. All faults are reported.
-func Validate(marker *v1alpha1.PodProbeMarker) field.ErrorList { return compile(marker).Faults }
-
-// Selects reports whether the marker is for the pod, by namespace and labels.
+// Selects reports whether the marker selects the pod, by namespace and labels.
 func (m Marker) Selects(pod *corev1.Pod) bool {
 	return m.Namespace == pod.Namespace && m.selector.Matches(labels.Set(pod.Labels))
 }
 
-// Crowd reports whether the markers of a namespace together have more probes than a pod can have.
-func Crowd(markers []Marker) bool {
+// ExceedsPodLimit reports whether the markers together have more probes than one pod can have (MaxProbesOfPod).
+func ExceedsPodLimit(markers []Marker) bool {
 	probes := 0
 	for _, m := range markers {
 		probes += len(m.Probes)
@@ -89,9 +85,9 @@ func Crowd(markers []Marker) bool {
 	return probes > v1alpha1.MaxProbesOfPod
 }
 
-// Probed reports whether a pod can be probed: it is bound to a node, its init containers are done, and it has neither
+// Probeable reports whether a pod can be probed: it is bound to a node, its init containers are done, and it has neither
 // ended nor is it being deleted.
-func Probed(pod *corev1.Pod) bool {
+func Probeable(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || ended(pod) {
 		return false
 	}

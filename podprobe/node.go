@@ -13,22 +13,20 @@ import (
 )
 
 const (
-	// maxNode bounds the probes of a node in bytes. An object of the API can be 1.5 MiB large, and its status needs
-	// room as well.
+	// maxNode bounds the probes of a node in bytes. An object can be 1.5 MiB large, and its status needs space too.
 	maxNode = 768 << 10
-	// maxPods is the limit of NodePodProbe's schema.
+	// maxPods is the limit of the schema of NodePodProbe.
 	maxPods = 1024
 )
 
-// NodeSpec is what a node is to probe: all of it, whatever it was asked to before.
-//
-// The pods are those of the node. Where all their probes are too large for one object the largest pods are left out,
-// so that nobody can crowd out the others; they are the second result.
+// NodeSpec computes the whole spec of a node's NodePodProbe from the pods of the node. Where all their probes exceed the
+// size of one object, the pods with the largest are left out, so that they do not displace the others; these pods are the
+// second result.
 func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
 	byUID := make(map[string]*corev1.Pod, len(pods))
 	var all []v1alpha1.PodProbe
 	for _, pod := range pods {
-		if !Probed(pod) {
+		if !Probeable(pod) {
 			continue
 		}
 		if probes, _ := probesOf(pod, markers); len(probes) > 0 {
@@ -39,18 +37,18 @@ func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, 
 		}
 	}
 	all, out := fit(all)
-	left := make([]*corev1.Pod, len(out))
+	omitted := make([]*corev1.Pod, len(out))
 	for i, p := range out {
-		left[i] = byUID[p.UID]
+		omitted[i] = byUID[p.UID]
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.PodProbe) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	return v1alpha1.NodePodProbeSpec{PodProbes: all}, left
+	return v1alpha1.NodePodProbeSpec{PodProbes: all}, omitted
 }
 
-// probesOf a pod are the first that there is room for. Of the others, the names of their markers are returned.
-func probesOf(pod *corev1.Pod, markers []Marker) (probes []v1alpha1.ContainerProbe, crowdedOut map[string]bool) {
+// probesOf returns the probes of a pod up to the limit, and the names of the markers with probes beyond it.
+func probesOf(pod *corev1.Pod, markers []Marker) (probes []v1alpha1.ContainerProbe, omitted map[string]bool) {
 	for _, m := range markers {
 		if !m.Selects(pod) {
 			continue
@@ -61,23 +59,23 @@ func probesOf(pod *corev1.Pod, markers []Marker) (probes []v1alpha1.ContainerPro
 			case err != nil:
 			case len(probes) < v1alpha1.MaxProbesOfPod:
 				probes = append(probes, v1alpha1.ContainerProbe{Name: FullName(m.Name, p.Name), ContainerName: p.ContainerName, Probe: probe})
-			case crowdedOut == nil:
-				crowdedOut = map[string]bool{m.Name: true}
+			case omitted == nil:
+				omitted = map[string]bool{m.Name: true}
 			default:
-				crowdedOut[m.Name] = true
+				omitted[m.Name] = true
 			}
 		}
 	}
-	return probes, crowdedOut
+	return probes, omitted
 }
 
-// fit drops the largest until the rest is small enough.
-func fit(all []v1alpha1.PodProbe) (fitting, left []v1alpha1.PodProbe) {
+// fit removes the largest until the rest is within the limits.
+func fit(all []v1alpha1.PodProbe) (fitting, omitted []v1alpha1.PodProbe) {
 	sizes := make(map[string]int, len(all))
 	total := 0
 	for _, p := range all {
 		content, err := json.Marshal(p)
-		if err != nil { // there is nothing in it that cannot be encoded
+		if err != nil { // all of its types can be encoded
 			content = make([]byte, maxNode)
 		}
 		sizes[p.UID] = len(content)
@@ -98,7 +96,7 @@ func fit(all []v1alpha1.PodProbe) (fitting, left []v1alpha1.PodProbe) {
 	return fitting, all[len(fitting):]
 }
 
-// resolve finds the container and puts numbers in the place of named ports.
+// resolve finds the container and replaces named ports by numbers.
 func resolve(pod *corev1.Pod, p v1alpha1.PodContainerProbe) (v1alpha1.ContainerProbeSpec, error) {
 	ports, found := portsOf(pod, p.ContainerName)
 	if !found {
@@ -124,7 +122,7 @@ func resolve(pod *corev1.Pod, p v1alpha1.PodContainerProbe) (v1alpha1.ContainerP
 	return probe, fmt.Errorf("container %s of pod %s has no port named %s", p.ContainerName, pod.Name, port.StrVal)
 }
 
-// portsOf a container that runs while the pod does: init containers have ended, but for those that always restart.
+// portsOf returns the named ports of a container that runs as long as the pod: regular or restartable init container.
 func portsOf(pod *corev1.Pod, container string) ([]corev1.ContainerPort, bool) {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == container {

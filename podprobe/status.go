@@ -21,31 +21,31 @@ const (
 	ReasonTooManyProbes = "TooManyProbes"
 )
 
-// Status is what a marker's user is told: how many pods it matches, and whether they can all be probed.
+// Status computes the status of a marker: how many pods it matches, and whether all of them can be probed.
 //
 // The pods are those of the marker's namespace, or at least those that it selects; all are the markers of the namespace,
-// with which it shares the room that a pod has.
+// with which it shares the limit of probes per pod.
 func Status(marker *v1alpha1.PodProbeMarker, all []Marker, pods []*corev1.Pod, now time.Time) v1alpha1.PodProbeMarkerStatus {
 	m := compile(marker)
 	status := *marker.Status.DeepCopy()
 	status.ObservedGeneration = marker.Generation
 	status.MatchedPods = 0
-	crowd := Crowd(all)
-	unresolved, crowded, example := 0, 0, ""
+	overLimit := ExceedsPodLimit(all)
+	unresolved, limited, example := 0, 0, ""
 	for _, pod := range pods {
-		if !m.Selects(pod) || !Probed(pod) {
+		if !m.Selects(pod) || !Probeable(pod) {
 			continue
 		}
 		status.MatchedPods++
-		if crowd {
-			if _, out := probesOf(pod, all); out[m.Name] {
-				crowded++
+		if overLimit {
+			if _, omitted := probesOf(pod, all); omitted[m.Name] {
+				limited++
 			}
 		}
 		for _, p := range m.Probes {
 			if _, err := resolve(pod, p); err != nil {
 				unresolved++
-				if example == "" || err.Error() < example { // the same one whatever the order of the pods
+				if example == "" || err.Error() < example { // the same one for every order of the pods
 					example = err.Error()
 				}
 				break
@@ -59,16 +59,16 @@ func Status(marker *v1alpha1.PodProbeMarker, all []Marker, pods []*corev1.Pod, n
 	switch {
 	case len(m.Faults) > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonInvalidSpec
-		ready.Message = fmt.Sprintf("faulty probes are left out: %v", m.Faults.ToAggregate())
+		ready.Message = fmt.Sprintf("invalid probes are left out: %v", m.Faults.ToAggregate())
 	case unresolved > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonNotResolvable
-		ready.Message = fmt.Sprintf("%d of %d pods lack what a probe names, as: %s", unresolved, status.MatchedPods, example)
-	case crowded > 0:
+		ready.Message = fmt.Sprintf("%d of %d pods lack the container or port of a probe, for example: %s", unresolved, status.MatchedPods, example)
+	case limited > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonTooManyProbes
-		ready.Message = fmt.Sprintf("%d of %d pods have more probes than the %d that a pod can have: the last ones, by name of the marker, are left out",
-			crowded, status.MatchedPods, v1alpha1.MaxProbesOfPod)
+		ready.Message = fmt.Sprintf("%d of %d pods have more than %d probes: the last ones, by name of the marker, are left out",
+			limited, status.MatchedPods, v1alpha1.MaxProbesOfPod)
 	case status.MatchedPods == 0:
-		ready.Reason, ready.Message = ReasonNoPods, "no pod matches the selector that is initialized and has not ended"
+		ready.Reason, ready.Message = ReasonNoPods, "no initialized and running pod matches the selector"
 	}
 	ready.Message = result.Cut(ready.Message, result.MaxMessage)
 	meta.SetStatusCondition(&status.Conditions, ready)

@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 		"all probed": {pods: []*corev1.Pod{pod("a"), pod("b"), other}, matched: 2, status: "True", reason: "Probing"},
 		"container missing": {
 			pods: []*corev1.Pod{lacking("c"), pod("a"), lacking("b")}, matched: 3, status: "False", reason: "ContainerOrPortNotFound",
-			words: "2 of 3 pods lack what a probe names, as: pod b has no container main",
+			words: "2 of 3 pods lack the container or port of a probe, for example: pod b has no container main",
 		},
 		"faulty": {
 			edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 		"no room is left by those before": {
 			others: []v1alpha1.PodProbeMarker{large("a"), large("b"), large("c")},
 			pods:   []*corev1.Pod{pod("a"), pod("b"), other}, matched: 2, status: "False", reason: "TooManyProbes",
-			words: "2 of 2 pods have more probes than the 256 that a pod can have",
+			words: "2 of 2 pods have more than 256 probes",
 		},
 		"those after it have no room": {
 			others: []v1alpha1.PodProbeMarker{large("a"), large("b"), large("n")},

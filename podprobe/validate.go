@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxCommand bounds a command in bytes: a node's probes share one object of the API.
+	// maxCommand bounds a command in bytes: the probes of a node share one object.
 	maxCommand = 16 << 10
 	// maxHandler bounds a path, a gRPC service, and all headers together, in bytes.
 	maxHandler = 4 << 10
@@ -25,7 +25,7 @@ const (
 
 func checkSelector(path *field.Path, selector *metav1.LabelSelector) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return field.ErrorList{field.Required(path, "selector must not be empty: it would select every pod of the namespace")}
+		return field.ErrorList{field.Required(path, "an empty selector would select every pod of the namespace")}
 	}
 	return metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path)
 }
@@ -56,7 +56,7 @@ func checkProbe(path *field.Path, p v1alpha1.PodContainerProbe, selected map[str
 	faults = append(faults, checkTiming(path.Child("probe"), p.Probe.Probe)...)
 	faults = append(faults, checkCondition(path.Child("podConditionType"), p.PodConditionType)...)
 	if p.PodConditionType == "" && len(p.MarkerPolicy) == 0 {
-		faults = append(faults, field.Required(path, "podConditionType or markerPolicy must be given: the result would go nowhere"))
+		faults = append(faults, field.Required(path, "podConditionType or markerPolicy is required: the result would not be visible"))
 	}
 	states := map[v1alpha1.ProbeState]bool{}
 	for i, policy := range p.MarkerPolicy {
@@ -152,7 +152,7 @@ func checkHTTP(path *field.Path, get *corev1.HTTPGetAction) field.ErrorList {
 	return faults
 }
 
-// checkAddress refuses a host because whoever may write probes could otherwise have every node connect anywhere.
+// checkAddress refuses a host: a user who may write probes could otherwise make nodes connect to any address.
 func checkAddress(path *field.Path, host string, port intstr.IntOrString) field.ErrorList {
 	var faults field.ErrorList
 	if host != "" {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/podprobe"
 )
 
 func TestValidate(t *testing.T) {
@@ -75,17 +74,17 @@ func TestValidate(t *testing.T) {
 			t.Parallel()
 			m := marker("m", tc.edit)
 			var got []string
-			for _, fault := range podprobe.Validate(&m) {
+			for _, fault := range compile(m)[0].Faults {
 				got = append(got, fault.Field)
 			}
 			if strings.Join(got, " ") != strings.Join(tc.want, " ") {
-				t.Errorf("faults %v, want those of %q", podprobe.Validate(&m), tc.want)
+				t.Errorf("faults %v, want those of %q", compile(m)[0].Faults, tc.want)
 			}
 		})
 	}
 }
 
-func TestTenThousandProbesAreOneFault(t *testing.T) {
+func TestTooManyProbesAreOneFault(t *testing.T) {
 	t.Parallel()
 	m := marker("m", func(m *v1alpha1.PodProbeMarker) {
 		m.Spec.Probes = make([]v1alpha1.PodContainerProbe, 0, 10000)
@@ -95,7 +94,7 @@ func TestTenThousandProbesAreOneFault(t *testing.T) {
 			m.Spec.Probes = append(m.Spec.Probes, p)
 		}
 	})
-	if faults := podprobe.Validate(&m); len(faults) != 1 || faults[0].Field != "spec.probes" {
+	if faults := compile(m)[0].Faults; len(faults) != 1 || faults[0].Field != "spec.probes" {
 		t.Errorf("%v", faults)
 	}
 }

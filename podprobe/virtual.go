@@ -11,18 +11,18 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 )
 
-// maxAnnotation bounds what a pod on a virtual node is told, in bytes: all annotations of an object share 256 KiB.
+// maxAnnotation bounds the annotation with the probes, in bytes: all annotations of an object share 256 KiB.
 const maxAnnotation = 64 << 10
 
-// Virtual reports whether a node with these labels is served by no kubelet, and so has no daemon.
-func Virtual(labels map[string]string) bool {
+// VirtualNode reports whether a node with these labels has no kubelet, and so no daemon.
+func VirtualNode(labels map[string]string) bool {
 	return labels[v1alpha1.LabelNodeType] == v1alpha1.NodeTypeVirtual
 }
 
-// Annotations tell a pod on a virtual node of its probes: those with a condition, which is how the results come back.
-// They are empty for a pod without such probes. Those for which there is no room are left out: the second result is
-// their full names.
-func Annotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, left []string) {
+// VirtualNodeAnnotations are the annotations with the probes of a pod on a virtual node: those with a condition type, as
+// results are reported by conditions. They are empty for a pod without such probes. Probes beyond the limit are left out;
+// the second result is their full names.
+func VirtualNodeAnnotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, omitted []string) {
 	var names []string
 	var probes []json.RawMessage
 	conditions := map[string]bool{}
@@ -38,7 +38,7 @@ func Annotations(pod *corev1.Pod, markers []Marker) (annotations map[string]stri
 			p.MarkerPolicy = nil
 			content, err := json.Marshal(p)
 			if err != nil || size+len(content) > maxAnnotation || len(probes) == v1alpha1.MaxProbesOfPod {
-				left = append(left, FullName(m.Name, p.Name))
+				omitted = append(omitted, FullName(m.Name, p.Name))
 				continue
 			}
 			size += len(content)
@@ -51,20 +51,21 @@ func Annotations(pod *corev1.Pod, markers []Marker) (annotations map[string]stri
 	}
 	content, err := json.Marshal(probes)
 	if len(probes) == 0 || err != nil { // each of them has been encoded before
-		return map[string]string{}, left
+		return map[string]string{}, omitted
 	}
 	return map[string]string{
 		v1alpha1.AnnotationPodProbe:           string(content),
 		v1alpha1.AnnotationPodProbeMarkerList: strings.Join(names, ","),
-	}, left
+	}, omitted
 }
 
-// WantVirtual is what a pod on a virtual node is to carry: what it is told to probe, and the labels and annotations by
-// the conditions that whoever probes there has written. The probes that it cannot be told of are the second result.
-func WantVirtual(pod *corev1.Pod, markers []Marker, now time.Time) (marks Marks, left []string) {
-	marks = Want(pod, markers, StatesOfConditions(pod, markers), now)
-	marks.Conditions = nil
-	annotations, left := Annotations(pod, markers)
-	addMissing(marks.Annotations, annotations)
-	return marks, left
+// DesiredOnVirtualNode computes the fields of a pod on a virtual node: the annotations with its probes, and the labels and
+// annotations that follow from the conditions which the prober there has written. The second result is the full names of
+// the probes that are left out.
+func DesiredOnVirtualNode(pod *corev1.Pod, markers []Marker, now time.Time) (fields Fields, omitted []string) {
+	fields = Desired(pod, markers, StatesOfConditions(pod, markers), now)
+	fields.Conditions = nil
+	annotations, omitted := VirtualNodeAnnotations(pod, markers)
+	addMissing(fields.Annotations, annotations)
+	return fields, omitted
 }

@@ -21,7 +21,7 @@ func TestAPodOnAVirtualNodeIsToldOfItsProbes(t *testing.T) {
 		labels.PodConditionType = ""
 		m.Spec.Probes = append(m.Spec.Probes, probe("more"), labels)
 	})
-	got, left := podprobe.Annotations(pod("a"), compile(marker("first"), only))
+	got, left := podprobe.VirtualNodeAnnotations(pod("a"), compile(marker("first"), only))
 	want := map[string]string{
 		"kruise.io/podprobemarker-list": "first,second",
 		"kruise.io/podprobe": `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"game.kruise.io/idle"},` +
@@ -30,7 +30,7 @@ func TestAPodOnAVirtualNodeIsToldOfItsProbes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
 		t.Errorf("left out %q, annotations (-want +got):\n%s", left, diff)
 	}
-	if got, left := podprobe.Annotations(pod("a"), nil); len(got)+len(left) > 0 {
+	if got, left := podprobe.VirtualNodeAnnotations(pod("a"), nil); len(got)+len(left) > 0 {
 		t.Errorf("without markers: %v, left out %q", got, left)
 	}
 }
@@ -56,7 +56,7 @@ func TestTheAnnotationIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			annotations, left := podprobe.Annotations(pod("a"), tc.markers)
+			annotations, left := podprobe.VirtualNodeAnnotations(pod("a"), tc.markers)
 			text := annotations["kruise.io/podprobe"]
 			var probes []v1alpha1.PodContainerProbe
 			if err := json.Unmarshal([]byte(text), &probes); err != nil || len(text) > 65<<10 || len(probes) != tc.want || len(left) != tc.left {
@@ -91,7 +91,7 @@ func TestMarksFollowTheConditionsOfAVirtualPod(t *testing.T) {
 			if tc.status != "" {
 				there.Status.Conditions = append(there.Status.Conditions, corev1.PodCondition{Type: idle, Status: tc.status})
 			}
-			got, _ := podprobe.WantVirtual(there, compile(marker("m")), noon)
+			got, _ := podprobe.DesiredOnVirtualNode(there, compile(marker("m")), noon)
 			if diff := cmp.Diff(tc.labels, got.Labels); diff != "" || got.Annotations[cost] != tc.cost {
 				t.Errorf("deletion cost %q, labels (-want +got):\n%s", got.Annotations[cost], diff)
 			}
@@ -104,7 +104,7 @@ func TestMarksFollowTheConditionsOfAVirtualPod(t *testing.T) {
 
 func TestVirtual(t *testing.T) {
 	t.Parallel()
-	if !podprobe.Virtual(map[string]string{"type": "virtual-kubelet"}) || podprobe.Virtual(map[string]string{"type": "spot"}) || podprobe.Virtual(nil) {
+	if !podprobe.VirtualNode(map[string]string{"type": "virtual-kubelet"}) || podprobe.VirtualNode(map[string]string{"type": "spot"}) || podprobe.VirtualNode(nil) {
 		t.Error("virtual nodes are those with the label type=virtual-kubelet")
 	}
 }

@@ -106,7 +106,7 @@ type PodProbeStatus struct {
 // ProbeState is what a probe says of a container.
 type ProbeState string
 
-// The states. Unknown: nothing has been learnt of the container's present instance.
+// The states. Unknown: there is no result yet of the current instance of the container.
 const (
 	ProbeSucceeded ProbeState = "Succeeded"
 	ProbeFailed    ProbeState = "Failed"

@@ -11,16 +11,16 @@ import (
 	"github.com/refit-project/refit/manager"
 )
 
-const long = `refit-manager admits ContainerRecreateRequests, converts them between the versions of the API, and looks
-after them: it ends those that cannot be carried out, deletes those whose time to live is over, and takes pods out
-of their Services while their containers are restarted. The restarts themselves are the work of refit-daemon on
-each node and go on while no manager runs.
+const long = `refit-manager serves the webhooks of ContainerRecreateRequests and manages their lifecycle: it ends those that
+cannot be carried out, deletes those whose ttlSecondsAfterFinished has passed, and makes pods not ready while their
+containers are restarted, if the request asks for that. The restarts are done by refit-daemon on each node and go on
+while no manager runs.
 
-It also tells each node what to probe for the PodProbeMarkers (NodePodProbes), and marks the pods with the results:
-conditions, labels and annotations, applied by the field manager refit-podprobe.
+It also writes the NodePodProbe of each node from the PodProbeMarkers, and sets conditions, labels and annotations of
+pods from the results, with the field manager refit-podprobe.
 
-It runs in a pod with the service account of deploy/manager and needs no options there. Out of a cluster it needs
---kubeconfig, and a way for the API server to reach its webhooks.
+It runs in a pod with the service account of deploy/manager and needs no options there. Outside a cluster it needs
+--kubeconfig, and the API server has to reach its webhooks.
 
 Ports: webhooks (HTTPS), health (/healthz, /readyz), metrics (/metrics; HTTPS with authorization by the API server
 unless on loopback).`
@@ -28,7 +28,7 @@ unless on loopback).`
 const example = `  # as in deploy/manager
   refit-manager
 
-  # with a certificate of your own, mounted from a Secret; put its authority into the caBundle fields of the
+  # with your own certificate, mounted from a Secret; set the caBundle fields of the
   # MutatingWebhookConfiguration refit-manager and of the CRD yourself
   refit-manager --cert-rotation=false --cert-dir=/etc/refit/certs
 
@@ -41,7 +41,7 @@ func command(version string) *cobra.Command {
 	var logFormat string
 	cmd := &cobra.Command{
 		Use:           manager.Name,
-		Short:         "Look after ContainerRecreateRequests and PodProbeMarkers",
+		Short:         "Webhooks and controllers of ContainerRecreateRequests and PodProbeMarkers",
 		Long:          long,
 		Example:       example,
 		Version:       version,
@@ -72,9 +72,9 @@ func command(version string) *cobra.Command {
 	flags.StringVar(&cfg.CertSecret, "cert-secret", "refit-manager-webhook-cert", "Secret that keeps the certificate; it has to exist and may be empty")
 	flags.StringVar(&cfg.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "`host:port` of /metrics, or 0 for none")
 	flags.StringVar(&cfg.HealthAddr, "health-addr", ":8081", "`host:port` of /healthz and /readyz")
-	flags.BoolVar(&cfg.LeaderElect, "leader-elect", true, "let one replica at a time look after requests; the webhooks of every replica answer")
-	flags.IntVar(&cfg.Workers, "workers", 8, "requests, and probed pods, looked after at a time")
-	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "look after PodProbeMarkers; switch it off beside a kruise-manager that does")
+	flags.BoolVar(&cfg.LeaderElect, "leader-elect", true, "run the controllers on one elected replica; the webhooks are served by every replica")
+	flags.IntVar(&cfg.Workers, "workers", 8, "objects of each kind reconciled at a time")
+	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
 	flags.TextVar(&logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flags.StringVar(&logFormat, "log-format", "text", "text or json")
 	return cmd

@@ -1,4 +1,4 @@
-// Command refit-manager admits, converts and looks after ContainerRecreateRequests.
+// Command refit-manager runs the webhooks and controllers of Refit beside the API server.
 package main
 
 import (

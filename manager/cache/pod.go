@@ -38,7 +38,7 @@ func TrimPod(object any) (any, error) {
 		},
 	}
 	for _, entry := range pod.ManagedFields {
-		if podprobe.OwnRecord(entry) {
+		if podprobe.OwnEntry(entry) {
 			entry.Time = nil
 			trimmed.ManagedFields = append(trimmed.ManagedFields, entry)
 		}

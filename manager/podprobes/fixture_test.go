@@ -150,35 +150,35 @@ func (w *apiServer) apply(ctx context.Context, c client.Client, config runtime.A
 	if err != nil {
 		return err
 	}
-	var marks corev1.Pod
-	if err := json.Unmarshal(content, &marks); err != nil {
+	var sent corev1.Pod
+	if err := json.Unmarshal(content, &sent); err != nil {
 		return err
 	}
 	pod := &corev1.Pod{}
-	if err := w.Get(ctx, client.ObjectKeyFromObject(&marks), pod); err != nil {
+	if err := w.Get(ctx, client.ObjectKeyFromObject(&sent), pod); err != nil {
 		return err
 	}
-	if marks.UID != pod.UID {
+	if sent.UID != pod.UID {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, nil)
 	}
 	owned := podprobe.OwnedBy(pod)
 	fields := [3]map[string]any{{}, {}, {}}
-	merge := func(there *map[string]string, owned map[string]bool, marks map[string]string, fields map[string]any) {
+	merge := func(there *map[string]string, owned map[string]bool, sent map[string]string, fields map[string]any) {
 		merged := map[string]string{}
 		for key, value := range *there {
 			if !owned[key] {
 				merged[key] = value
 			}
 		}
-		for key, value := range marks {
+		for key, value := range sent {
 			merged[key], fields["f:"+key] = value, struct{}{}
 		}
 		*there = merged
 	}
-	merge(&pod.Labels, owned.Labels, marks.Labels, fields[0])
-	merge(&pod.Annotations, owned.Annotations, marks.Annotations, fields[1])
+	merge(&pod.Labels, owned.Labels, sent.Labels, fields[0])
+	merge(&pod.Annotations, owned.Annotations, sent.Annotations, fields[1])
 	conditions := slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return owned.Conditions[string(c.Type)] })
-	for _, condition := range marks.Status.Conditions {
+	for _, condition := range sent.Status.Conditions {
 		fields[2][`k:{"type":"`+string(condition.Type)+`"}`] = struct{}{}
 		conditions = append(conditions, condition)
 	}

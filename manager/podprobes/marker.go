@@ -109,7 +109,7 @@ func (r *markerReconciler) markersBeside(ctx context.Context, before, after clie
 	if err != nil {
 		r.log.Error("list markers", "namespace", either.GetNamespace(), "err", err)
 	}
-	if !podprobe.Crowd(append(slices.Clone(markers), compileEither(before)...)) {
+	if !podprobe.ExceedsPodLimit(append(slices.Clone(markers), compileEither(before)...)) {
 		return nil
 	}
 	var requests []ctrl.Request
@@ -122,7 +122,7 @@ func (r *markerReconciler) markersBeside(ctx context.Context, before, after clie
 // markersOfPod returns the markers whose status a change of the pod may affect.
 func (r *markerReconciler) markersOfPod(ctx context.Context, before, after client.Object) []ctrl.Request {
 	was, is := asPod(before), asPod(after)
-	if was != nil && is != nil && podprobe.Probed(was) == podprobe.Probed(is) && equality.Semantic.DeepEqual(was.Labels, is.Labels) {
+	if was != nil && is != nil && podprobe.Probeable(was) == podprobe.Probeable(is) && equality.Semantic.DeepEqual(was.Labels, is.Labels) {
 		return nil
 	}
 	either := after

@@ -125,7 +125,7 @@ func (r *nodeReconciler) nodesOfPod(_ context.Context, before, after client.Obje
 
 // sameProbes reports whether nothing differs that a node's probes depend on.
 func sameProbes(a, b *corev1.Pod) bool {
-	return a.UID == b.UID && podprobe.Probed(a) == podprobe.Probed(b) && a.Spec.NodeName == b.Spec.NodeName &&
+	return a.UID == b.UID && podprobe.Probeable(a) == podprobe.Probeable(b) && a.Spec.NodeName == b.Spec.NodeName &&
 		a.Status.PodIP == b.Status.PodIP && equality.Semantic.DeepEqual(a.Labels, b.Labels)
 }
 
@@ -142,7 +142,7 @@ func (r *nodeReconciler) nodesOfMarker(ctx context.Context, before, after client
 	}
 	all := compileEither(before, after)
 	for _, pod := range pods {
-		if slices.ContainsFunc(all, func(m podprobe.Marker) bool { return m.Selects(pod) }) && podprobe.Probed(pod) {
+		if slices.ContainsFunc(all, func(m podprobe.Marker) bool { return m.Selects(pod) }) && podprobe.Probeable(pod) {
 			nodes[pod.Spec.NodeName] = true
 		}
 	}

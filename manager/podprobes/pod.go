@@ -51,7 +51,7 @@ type podReconciler struct {
 type applied struct {
 	uid     types.UID
 	version string // resourceVersion of the pod after the write
-	desired podprobe.Marks
+	desired podprobe.Fields
 }
 
 func newPodReconciler(a *api) *podReconciler {
@@ -105,7 +105,7 @@ func (r *podReconciler) recordOmitted(pod *corev1.Pod, omitted []string) {
 }
 
 // last returns what was desired at the last write. The cache is behind until it has received that write.
-func (r *podReconciler) last(key types.NamespacedName, pod *corev1.Pod) (last *podprobe.Marks, behind bool) {
+func (r *podReconciler) last(key types.NamespacedName, pod *corev1.Pod) (last *podprobe.Fields, behind bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	written, ok := r.applied[key]
@@ -123,31 +123,31 @@ func (r *podReconciler) forget(key types.NamespacedName) {
 }
 
 // desired returns what the pod is to carry, and the names of the probes that are left out.
-func (r *podReconciler) desired(ctx context.Context, pod *corev1.Pod) (marks podprobe.Marks, omitted []string, err error) {
+func (r *podReconciler) desired(ctx context.Context, pod *corev1.Pod) (fields podprobe.Fields, omitted []string, err error) {
 	markers, err := r.listMarkers(ctx, pod.Namespace)
 	if err != nil || len(markers) == 0 {
-		return marks, nil, err
+		return fields, nil, err
 	}
 	exists, virtual, err := r.nodeKind(ctx, pod.Spec.NodeName)
 	if err != nil {
-		return marks, nil, err
+		return fields, nil, err
 	}
 	if exists && virtual {
-		marks, omitted = podprobe.WantVirtual(pod, markers, r.now())
-		return marks, omitted, nil
+		fields, omitted = podprobe.DesiredOnVirtualNode(pod, markers, r.now())
+		return fields, omitted, nil
 	}
 	var node v1alpha1.NodePodProbe
 	if err := r.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); client.IgnoreNotFound(err) != nil {
-		return marks, nil, fmt.Errorf("get NodePodProbe: %w", err)
+		return fields, nil, fmt.Errorf("get NodePodProbe: %w", err)
 	}
-	return podprobe.Want(pod, markers, podprobe.StatesOf(pod, node.Status), r.now()), nil, nil
+	return podprobe.Desired(pod, markers, podprobe.StatesOf(pod, node.Status), r.now()), nil, nil
 }
 
 // apply writes labels, annotations and conditions at once, through the status subresource: that needs no permission to
 // change the pod's spec.
-func (r *podReconciler) apply(ctx context.Context, pod *corev1.Pod, marks podprobe.Marks) (version string, err error) {
+func (r *podReconciler) apply(ctx context.Context, pod *corev1.Pod, fields podprobe.Fields) (version string, err error) {
 	body := &corev1.Pod{}
-	body.Labels, body.Annotations, body.Status.Conditions = marks.Labels, marks.Annotations, marks.Conditions
+	body.Labels, body.Annotations, body.Status.Conditions = fields.Labels, fields.Annotations, fields.Conditions
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(body)
 	if err != nil {
 		return "", fmt.Errorf("encode probe results: %w", err)

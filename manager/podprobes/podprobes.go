@@ -105,7 +105,7 @@ func (a *api) nodeKind(ctx context.Context, name string) (exists, virtual bool, 
 	if err != nil || node == nil {
 		return false, false, err
 	}
-	return node.DeletionTimestamp == nil, podprobe.Virtual(node.Labels), nil
+	return node.DeletionTimestamp == nil, podprobe.VirtualNode(node.Labels), nil
 }
 
 // written counts a write, and adds to its error what was being done.

@@ -48,7 +48,7 @@ func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return podprobe.Virtual(e.ObjectOld.GetLabels()) != podprobe.Virtual(e.ObjectNew.GetLabels()) ||
+			return podprobe.VirtualNode(e.ObjectOld.GetLabels()) != podprobe.VirtualNode(e.ObjectNew.GetLabels()) ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 		},
 	}

@@ -20,32 +20,32 @@ func said(s v1alpha1.ProbeState) podprobe.States {
 	return podprobe.States{"m#idle": state(s, "I am "+strings.ToLower(string(s)))}
 }
 
-func TestWant(t *testing.T) {
+func TestDesired(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		pod     *corev1.Pod
 		markers []v1alpha1.PodProbeMarker
 		states  podprobe.States
-		want    podprobe.Marks
+		want    podprobe.Fields
 	}{
 		"succeeded": {
 			states: said(v1alpha1.ProbeSucceeded),
-			want: podprobe.Marks{
+			want: podprobe.Fields{
 				Labels: map[string]string{"free": "yes"}, Annotations: map[string]string{cost: "-10"},
 				Conditions: []corev1.PodCondition{{Type: idle, Status: "True", Reason: "ProbeSucceeded", Message: "I am succeeded"}},
 			},
 		},
 		"failed": {
 			states: said(v1alpha1.ProbeFailed),
-			want: podprobe.Marks{
+			want: podprobe.Fields{
 				Labels: map[string]string{"busy": "yes"}, Annotations: map[string]string{cost: "10"},
 				Conditions: []corev1.PodCondition{{Type: idle, Status: "False", Reason: "ProbeFailed", Message: "I am failed"}},
 			},
 		},
 		"unknown is False, as with kruise, and says so": {
 			states: podprobe.States{"m#idle": state(v1alpha1.ProbeUnknown, "")},
-			want: podprobe.Marks{Conditions: []corev1.PodCondition{{
-				Type: idle, Status: "False", Reason: "ProbeUnknown", Message: "nothing is known yet of the container's present instance",
+			want: podprobe.Fields{Conditions: []corev1.PodCondition{{
+				Type: idle, Status: "False", Reason: "ProbeUnknown", Message: "the current instance of the container has no result yet",
 			}}},
 		},
 		"nothing said":                          {},
@@ -55,7 +55,7 @@ func TestWant(t *testing.T) {
 		"two markers at odds: the first by name counts": {
 			markers: []v1alpha1.PodProbeMarker{marker("n"), marker("m")},
 			states:  podprobe.States{"m#idle": state(v1alpha1.ProbeSucceeded, "m"), "n#idle": state(v1alpha1.ProbeFailed, "n")},
-			want: podprobe.Marks{
+			want: podprobe.Fields{
 				Labels: map[string]string{"free": "yes", "busy": "yes"}, Annotations: map[string]string{cost: "-10"},
 				Conditions: []corev1.PodCondition{{Type: idle, Status: "True", Reason: "ProbeSucceeded", Message: "m"}},
 			},
@@ -74,7 +74,7 @@ func TestWant(t *testing.T) {
 					*m = map[string]string{}
 				}
 			}
-			got := podprobe.Want(tc.pod, compile(tc.markers...), tc.states, noon)
+			got := podprobe.Desired(tc.pod, compile(tc.markers...), tc.states, noon)
 			for i := range got.Conditions {
 				if !got.Conditions[i].LastTransitionTime.Equal(&metav1.Time{Time: noon}) {
 					t.Errorf("changed at %v", got.Conditions[i].LastTransitionTime)
@@ -91,7 +91,7 @@ func TestWant(t *testing.T) {
 func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
 	t.Parallel()
 	long := podprobe.States{"m#idle": state(v1alpha1.ProbeFailed, strings.Repeat("ä", 1000))}
-	got := podprobe.Want(pod("a"), compile(marker("m")), long, noon).Conditions[0].Message
+	got := podprobe.Desired(pod("a"), compile(marker("m")), long, noon).Conditions[0].Message
 	if got != strings.Repeat("ä", 512) {
 		t.Errorf("%d bytes: %q", len(got), got[len(got)-8:])
 	}
@@ -101,26 +101,26 @@ func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
 type life struct {
 	t      *testing.T
 	pod    *corev1.Pod
-	last   *podprobe.Marks
+	last   *podprobe.Fields
 	writes int
 }
 
 func (l *life) see(markers []v1alpha1.PodProbeMarker, states podprobe.States) {
 	l.t.Helper()
-	wanted := podprobe.Want(l.pod, compile(markers...), states, noon.Add(time.Hour))
+	wanted := podprobe.Desired(l.pod, compile(markers...), states, noon.Add(time.Hour))
 	apply, changed := podprobe.Plan(l.pod, wanted, l.last)
 	if !changed {
 		return
 	}
 	l.writes++
 	l.pod, l.last = applied(l.t, l.pod, apply), &wanted
-	again := podprobe.Want(l.pod, compile(markers...), states, noon.Add(2*time.Hour))
+	again := podprobe.Desired(l.pod, compile(markers...), states, noon.Add(2*time.Hour))
 	if apply, changed := podprobe.Plan(l.pod, again, l.last); changed {
 		l.t.Errorf("a second write for the same: %+v", apply)
 	}
 }
 
-// carries compares the pod's marks, and the number of writes since the last look.
+// carries compares the pod's fields, and the number of writes since the last comparison.
 func (l *life) carries(labels map[string]string, deletionCost string, conditions, writes int) {
 	l.t.Helper()
 	want := map[string]string{"app": l.pod.Labels["app"]}
@@ -140,7 +140,7 @@ func (l *life) carries(labels map[string]string, deletionCost string, conditions
 	l.writes = 0
 }
 
-func TestAFlipIsOneWrite(t *testing.T) {
+func TestChangedResultIsOneWrite(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
@@ -183,7 +183,7 @@ func TestDeletedMarkerLeavesNothing(t *testing.T) {
 }
 
 // A daemon that is replaced says nothing for a while.
-func TestSilenceChangesNothing(t *testing.T) {
+func TestMissingResultsChangeNothing(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
@@ -199,7 +199,7 @@ func TestAUsersValueStays(t *testing.T) {
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
 
-	taken := podprobe.Want(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
+	taken := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
 	delete(taken.Annotations, cost) // an update by somebody else ends our ownership
 	l.pod = applied(t, l.pod, taken)
 	l.pod.Annotations[cost] = "77"
@@ -221,7 +221,7 @@ func TestAUsersRemovalStays(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))
-	removed := podprobe.Want(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
+	removed := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
 	delete(removed.Labels, "free")
 	l.pod = applied(t, l.pod, removed)
 	l.writes = 0
@@ -238,7 +238,7 @@ func TestAValueOfTheTemplateIsReplaced(t *testing.T) {
 }
 
 // A flip while no manager ran is carried out by the next one.
-func TestAFlipWhileNoManagerRan(t *testing.T) {
+func TestResultThatChangedWhileNoManagerRan(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
 	l.see(m, said(v1alpha1.ProbeSucceeded))

@@ -1,0 +1,183 @@
+package podprobe
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/result"
+)
+
+// Reasons of the conditions that Refit sets on pods.
+const (
+	ReasonProbeSucceeded = "ProbeSucceeded"
+	ReasonProbeFailed    = "ProbeFailed"
+	ReasonProbeUnknown   = "ProbeUnknown"
+)
+
+// States are the results of one pod's probes by full name.
+type States map[string]v1alpha1.ContainerProbeState
+
+// StatesOf finds the results of a pod in the status of its node; nil when there are none.
+func StatesOf(pod *corev1.Pod, status v1alpha1.NodePodProbeStatus) States {
+	for _, s := range status.PodProbeStatuses {
+		if s.UID != string(pod.UID) {
+			continue
+		}
+		states := make(States, len(s.ProbeStates))
+		for _, state := range s.ProbeStates {
+			states[state.Name] = state
+		}
+		return states
+	}
+	return nil
+}
+
+// StatesOfConditions reads the results of a pod on a virtual node from the conditions that the prober there has written.
+// A probe without a condition has no result yet and is left out.
+func StatesOfConditions(pod *corev1.Pod, markers []Marker) States {
+	states := States{}
+	for _, m := range markers {
+		if !m.Selects(pod) {
+			continue
+		}
+		for _, p := range m.Probes {
+			condition := findCondition(pod.Status.Conditions, corev1.PodConditionType(p.PodConditionType))
+			if p.PodConditionType == "" || condition == nil {
+				continue
+			}
+			state := v1alpha1.ContainerProbeState{Name: FullName(m.Name, p.Name), State: v1alpha1.ProbeFailed, Message: condition.Message}
+			switch condition.Status {
+			case corev1.ConditionTrue:
+				state.State = v1alpha1.ProbeSucceeded
+			case corev1.ConditionUnknown:
+				state.State = v1alpha1.ProbeUnknown
+			}
+			states[state.Name] = state
+		}
+	}
+	return states
+}
+
+// Fields are the labels, annotations and conditions that a pod gets from its probe results.
+type Fields struct {
+	Labels, Annotations map[string]string
+	Conditions          []corev1.PodCondition
+}
+
+// Empty reports whether there are none.
+func (f Fields) Empty() bool { return len(f.Labels)+len(f.Annotations)+len(f.Conditions) == 0 }
+
+// Desired computes the fields of a pod from the results of its probes. Where two markers set the same key or condition to
+// different values, the first wins, by name of the marker and order of its probes.
+//
+//   - A condition is True when the probe has succeeded and False otherwise, as in OpenKruise. Unknown, with which a new
+//     instance of a container begins, has a reason of its own.
+//   - Labels and annotations are those of the marker's policy for the state. In state Unknown there are none.
+//   - A probe without a result changes nothing: what it has set on the pod stays, as when a daemon is replaced.
+func Desired(pod *corev1.Pod, markers []Marker, states States, now time.Time) Fields {
+	d := desired{pod: pod, owned: OwnedBy(pod), now: now, Fields: Fields{Labels: map[string]string{}, Annotations: map[string]string{}}}
+	var withoutResult []v1alpha1.PodContainerProbe
+	for _, m := range markers {
+		if !m.Selects(pod) {
+			continue
+		}
+		for _, p := range m.Probes {
+			if state, known := states[FullName(m.Name, p.Name)]; known && state.State != "" {
+				d.add(p, state)
+			} else {
+				withoutResult = append(withoutResult, p)
+			}
+		}
+	}
+	for _, p := range withoutResult {
+		d.keep(p)
+	}
+	return d.Fields
+}
+
+// desired collects the fields of one pod.
+type desired struct {
+	Fields
+	pod   *corev1.Pod
+	owned Owned
+	now   time.Time
+}
+
+func (d *desired) add(p v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState) {
+	if p.PodConditionType != "" && findCondition(d.Conditions, corev1.PodConditionType(p.PodConditionType)) == nil {
+		d.Conditions = append(d.Conditions, d.condition(p.PodConditionType, state))
+	}
+	for _, policy := range p.MarkerPolicy {
+		if policy.State == state.State {
+			addMissing(d.Labels, policy.Labels)
+			addMissing(d.Annotations, policy.Annotations)
+		}
+	}
+}
+
+func (d *desired) condition(kind string, state v1alpha1.ContainerProbeState) corev1.PodCondition {
+	c := corev1.PodCondition{
+		Type: corev1.PodConditionType(kind), Status: corev1.ConditionFalse, Reason: ReasonProbeFailed,
+		Message: result.Cut(state.Message, result.MaxMessage), LastProbeTime: state.LastProbeTime, LastTransitionTime: state.LastTransitionTime,
+	}
+	switch state.State {
+	case v1alpha1.ProbeSucceeded:
+		c.Status, c.Reason = corev1.ConditionTrue, ReasonProbeSucceeded
+	case v1alpha1.ProbeFailed:
+	default:
+		c.Reason = ReasonProbeUnknown
+		if c.Message == "" {
+			c.Message = "the current instance of the container has no result yet"
+		}
+	}
+	if before := findCondition(d.pod.Status.Conditions, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	if c.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = metav1.NewTime(d.now.Truncate(time.Second))
+	}
+	return c
+}
+
+// keep copies what the probe may have set on the pod before.
+func (d *desired) keep(p v1alpha1.PodContainerProbe) {
+	kind := corev1.PodConditionType(p.PodConditionType)
+	if live := findCondition(d.pod.Status.Conditions, kind); live != nil && d.owned.Conditions[string(kind)] && findCondition(d.Conditions, kind) == nil {
+		d.Conditions = append(d.Conditions, *live)
+	}
+	for _, policy := range p.MarkerPolicy {
+		addMissing(d.Labels, present(policy.Labels, d.pod.Labels, d.owned.Labels))
+		addMissing(d.Annotations, present(policy.Annotations, d.pod.Annotations, d.owned.Annotations))
+	}
+}
+
+// present returns the keys of the policy that the pod has with the same value and that Refit has set.
+func present(policy, existing map[string]string, owned map[string]bool) map[string]string {
+	found := map[string]string{}
+	for key, value := range policy {
+		if live, ok := existing[key]; ok && owned[key] && live == value {
+			found[key] = value
+		}
+	}
+	return found
+}
+
+func addMissing(to, from map[string]string) {
+	for key, value := range from {
+		if _, taken := to[key]; !taken {
+			to[key] = value
+		}
+	}
+}
+
+func findCondition(conditions []corev1.PodCondition, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
