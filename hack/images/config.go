@@ -142,7 +142,7 @@ func findRoot() (string, error) {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "build", "images", "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "images", "go.mod")); err == nil {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)

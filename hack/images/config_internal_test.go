@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -49,5 +51,16 @@ func TestParse(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRootIsFoundFromTheFolderOfTheProgram(t *testing.T) {
+	t.Parallel()
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "cmd", "refit-daemon")); err != nil {
+		t.Errorf("%s does not hold the programs: %v", root, err)
 	}
 }
