@@ -1,47 +1,20 @@
-package v1beta1_test
+package crd_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// readCRD decodes the shipped manifest the way the API server does, unknown fields refused.
-func readCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
-	t.Helper()
-	data, err := os.ReadFile("../../deploy/crd/apps.kruise.io_containerrecreaterequests.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(apiextensions.SchemeGroupVersion)
-	object, _, err := decoder.Decode(data, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return object.(*apiextensions.CustomResourceDefinition)
-}
+const requests = "containerrecreaterequests"
 
 func TestCRDIsAcceptedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	crd := readCRD(t)
+	crd := readCRD(t, requests)
 	crd.Status.StoredVersions = []string{"v1beta1"}
 	for _, err := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd) {
 		t.Error(err) // the cost budget of validation rules is checked here too
@@ -81,7 +54,7 @@ func TestCRDRules(t *testing.T) {
 	set := func(key string, value any) func(map[string]any) {
 		return func(spec map[string]any) { spec[key] = value }
 	}
-	versions := map[string]rules{"v1alpha1": readRules(t, "v1alpha1"), "v1beta1": readRules(t, "v1beta1")}
+	versions := map[string]rules{"v1alpha1": readRules(t, requests, "v1alpha1"), "v1beta1": readRules(t, requests, "v1beta1")}
 	for name, tc := range map[string]struct {
 		edit   func(map[string]any)
 		update bool // the unchanged object is the old one
@@ -131,62 +104,4 @@ func names(list ...string) []any {
 		out = append(out, map[string]any{"name": name})
 	}
 	return out
-}
-
-// rules are what the API server applies to a custom resource: schema, list types, validation rules.
-type rules struct {
-	schema     validation.SchemaValidator
-	structural *structuralschema.Structural
-	cel        *cel.Validator
-}
-
-func readRules(t *testing.T, version string) rules {
-	t.Helper()
-	v, err := apiextensions.GetSchemaForVersion(readCRD(t), version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	structural, err := structuralschema.NewStructural(v.OpenAPIV3Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, _, err := validation.NewSchemaValidator(v.OpenAPIV3Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rules{schema: schema, structural: structural, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
-}
-
-func (r rules) validate(t *testing.T, object, old map[string]any) field.ErrorList {
-	t.Helper()
-	errs := validation.ValidateCustomResource(nil, object, r.schema)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, r.structural, object)...)
-	if len(errs) > 0 {
-		return errs
-	}
-	var before any
-	if old != nil {
-		before = old
-	}
-	errs, _ = r.cel.Validate(t.Context(), nil, r.structural, object, before, celconfig.RuntimeCELCostBudget)
-	return errs
-}
-
-func TestAddToScheme(t *testing.T) {
-	t.Parallel()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, gv := range []string{"v1alpha1", "v1beta1"} {
-		for _, kind := range []string{"ContainerRecreateRequest", "ContainerRecreateRequestList"} {
-			gvk := v1beta1.GroupVersion().WithKind(kind)
-			gvk.Version = gv
-			if _, err := scheme.New(gvk); err != nil {
-				t.Error(err)
-			}
-		}
-	}
 }

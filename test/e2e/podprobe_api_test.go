@@ -39,7 +39,7 @@ func readYAML(t *testing.T, file string, into any) string {
 func TestProbeObjectsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	const valid = "../../api/v1alpha1/testdata/"
+	const valid = "../../deploy/crd/testdata/"
 	for file, object := range map[string]string{
 		valid + "podprobemarker_rules.yaml":   valid + "podprobemarker.yaml",
 		valid + "nodepodprobe_rules.yaml":     valid + "nodepodprobe.yaml",
