@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	genericfuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,34 +23,6 @@ func imageKinds() map[string][2]func() any {
 		"nodeimages":        {func() any { return &v1alpha1.NodeImage{} }, func() any { return &v1beta1.NodeImage{} }},
 		"imagepulljobs":     {func() any { return &v1alpha1.ImagePullJob{} }, func() any { return &v1beta1.ImagePullJob{} }},
 		"imagelistpulljobs": {func() any { return &v1alpha1.ImageListPullJob{} }, func() any { return &v1beta1.ImageListPullJob{} }},
-	}
-}
-
-func TestBothVersionsHaveOneSchema(t *testing.T) {
-	t.Parallel()
-	for plural := range imageKinds() {
-		crd := readCRD(t, plural)
-		if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensions.NoneConverter {
-			t.Errorf("%s: conversion %v", plural, c)
-		}
-		schemas := map[string]*apiextensions.JSONSchemaProps{}
-		for _, v := range crd.Spec.Versions {
-			s, err := apiextensions.GetSchemaForVersion(crd, v.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			schemas[v.Name] = s.OpenAPIV3Schema
-			schemas[v.Name].Description = ""
-			if v.Storage != (v.Name == "v1beta1") || !v.Served {
-				t.Errorf("%s %s: storage %t, served %t", plural, v.Name, v.Storage, v.Served)
-			}
-		}
-		if len(schemas) != 2 {
-			t.Errorf("%s: %d versions", plural, len(schemas))
-		}
-		if diff := cmp.Diff(schemas["v1alpha1"], schemas["v1beta1"]); diff != "" {
-			t.Errorf("%s: %s", plural, diff)
-		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +23,34 @@ func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 		crd.Status.StoredVersions = []string{stored}
 		for _, err := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd) {
 			t.Error(err) // the cost budget of validation rules is checked here too
+		}
+	}
+}
+
+func TestImageObjectsHaveOneSchemaInBothVersions(t *testing.T) {
+	t.Parallel()
+	for _, plural := range []string{"nodeimages", "imagepulljobs", "imagelistpulljobs"} {
+		crd := readCRD(t, plural)
+		if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensions.NoneConverter {
+			t.Errorf("%s: conversion %v", plural, c)
+		}
+		schemas := map[string]*apiextensions.JSONSchemaProps{}
+		for _, v := range crd.Spec.Versions {
+			s, err := apiextensions.GetSchemaForVersion(crd, v.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			schemas[v.Name] = s.OpenAPIV3Schema
+			schemas[v.Name].Description = ""
+			if v.Storage != (v.Name == "v1beta1") || !v.Served {
+				t.Errorf("%s %s: storage %t, served %t", plural, v.Name, v.Storage, v.Served)
+			}
+		}
+		if len(schemas) != 2 {
+			t.Errorf("%s: %d versions", plural, len(schemas))
+		}
+		if diff := cmp.Diff(schemas["v1alpha1"], schemas["v1beta1"]); diff != "" {
+			t.Errorf("%s: %s", plural, diff)
 		}
 	}
 }
