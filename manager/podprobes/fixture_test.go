@@ -220,6 +220,15 @@ func (w *apiServer) settle(r reconcile.Reconciler, namespace, name string) []str
 	return nil
 }
 
+// writing calls a Destination where a Reconciler is expected.
+type writing struct{ *podDestination }
+
+// Reconcile implements reconcile.Reconciler.
+func (w writing) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	_, err := w.Write(ctx, request.NamespacedName)
+	return ctrl.Result{}, err
+}
+
 // edit changes a stored object as a user would.
 func edit[T client.Object](w *apiServer, object T, change func(T)) {
 	w.t.Helper()

@@ -70,8 +70,8 @@ func TestPodOnVirtualNodeGetsProbesAsAnnotation(t *testing.T) {
 	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
 	w := newAPIServer(t, virtual, gameMarker("m"), gamePod("a"))
 	same(t, "writes", w.settle(&nodeReconciler{api: w.api}, "", "node-1"))
-	m := newPodReconciler(w.api)
-	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+	m := newPodDestination(w.api)
+	same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
 	pod := w.podNamed("a")
 	if pod.Annotations["kruise.io/podprobemarker-list"] != "m" || !strings.HasPrefix(pod.Annotations["kruise.io/podprobe"], `[{"name":"idle"`) {
 		t.Errorf("annotations %v", pod.Annotations)
@@ -80,7 +80,7 @@ func TestPodOnVirtualNodeGetsProbesAsAnnotation(t *testing.T) {
 	if err := w.Client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+	same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
 	if pod = w.podNamed("a"); pod.Labels["m"] != "idle" {
 		t.Errorf("labels %v", pod.Labels)
 	}
@@ -91,8 +91,8 @@ func TestProbesThatExceedTheAnnotationAreReportedOnce(t *testing.T) {
 	virtual := testNode()
 	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
 	w := newAPIServer(t, virtual, largeMarker("m"), gamePod("a"))
-	m := newPodReconciler(w.api)
-	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+	m := newPodDestination(w.api)
+	same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
 	event := nextEvent(w.events)
 	if !strings.Contains(event, "Warning ProbesLeftOut") || !strings.Contains(event, "94 probes are left out") || !strings.Contains(event, ": m#p6, m#p7, ") || len(event) > 1024 {
 		t.Errorf("event %q", event)
@@ -102,7 +102,7 @@ func TestProbesThatExceedTheAnnotationAreReportedOnce(t *testing.T) {
 	if err := w.Client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+	same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
 	if event := nextEvent(w.events); event != "" {
 		t.Errorf("another event %q", event)
 	}
@@ -166,8 +166,8 @@ func TestNodesOfPod(t *testing.T) {
 func TestChangedResultIsOneWriteToThePod(t *testing.T) {
 	t.Parallel()
 	w := newAPIServer(t, testNode(), gameMarker("m"), gameMarker("n"), gamePod("a"))
-	m := newPodReconciler(w.api)
-	same(t, "nothing said", w.settle(m, "shop", "a"))
+	m := newPodDestination(w.api)
+	same(t, "nothing said", w.settle(writing{m}, "shop", "a"))
 	for _, tc := range []struct {
 		state  v1alpha1.ProbeState
 		status corev1.ConditionStatus
@@ -175,7 +175,7 @@ func TestChangedResultIsOneWriteToThePod(t *testing.T) {
 		cost   string
 	}{{v1alpha1.ProbeFailed, "False", "busy", "1"}, {v1alpha1.ProbeSucceeded, "True", "idle", ""}} {
 		w.report(results("a", tc.state, "m#idle", "n#idle"))
-		same(t, "writes", w.settle(m, "shop", "a"), "apply status a")
+		same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
 		pod := w.podNamed("a")
 		if got := pod.Status.Conditions; len(got) != 4 || got[2].Status != tc.status || got[3].Status != tc.status {
 			t.Errorf("conditions %+v", got)
@@ -185,9 +185,9 @@ func TestChangedResultIsOneWriteToThePod(t *testing.T) {
 		}
 	}
 	w.remove(gameMarker("m"))
-	same(t, "marker gone", w.settle(m, "shop", "a"), "apply status a")
+	same(t, "marker gone", w.settle(writing{m}, "shop", "a"), "apply status a")
 	w.remove(gameMarker("n"))
-	same(t, "both gone", w.settle(m, "shop", "a"), "apply status a")
+	same(t, "both gone", w.settle(writing{m}, "shop", "a"), "apply status a")
 	if pod := w.podNamed("a"); len(pod.Labels) != 1 || len(pod.Status.Conditions) != 2 {
 		t.Errorf("left behind: %v, %+v", pod.Labels, pod.Status.Conditions)
 	}
@@ -197,15 +197,15 @@ func TestChangedResultIsOneWriteToThePod(t *testing.T) {
 func TestPodIsNotPatchedFromACacheOlderThanTheLastWrite(t *testing.T) {
 	t.Parallel()
 	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
-	m := newPodReconciler(w.api)
+	m := newPodDestination(w.api)
 	stale := w.podNamed("a")
 	w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
-	w.settle(m, "shop", "a")
+	w.settle(writing{m}, "shop", "a")
 	m.client = stalePods{Client: w.Client, pod: stale}
 	w.report(results("a", v1alpha1.ProbeFailed, "m#idle"))
-	same(t, "behind", w.settle(m, "shop", "a"))
+	same(t, "behind", w.settle(writing{m}, "shop", "a"))
 	m.client = w.Client
-	same(t, "caught up", w.settle(m, "shop", "a"), "apply status a")
+	same(t, "caught up", w.settle(writing{m}, "shop", "a"), "apply status a")
 }
 
 type stalePods struct {
@@ -224,11 +224,11 @@ func (s stalePods) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 func TestResultsOfAReplacedPodAreIgnored(t *testing.T) {
 	t.Parallel()
 	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
-	m := newPodReconciler(w.api)
+	m := newPodDestination(w.api)
 	status := results("a", v1alpha1.ProbeSucceeded, "m#idle")
 	status.UID = "the one before"
 	w.report(status)
-	same(t, "writes", w.settle(m, "shop", "a"))
+	same(t, "writes", w.settle(writing{m}, "shop", "a"))
 }
 
 func TestOnlyPodsWithChangedResultsAreEnqueued(t *testing.T) {

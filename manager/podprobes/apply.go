@@ -1,0 +1,159 @@
+package podprobes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe"
+	"github.com/refit-project/refit/result"
+)
+
+// maxNames bounds the names of probes in an Event, in bytes: the API server limits the whole note to 1 KiB.
+const maxNames = 512
+
+// podDestination applies to pods the labels, annotations and conditions that follow from their probe results, with at
+// most one write for each change.
+type podDestination struct {
+	*api
+
+	mu sync.Mutex
+	// applied is what this process has applied last. It is lost with the process: see podprobe.Plan.
+	applied map[types.NamespacedName]applied
+}
+
+type applied struct {
+	uid     types.UID
+	version string // resourceVersion of the pod after the write
+	desired podprobe.Fields
+}
+
+func newPodDestination(a *api) *podDestination {
+	return &podDestination{api: a, applied: map[types.NamespacedName]applied{}}
+}
+
+// Write implements result.Destination. It sends nothing for a pod that is gone or ending, and none while the cache is
+// older than the last write: the watch event that it lacks requests the pod again.
+func (d *podDestination) Write(ctx context.Context, key types.NamespacedName) (result.Requests, error) {
+	var pod corev1.Pod
+	if err := d.client.Get(ctx, key, &pod); err != nil {
+		if apierrors.IsNotFound(err) {
+			d.forget(key)
+		}
+		return result.Requests{}, client.IgnoreNotFound(err)
+	}
+	last, behind := d.last(key, &pod)
+	if behind || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
+		return result.Requests{}, nil
+	}
+	desired, omitted, err := d.desired(ctx, &pod)
+	if err != nil {
+		return result.Requests{}, err
+	}
+	apply, changed := podprobe.Plan(&pod, desired, last)
+	if !changed {
+		return result.Requests{}, nil
+	}
+	version, err := d.apply(ctx, &pod, apply)
+	if err != nil {
+		return result.Requests{Writes: 1}, client.IgnoreNotFound(err)
+	}
+	d.mu.Lock()
+	d.applied[key] = applied{uid: pod.UID, version: version, desired: desired}
+	d.mu.Unlock()
+	if pod.Annotations[v1alpha1.AnnotationPodProbe] != desired.Annotations[v1alpha1.AnnotationPodProbe] {
+		d.recordOmitted(&pod, omitted)
+	}
+	return result.Requests{Writes: 1}, nil
+}
+
+// recordOmitted reports the probes that exceed the size of the annotation of a pod on a virtual node.
+func (d *podDestination) recordOmitted(pod *corev1.Pod, omitted []string) {
+	if len(omitted) == 0 {
+		return
+	}
+	names := result.Cut(strings.Join(omitted, ", "), maxNames)
+	d.log.Warn("probes are left out: they exceed the size of the pod's annotation", "pod", pod.Namespace+"/"+pod.Name,
+		"probes", len(omitted), "names", names)
+	d.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
+		"%d probes are left out, as they exceed the size of the annotation %s: %s", len(omitted), v1alpha1.AnnotationPodProbe, names)
+}
+
+// last returns what was desired at the last write. The cache is behind until it has received that write.
+func (d *podDestination) last(key types.NamespacedName, pod *corev1.Pod) (last *podprobe.Fields, behind bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	written, ok := d.applied[key]
+	if !ok || written.uid != pod.UID {
+		return nil, false
+	}
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, written.version)
+	return &written.desired, err == nil && order < 0
+}
+
+func (d *podDestination) forget(key types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.applied, key)
+}
+
+// desired returns what the pod is to carry, and the names of the probes that are left out.
+func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod) (fields podprobe.Fields, omitted []string, err error) {
+	markers, err := d.listMarkers(ctx, pod.Namespace)
+	if err != nil || len(markers) == 0 {
+		return fields, nil, err
+	}
+	exists, virtual, err := d.nodeKind(ctx, pod.Spec.NodeName)
+	if err != nil {
+		return fields, nil, err
+	}
+	if exists && virtual {
+		fields, omitted = podprobe.DesiredOnVirtualNode(pod, markers, d.now())
+		return fields, omitted, nil
+	}
+	var node v1alpha1.NodePodProbe
+	if err := d.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); client.IgnoreNotFound(err) != nil {
+		return fields, nil, fmt.Errorf("get NodePodProbe: %w", err)
+	}
+	return podprobe.Desired(pod, markers, podprobe.StatesOf(pod, node.Status), d.now()), nil, nil
+}
+
+// apply writes labels, annotations and conditions at once, through the status subresource: that needs no permission to
+// change the pod's spec.
+func (d *podDestination) apply(ctx context.Context, pod *corev1.Pod, fields podprobe.Fields) (version string, err error) {
+	body := &corev1.Pod{}
+	body.Labels, body.Annotations, body.Status.Conditions = fields.Labels, fields.Annotations, fields.Conditions
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(body)
+	if err != nil {
+		return "", fmt.Errorf("encode probe results: %w", err)
+	}
+	config := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		// The UID makes it fail for another pod of the same name.
+		"metadata": map[string]any{"namespace": pod.Namespace, "name": pod.Name, "uid": string(pod.UID)},
+	}}
+	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"status", "conditions"}} {
+		value, found, err := unstructured.NestedFieldNoCopy(content, path...)
+		if err == nil && found {
+			err = unstructured.SetNestedField(config.Object, value, path...)
+		}
+		if err != nil {
+			return "", fmt.Errorf("encode probe results: %w", err)
+		}
+	}
+	err = d.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(podprobe.FieldManager), client.ForceOwnership)
+	if apierrors.IsConflict(err) {
+		return "", nil // another pod of that name, which has its own watch event
+	}
+	return config.GetResourceVersion(), d.written("pods", "apply probe results to pod", err)
+}

@@ -1,0 +1,92 @@
+package podprobes
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// unreachable fails all writes to pods until it is told not to.
+type unreachable struct {
+	client.Client
+	down     atomic.Bool
+	attempts atomic.Int32
+}
+
+func (u *unreachable) Status() client.SubResourceWriter {
+	u.attempts.Add(1)
+	if u.down.Load() {
+		return brokenStatus{u.Client.Status()}
+	}
+	return u.Client.Status()
+}
+
+type brokenStatus struct{ client.SubResourceWriter }
+
+func (brokenStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errors.New("API server is down")
+}
+
+// Reconcilers, as controller-runtime calls them, only request; the Writer retries and paces.
+func TestResultsReachThePodOnceTheAPIServerIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+		w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
+		access := &unreachable{Client: w.Client}
+		access.down.Store(true)
+		w.client = access
+		r := newPodReconciler(w.api, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.writer.Run(ctx) }()
+		key := types.NamespacedName{Namespace: "shop", Name: "a"}
+		for range 100 { // events while it is down do not make it worse
+			if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := access.attempts.Load(); n < 4 || n > 7 {
+			t.Errorf("%d attempts in ten seconds", n)
+		}
+		access.down.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.podNamed("a").Labels["m"]; got != "idle" {
+			t.Errorf("label %q", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDeletedPodsAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	r := newPodReconciler(w.api, 1)
+	w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
+	w.settle(writing{r.destination}, "shop", "a")
+	if len(r.destination.applied) != 1 {
+		t.Fatal("nothing was applied")
+	}
+	gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
+	if requests := r.changedPod(t.Context(), gone, nil); len(requests) > 0 || len(r.destination.applied) > 0 {
+		t.Errorf("%v requested, %v remembered", requests, r.destination.applied)
+	}
+}
