@@ -51,7 +51,7 @@ func (c Config) Validate() error {
 	}
 	if c.PprofAddr != "" {
 		errs = append(errs, listenable("--pprof-addr", c.PprofAddr))
-		if !loopback(c.PprofAddr) {
+		if !Loopback(c.PprofAddr) {
 			errs = append(errs, fmt.Errorf("--pprof-addr %s: must be a loopback address, such as 127.0.0.1:10222: profiles show memory", c.PprofAddr))
 		}
 	}
@@ -68,7 +68,8 @@ func listenable(flag, addr string) error {
 	return nil
 }
 
-func loopback(addr string) bool {
+// Loopback reports whether only the node, or the pod, itself can reach what listens at addr, as "127.0.0.1:10222".
+func Loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false

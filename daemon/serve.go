@@ -57,7 +57,7 @@ func (e endpoints) serve(ctx context.Context, group *errgroup.Group) error {
 	}
 	handler := promhttp.HandlerFor(e.metrics, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
-	if loopback(config.MetricsAddr) {
+	if Loopback(config.MetricsAddr) {
 		mux.Handle("GET /metrics", handler)
 		return listen(ctx, group, config.MetricsAddr, mux, nil)
 	}

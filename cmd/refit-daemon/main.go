@@ -4,9 +4,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/klog/v2"
+
+	"github.com/refit-project/refit/daemon"
 )
 
 // version is set when linking.
@@ -14,10 +19,15 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand(version).ExecuteContext(ctx)
+	err := newCommand(version, run).ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "refit-daemon:", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context, config daemon.Config, libraries *slog.Logger) error {
+	klog.SetSlogLogger(libraries)
+	return daemon.Run(ctx, config)
 }
