@@ -45,13 +45,13 @@ var rows = []row{
 		{path: "cli", toCome: "crr kube api identity", why: "what kubectl-refit does, without cobra"},
 	}},
 	{name: "parts of a mode", rooms: []room{
-		{path: "daemon/requests", imports: "kubelet crr cri api identity"},
+		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "probe cri result api"},
 		{path: "daemon/images", toCome: "image cri api identity", why: "image pull jobs on a node"},
 		{path: "sidecarmode/update", imports: "sidecarmode/httpprobe sidecarmode/plugin sidecarmode/process sidecarmode/config " +
 			"sidecarmode/selftest hotupdate probe signal kube/ownpod result"},
 		{path: "sidecarmode/podprobe", imports: "sidecarmode/httpprobe sidecarmode/plugin probe result identity"},
-		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr signal kube/ownpod result api identity"},
+		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache api"},

@@ -79,7 +79,7 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 	if err != nil {
 		return err
 	}
-	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !overrides(request) && !sidecarTerminated(pod) {
+	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !asksToOverride(request) && !sidecarTerminated(pod) {
 		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to have it started again all the same set annotation %s: %s",
 			container.Name, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
 	}

@@ -19,6 +19,9 @@ type Observation struct {
 	Instances map[string][]Instance
 	// Unseen says why the containers cannot be seen now, as when the runtime is down; empty: they can.
 	Unseen string
+	// Unstoppable says why the running instance of a container cannot be stopped from here, by container name. Nil
+	// where a container runtime stops them.
+	Unstoppable map[string]string
 	// Acts is what this process has done for the request, by container name. It is lost when the process
 	// dies, which costs a repeated attempt at most.
 	Acts map[string]Act
@@ -67,8 +70,10 @@ type Stop struct {
 	Container string
 	ID        identity.ContainerID
 	// Grace between TERM and KILL, preStop included; 0 kills at once.
-	Grace   time.Duration
-	PreStop *PreStop
+	Grace time.Duration
+	// PreStop is the hook of the pod's container; nil: none. The request has a copy that is for its reader only: a request
+	// that has not passed admission must not choose what is executed.
+	PreStop *corev1.LifecycleHandler
 	// Remove these instances once it is stopped, in this order, so that kubelet starts the next without crash
 	// back-off: the earlier ones, from which kubelet would back off as well, and this one last, so that it
 	// shows until then what has been done. Nil: none.

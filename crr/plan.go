@@ -17,8 +17,6 @@ type (
 	Request = v1beta1.ContainerRecreateRequest
 	// Status of a Request.
 	Status = v1beta1.ContainerRecreateRequestStatus
-	// PreStop hook of a container.
-	PreStop = v1beta1.ProbeHandler
 )
 
 const (
@@ -30,6 +28,10 @@ const (
 type Options struct {
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off unless a request says otherwise.
 	RespectBackoff bool
+	// SignalsOnly is for a pod without access to its container runtime: processes can be signalled, but no instance can be
+	// removed. So kubelet's back-off cannot be skipped, nor a restart policy overridden, and a container is stopped
+	// only if its restart policy starts it again however it ends.
+	SignalsOnly bool
 }
 
 // Plan decides the next step of one request from what was asked and what is on the node now. It is pure: the

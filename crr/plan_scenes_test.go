@@ -287,21 +287,46 @@ func TestPlanUnreadyGracePeriod(t *testing.T) {
 	})
 }
 
-func TestPlanPreStop(t *testing.T) {
+// The hook that is executed is the pod's. What a request says of it may come from anybody who may create one.
+func TestPlanPreStopOfThePod(t *testing.T) {
 	t.Parallel()
-	zero := int64(0)
-	s := newScene()
-	s.request.Spec.Containers[0].PreStop = &crr.PreStop{Sleep: &corev1.SleepAction{Seconds: 3}}
-	s.request.Spec.Strategy.TerminationGracePeriodSeconds = &zero
-	wantDiff(t, "grace 0 means now", s.plan().Stop.Grace, time.Duration(0))
-	wantDiff(t, "sleep is honoured", s.plan().Stop.PreStop.Sleep.Seconds, int64(3))
+	hook := func(s *scene, handler *corev1.LifecycleHandler) *scene {
+		s.observed.Pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: handler}
+		return s
+	}
+	drain := &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}
+	forged := &v1beta1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/secret"}}}
 
-	s.request.Spec.Containers[0].PreStop = &crr.PreStop{TCPSocket: &corev1.TCPSocketAction{}}
+	s := hook(newScene(), drain)
+	wantDiff(t, "a request without a hook", s.plan().Stop.PreStop, drain)
+	s.request.Spec.Containers[0].PreStop = forged
+	wantDiff(t, "a request with another hook", s.plan().Stop.PreStop, drain)
+
+	s = newScene()
+	s.request.Spec.Containers[0].PreStop = forged
+	wantDiff(t, "a pod without a hook", s.plan().Stop.PreStop, (*corev1.LifecycleHandler)(nil))
+
+	s = hook(newScene(), drain)
+	s.request.Spec.Strategy.TerminationGracePeriodSeconds = new(int64(0))
+	wantDiff(t, "grace 0 means now", s.plan().Stop, &crr.Stop{Container: "app", ID: id("app", 0)})
+
+	s = newScene("mesh")
+	s.observed.Pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", Lifecycle: &corev1.Lifecycle{PreStop: drain}}}
+	s.runs("mesh", 0)
+	wantDiff(t, "a native sidecar", s.plan().Stop.PreStop, drain)
+}
+
+func TestPlanPreStopTCPSocket(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.observed.Pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{}}}
 	ended := s.plan()
 	wantOutcome(t, ended, crr.ReasonInvalidRequest)
 	if !strings.Contains(ended.Status.Message, "tcpSocket") {
 		t.Errorf("message %q does not name tcpSocket", ended.Status.Message)
 	}
+	s.request.Spec.Strategy.TerminationGracePeriodSeconds = new(int64(0))
+	wantDiff(t, "without grace no hook is run", s.plan().Stop, &crr.Stop{Container: "app", ID: id("app", 0)})
 }
 
 // kubelet was quicker than the removal: it reported the end, and under such a policy never reports the next instance.

@@ -22,6 +22,8 @@ const (
 	ReasonInvalidRequest              = "InvalidRequest"
 	ReasonContainerFailed             = "ContainerFailed"
 	ReasonDaemonNotResponding         = "DaemonNotResponding"
+	// ReasonNotPossibleHere: the container cannot or must not be stopped without access to its container runtime.
+	ReasonNotPossibleHere = "NotPossibleHere"
 )
 
 // Outcome is how a request ends. Reason is empty for success and one of the Reason constants otherwise;

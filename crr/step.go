@@ -16,12 +16,8 @@ const (
 	maxNudges = 5
 	// eventedNudges without effect show that kubelet does not relist (EventedPLEG): it keeps its back-off.
 	eventedNudges = 2
-	// maxStopFailures in a row, not counting those of an unreachable runtime, fail the container.
-	maxStopFailures = 5
 	// maxRetryDelay between failed attempts; the first delay is a second.
 	maxRetryDelay = 30 * time.Second
-
-	defaultGrace = 30 * time.Second // of a pod that says nothing: the API's default
 )
 
 // step is what one container contributes to a decision.
@@ -102,52 +98,6 @@ func (s *subject) force() bool {
 	return s.request.Spec.Strategy != nil && s.request.Spec.Strategy.ForceRecreate
 }
 
-// running: the old instance runs and is to be stopped.
-func (s *subject) running(old Instance) {
-	if s.spec.PreStop != nil && s.spec.PreStop.TCPSocket != nil {
-		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, by kubelet neither: use exec, httpGet or sleep")
-		return
-	}
-	s.stopping = true
-	s.begin()
-	s.state.Message = "stopping"
-	if s.act.Running {
-		return
-	}
-	if s.act.Err != "" {
-		if !s.act.Transient && s.act.Failures >= maxStopFailures {
-			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.act.Err, s.act.Failures))
-			return
-		}
-		if s.retryLater() {
-			return
-		}
-	}
-	s.stop = &Stop{Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: s.spec.PreStop}
-	if s.removes(old) {
-		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
-	}
-}
-
-// removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
-// it back, removal would, so there only the request itself may ask for it.
-func (s *subject) removes(old Instance) bool {
-	if !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always() {
-		return overrides(s.request)
-	}
-	return skipsBackoff(s.request, s.options) && delaysRestart(old, s.now)
-}
-
-func (s *subject) grace() time.Duration {
-	if strategy := s.request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*strategy.TerminationGracePeriodSeconds) * time.Second
-	}
-	if seconds := s.observed.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return defaultGrace
-}
-
 // exited: nothing of the container runs, and the runtime still shows the instance that ended last.
 func (s *subject) exited(last Instance) {
 	policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name)
@@ -158,7 +108,7 @@ func (s *subject) exited(last Instance) {
 		s.stopping = true
 		return
 	}
-	if !policy.Restarts(last.ExitCode) && (replacedOnce || !overrides(s.request)) {
+	if !policy.Restarts(last.ExitCode) && (replacedOnce || !s.overrides()) {
 		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf(
 			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.Policy))
 		return
@@ -169,7 +119,7 @@ func (s *subject) exited(last Instance) {
 		return
 	}
 	held := delaysRestart(last, last.FinishedAt) || !kubelet.BackoffUntil(status).IsZero()
-	if overrides(s.request) && !policy.Always() || skipsBackoff(s.request, s.options) && held {
+	if s.overrides() && !policy.Always() || s.skipsBackoff() && held {
 		s.remove()
 		return
 	}
@@ -206,8 +156,8 @@ func (s *subject) missing() {
 	}
 	status := s.observed.containerStatus(s.spec.Name)
 	s.wait("stopped; " + waitingFor(status))
-	revived := overrides(s.request) && !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always()
-	if !revived && !skipsBackoff(s.request, s.options) {
+	revived := s.overrides() && !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always()
+	if !revived && !s.skipsBackoff() {
 		return
 	}
 	until := kubelet.BackoffUntil(status)

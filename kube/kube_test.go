@@ -275,7 +275,10 @@ func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
 	fat := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web", UID: "u1", Annotations: map[string]string{"big": strings.Repeat("x", 1000), corev1.MirrorPodAnnotationKey: "m"},
 	}}
-	fat.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx"}}
+	fat.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx", Lifecycle: &corev1.Lifecycle{
+		PreStop:   &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+		PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"warm"}}},
+	}}}
 	fat.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", Ready: true}}
 	fat.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	bookmark := corev1.Pod{TypeMeta: fat.TypeMeta, ObjectMeta: metav1.ObjectMeta{
@@ -297,6 +300,9 @@ func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
 	got := pods.GetStore().List()[0].(*corev1.Pod)
 	if len(got.Annotations) != 1 || got.Spec.Containers[0].Image != "" || !got.Status.ContainerStatuses[0].Ready || got.UID != "u1" {
 		t.Errorf("kept %+v", got)
+	}
+	if hooks := got.Spec.Containers[0].Lifecycle; hooks == nil || hooks.PreStop.Exec.Command[0] != "drain" || hooks.PostStart != nil {
+		t.Errorf("hooks %+v, want preStop alone, which the daemon runs", hooks)
 	}
 	if !strings.Contains(s.all(), "fieldSelector=spec.nodeName%3Dnode-1") {
 		t.Errorf("asked %s", s.all())

@@ -57,11 +57,14 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 		trimmed[i] = corev1.Container{
 			Name: c.Name, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, Ports: namedPorts(c.Ports),
 		}
+		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+			trimmed[i].Lifecycle = &corev1.Lifecycle{PreStop: c.Lifecycle.PreStop}
+		}
 	}
 	return trimmed
 }
 
-// namedPorts are those that a probe can name.
+// namedPorts are those that a probe or a hook can name.
 func namedPorts(ports []corev1.ContainerPort) []corev1.ContainerPort {
 	var named []corev1.ContainerPort
 	for _, p := range ports {

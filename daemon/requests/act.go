@@ -11,11 +11,10 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 )
-
-// minGrace is left to a container after a preStop hook that took the whole grace period, as kubelet leaves it.
-const minGrace = 2 * time.Second
 
 // repeatDelay holds back an act that has just been done without an error and seems to have had no effect.
 const repeatDelay = time.Second
@@ -80,11 +79,12 @@ func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 	w.record(killing(request, pod, stop.Container))
 	grace := stop.Grace
 	if stop.PreStop != nil && grace > 0 {
-		if err := w.preStop(ctx, request, pod, stop); err != nil {
+		call := hook.Call{Pod: pod, Container: stop.Container, ID: stop.ID, Handler: stop.PreStop, Timeout: grace}
+		if err := w.hooks.Run(ctx, call); err != nil {
 			logger.Warn("preStop hook failed", "err", err)
 			w.record(failedPreStopHook(pod, stop.Container, err))
 		}
-		grace = max(grace-time.Since(begun), minGrace)
+		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
 	}
 	if err := w.runtime.StopContainer(ctx, stop.ID.ID, grace); err != nil {
 		return failure("stop container "+stop.Container, err)

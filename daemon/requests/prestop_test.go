@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,17 +14,20 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
 // hooked restarts app of a pod with this hook and grace, and returns the node.
-func hooked(t *testing.T, hook crr.PreStop, grace int64, change func(*crr.Request)) *node {
+func hooked(t *testing.T, handler corev1.LifecycleHandler, grace int64, change func(*crr.Request)) *node {
 	t.Helper()
 	n := newNode(t)
 	n.runtime.Commands["note stop"] = fakecri.Command{}
 	n.runtime.Commands["never ends"] = fakecri.Command{Takes: time.Hour}
-	n.request("again", n.pod("web", app()), func(r *crr.Request) {
-		r.Spec.Containers[0].PreStop = &hook
+	pod := n.pod("web", app())
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &handler}
+	n.putPod(pod)
+	n.request("again", pod, func(r *crr.Request) {
 		r.Spec.Strategy.TerminationGracePeriodSeconds = &grace
 		if change != nil {
 			change(r)
@@ -41,9 +43,13 @@ func (n *node) warned() bool {
 	return strings.Contains(strings.Join(n.told(), "\n"), "FailedPreStopHook")
 }
 
+func command(words ...string) corev1.LifecycleHandler {
+	return corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: words}}
+}
+
 func TestPreStopExec(t *testing.T) {
 	t.Parallel()
-	n := hooked(t, crr.PreStop{Exec: &corev1.ExecAction{Command: []string{"note", "stop"}}}, 5, nil)
+	n := hooked(t, command("note", "stop"), 5, nil)
 	if execs := n.runtime.Calls("ExecSync"); len(execs) != 1 || execs[0].At.After(n.stops()[0].At) {
 		t.Errorf("execs %+v, stops %+v", execs, n.stops())
 	}
@@ -52,20 +58,31 @@ func TestPreStopExec(t *testing.T) {
 	}
 }
 
+// Who may create requests, where admission is switched off, may not thereby execute commands in containers.
+func TestPreStopOfTheRequestIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	n := hooked(t, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{}}, 5, func(r *crr.Request) {
+		r.Spec.Containers[0].PreStop = &v1beta1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"note", "stop"}}}
+	})
+	if execs := n.runtime.Calls("ExecSync"); len(execs) != 0 {
+		t.Errorf("executed %+v", execs)
+	}
+}
+
 func TestPreStopExecIsBoundedByTheGracePeriod(t *testing.T) {
 	t.Parallel()
-	n := hooked(t, crr.PreStop{Exec: &corev1.ExecAction{Command: []string{"never", "ends"}}}, 1, nil)
+	n := hooked(t, command("never", "ends"), 1, nil)
 	if !n.warned() {
-		t.Errorf("a hook that was cut off is not told: %q", n.told())
+		t.Errorf("no Event for a hook that was cut off: %q", n.told())
 	}
-	if left := n.stops()[0].Timeout; left != minGrace {
-		t.Errorf("%v left for the container, want %v", left, minGrace)
+	if left := n.stops()[0].Timeout; left != kubelet.MinGracePeriod {
+		t.Errorf("%v left for the container, want %v", left, kubelet.MinGracePeriod)
 	}
 }
 
 func TestGraceZeroMeansNow(t *testing.T) {
 	t.Parallel()
-	n := hooked(t, crr.PreStop{Exec: &corev1.ExecAction{Command: []string{"never", "ends"}}}, 0, nil)
+	n := hooked(t, command("never", "ends"), 0, nil)
 	if execs := n.runtime.Calls("ExecSync"); len(execs) != 0 {
 		t.Errorf("the hook was run: %+v", execs)
 	}
@@ -76,82 +93,33 @@ func TestGraceZeroMeansNow(t *testing.T) {
 
 func TestPreStopSleep(t *testing.T) {
 	t.Parallel()
-	n := hooked(t, crr.PreStop{Sleep: &corev1.SleepAction{Seconds: 1}}, 4, nil)
+	n := hooked(t, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}, 4, nil)
 	if grace := n.stops()[0].Timeout; grace != 3*time.Second {
 		t.Errorf("%v left of 4 s after a sleep of 1 s", grace)
 	}
 }
 
-// An httpGet hook without host goes to the pod's IP, by port number or name, and follows no redirect.
+// An httpGet hook goes to the IP of the pod's sandbox.
 func TestPreStopHTTPGetGoesToThePod(t *testing.T) {
 	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
-	t.Cleanup(elsewhere.Close)
-	var asked atomic.Pointer[http.Request]
-	pod := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
-		asked.Store(request)
-		http.Redirect(out, request, elsewhere.URL, http.StatusFound)
-	}))
+	asked := make(chan string, 1)
+	pod := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { asked <- request.RequestURI }))
 	t.Cleanup(pod.Close)
-	port := portOf(t, pod.URL)
-	hook := crr.PreStop{HTTPGet: &corev1.HTTPGetAction{
-		Path: "/drain?now=1", Port: intstr.FromString("web"), HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Hook", Value: "yes"}},
-	}}
-	n := hooked(t, hook, 5, func(r *crr.Request) {
-		r.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: port}}
-	})
-	got := asked.Load()
-	if got == nil || got.URL.String() != "/drain?now=1" || got.Header.Get("X-Hook") != "yes" {
-		t.Errorf("asked %+v; events %q", got, n.told())
-	}
-}
-
-func TestHookPort(t *testing.T) {
-	t.Parallel()
-	request := &crr.Request{}
-	request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{
-		Name: "app", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}},
-	}}
-	for name, tt := range map[string]struct {
-		port intstr.IntOrString
-		want int // 0: refused
-	}{
-		"number":             {port: intstr.FromInt32(80), want: 80},
-		"name":               {port: intstr.FromString("web"), want: 8080},
-		"number in a string": {port: intstr.FromString("81"), want: 81},
-		"unknown name":       {port: intstr.FromString("admin")},
-		"zero":               {port: intstr.FromInt32(0)},
-		"too large":          {port: intstr.FromInt32(65536)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := hookPort(tt.port, request, "app")
-			if got != tt.want || (err != nil) != (tt.want == 0) {
-				t.Errorf("hookPort = %d, %v; want %d", got, err, tt.want)
-			}
-		})
-	}
-}
-
-func TestPreStopHTTPGetRefusesOtherHosts(t *testing.T) {
-	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the daemon was steered to another host") }))
-	t.Cleanup(elsewhere.Close)
-	n := hooked(t, crr.PreStop{HTTPGet: &corev1.HTTPGetAction{Host: "localhost", Path: "/", Port: intstr.FromInt32(portOf(t, elsewhere.URL))}}, 5, nil)
-	if !n.warned() {
-		t.Errorf("events %q", n.told())
-	}
-}
-
-func portOf(t *testing.T, address string) int32 {
-	t.Helper()
-	parsed, err := url.Parse(address)
+	parsed, err := url.Parse(pod.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := strconv.ParseInt(parsed.Port(), 10, 32)
+	port, err := strconv.Atoi(parsed.Port())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return int32(port)
+	n := hooked(t, corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt(port)}}, 5, nil)
+	select {
+	case got := <-asked:
+		if got != "/drain" {
+			t.Errorf("asked for %s", got)
+		}
+	default:
+		t.Errorf("not asked; events %q", n.told())
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 )
 
@@ -53,7 +53,7 @@ type Worker struct {
 	slots   chan struct{}  // bounds the acts under way
 	running sync.WaitGroup // acts and planners
 	queue   workqueue.TypedRateLimitingInterface[identity.Pod]
-	hooks   *http.Client
+	hooks   *hook.Runner
 	synced  func()
 	metrics *metrics
 	logger  *slog.Logger
@@ -72,7 +72,7 @@ func New(config Config) (*Worker, error) {
 			cache.MutationCacheOptions{Indexer: config.Requests.GetIndexer(), TTL: mutationTTL, MaxCacheSize: 4096}),
 		acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
-		hooks: newHookClient(), synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
+		hooks: hook.New(hook.Config{Executor: hookRuntime{config.Runtime}, Addresses: hookRuntime{config.Runtime}}), synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
 	}
 	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
 		if err := w.follow(informer); err != nil {

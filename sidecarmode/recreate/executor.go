@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/signal"
@@ -30,7 +30,7 @@ type executor struct {
 	requests  Requests
 	observed  func() *corev1.Pod
 	warn      func(reason, message string)
-	hooks     *http.Client
+	hooks     *hook.Runner
 	logger    *slog.Logger
 
 	acts map[string]crr.Act // of the request uid
@@ -44,9 +44,6 @@ type stopped struct {
 	uid, container string
 	err            error
 }
-
-// ReasonNotPossible ends a request that the sidecar cannot carry out.
-const ReasonNotPossible = "NotPossibleHere"
 
 // next takes one step for the first of the requests and returns when to look again; zero: when something changes.
 func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRecreateRequest) (time.Time, error) {
@@ -96,24 +93,11 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 		e.uid, e.acts = string(request.UID), map[string]crr.Act{}
 	}
 	now := time.Now()
-	plannable := request.DeepCopy()
-	// Without a runtime no instance can be removed: kubelet's back-off cannot be skipped, nor its restart policy.
-	delete(plannable.Annotations, v1beta1.AnnotationRestartBackoff)
-	delete(plannable.Annotations, v1beta1.AnnotationRestartPolicy)
-	decision := crr.Plan(plannable, crr.Observation{
-		Pod: pod, Runtime: runtimeOf(pod), Instances: e.instances(ctx, pod, request), Acts: e.acts,
-	}, crr.Options{RespectBackoff: true}, now)
-	if decision.Stop != nil {
-		if err := e.refusal(ctx, pod, *decision.Stop); err != nil {
-			for i := range decision.Status.ContainerRecreateStates {
-				decision.Status.ContainerRecreateStates[i].Message = ""
-			}
-			crr.Complete(&decision.Status, crr.Outcome{
-				Reason: ReasonNotPossible, Message: "container " + decision.Stop.Container + ": " + err.Error(),
-			}, request.Generation, now)
-			decision.Stop = nil
-		}
-	}
+	instances := e.instances(ctx, pod, request)
+	decision := crr.Plan(request, crr.Observation{
+		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts,
+		Unstoppable: e.unstoppableContainers(ctx, request, instances),
+	}, crr.Options{SignalsOnly: true}, now)
 	stored, err := e.write(ctx, request, decision.Status)
 	if err != nil {
 		return time.Time{}, nil, err
@@ -149,32 +133,23 @@ func (e *executor) instances(ctx context.Context, pod *corev1.Pod, request *crr.
 	return all
 }
 
-// refusal is why a stop that was decided cannot be: the sidecar has no means, or nothing would start the
-// container again.
-func (e *executor) refusal(ctx context.Context, pod *corev1.Pod, stop crr.Stop) error {
+// unstoppableContainers says why running containers of the request cannot be stopped by the sidecar. While a stop is
+// under way nothing is decided.
+func (e *executor) unstoppableContainers(ctx context.Context, request *crr.Request, instances map[string][]crr.Instance) map[string]string {
 	if e.busy {
 		return nil
 	}
-	switch policy := policyOf(pod, stop.Container); {
-	case policy == corev1.RestartPolicyNever:
-		return errors.New("restartPolicy Never would not start it again")
-	case policy == corev1.RestartPolicyOnFailure && stop.Grace > 0:
-		return errors.New("restartPolicy OnFailure would not start it again if it ends well on TERM; " +
-			"with terminationGracePeriodSeconds 0 it is killed, which is a failure")
-	}
-	return impossible(ctx, e.processes, stop.Container, e.own, stop.ID)
-}
-
-// policyOf is a container's restart policy, its own before the pod's.
-func policyOf(pod *corev1.Pod, container string) corev1.RestartPolicy {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for _, c := range containers {
-			if c.Name == container && c.RestartPolicy != nil {
-				return corev1.RestartPolicy(*c.RestartPolicy)
-			}
+	why := map[string]string{}
+	for _, container := range request.Spec.Containers {
+		of := instances[container.Name]
+		if len(of) == 0 || of[0].State != identity.StateRunning {
+			continue
+		}
+		if err := e.unstoppable(ctx, container.Name, of[0].ID); err != nil {
+			why[container.Name] = err.Error()
 		}
 	}
-	return pod.Spec.RestartPolicy
+	return why
 }
 
 // begin stops an instance in a goroutine of its own, which lasts for the grace period.

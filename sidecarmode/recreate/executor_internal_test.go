@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -44,7 +42,7 @@ func id(n int) string { return fmt.Sprintf("containerd://%064d", n) }
 
 func newWorld() *world {
 	now := metav1.Now()
-	w := &world{alive: map[string]bool{id(1): true}, news: make(chan map[string]*v1beta1.ContainerRecreateRequest, 1), changes: make(chan struct{}, 1)}
+	w := &world{alive: map[string]bool{id(1): true, id(9): true}, news: make(chan map[string]*v1beta1.ContainerRecreateRequest, 1), changes: make(chan struct{}, 1)}
 	w.pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "gs-0", UID: "u"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 1}}}, {Name: "side"}}},
@@ -138,7 +136,7 @@ func (w *world) play(t *testing.T, periods ...time.Duration) {
 		p.host.Logger = slog.New(slog.DiscardHandler)
 		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
 		e := &executor{own: "side", processes: w, requests: w, observed: w.observed, logger: p.host.Logger, warn: func(string, string) {},
-			hooks: newHookClient(), ended: make(chan stopped), acts: map[string]crr.Act{}}
+			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
 		done := make(chan error)
 		go func() { done <- p.loop(ctx, e, w.news) }()
 		w.mu.Lock()
@@ -172,6 +170,7 @@ func TestRecreateWithoutCRI(t *testing.T) {
 		change         func(*world)
 		periods        []time.Duration
 		result, reason string
+		message        string // part of the status's
 		signals        []string
 	}{
 		"TERM, and a status that lags behind": {result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1"}},
@@ -185,21 +184,32 @@ func TestRecreateWithoutCRI(t *testing.T) {
 			result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1"}},
 		"the sidecar restarts within the grace period": {change: func(w *world) { w.stubborn = true }, periods: []time.Duration{5 * time.Second, 60 * time.Second},
 			result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1", "SIGTERM 1", "SIGKILL 1"}},
-		"PID namespace is not shared": {change: func(w *world) { w.hidden = true }, result: "failed", reason: ReasonNotPossible},
-		"not permitted":               {change: func(w *world) { w.denied = errors.New("operation not permitted") }, result: "failed", reason: ReasonNotPossible},
-		"restartPolicy Never":         {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyNever }, result: "failed", reason: ReasonNotPossible},
-		"restartPolicy OnFailure":     {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure }, result: "failed", reason: ReasonNotPossible},
+		"PID namespace is not shared": {change: func(w *world) { w.hidden = true }, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"not permitted":               {change: func(w *world) { w.denied = errors.New("operation not permitted") }, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"restartPolicy Never":         {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyNever }, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"restartPolicy OnFailure":     {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure }, result: "failed", reason: crr.ReasonNotPossibleHere},
 		"restartPolicy OnFailure, killed": {change: func(w *world) {
 			w.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			w.request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: &zero}
 		}, result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGKILL 1"}},
 		"a container's own policy Never": {change: func(w *world) {
-			never := corev1.ContainerRestartPolicyNever
-			w.pod.Spec.Containers[0].RestartPolicy = &never
-		}, result: "failed", reason: ReasonNotPossible},
+			w.pod.Spec.Containers[0].RestartPolicy = new(corev1.ContainerRestartPolicyNever)
+		}, result: "failed", reason: crr.ReasonNotPossibleHere},
 		"ourselves": {change: func(w *world) {
 			w.request.Spec.Containers[0].Name, w.request.Spec.Containers[0].StatusContext.ContainerID = "side", id(9)
-		}, result: "failed", reason: ReasonNotPossible},
+		}, result: "failed", reason: crr.ReasonNotPossibleHere, message: "the sidecar does not stop itself"},
+		"restartPolicy Never and a rule for every exit": {change: func(w *world) {
+			app := &w.pod.Spec.Containers[0]
+			app.RestartPolicy = new(corev1.ContainerRestartPolicyNever)
+			app.RestartPolicyRules = []corev1.ContainerRestartRule{{
+				Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpNotIn},
+			}}
+		}, result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1"}},
+		"the other container is restarted where failures are ignored": {change: func(w *world) {
+			w.request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: v1beta1.FailurePolicyIgnore}
+			w.request.Spec.Containers = append([]v1beta1.ContainerRecreateRequestContainer{
+				{Name: "side", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: id(9)}}}, w.request.Spec.Containers...)
+		}, result: "failed", reason: crr.ReasonContainerFailed, signals: []string{"SIGTERM 1"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -215,52 +225,11 @@ func TestRecreateWithoutCRI(t *testing.T) {
 				}
 				w.play(t, periods...)
 				w.check(t, tt.result, tt.reason, tt.signals...)
-				if tt.result == "failed" && w.status().Message == "" {
-					t.Error("no message")
+				if message := w.status().Message; tt.result == "failed" && message == "" || !strings.Contains(message, tt.message) {
+					t.Errorf("message %q, want %q", message, tt.message)
 				}
 			})
 		})
-	}
-}
-
-func TestPreStopHooks(t *testing.T) {
-	t.Parallel()
-	called := make(chan string, 1)
-	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.URL.Path + " " + r.Header.Get("X") }))
-	t.Cleanup(app.Close)
-	port := intstr.Parse(app.URL[strings.LastIndex(app.URL, ":")+1:])
-	pod := newWorld().pod
-	pod.Spec.Containers[0].Ports[0].ContainerPort = int32(port.IntValue())
-	e := &executor{hooks: newHookClient()}
-	hook := func(h v1beta1.ProbeHandler) error {
-		return e.preStop(t.Context(), pod, crr.Stop{Container: "app", Grace: 100 * time.Millisecond, PreStop: &h})
-	}
-	for _, p := range []intstr.IntOrString{port, intstr.FromString("web")} {
-		get := v1beta1.ProbeHandler{}
-		get.HTTPGet = &corev1.HTTPGetAction{Path: "/drain", Port: p, HTTPHeaders: []corev1.HTTPHeader{{Name: "X", Value: "y"}}}
-		if err := hook(get); err != nil {
-			t.Fatal(err)
-		}
-		if got := <-called; got != "/drain y" {
-			t.Errorf("called %q", got)
-		}
-	}
-	refused := map[string]v1beta1.ProbeHandler{}
-	for name, get := range map[string]*corev1.HTTPGetAction{
-		"another host": {Host: "169.254.169.254", Port: port}, "no such port": {Port: intstr.FromString("none")},
-	} {
-		h := v1beta1.ProbeHandler{}
-		h.HTTPGet = get
-		refused[name] = h
-	}
-	exec, sleep := v1beta1.ProbeHandler{}, v1beta1.ProbeHandler{}
-	exec.Exec = &corev1.ExecAction{Command: []string{"true"}}
-	sleep.Sleep = &corev1.SleepAction{Seconds: 10}
-	refused["exec"], refused["sleep longer than the grace period"] = exec, sleep
-	for name, h := range refused {
-		if hook(h) == nil {
-			t.Errorf("%s: no error", name)
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/plugin"
@@ -102,7 +103,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 	e := &executor{
 		own: p.host.Own, processes: p.host.Processes, requests: requests, observed: p.host.Observed, logger: p.host.Logger,
 		warn:  func(reason, message string) { p.host.Tell(result.Failed, reason, message) },
-		hooks: newHookClient(), ended: make(chan stopped), acts: map[string]crr.Act{},
+		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{},
 	}
 	return p.loop(ctx, e, news)
 }

@@ -1,0 +1,88 @@
+package crr
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/kubelet"
+)
+
+const (
+	// maxStopFailures in a row, not counting those of an unreachable runtime, fail the container.
+	maxStopFailures = 5
+	defaultGrace    = 30 * time.Second // of a pod that says nothing: the API's default
+)
+
+// running: the old instance runs and is to be stopped.
+func (s *subject) running(old Instance) {
+	hook := s.preStop()
+	if hook != nil && hook.TCPSocket != nil {
+		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, by kubelet neither: use exec, httpGet or sleep")
+		return
+	}
+	if why := s.unstoppable(); why != "" && !s.act.Running {
+		s.fail(ReasonNotPossibleHere, why)
+		return
+	}
+	s.stopping = true
+	s.begin()
+	s.state.Message = "stopping"
+	if s.act.Running {
+		return
+	}
+	if s.act.Err != "" {
+		if !s.act.Transient && s.act.Failures >= maxStopFailures {
+			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.act.Err, s.act.Failures))
+			return
+		}
+		if s.retryLater() {
+			return
+		}
+	}
+	s.stop = &Stop{Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: hook}
+	if s.removes(old) {
+		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
+	}
+}
+
+// unstoppable says why the container must not or cannot be stopped from here; empty: it can.
+func (s *subject) unstoppable() string {
+	if s.options.SignalsOnly {
+		if why := endsForGood(kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name), s.grace()); why != "" {
+			return why
+		}
+	}
+	return s.observed.Unstoppable[s.spec.Name]
+}
+
+// preStop is the hook of a container or native sidecar in the pod; nil when it has none, or no time to run it.
+func (s *subject) preStop() *corev1.LifecycleHandler {
+	pod := s.observed.Pod.Spec
+	spec := cmp.Or(byName(pod.Containers, s.spec.Name), byName(pod.InitContainers, s.spec.Name))
+	if spec == nil || spec.Lifecycle == nil || s.grace() == 0 {
+		return nil
+	}
+	return spec.Lifecycle.PreStop
+}
+
+// removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
+// it back, removal would, so there only the request itself may ask for it.
+func (s *subject) removes(old Instance) bool {
+	if !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always() {
+		return s.overrides()
+	}
+	return s.skipsBackoff() && delaysRestart(old, s.now)
+}
+
+func (s *subject) grace() time.Duration {
+	if strategy := s.request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds != nil {
+		return time.Duration(*strategy.TerminationGracePeriodSeconds) * time.Second
+	}
+	if seconds := s.observed.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultGrace
+}
