@@ -7,6 +7,7 @@ import (
 	"path"
 	"time"
 
+	contentapi "github.com/containerd/containerd/api/services/content/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,6 +22,8 @@ type Client struct {
 	cfg     Config
 	conn    *grpc.ClientConn
 	runtime runtimeapi.RuntimeServiceClient
+	images  runtimeapi.ImageServiceClient
+	content contentapi.ContentClient
 }
 
 // New makes a client without touching the socket, which need not exist yet: calls return
@@ -50,6 +53,8 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("cri: connect %s: %w", socket, err)
 	}
 	c.runtime = runtimeapi.NewRuntimeServiceClient(c.conn)
+	c.images = runtimeapi.NewImageServiceClient(c.conn)
+	c.content = contentapi.NewContentClient(c.conn)
 	return c, nil
 }
 
@@ -83,16 +88,24 @@ func (c *Client) intercept(
 	ctx context.Context, method string, req, reply any,
 	cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, c.limit(req))
-	defer cancel()
+	if limit := c.limit(req); limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		ctx = limited
+	}
 	name := path.Base(method)
 	start := time.Now()
-	err := callError(ctx, name, subject(req), invoke(ctx, method, req, reply, cc, opts...))
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if pull, ok := req.(*runtimeapi.PullImageRequest); ok && err != nil {
+		err = pullError(ctx, pull.GetImage().GetImage(), err)
+	} else {
+		err = callError(ctx, name, subject(req), err)
+	}
 	c.cfg.OnCall(name, time.Since(start), err)
 	return err
 }
 
-// limit is how long a call may take. The calls whose length the request says are given that and a
+// limit is how long a call may take; 0: as long as the caller lets it. The calls whose length the request says are given that and a
 // margin, so that it is the runtime that gives up first and says why.
 func (c *Client) limit(req any) time.Duration {
 	switch r := req.(type) {
@@ -100,6 +113,8 @@ func (c *Client) limit(req any) time.Duration {
 		return seconds(r.GetTimeout()) + c.cfg.StopMargin
 	case *runtimeapi.ExecSyncRequest:
 		return seconds(r.GetTimeout()) + c.cfg.ExecMargin
+	case *runtimeapi.PullImageRequest:
+		return 0
 	default:
 		return c.cfg.CallTimeout
 	}

@@ -42,6 +42,9 @@ type Runtime struct {
 	subscribers map[chan *runtimeapi.ContainerEventResponse]bool
 	kubelet     *Kubelet
 	lastTime    int64
+	images      map[string]string // IDs on the node, by the name they were pulled by
+	registry    map[string]RegistryImage
+	pulls       []Pulled
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -79,6 +82,8 @@ func Listen(socket string) (*Runtime, error) {
 		instances:   map[string]*instance{},
 		subscribers: map[chan *runtimeapi.ContainerEventResponse]bool{},
 		closing:     make(chan struct{}),
+		images:      map[string]string{},
+		registry:    map[string]RegistryImage{},
 	}
 	if err := r.Up(); err != nil {
 		return nil, err
@@ -125,6 +130,7 @@ func (r *Runtime) Up() error {
 		grpc.StreamInterceptor(r.stream),
 	)
 	runtimeapi.RegisterRuntimeServiceServer(server, r)
+	runtimeapi.RegisterImageServiceServer(server, imageService{Runtime: r})
 	r.server = server
 	r.work.Go(func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

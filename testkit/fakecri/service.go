@@ -141,7 +141,11 @@ func (r *Runtime) ContainerStatus(_ context.Context, req *runtimeapi.ContainerSt
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &runtimeapi.ContainerStatusResponse{Status: statusOf(in)}, nil
+	res := &runtimeapi.ContainerStatusResponse{Status: statusOf(in)}
+	if req.GetVerbose() {
+		res.Info = verbose(in)
+	}
+	return res, nil
 }
 
 // ExecSync implements CRI.

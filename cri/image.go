@@ -1,0 +1,127 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Reasons why an image is not pulled, beside ErrNotFound for one that the registry does not have. CRI has no codes for
+// them: they are recognized by the words of containerd and CRI-O, and by those of cri-api's errors.
+var (
+	// ErrUnauthorized: the registry wants other credentials, or any.
+	ErrUnauthorized = errors.New("authentication required or access denied")
+	// ErrTooManyRequests: the registry limits the rate of requests.
+	ErrTooManyRequests = errors.New("too many requests")
+	// ErrDiskFull: no space on the node.
+	ErrDiskFull = errors.New("no space left on device")
+	// ErrDigestMismatch: what the registry served has another digest than was asked for.
+	ErrDigestMismatch = errors.New("digest mismatch")
+)
+
+// Auth is what a registry is told. The zero value is nothing: an anonymous pull.
+type Auth struct {
+	Username, Password string
+	// Auth is the base64 of "username:password", instead of both.
+	Auth string
+	// ServerAddress is the registry that the credentials are for.
+	ServerAddress string
+	IdentityToken string
+	RegistryToken string
+}
+
+// PullRequest is what PullImage needs.
+type PullRequest struct {
+	// Image as in a container's image field, complete with the registry.
+	Image string
+	Auth  Auth
+	// Labels and Annotations of the sandbox that the image is pulled for; a runtime may choose a snapshotter by them.
+	Labels, Annotations map[string]string
+}
+
+// ImageID finds the ID of an image that the node has; "" and no error when it has not.
+func (c *Client) ImageID(ctx context.Context, image string) (string, error) {
+	res, err := c.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return clip(res.GetImage().GetId()), err
+}
+
+// PullImage pulls an image and returns its ID. It takes as long as ctx lets it; the end of ctx ends the pull in the
+// runtime as well.
+func (c *Client) PullImage(ctx context.Context, request PullRequest) (string, error) {
+	pull := &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: request.Image}}
+	if a := request.Auth; a != (Auth{}) {
+		pull.Auth = &runtimeapi.AuthConfig{
+			Username: a.Username, Password: a.Password, Auth: a.Auth, ServerAddress: a.ServerAddress,
+			IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken,
+		}
+	}
+	if len(request.Labels)+len(request.Annotations) > 0 {
+		pull.SandboxConfig = &runtimeapi.PodSandboxConfig{
+			Metadata: &runtimeapi.PodSandboxMetadata{}, Labels: request.Labels, Annotations: request.Annotations,
+		}
+	}
+	res, err := c.images.PullImage(ctx, pull)
+	if err != nil {
+		return "", err
+	}
+	return clip(res.GetImageRef()), nil
+}
+
+// pullError translates what gRPC said of a pull. The address that a layer is redirected to may hold a signature.
+func pullError(ctx context.Context, image string, err error) error {
+	text := urlQuery.ReplaceAllString(status.Convert(err).Message(), "?…")
+	sentinel := sentinelOf(ctx, err)
+	for _, words := range pullWords {
+		if words.pattern.MatchString(text) {
+			sentinel = words.means
+			break
+		}
+	}
+	text = reason(text)
+	if sentinel != nil {
+		return fmt.Errorf("pull %s: %w: %s", clip(image), sentinel, clip(text))
+	}
+	if code := status.Code(err); code != codes.Unknown {
+		return fmt.Errorf("pull %s: %s: %s", clip(image), code, clip(text))
+	}
+	return fmt.Errorf("pull %s: %s", clip(image), clip(text))
+}
+
+var urlQuery = regexp.MustCompile(`\?[^\s"]*`)
+
+var pullWords = []struct {
+	pattern *regexp.Regexp
+	means   error
+}{
+	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`), ErrDiskFull},
+	{regexp.MustCompile(`(?i)unexpected commit digest|digest mismatch|does not match( the)? digest|digest verification|invalid digest|unexpected digest`), ErrDigestMismatch},
+	{regexp.MustCompile(`(?i)\b429\b|too ?many ?requests`), ErrTooManyRequests},
+	{regexp.MustCompile(`(?i)\b(401|403)\b|unauthorized|forbidden|access denied|authorization failed|failed to authorize|insufficient_scope|no basic auth credentials`), ErrUnauthorized},
+	{regexp.MustCompile(`(?i)\b404\b|manifest unknown|name unknown|: not found$`), ErrNotFound},
+}
+
+// reason drops what containerd puts before the cause, which names the image up to three times.
+func reason(text string) string {
+	for _, prefix := range []string{"failed to pull and unpack image ", "failed to resolve reference ", "failed to resolve image ", "failed to copy: ", "failed to pull image "} {
+		rest, ok := strings.CutPrefix(text, prefix)
+		if !ok {
+			continue
+		}
+		if strings.HasPrefix(rest, `"`) {
+			if _, after, ok := strings.Cut(rest[1:], `": `); ok {
+				rest = after
+			}
+		}
+		text = rest
+	}
+	return text
+}

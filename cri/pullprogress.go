@@ -1,0 +1,206 @@
+package cri
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	contentapi "github.com/containerd/containerd/api/services/content/v1"
+	"google.golang.org/grpc/metadata"
+)
+
+// CRI says nothing of a pull before its end. containerd keeps what it downloads in its content store, whose service is
+// on the same socket: an "ingest" for each blob that is being written, and labels that tell from which repository a
+// blob came (containerd, docs/content-flow.md).
+const (
+	namespaceHeader = "containerd-namespace"
+	namespaceCRI    = "k8s.io"
+	labelSource     = "containerd.io/distribution.source." // and the registry; the value lists repositories
+	labelConfig     = "containerd.io/gc.ref.content.config"
+	maxManifest     = 4 << 20 // bytes; containerd accepts 8 MiB
+	maxBlobs        = 1000    // of one image
+	maxListed       = 1000    // manifests and blobs of one repository
+)
+
+// Progress of a pull in bytes as they are transferred, which is compressed. Zero: nothing is known yet.
+type Progress struct {
+	Pulled, Total int64
+}
+
+// PullMeter reads how far one pull is.
+type PullMeter struct {
+	client                       *Client
+	registry, repository, digest string
+	since                        time.Time
+	manifests                    map[string][]blob
+	done                         map[string]bool
+}
+
+type blob struct {
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+}
+
+// MeterPull makes a meter for a pull that began at a time. Digest is empty unless the image is pulled by one. Two tags of a
+// repository that are pulled at once are told apart only by digest: the meters of both show the sum.
+func (c *Client) MeterPull(registry, repository, digest string, since time.Time) *PullMeter {
+	return &PullMeter{
+		client: c, registry: registry, repository: repository, digest: digest, since: since,
+		manifests: map[string][]blob{}, done: map[string]bool{},
+	}
+}
+
+// Read reads the state of the pull. It is ErrUnsupported when the runtime is not containerd. A meter is not safe for
+// concurrent use.
+func (m *PullMeter) Read(ctx context.Context) (Progress, error) {
+	ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, namespaceCRI)
+	blobs, err := m.blobs(ctx)
+	if err != nil || len(blobs) == 0 {
+		return Progress{}, err
+	}
+	active, err := m.active(ctx)
+	if err != nil {
+		return Progress{}, err
+	}
+	var progress Progress
+	for _, b := range blobs {
+		progress.Total += b.Size
+		offset, writing := active[b.Digest]
+		switch {
+		case m.done[b.Digest]:
+			progress.Pulled += b.Size
+		case writing:
+			progress.Pulled += min(offset, b.Size)
+		case m.has(ctx, b.Digest):
+			m.done[b.Digest] = true
+			progress.Pulled += b.Size
+		}
+	}
+	return progress, nil
+}
+
+// blobs of the manifests that the pull has fetched.
+func (m *PullMeter) blobs(ctx context.Context) ([]blob, error) {
+	infos, err := m.infos(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var blobs []blob
+	for _, info := range infos {
+		digest := info.GetDigest()
+		if _, isManifest := info.GetLabels()[labelConfig]; !isManifest ||
+			(digest != m.digest && info.GetCreatedAt().AsTime().Before(m.since)) {
+			continue
+		}
+		if _, ok := m.manifests[digest]; !ok {
+			read, err := m.manifest(ctx, digest)
+			if err != nil {
+				return nil, err
+			}
+			m.manifests[digest] = read
+		}
+		for _, b := range m.manifests[digest] {
+			if !seen[b.Digest] && b.Size > 0 {
+				seen[b.Digest] = true
+				blobs = append(blobs, b)
+			}
+		}
+	}
+	return blobs, nil
+}
+
+// infos of what the content store has of the repository.
+func (m *PullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
+	filter := fmt.Sprintf(`labels.%s~=%s`, strconv.Quote(labelSource+m.registry), strconv.Quote("(^|,)"+regexp.QuoteMeta(m.repository)+"(,|$)"))
+	stream, err := m.client.content.List(ctx, &contentapi.ListContentRequest{Filters: []string{filter}})
+	if err != nil {
+		return nil, callError(ctx, "List content", "", err)
+	}
+	var infos []*contentapi.Info
+	for {
+		res, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, callError(ctx, "List content", "", err)
+		}
+		if infos = append(infos, res.GetInfo()...); len(infos) > maxListed {
+			return nil, fmt.Errorf("list content of %s: %w: more than %d blobs", m.repository, ErrExhausted, maxListed)
+		}
+	}
+	slices.SortFunc(infos, func(a, b *contentapi.Info) int { return cmp.Compare(a.GetDigest(), b.GetDigest()) })
+	return infos, nil
+}
+
+// manifest reads the blobs that a manifest lists (OCI image specification, manifest.md).
+func (m *PullMeter) manifest(ctx context.Context, digest string) ([]blob, error) {
+	ctx, cancel := context.WithCancel(ctx) // ends the stream
+	defer cancel()
+	stream, err := m.client.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest})
+	if err != nil {
+		return nil, callError(ctx, "Read content", digest, err)
+	}
+	var data []byte
+	for {
+		res, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, callError(ctx, "Read content", digest, err)
+		}
+		if data = append(data, res.GetData()...); len(data) > maxManifest {
+			return nil, fmt.Errorf("manifest %s: %w: larger than %d bytes", digest, ErrExhausted, maxManifest)
+		}
+	}
+	return parseManifest(data)
+}
+
+func parseManifest(data []byte) ([]blob, error) {
+	var manifest struct {
+		Config blob   `json:"config"`
+		Layers []blob `json:"layers"`
+	}
+	if err := json.Unmarshal(data, &manifest); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if len(manifest.Layers) > maxBlobs {
+		return nil, fmt.Errorf("read manifest: %w: %d layers", ErrExhausted, len(manifest.Layers))
+	}
+	blobs := append([]blob{manifest.Config}, manifest.Layers...)
+	for i := range blobs {
+		blobs[i].Size = min(max(blobs[i].Size, 0), 1<<50) // foreign numbers are added up
+	}
+	return blobs, nil
+}
+
+// active are the offsets of the blobs that are being written, by digest.
+func (m *PullMeter) active(ctx context.Context) (map[string]int64, error) {
+	res, err := m.client.content.ListStatuses(ctx, &contentapi.ListStatusesRequest{})
+	if err != nil {
+		return nil, err
+	}
+	offsets := map[string]int64{}
+	for _, s := range res.GetStatuses() {
+		// The reference of an ingest ends with the digest, as "layer-sha256:...".
+		if i := strings.LastIndex(s.GetRef(), "sha256:"); i >= 0 {
+			offsets[s.GetRef()[i:]] = max(s.GetOffset(), 0)
+		}
+	}
+	return offsets, nil
+}
+
+func (m *PullMeter) has(ctx context.Context, digest string) bool {
+	_, err := m.client.content.Info(ctx, &contentapi.InfoRequest{Digest: digest})
+	return err == nil
+}
