@@ -85,7 +85,7 @@ var rows = []row{
 	}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
-		{path: "cri", imports: "kubelet"},
+		{path: "cri", imports: "kubelet identity"},
 		{path: "signal", imports: "identity"},
 		{path: "kube/ownpod", imports: "api identity"},
 		{path: "kube", imports: "kubelet api"},

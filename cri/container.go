@@ -10,24 +10,14 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
-)
-
-// State is where an instance of a container is in its life.
-type State string
-
-// The states of CRI. A state this code does not know counts as StateUnknown.
-const (
-	StateCreated State = "Created"
-	StateRunning State = "Running"
-	StateExited  State = "Exited"
-	StateUnknown State = "Unknown"
 )
 
 // Container is one instance of a container as the runtime lists it. kubelet makes a new instance at
 // every start, so a name may occur more than once.
 type Container struct {
-	ID        string // as the runtime takes it; target.ContainerID adds Version.RuntimeName
+	ID        string // as the runtime takes it; identity.ContainerID adds Version.RuntimeName
 	Name      string // name in the pod's spec
 	SandboxID string
 
@@ -35,7 +25,7 @@ type Container struct {
 	// PodUID is the UID from its file's hash and not the one of the mirror pod in the API.
 	PodName, PodNamespace, PodUID string
 
-	State     State
+	State     identity.State
 	CreatedAt time.Time
 	Attempt   uint32 // kubelet's restart count at creation
 	Image     string // as the spec asked for it
@@ -151,16 +141,17 @@ func statusOf(m *runtimeapi.ContainerStatus) ContainerStatus {
 	return status
 }
 
-func stateOf(s runtimeapi.ContainerState) State {
+// stateOf is StateUnknown for a state that this code does not know.
+func stateOf(s runtimeapi.ContainerState) identity.State {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
-		return StateCreated
+		return identity.StateCreated
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
-		return StateRunning
+		return identity.StateRunning
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
-		return StateExited
+		return identity.StateExited
 	default:
-		return StateUnknown
+		return identity.StateUnknown
 	}
 }
 

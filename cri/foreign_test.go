@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -84,8 +85,11 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 		var container runtimeapi.Container
-		if proto.Unmarshal(b, &container) == nil && listed(&container).State == "" {
-			t.Error("no state")
+		if proto.Unmarshal(b, &container) == nil {
+			known := container.GetState() >= runtimeapi.ContainerState_CONTAINER_CREATED && container.GetState() < runtimeapi.ContainerState_CONTAINER_UNKNOWN
+			if got := listed(&container).State; known == (got == identity.StateUnknown) {
+				t.Errorf("state %d is %s", container.GetState(), got)
+			}
 		}
 		var event runtimeapi.ContainerEventResponse
 		if proto.Unmarshal(b, &event) == nil && eventOf(&event).Type == "" {

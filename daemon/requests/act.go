@@ -116,7 +116,7 @@ func (w *Worker) remove(ctx context.Context, request *crr.Request, container str
 	}
 	for _, id := range ids {
 		// Removal kills what runs, without grace: what the runtime said of the stop is not taken on trust.
-		if status, err := w.runtime.ContainerStatus(ctx, id.ID); err == nil && status.State == cri.StateRunning {
+		if status, err := w.runtime.ContainerStatus(ctx, id.ID); err == nil && status.State == identity.StateRunning {
 			return failure("remove container "+container, errStillRuns)
 		}
 		if err := w.runtime.RemoveContainer(ctx, id.ID); err != nil {

@@ -82,7 +82,7 @@ func (w *Worker) instances(ctx context.Context, request *crr.Request, pod *corev
 			if found.Name != container.Name || found.PodNamespace != pod.Namespace || found.PodName != pod.Name {
 				continue
 			}
-			instance := crr.Instance{ID: w.containerID(found.ID), State: stateOf(found.State)}
+			instance := crr.Instance{ID: w.containerID(found.ID), State: found.State}
 			if len(instances[container.Name]) == 0 {
 				instance, err = w.closeUp(ctx, found.ID)
 				if errors.Is(err, cri.ErrNotFound) {
@@ -104,26 +104,13 @@ func (w *Worker) closeUp(ctx context.Context, id string) (crr.Instance, error) {
 		return crr.Instance{}, err
 	}
 	return crr.Instance{
-		ID: w.containerID(id), State: stateOf(status.State), StartedAt: status.StartedAt,
+		ID: w.containerID(id), State: status.State, StartedAt: status.StartedAt,
 		FinishedAt: status.FinishedAt, ExitCode: status.ExitCode, RestartCount: status.RestartCount,
 	}, nil
 }
 
 func (w *Worker) containerID(id string) identity.ContainerID {
 	return identity.ContainerID{Runtime: w.runtimeName, ID: id}
-}
-
-func stateOf(state cri.State) identity.State {
-	switch state {
-	case cri.StateCreated:
-		return identity.StateCreated
-	case cri.StateRunning:
-		return identity.StateRunning
-	case cri.StateExited:
-		return identity.StateExited
-	default:
-		return identity.StateUnknown
-	}
 }
 
 // nudge is the value of the annotation: it differs each time, or it would wake nobody.

@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 	}
 	running := func() bool {
 		got, err := s.client.ContainerStatus(t.Context(), s.id)
-		return err == nil && got.State == cri.StateRunning
+		return err == nil && got.State == identity.StateRunning
 	}
 
 	s.faults(t, `{"ListContainers": {"code": "unavailable", "message": "told to", "count": 2}}`)

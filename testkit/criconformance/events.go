@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/identity"
 )
 
 func (s *suite) events(t *testing.T) {
@@ -42,7 +43,7 @@ func (s *suite) restart(t *testing.T) {
 	await(t, events, "relist after the restart", func(e cri.Event) bool { return e.Relist })
 	eventually(t, "running container after the restart", func() bool {
 		got, err := s.client.ContainerStatus(t.Context(), id)
-		return err == nil && got.State == cri.StateRunning
+		return err == nil && got.State == identity.StateRunning
 	})
 	s.stop(t, id, 0)
 	await(t, events, "stop after the restart", func(e cri.Event) bool {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/identity"
 )
 
 func (s *suite) exec(t *testing.T) {
@@ -43,7 +44,7 @@ func (s *suite) execTimeout(t *testing.T) {
 	if took := time.Since(start); took < 900*time.Millisecond || took > 20*time.Second {
 		t.Errorf("took %s, want about the timeout", took)
 	}
-	if got, err := s.client.ContainerStatus(t.Context(), id); err != nil || got.State != cri.StateRunning {
+	if got, err := s.client.ContainerStatus(t.Context(), id); err != nil || got.State != identity.StateRunning {
 		t.Errorf("container is %s, %v; want it untouched", got.State, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/identity"
 )
 
 func (s *suite) version(t *testing.T) {
@@ -31,8 +32,8 @@ func (s *suite) list(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []cri.Container{
-		{ID: second, State: cri.StateRunning, Attempt: 1},
-		{ID: first, State: cri.StateExited},
+		{ID: second, State: identity.StateRunning, Attempt: 1},
+		{ID: first, State: identity.StateExited},
 	}
 	for i := range want {
 		want[i].Name, want[i].SandboxID, want[i].Image = "app", p.sandbox, s.Image
@@ -75,7 +76,7 @@ func (s *suite) status(t *testing.T) {
 	want := cri.ContainerStatus{
 		Container: cri.Container{
 			ID: id, Name: "app", PodName: "pod", PodNamespace: "refit-conformance", PodUID: p.uid,
-			State: cri.StateRunning, Image: s.Image,
+			State: identity.StateRunning, Image: s.Image,
 		},
 		Hash: "c0ffee", PreStopHandler: `{"sleep":{"seconds":1}}`,
 	}
@@ -129,7 +130,7 @@ func (s *suite) exited(t *testing.T, id string) (got cri.ContainerStatus) {
 		if got, err = s.client.ContainerStatus(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		return got.State == cri.StateExited
+		return got.State == identity.StateExited
 	})
 	return got
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/identity"
 )
 
 func (s *suite) stopObedient(t *testing.T) {
@@ -80,7 +81,7 @@ func (s *suite) stopPrefix(t *testing.T) {
 	if err := s.client.RemoveContainer(t.Context(), id[:20]); err != nil {
 		t.Errorf("RemoveContainer = %v, want it to find nothing", err)
 	}
-	if got, err := s.client.ContainerStatus(t.Context(), id); err != nil || got.State != cri.StateRunning {
+	if got, err := s.client.ContainerStatus(t.Context(), id); err != nil || got.State != identity.StateRunning {
 		t.Errorf("container is %s, %v; want it untouched", got.State, err)
 	}
 }
