@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/result"
 )
 
 // Config of a Manager; every field is needed.
@@ -48,10 +49,14 @@ type EventRecorder interface {
 // New makes a Manager; it works while Run runs.
 func New(config Config) (*Manager, error) {
 	m := &Manager{
-		config: config, metrics: newMetrics(config.Registry), wake: make(chan struct{}, 1), late: make(chan struct{}, 1),
+		config: config, metrics: newMetrics(config.Registry), wake: make(chan struct{}, 1),
 		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{},
 		pods: map[types.UID]*podAtWork{}, phase: rand.N(slots[len(slots)-1]), //nolint:gosec // spreads load, keeps no secret
 	}
+	m.writer = result.NewWriter(result.Config[string]{
+		Destination: statusDestination{m}, Logger: config.Logger, Observe: m.metrics.wrote,
+		Pace: result.Pace{Settle: settle, FirstRetry: firstRetry, LastRetry: lastRetry},
+	})
 	m.slot.Store(int64(slotFor(0)))
 	if _, err := follow(config.Pods, func(pod *corev1.Pod, _ bool) { m.podChanged(pod.UID) }); err != nil {
 		return nil, fmt.Errorf("follow pods: %w", err)

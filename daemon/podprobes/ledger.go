@@ -25,7 +25,8 @@ type record struct {
 	state               v1alpha1.ProbeState
 	message             string
 	probedAt, changedAt time.Time
-	ended               bool // the container has, which nobody has asked for
+	messageAt           time.Time // when the message has changed last
+	ended               bool      // the container has, which nobody has asked for
 	// hidden until then: nothing is known, and soon something may be.
 	hidden time.Time
 }
@@ -143,24 +144,23 @@ func same(a, b v1alpha1.NodePodProbeStatus) bool {
 	})
 }
 
-// fit cuts all messages to the same length until the status is at most limit bytes of JSON, and says to which; uncut
-// is result.MaxMessage.
+// fit cuts all messages to the same length until the status is at most limit bytes of JSON, and returns that length.
 func fit(status v1alpha1.NodePodProbeStatus, limit int) (v1alpha1.NodePodProbeStatus, int, error) {
-	for most := result.MaxMessage; ; most /= 2 {
-		for i := range status.PodProbeStatuses {
-			states := status.PodProbeStatuses[i].ProbeStates
-			for j := range states {
-				states[j].Message = result.Cut(states[j].Message, most)
-			}
-		}
-		text, err := json.Marshal(status)
-		if err != nil {
-			return status, most, fmt.Errorf("encode status: %w", err)
-		}
-		if len(text) <= limit || most == 0 {
-			return status, most, nil
+	var messages []*string
+	for i := range status.PodProbeStatuses {
+		states := status.PodProbeStatuses[i].ProbeStates
+		for j := range states {
+			messages = append(messages, &states[j].Message)
 		}
 	}
+	cut, err := result.FitMessages(messages, limit, func() (int, error) {
+		text, err := json.Marshal(status)
+		return len(text), err
+	})
+	if err != nil {
+		err = fmt.Errorf("encode status: %w", err)
+	}
+	return status, cut, err
 }
 
 // transition is what an Event tells; false if the state is none that one is told of.

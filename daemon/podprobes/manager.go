@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/result"
 )
 
 // Reasons of Events. The first two are OpenKruise's.
@@ -31,9 +32,9 @@ const unknownGrace = 10 * time.Second
 type Manager struct {
 	config  Config
 	metrics *metrics
-	synced  cache.InformerSynced // what the NodePodProbe's cache was filled with has been taken over
-	wake    chan struct{}        // holds one: something is stale
-	late    chan struct{}        // holds one: the time of the next write has changed
+	synced  cache.InformerSynced   // what the NodePodProbe's cache was filled with has been taken over
+	wake    chan struct{}          // holds one: something is stale
+	writer  *result.Writer[string] // of the status
 
 	mu        sync.Mutex
 	object    *v1alpha1.NodePodProbe // newest seen; nil: none
@@ -42,7 +43,7 @@ type Manager struct {
 	ended     map[types.UID]map[string]bool // instances that the runtime says have ended
 	ledger    ledger
 	looked    bool // the ledger has been filled for this object
-	writer    schedule
+	cut       int  // what messages were cut to last
 
 	slot  atomic.Int64  // of network probes, a time.Duration
 	phase time.Duration // of the slots
@@ -132,7 +133,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), m.config.Pods.HasSynced, m.synced) {
 		return nil
 	}
-	background.Go(func() { m.publish(ctx, m.config.API) })
+	background.Go(func() { _ = m.writer.Run(ctx) }) // it has no error
 	defer m.calls.Wait()
 	defer m.stopAll()
 	for {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/result"
 )
 
 // metrics of the probes.
@@ -41,12 +42,15 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 
 func (m *metrics) late(d time.Duration) { m.lateness.Observe(d.Seconds()) }
 
-func (m *metrics) wrote(err error) {
-	result := "ok"
-	if err != nil {
-		result = "error"
+// wrote counts the writes of the status.
+func (m *metrics) wrote(_ string, sent result.Requests, err error) {
+	switch {
+	case sent.Writes == 0:
+	case err != nil:
+		m.writes.WithLabelValues("error").Inc()
+	default:
+		m.writes.WithLabelValues("ok").Inc()
 	}
-	m.writes.WithLabelValues(result).Inc()
 }
 
 // counted is a Prober whose answers are counted.
@@ -61,10 +65,10 @@ func (c counted) Probe(ctx context.Context) probe.Outcome {
 	c.metrics.inFlight.Inc()
 	defer c.metrics.inFlight.Dec()
 	outcome := c.Prober.Probe(ctx)
-	result := string(outcome.State)
-	if result == "" {
-		result = "none"
+	answer := string(outcome.State)
+	if answer == "" {
+		answer = "none"
 	}
-	c.metrics.results.WithLabelValues(c.kind, result).Inc()
+	c.metrics.results.WithLabelValues(c.kind, answer).Inc()
 	return outcome
 }

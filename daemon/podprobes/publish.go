@@ -3,7 +3,6 @@ package podprobes
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,49 +22,25 @@ const (
 	// settleUnknown is how long a probe of which nothing was known has to answer before the status says that nothing is:
 	// most answer in their first second, which saves a new pod one of two writes.
 	settleUnknown = 2 * time.Second
-	// settleMessage is between writes for which only messages have changed, as those with a time in them do.
+	// settleMessage is between writes for messages that change more often than that, as those with a time in them do. A
+	// message that has been the same for so long is written as soon as a change of state.
 	settleMessage = 10 * time.Second
 
-	writeTimeout = 10 * time.Second
-	firstRetry   = 500 * time.Millisecond
-	lastRetry    = 30 * time.Second
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 30 * time.Second
 )
 
-// schedule is when the status is written next. It is guarded by the Manager's mu.
-type schedule struct {
-	due   time.Time // zero: not
-	last  time.Time // attempt
-	retry time.Duration
-	said  string // of the last error
-	cut   int    // what messages were cut to
-}
+// writeSoon requests a write for a change of state.
+func (m *Manager) writeSoon() { m.writer.RequestAfter(m.config.Node, settle, m.pace()) }
 
-// writeSoon has a change of state written. mu is held.
-func (m *Manager) writeSoon() { m.writeAfter(settle, m.pace()) }
+// writeUnknown requests a write for a new probe that has no result yet.
+func (m *Manager) writeUnknown() { m.writer.RequestAfter(m.config.Node, settleUnknown, m.pace()) }
 
-// writeUnknown has a new probe written that has not answered yet. mu is held.
-func (m *Manager) writeUnknown() { m.writeAfter(settleUnknown, m.pace()) }
+// writeLazily requests a write for a message that changes often.
+func (m *Manager) writeLazily() { m.writer.RequestAfter(m.config.Node, settle, settleMessage) }
 
-// writeLazily has a change of a message written. mu is held.
-func (m *Manager) writeLazily() { m.writeAfter(settle, settleMessage) }
-
-// pace is the least time between writes.
+// pace is the least time between writes. mu is held.
 func (m *Manager) pace() time.Duration { return settle + time.Duration(m.ledger.size())*settleEach }
-
-// writeAfter plans a write after a delay from now and a pause from the last one.
-func (m *Manager) writeAfter(delay, pause time.Duration) {
-	due := time.Now().Add(delay)
-	if soonest := m.writer.last.Add(max(pause, m.writer.retry)); due.Before(soonest) {
-		due = soonest
-	}
-	if m.writer.due.IsZero() || due.Before(m.writer.due) {
-		m.writer.due = due
-		select {
-		case m.late <- struct{}{}:
-		default:
-		}
-	}
-}
 
 // begin is what is known of a probe of a container instance that starts to be asked: what was learnt of the same
 // instance before, by us or by a daemon before us, whose word is in the status.
@@ -128,6 +103,9 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 	if learnt.probedAt.IsZero() {
 		learnt.probedAt = now
 	}
+	if learnt.messageAt = now; before.message == learnt.message {
+		learnt.messageAt = before.messageAt
+	}
 	if before.state == learnt.state && before.message == learnt.message {
 		learnt.probedAt = before.probedAt
 	}
@@ -135,102 +113,67 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 	switch {
 	case before.state != learnt.state, learnt.ended && !before.ended:
 		m.writeSoon()
-	case before.message != learnt.message:
+	case before.message == learnt.message:
+	case now.Sub(before.messageAt) < settleMessage:
 		m.writeLazily()
+	default:
+		m.writeSoon()
 	}
 	return before.state != learnt.state
 }
 
-// publish writes the status when it is due, until ctx ends.
-func (m *Manager) publish(ctx context.Context, api API) {
-	for {
-		m.mu.Lock()
-		pause := time.Hour
-		if !m.writer.due.IsZero() {
-			pause = time.Until(m.writer.due)
-		}
-		m.mu.Unlock()
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-m.late:
-		case <-timer.C:
-			m.flush(ctx, api)
-		}
-		timer.Stop()
-	}
-}
+// statusDestination is the status of the node's NodePodProbe; the key is the node's name.
+type statusDestination struct{ *Manager }
 
-// flush writes the status if it differs from the one that is there.
-func (m *Manager) flush(ctx context.Context, api API) {
-	m.mu.Lock()
+// Write implements result.Destination: it writes the status if it differs from the one that is there.
+func (d statusDestination) Write(ctx context.Context, node string) (result.Requests, error) {
+	d.mu.Lock()
 	now := time.Now()
-	object, status := m.object, m.ledger.status(now)
-	if m.writer.due.IsZero() || !m.looked || object == nil {
-		m.writer.due = time.Time{}
-		m.mu.Unlock()
-		return
+	object, status := d.object, d.ledger.status(now)
+	if !d.looked || object == nil {
+		d.mu.Unlock()
+		return result.Requests{}, nil // it is written when the ledger has been filled
 	}
-	m.writer.due = time.Time{}
-	if until := m.ledger.hidden(now); !until.IsZero() {
-		m.writeAfter(until.Sub(now), m.pace())
+	if until := d.ledger.hidden(now); !until.IsZero() {
+		d.writer.RequestAfter(node, until.Sub(now), d.pace())
 	}
-	m.mu.Unlock()
+	d.mu.Unlock()
 	status, cut, err := fit(status, maxStatus)
-	if err == nil && same(object.Status, status) {
-		return
+	if err != nil || same(object.Status, status) {
+		return result.Requests{}, err
 	}
-	var stored *v1alpha1.NodePodProbe
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-		defer cancel()
-		stored, err = api.WriteStatus(ctx, object, status)
+	stored, err := d.config.API.WriteStatus(ctx, object, status)
+	sent := result.Requests{Writes: 1}
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return sent, fmt.Errorf("%w: %w", result.ErrStale, err)
+	case err != nil:
+		return sent, fmt.Errorf("write probe results: %w", err)
 	}
-	if ctx.Err() != nil && err != nil {
-		return
-	}
-	m.metrics.wrote(err)
-	m.wrote(stored, cut, err)
+	d.recordCut(cut)
+	d.adopt(stored)
+	return sent, nil
 }
 
-// wrote draws the consequences of an attempt.
-func (m *Manager) wrote(stored *v1alpha1.NodePodProbe, cut int, err error) {
-	if err == nil {
-		m.sayCut(cut)
-	}
+// adopt takes over the object that a write has returned.
+func (m *Manager) adopt(stored *v1alpha1.NodePodProbe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := &m.writer
-	w.last = time.Now()
-	if err == nil {
-		w.retry, w.said = 0, ""
-		if m.object != nil && stored.UID == m.object.UID && newer(stored, m.object) {
-			if stored.Generation != m.object.Generation {
-				m.specStale = true
-				m.wakeUp()
-			}
-			m.object = stored
-		}
+	if m.object == nil || stored.UID != m.object.UID || !newer(stored, m.object) {
 		return
 	}
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		m.config.Logger.Debug("the NodePodProbe is gone or another", "node", m.config.Node, "err", err)
-	} else if err.Error() != w.said {
-		w.said = err.Error()
-		m.config.Logger.Warn("probe results not written, trying again", "node", m.config.Node, "err", err)
+	if stored.Generation != m.object.Generation {
+		m.specStale = true
+		m.wakeUp()
 	}
-	w.retry = min(max(2*w.retry, firstRetry), lastRetry)
-	w.due = time.Time{}                             // what changed meanwhile waits too
-	m.writeAfter(settle, w.retry+rand.N(w.retry/4)) //nolint:gosec // jitter, not a secret
+	m.object = stored
 }
 
-// sayCut tells once that messages are shorter than they could be.
-func (m *Manager) sayCut(cut int) {
+// recordCut records an Event once when messages are shorter than they could be.
+func (m *Manager) recordCut(cut int) {
 	m.mu.Lock()
-	before := m.writer.cut
-	m.writer.cut = cut
+	before := m.cut
+	m.cut = cut
 	m.mu.Unlock()
 	if cut < result.MaxMessage && cut != before {
 		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventCut,

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,5 +141,51 @@ func TestWritesAreRetriedAndNothingIsLost(t *testing.T) {
 		w.mu.Unlock()
 		w.pass(40 * time.Second)
 		w.expect("a m#idle Failed busy")
+	})
+}
+
+// A write that got no response is retried although nothing changes any more.
+func TestAWriteWithoutAResponseIsRetried(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.hang = true
+		w.run()
+		w.pass(5 * time.Second)
+		w.mu.Lock()
+		w.hang = false
+		w.mu.Unlock()
+		w.pass(10 * time.Second)
+		w.expect("a m#idle Succeeded idle")
+	})
+}
+
+// Also where other probes have just been written.
+func TestAChangedMessageIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		var players, state atomic.Int32
+		w.answers(func(container, _ string) (cri.ExecResult, error) {
+			if container == instanceID("other", "game", 1) {
+				return cri.ExecResult{ExitCode: state.Load()}, nil
+			}
+			return cri.ExecResult{Stdout: fmt.Sprintf("players=%d", players.Load())}, nil
+		})
+		w.putPod("a", 1, "game")
+		w.putPod("other", 1, "game")
+		w.want(entry("a", execProbe("m#players", "game", "check")), entry("other", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(30 * time.Second)
+		for i := range int32(5) {
+			state.Store(1 - state.Load())
+			w.pass(2 * time.Second)
+			players.Store(i + 1)
+			w.pass(1500 * time.Millisecond)
+			if want := fmt.Sprintf("a m#players Succeeded players=%d", i+1); w.shows()[0] != want {
+				t.Errorf("status %q, want %q", w.shows()[0], want)
+			}
+			w.pass(15 * time.Second)
+		}
 	})
 }

@@ -43,6 +43,7 @@ type world struct {
 	writes  []v1alpha1.NodePodProbeStatus
 	attempt int
 	fail    error
+	hang    bool // writes end with their context
 	events  []string
 	execs   []string // "container command"
 	answer  func(ctx context.Context, container, command string) (cri.ExecResult, error)
@@ -184,7 +185,14 @@ func execProbe(name, container, command string) v1alpha1.ContainerProbe {
 }
 
 // WriteStatus is the API server's.
-func (w *world) WriteStatus(_ context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
+func (w *world) WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
+	w.mu.Lock()
+	hang := w.hang
+	w.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempt++
