@@ -72,7 +72,7 @@ var rows = []row{
 	}},
 	{name: "features over several pods", rooms: []room{
 		{path: "sidecarset", toCome: "inplace api identity", why: "a sidecar is updated by the plan of an in-place update"},
-		{path: "rollout", toCome: "crr api identity", why: "restarts of a workload are requests, a few at a time"},
+		{path: "rollout", toCome: "crr inplace api identity", why: "restarts and in-place updates of a workload, a few pods at a time"},
 	}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},
@@ -80,7 +80,7 @@ var rows = []row{
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate"},
 		{path: "hook", imports: "identity"},
-		{path: "inplace", toCome: "kubelet api identity", why: "in-place updates"},
+		{path: "inplace", imports: "kubelet api"},
 		{path: "image", imports: "api"},
 	}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
@@ -115,6 +115,7 @@ var forbidden = map[string]map[string]string{
 		"github.com/containerd":          "every serverless pod pays for it",
 	},
 	"crr":          {"k8s.io/client-go": "a decision has no client"},
+	"inplace":      {"k8s.io/client-go": "a decision has no client"},
 	"kubelet":      {"k8s.io/client-go": "a rule of kubelet has no client"},
 	"podprobe":     {"k8s.io/client-go": "a decision has no client"},
 	"api/v1alpha1": {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},

@@ -29,6 +29,7 @@ type RuntimeContainerHashes struct {
 	// PlainHash is kubelet's hash of the container's spec, from the annotation io.kubernetes.container.hash.
 	PlainHash uint64 `json:"plainHash"`
 	// ExtractedEnvFromMetadataHash is the hash of the environment variables whose values are labels and annotations
-	// of the pod, with the values that the instance has. 0: there are none.
+	// of the pod, with the values that the instance has. 0: not known. Where there are none it is the hash of "null", as
+	// OpenKruise compares it for every container.
 	ExtractedEnvFromMetadataHash uint64 `json:"extractedEnvFromMetadataHash,omitempty"`
 }

@@ -1,0 +1,122 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Start begins an update: the step that writes the record, of which nothing has been begun. What an earlier update of the
+// pod has left unfinished is waited for, and what it has not begun is dropped. The pod's annotations have to be readable.
+func Start(pod *corev1.Pod, update *Update, now time.Time) (*Step, error) {
+	before, err := ReadRecord(pod)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := ReadFacts(pod)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		before = &Record{}
+	}
+	v := &view{pod: pod, record: before, facts: facts, now: now}
+	next := v.unfinished()
+	next.begin(update, now)
+	return v.save(StepRecord, next, "begin the update"), nil
+}
+
+// unfinished keeps of a record what has been begun and has not taken effect.
+func (v *view) unfinished() *Record {
+	kept := &Record{State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
+	ours := &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{}}
+	kept.State.Refit = ours
+	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}
+	for _, name := range v.changed() {
+		if v.container(find(&v.pod.Spec, name)) == nil {
+			continue
+		}
+		batch.Containers = append(batch.Containers, name)
+		if status, ok := v.record.State.LastContainerStatuses[name]; ok {
+			if kept.State.LastContainerStatuses == nil {
+				kept.State.LastContainerStatuses = map[string]v1beta1.InPlaceUpdateContainerStatus{}
+			}
+			kept.State.LastContainerStatuses[name], kept.State.UpdateImages = status, true
+		}
+		if instance, ok := v.record.extension().Instances[name]; ok {
+			ours.Instances[name] = instance
+		}
+		kept.State.UpdateEnvFromMetadata = kept.State.UpdateEnvFromMetadata || v.record.State.UpdateEnvFromMetadata
+	}
+	if len(batch.Containers) > 0 {
+		kept.State.ContainerBatchesRecord = []v1beta1.InPlaceUpdateContainerBatch{batch}
+	}
+	return kept
+}
+
+// begin adds all of an update as still to be written.
+func (r *Record) begin(update *Update, now time.Time) {
+	state := &r.State
+	state.Revision, state.UpdateTimestamp = update.options.Revision, metav1.NewTime(now)
+	state.Refit.Order, state.Refit.DrainSeconds = update.options.Order, update.options.DrainSeconds
+	state.Refit.Labels, state.Refit.Annotations = update.pending.labels, update.pending.annotations
+	for _, change := range update.pending.changes {
+		r.add(change)
+	}
+}
+
+func (r *Record) add(change Change) {
+	state := &r.State
+	if change.Image != "" {
+		state.UpdateImages = true
+		state.NextContainerImages = put(state.NextContainerImages, change.Container, change.Image)
+	}
+	if change.Resources != nil {
+		state.UpdateResources = true
+		state.NextContainerResources = put(state.NextContainerResources, change.Container, *change.Resources)
+	}
+	if change.changesMetadata() {
+		state.UpdateEnvFromMetadata = true
+		state.NextContainerRefMetadata = put(state.NextContainerRefMetadata, change.Container, change.Metadata)
+	}
+}
+
+func put[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
+}
+
+// adopt turns an update that OpenKruise keeps until the pod is drained into one of which nothing has been begun.
+func (r *Record) adopt() (*Record, error) {
+	var metadata struct {
+		Metadata struct {
+			Labels      map[string]*string `json:"labels"`
+			Annotations map[string]*string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if len(r.Grace.MetaDataPatch) > 0 {
+		if err := json.Unmarshal(r.Grace.MetaDataPatch, &metadata); err != nil {
+			return nil, fmt.Errorf("%w %s: metaDataPatch: %w", ErrMalformed, v1beta1.AnnotationInPlaceUpdateGrace, err)
+		}
+	}
+	next := &Record{State: r.State}
+	next.State.Refit = &v1beta1.InPlaceUpdateExtension{Labels: metadata.Metadata.Labels, Annotations: metadata.Metadata.Annotations}
+	for name, image := range r.Grace.ContainerImages {
+		next.add(Change{Container: name, Image: image})
+	}
+	for name, resources := range r.Grace.ContainerResources {
+		next.add(Change{Container: name, Resources: &resources})
+	}
+	for name, changed := range r.Grace.ContainerRefMetadata {
+		next.add(Change{Container: name, Metadata: changed})
+	}
+	return next, nil
+}

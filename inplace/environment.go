@@ -1,0 +1,70 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// MetadataEnv is an environment variable whose value is a label or an annotation of the pod.
+type MetadataEnv struct {
+	Name       string
+	Key        string
+	Annotation bool // else a label
+}
+
+// MetadataEnvs are those of the container, without OpenKruise's own of a SidecarSet.
+func MetadataEnvs(container *corev1.Container) []MetadataEnv {
+	var envs []MetadataEnv
+	for _, env := range container.Env {
+		if env.Value != "" || env.ValueFrom == nil || env.ValueFrom.FieldRef == nil ||
+			env.Name == v1beta1.EnvSidecarSetVersion || env.Name == v1beta1.EnvSidecarSetVersionAlt {
+			continue
+		}
+		path, ok := strings.CutSuffix(env.ValueFrom.FieldRef.FieldPath, "']")
+		if !ok {
+			continue
+		}
+		if key, ok := strings.CutPrefix(path, "metadata.labels['"); ok {
+			envs = append(envs, MetadataEnv{Name: env.Name, Key: key})
+		} else if key, ok := strings.CutPrefix(path, "metadata.annotations['"); ok {
+			envs = append(envs, MetadataEnv{Name: env.Name, Key: key, Annotation: true})
+		}
+	}
+	return envs
+}
+
+// MetadataEnvHash is the hash of the container's environment variables that come from labels and annotations, as
+// v1beta1.RuntimeContainerHashes.ExtractedEnvFromMetadataHash has it. value tells what a variable's value is: that of the
+// running container, or that of the pod's metadata (see [ExpectedEnvHash]).
+func MetadataEnvHash(container *corev1.Container, value func(MetadataEnv) string) uint64 {
+	var envs []corev1.EnvVar // nil if there are none: OpenKruise hashes "null" then
+	for _, env := range MetadataEnvs(container) {
+		envs = append(envs, corev1.EnvVar{Name: env.Name, Value: value(env)})
+	}
+	slices.SortStableFunc(envs, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	text, err := json.Marshal(envs)
+	if err != nil {
+		panic(err) // names and values can always be encoded
+	}
+	hash := fnv.New32a()
+	fmt.Fprintf(hash, "([]uint8)%v", text) // as kubelet's hash of a container, see package kubelet
+	return uint64(hash.Sum32())
+}
+
+// ExpectedEnvHash is the MetadataEnvHash of a container that is started now.
+func ExpectedEnvHash(container *corev1.Container, pod metav1.Object) uint64 {
+	return MetadataEnvHash(container, func(env MetadataEnv) string {
+		if env.Annotation {
+			return pod.GetAnnotations()[env.Key]
+		}
+		return pod.GetLabels()[env.Key]
+	})
+}

@@ -1,0 +1,235 @@
+package inplace
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Kind is what is to be done about an update.
+type Kind string
+
+// The kinds.
+const (
+	// KindStep: Decision.Step is to be written with Apply, and Next called with the pod that Apply returns.
+	KindStep Kind = "Step"
+	// KindWait: Next is to be called when the pod changes, or at Decision.Again.
+	KindWait Kind = "Wait"
+	// KindBlocked: as KindWait, but something keeps the update from going on. If Decision.Final it will not go on by itself.
+	KindBlocked Kind = "Blocked"
+	// KindDone: the pod is as it was to be, and every changed container runs and is ready.
+	KindDone Kind = "Done"
+)
+
+// Decision is what Next answers.
+type Decision struct {
+	Kind Kind
+	Step *Step
+	// Container is the one that is waited for, empty if it is the pod as a whole.
+	Container string
+	// Reason is kubelet's (as ImagePullBackOff, CrashLoopBackOff, Infeasible) or one of the Blocked constants.
+	Reason  string
+	Message string
+	// Again is when to look again although nothing has changed; zero if that is not known.
+	Again time.Time
+	// Final says of KindBlocked that waiting does not help.
+	Final bool
+}
+
+// Reasons of KindBlocked that are not kubelet's.
+const (
+	// BlockedPodEnded: the pod is being deleted or has ended.
+	BlockedPodEnded = "PodEnded"
+	// BlockedNotRestarted: a container has ended and its restart policy leaves it so.
+	BlockedNotRestarted = "NotRestarted"
+	// BlockedMalformed: what the record says cannot be applied.
+	BlockedMalformed = "Malformed"
+)
+
+func wait(container, format string, args ...any) *Decision {
+	return &Decision{Kind: KindWait, Container: container, Message: fmt.Sprintf(format, args...)}
+}
+
+func blocked(container, reason, format string, args ...any) *Decision {
+	return &Decision{Kind: KindBlocked, Container: container, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Next says what is to be done about the update that the record tells of. A nil record means that there is none.
+//
+// It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it.
+func Next(pod *corev1.Pod, record *Record, facts Facts, now time.Time) Decision {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
+		d.Final = true
+		return *d
+	}
+	v := &view{pod: pod, record: record, facts: facts, now: now}
+	if record == nil {
+		v.record = &Record{}
+	}
+	if v.record.Grace != nil {
+		return v.grace()
+	}
+	if d := v.begun(); d != nil {
+		return *d
+	}
+	left := v.record.pending(pod)
+	if stages := left.stages(&pod.Spec); len(stages) > 0 {
+		return v.stage(&stages[0], len(stages) > 1)
+	}
+	return v.finish()
+}
+
+// view is a pod in its update at one moment.
+type view struct {
+	pod    *corev1.Pod
+	record *Record
+	facts  Facts
+	now    time.Time
+}
+
+// stage says what leads to the stage's being written.
+func (v *view) stage(stage *Stage, more bool) Decision {
+	if check := v.record.State.PreCheckBeforeNext; check != nil && stage.Kind != StageResize && stage.Kind != StageMetadata {
+		for _, name := range check.ContainersRequiredReady {
+			if d := v.ready(name); d != nil {
+				return *d
+			}
+		}
+	}
+	if v.stops(stage) {
+		if d := v.drained(); d != nil {
+			return *d
+		}
+	}
+	if stage.Kind == StageResize {
+		return *step(v.resize(stage))
+	}
+	return *step(v.write(stage, more))
+}
+
+// stops reports whether kubelet stops a container for the stage.
+func (v *view) stops(stage *Stage) bool {
+	switch stage.Kind {
+	case StageMetadata:
+		return false
+	case StageResize:
+		return slices.ContainsFunc(stage.Changes, func(c Change) bool { return restartsOnResize(&v.pod.Spec, &c) })
+	default:
+		return true
+	}
+}
+
+// drained is nil once the pod has been out of its Services for long enough, or cannot be taken out of them.
+func (v *view) drained() *Decision {
+	if !HasReadinessGate(v.pod) {
+		return nil
+	}
+	condition := readiness(v.pod)
+	if condition == nil || condition.Status != corev1.ConditionFalse {
+		return step(v.drain())
+	}
+	seconds := v.record.extension().DrainSeconds
+	until := condition.LastTransitionTime.Add(time.Duration(seconds) * time.Second)
+	if seconds > 0 && v.now.Before(until) {
+		d := wait("", "draining until %s", until.UTC().Format(time.RFC3339))
+		d.Again = until
+		return d
+	}
+	return nil
+}
+
+// HasReadinessGate reports whether the pod can be taken out of its Services for an update.
+func HasReadinessGate(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
+		return gate.ConditionType == v1beta1.ReadinessGateInPlaceUpdateReady
+	})
+}
+
+func readiness(pod *corev1.Pod) *corev1.PodCondition {
+	return condition(pod, v1beta1.ReadinessGateInPlaceUpdateReady)
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// finish opens the pod to its Services again, and then waits for the containers that were changed to be ready.
+func (v *view) finish() Decision {
+	if len(v.record.State.NextContainerResources) > 0 {
+		return *step(v.clear())
+	}
+	if HasReadinessGate(v.pod) {
+		if condition := readiness(v.pod); condition == nil || condition.Status != corev1.ConditionTrue {
+			return *step(v.markReady())
+		}
+	}
+	for _, name := range v.changed() {
+		if d := v.ready(name); d != nil {
+			return *d
+		}
+	}
+	return Decision{Kind: KindDone, Message: "updated"}
+}
+
+// changed are the containers whose image or environment has been begun, in the record's order.
+func (v *view) changed() []string {
+	names := slices.Sorted(maps.Keys(v.record.State.LastContainerStatuses))
+	names = slices.DeleteFunc(names, func(name string) bool { return find(&v.pod.Spec, name) == nil })
+	for _, batch := range v.record.State.ContainerBatchesRecord {
+		for _, name := range batch.Containers {
+			if !slices.Contains(names, name) && find(&v.pod.Spec, name) != nil {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// ready is nil if the container is.
+func (v *view) ready(name string) *Decision {
+	status := statusOf(v.pod, name)
+	if status != nil && status.Ready {
+		return nil
+	}
+	if d := v.hindered(status); d != nil {
+		return d
+	}
+	return wait(name, "waiting for container %s to be ready", name)
+}
+
+// grace continues what OpenKruise has begun: the pod is drained, and the whole update is still to be written. It becomes a
+// record of ours, of which nothing has been begun.
+func (v *view) grace() Decision {
+	until := v.record.State.UpdateTimestamp.Add(time.Duration(v.record.Grace.GraceSeconds) * time.Second)
+	if v.now.Before(until) {
+		d := wait("", "draining until %s", until.UTC().Format(time.RFC3339))
+		d.Again = until
+		return *d
+	}
+	next, err := v.record.adopt()
+	if err != nil {
+		d := blocked("", BlockedMalformed, "%s", err)
+		d.Final = true
+		return *d
+	}
+	return *step(v.save(StepRecord, next, "continue the update that OpenKruise has begun"))
+}
+
+func names(containers []string) string {
+	if len(containers) == 1 {
+		return "container " + containers[0]
+	}
+	return "containers " + strings.Join(containers, ", ")
+}

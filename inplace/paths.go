@@ -1,0 +1,69 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// maxPaths bounds how many differences are told of; after that the pod has little in common with the other.
+const maxPaths = 20
+
+// differingPaths names the fields in which two values of the API differ, as deep as the path is known to both.
+func differingPaths(root string, a, b any) []string {
+	var paths []string
+	walk(root, generic(a), generic(b), &paths)
+	return paths
+}
+
+func generic(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // types of the API can always be encoded
+	}
+	var decoded any
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		panic(err)
+	}
+	return decoded
+}
+
+func walk(path string, a, b any, paths *[]string) {
+	if len(*paths) >= maxPaths || reflect.DeepEqual(a, b) {
+		return
+	}
+	if left, ok := a.(map[string]any); ok {
+		if right, ok := b.(map[string]any); ok {
+			keys := slices.Collect(maps.Keys(left))
+			for key := range right {
+				if _, both := left[key]; !both {
+					keys = append(keys, key)
+				}
+			}
+			slices.Sort(keys)
+			for _, key := range keys {
+				walk(join(path, key), left[key], right[key], paths)
+			}
+			return
+		}
+	}
+	if left, ok := a.([]any); ok {
+		if right, ok := b.([]any); ok && len(left) == len(right) {
+			for i := range left {
+				walk(fmt.Sprintf("%s[%d]", path, i), left[i], right[i], paths)
+			}
+			return
+		}
+	}
+	*paths = append(*paths, path)
+}
+
+func join(path, key string) string {
+	if strings.ContainsAny(key, "./") {
+		return fmt.Sprintf("%s[%s]", path, key)
+	}
+	return path + "." + key
+}

@@ -1,0 +1,224 @@
+package inplace_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+)
+
+// template is a pod of a finished init container, a native sidecar and two containers; app refers to an annotation and a
+// label, log to the same annotation.
+func template() *corev1.PodTemplateSpec {
+	annotation := metadataEnv("CONFIG", "metadata.annotations['config']")
+	pod := &corev1.PodTemplateSpec{}
+	pod.Labels = map[string]string{"tier": "web"}
+	pod.Annotations = map[string]string{"config": "one"}
+	pod.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyAlways,
+		InitContainers: []corev1.Container{
+			{Name: "setup", Image: "setup:1"},
+			{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
+		},
+		Containers: []corev1.Container{
+			{Name: "app", Image: "app:1", Resources: resources("100m", ""), Env: []corev1.EnvVar{annotation, metadataEnv("TIER", "metadata.labels['tier']")}},
+			{Name: "log", Image: "log:1", Env: []corev1.EnvVar{annotation}},
+		},
+	}
+	return pod
+}
+
+func metadataEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
+}
+
+func resources(request, limit string) corev1.ResourceRequirements {
+	list := func(cpu string) corev1.ResourceList {
+		if cpu == "" {
+			return nil
+		}
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	}
+	return corev1.ResourceRequirements{Requests: list(request), Limits: list(limit)}
+}
+
+// stages are written as "Kind container,container".
+func stages(update inplace.Update) []string {
+	var all []string
+	for _, stage := range update.Stages {
+		all = append(all, strings.TrimSpace(string(stage.Kind)+" "+strings.Join(stage.Containers(), ",")))
+	}
+	return all
+}
+
+func TestPlanOrdersStages(t *testing.T) {
+	t.Parallel()
+	barrier := func(priority string) corev1.EnvVar {
+		return corev1.EnvVar{Name: v1beta1.EnvContainerBarrier, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "p_" + priority}}}
+	}
+	bothImages := func(pod *corev1.PodTemplateSpec) {
+		pod.Spec.Containers[0].Image, pod.Spec.Containers[1].Image = "app:2", "log:2"
+	}
+	for name, tt := range map[string]struct {
+		start   func(*corev1.PodTemplateSpec)
+		change  func(*corev1.PodTemplateSpec)
+		options inplace.Options
+		want    []string
+	}{
+		"an image": {change: func(pod *corev1.PodTemplateSpec) { pod.Spec.Containers[1].Image = "log:2" }, want: []string{"Image log"}},
+		"resources, then metadata, then images": {
+			change: func(pod *corev1.PodTemplateSpec) {
+				pod.Labels["plain"] = "x"
+				pod.Spec.Containers[1].Image = "log:2"
+				pod.Spec.Containers[0].Resources = resources("200m", "")
+			},
+			want: []string{"Resize app", "Metadata", "Image log"},
+		},
+		"an added limit":                              {change: func(pod *corev1.PodTemplateSpec) { pod.Spec.Containers[0].Resources = resources("100m", "1") }, want: []string{"Resize app"}},
+		"a native sidecar before the others":          {change: func(pod *corev1.PodTemplateSpec) { bothImages(pod); pod.Spec.InitContainers[1].Image = "mesh:2" }, want: []string{"Image mesh", "Image app,log"}},
+		"a label that an environment refers to":       {change: func(pod *corev1.PodTemplateSpec) { pod.Labels["tier"] = "db" }, want: []string{"Restart app"}},
+		"an annotation that two refer to":             {change: func(pod *corev1.PodTemplateSpec) { pod.Annotations["config"] = "two" }, want: []string{"Restart app,log"}},
+		"a removed annotation restarts nothing":       {change: func(pod *corev1.PodTemplateSpec) { delete(pod.Annotations, "config") }, want: []string{"Metadata"}},
+		"image and environment of one container":      {change: func(pod *corev1.PodTemplateSpec) { pod.Labels["tier"] = "db"; pod.Spec.Containers[0].Image = "app:2" }, want: []string{"Image app"}},
+		"groups one after another":                    {change: bothImages, options: inplace.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image log", "Image app"}},
+		"who is not named in a group is in the first": {change: bothImages, options: inplace.Options{Order: [][]string{{"other"}, {"app"}}}, want: []string{"Image log", "Image app"}},
+		"launch priority": {
+			start: func(pod *corev1.PodTemplateSpec) {
+				pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, barrier("-1"))
+				pod.Spec.Containers[1].Env = append(pod.Spec.Containers[1].Env, barrier("0"))
+			},
+			change: bothImages, want: []string{"Image log", "Image app"},
+		},
+		"a later container that shares changed metadata is pulled forward": {
+			change:  func(pod *corev1.PodTemplateSpec) { bothImages(pod); pod.Annotations["config"] = "two" },
+			options: inplace.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image app,log"},
+		},
+		"a launch priority that cannot be read is none": {
+			start: func(pod *corev1.PodTemplateSpec) {
+				pod.Spec.Containers[0].Env = []corev1.EnvVar{barrier("x"), {Name: v1beta1.EnvContainerBarrier}}
+			},
+			change: bothImages, want: []string{"Image app,log"},
+		},
+		"an image of a pod that is not restarted, which is on the node": {
+			start:  func(pod *corev1.PodTemplateSpec) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
+			change: bothImages, options: inplace.Options{ImagesPresent: true}, want: []string{"Image app,log"},
+		},
+		"a quantity written differently is the same": {
+			change: func(pod *corev1.PodTemplateSpec) {
+				pod.Spec.Containers[0].Resources = resources("0.1", "")
+				pod.Spec.Containers[1].Image = "log:2"
+			},
+			want: []string{"Image log"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := template()
+			if tt.start != nil {
+				tt.start(old)
+			}
+			updated := old.DeepCopy()
+			tt.change(updated)
+			update, err := inplace.Plan(old, updated, tt.options)
+			if err != nil || !slices.Equal(stages(update), tt.want) {
+				t.Errorf("stages %q, %v; want %q", stages(update), err, tt.want)
+			}
+		})
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(old, updated *corev1.PodTemplateSpec)
+		reason inplace.Reason
+		field  string
+	}{
+		"the same pod":   {func(_, _ *corev1.PodTemplateSpec) {}, inplace.ReasonNoChange, ""},
+		"a command":      {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Command = []string{"sh"} }, inplace.ReasonImmutableField, "spec.containers[0].command"},
+		"an environment": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[1].Env[0].Name = "OTHER" }, inplace.ReasonImmutableField, "spec.containers[1].env[0].name"},
+		"a new container": {func(_, is *corev1.PodTemplateSpec) {
+			is.Spec.Containers = append(is.Spec.Containers, corev1.Container{Name: "more"})
+		}, inplace.ReasonImmutableField, "spec.containers"},
+		"another order":     {func(_, is *corev1.PodTemplateSpec) { slices.Reverse(is.Spec.Containers) }, inplace.ReasonImmutableField, "spec.containers"},
+		"a node selector":   {func(_, is *corev1.PodTemplateSpec) { is.Spec.NodeSelector = map[string]string{"kubernetes.io/os": "x"} }, inplace.ReasonImmutableField, "spec.nodeSelector"},
+		"an init container": {func(_, is *corev1.PodTemplateSpec) { is.Spec.InitContainers[0].Image = "setup:2" }, inplace.ReasonInitContainer, "spec.initContainers[0]"},
+		"no image":          {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Image = "" }, inplace.ReasonInvalid, "spec.containers[0].image"},
+		"a removed request": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }, inplace.ReasonRemovedResource, "spec.containers[0].resources.requests.cpu"},
+		"a device": {func(_, is *corev1.PodTemplateSpec) {
+			is.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}, inplace.ReasonResource, "spec.containers[0].resources.limits.example.com/gpu"},
+		"a request above the limit": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("2", "1") }, inplace.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
+		"a negative request":        {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("-1", "") }, inplace.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
+		"another QoS class": {func(was, is *corev1.PodTemplateSpec) {
+			was.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+			is.Spec.Containers[0].Resources = resources("100m", "")
+		}, inplace.ReasonQoSClass, ""},
+		"the image of a container that is never restarted": {func(was, is *corev1.PodTemplateSpec) {
+			was.Spec.RestartPolicy, is.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyNever
+			is.Spec.Containers[0].Image = "app:2"
+		}, inplace.ReasonRestartPolicyNever, "spec.containers[0].image"},
+		"the environment of a container that is never restarted": {func(was, is *corev1.PodTemplateSpec) {
+			was.Spec.RestartPolicy, is.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyNever
+			is.Labels["tier"] = "db"
+		}, inplace.ReasonRestartPolicyNever, "metadata"},
+		"a static pod": {func(was, is *corev1.PodTemplateSpec) {
+			was.Annotations[corev1.MirrorPodAnnotationKey] = "x"
+			is.Spec.Containers[0].Image = "app:2"
+		}, inplace.ReasonStaticPod, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, updated := template(), template()
+			tt.change(old, updated)
+			_, err := inplace.Plan(old, updated, inplace.Options{})
+			var refused *inplace.RefusedError
+			if !errors.As(err, &refused) || !refused.Has(tt.reason) {
+				t.Fatalf("%v; want %s", err, tt.reason)
+			}
+			if refused.Refusals[0].Field != tt.field {
+				t.Errorf("field %q, want %q: %v", refused.Refusals[0].Field, tt.field, err)
+			}
+		})
+	}
+}
+
+func TestPlanTellsAllThatIsRefused(t *testing.T) {
+	t.Parallel()
+	updated := template()
+	updated.Spec.Containers[0].Command = []string{"sh"}
+	updated.Spec.Containers[1].WorkingDir = "/"
+	updated.Spec.InitContainers[0].Image = "setup:2"
+	_, err := inplace.Plan(template(), updated, inplace.Options{})
+	var refused *inplace.RefusedError
+	if !errors.As(err, &refused) || len(refused.Refusals) != 3 {
+		t.Errorf("%v; want three refusals", err)
+	}
+}
+
+// The value is what kruise-daemon has published for a container without such variables.
+func TestMetadataEnvHashIsOpenKruises(t *testing.T) {
+	t.Parallel()
+	if got := inplace.ExpectedEnvHash(&corev1.Container{Name: "nginx"}, &corev1.Pod{}); got != 86995377 {
+		t.Errorf("hash of no variables: %d", got)
+	}
+	pod := &corev1.Pod{}
+	pod.Labels, pod.Annotations = map[string]string{"tier": "web"}, map[string]string{"config": "one"}
+	app := template().Spec.Containers[0]
+	before := inplace.ExpectedEnvHash(&app, pod)
+	slices.Reverse(app.Env)
+	app.Env = append(app.Env, metadataEnv(v1beta1.EnvSidecarSetVersion, "metadata.annotations['version']"), metadataEnv("IP", "status.podIP"))
+	if got := inplace.ExpectedEnvHash(&app, pod); got != before {
+		t.Errorf("%d, want %d: neither order nor other variables count", got, before)
+	}
+	pod.Annotations["config"] = "two"
+	if got := inplace.ExpectedEnvHash(&app, pod); got == before {
+		t.Error("another value has the same hash")
+	}
+}

@@ -1,0 +1,228 @@
+package inplace
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/kubelet"
+)
+
+// begun is nil if everything that has been written to the pod has taken effect.
+func (v *view) begun() *Decision {
+	if v.record.State.UpdateResources && !v.resizePending() {
+		if d := v.resized(); d != nil {
+			return d
+		}
+	}
+	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
+		for i := range containers {
+			if d := v.container(&containers[i]); d != nil {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// resizePending reports whether resources are still to be written; what kubelet says of those before does not matter then.
+func (v *view) resizePending() bool {
+	return slices.ContainsFunc(v.record.pending(v.pod).changes, func(c Change) bool { return c.Resources != nil })
+}
+
+// container is nil if the container is not part of what has been begun, or runs with what it was given, or is to be given
+// something else: an image that cannot be pulled does not stand in the way of the next.
+func (v *view) container(container *corev1.Container) *Decision {
+	state := &v.record.State
+	_, imagePending := state.NextContainerImages[container.Name]
+	_, metadataPending := state.NextContainerRefMetadata[container.Name]
+	if imagePending || metadataPending {
+		return nil
+	}
+	_, imageChanged := state.LastContainerStatuses[container.Name]
+	envChanged := state.UpdateEnvFromMetadata && len(MetadataEnvs(container)) > 0 && v.envBegun(container.Name)
+	if !imageChanged && !envChanged {
+		return nil
+	}
+	status := statusOf(v.pod, container.Name)
+	if status == nil {
+		return wait(container.Name, "waiting for kubelet to report container %s", container.Name)
+	}
+	if !v.observed() {
+		return wait(container.Name, "waiting for kubelet to see the change of container %s", container.Name)
+	}
+	if imageChanged && !v.hasImage(container, status) || status.State.Running == nil {
+		if d := v.hindered(status); d != nil {
+			return d
+		}
+		return wait(container.Name, "waiting for kubelet to start container %s with %s", container.Name, container.Image)
+	}
+	if envChanged {
+		return v.environment(container, status)
+	}
+	return nil
+}
+
+// envBegun reports whether new metadata has been written for the container. OpenKruise's records do not always name it.
+func (v *view) envBegun(name string) bool {
+	return slices.Contains(v.changed(), name) || v.record.State.Refit == nil && len(v.record.State.ContainerBatchesRecord) == 0
+}
+
+// observed reports whether kubelet has begun to act on the spec as it is. That its status describes the outcome does not
+// follow (KEP-5067). Before Kubernetes 1.33 kubelet does not say.
+func (v *view) observed() bool {
+	return v.pod.Status.ObservedGeneration == 0 || v.pod.Status.ObservedGeneration >= v.pod.Generation
+}
+
+// hasImage reports whether the instance that the status tells of was made from the image in the spec.
+//
+// The node's facts decide if they are about this instance. Without them it has to be another instance than the recorded
+// one, of another image ID; or show the very name in the spec, as different names of one image have the same ID. That
+// second rule is wrong for a moment when an instance of the old image crashes and starts again before kubelet has seen the
+// new spec, and both images are the same: then nothing of the image is out of date. It is not used where there are facts,
+// which are only late.
+func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerStatus) bool {
+	hashes, known := v.facts.of(status)
+	if known && hashes.PlainHash != 0 {
+		return sameHash(hashes, container)
+	}
+	was := v.record.extension().Instances[container.Name]
+	if was.ContainerID != "" && was.ContainerID == status.ContainerID {
+		return was.Image == container.Image // the image was changed back before kubelet replaced the instance
+	}
+	if status.ImageID == "" {
+		return false
+	}
+	if status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID {
+		return true
+	}
+	_, reported := v.facts[container.Name]
+	return !reported && sameImageName(status.Image, container.Image)
+}
+
+// sameImageName compares names after completing them as the runtime does.
+func sameImageName(a, b string) bool { return normalized(a) == normalized(b) }
+
+func normalized(image string) string {
+	if strings.Contains(image, "@") {
+		return image
+	}
+	first, _, slash := strings.Cut(image, "/")
+	switch {
+	case !slash:
+		image = "docker.io/library/" + image
+	case !strings.ContainsAny(first, ".:") && first != "localhost":
+		image = "docker.io/" + image
+	}
+	if !strings.Contains(image[strings.LastIndexByte(image, '/')+1:], ":") {
+		image += ":latest"
+	}
+	return image
+}
+
+// environment is nil if the running instance was started after the metadata was written. Otherwise the instance is to be
+// stopped: by the daemon of the node, which does so by itself while the pod is drained, or by request. Without the node's
+// facts any other instance counts, also one that crashed and started again before kubelet had seen the new metadata.
+func (v *view) environment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
+	hashes, known := v.facts.of(status)
+	was, recorded := v.record.extension().Instances[container.Name]
+	replaced := recorded && was.ContainerID != status.ContainerID
+	switch {
+	case known && hashes.ExtractedEnvFromMetadataHash != 0:
+		if hashes.ExtractedEnvFromMetadataHash == ExpectedEnvHash(container, v.pod) {
+			return nil
+		}
+		if condition := readiness(v.pod); condition != nil && condition.Status == corev1.ConditionFalse {
+			return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
+		}
+	case replaced:
+		return nil
+	case !recorded:
+		return wait(container.Name, "waiting for the node's daemon to report the environment of container %s", container.Name)
+	}
+	return step(v.restart(container.Name, status.ContainerID))
+}
+
+// hindered tells why kubelet does not start the container, or nil if nothing is known to be in the way.
+func (v *view) hindered(status *corev1.ContainerStatus) *Decision {
+	if status == nil {
+		return nil
+	}
+	if kubelet.RestartPolicyOf(v.pod, status.Name).Final(status) {
+		d := blocked(status.Name, BlockedNotRestarted, "container %s has ended with code %d and its restart policy leaves it so",
+			status.Name, status.State.Terminated.ExitCode)
+		d.Final = true
+		return d
+	}
+	waiting := status.State.Waiting
+	if waiting == nil || waiting.Reason == "" || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
+		return nil
+	}
+	d := blocked(status.Name, waiting.Reason, "container %s: %s", status.Name, oneLine(waiting.Message))
+	d.Again = kubelet.BackoffUntil(status)
+	d.Final = waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull"
+	return d
+}
+
+// maxMessage bounds what is taken over from kubelet, in bytes.
+const maxMessage = 500
+
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
+}
+
+// resized is nil if the resources in the spec are those that the containers have, by kubelet's own account: it has seen
+// the spec, it says neither that the resize waits nor that it is under way, and it has allocated what is asked for.
+// status.resources may differ for good, because the kernel rounds.
+func (v *view) resized() *Decision {
+	if c := condition(v.pod, corev1.PodResizePending); c != nil && v.current(c) {
+		d := blocked("", c.Reason, "the resize waits: %s", oneLine(c.Message))
+		d.Final = c.Reason == corev1.PodReasonInfeasible
+		return d
+	}
+	if c := condition(v.pod, corev1.PodResizeInProgress); c != nil && v.current(c) {
+		if c.Reason == corev1.PodReasonError {
+			return blocked("", c.Reason, "the resize failed and is tried again: %s", oneLine(c.Message))
+		}
+		return wait("", "waiting for kubelet to resize the containers")
+	}
+	if !v.observed() {
+		return wait("", "waiting for kubelet to see the new resources")
+	}
+	return v.allocated()
+}
+
+// allocated is nil if every container runs with the requests that are in the spec.
+func (v *view) allocated() *Decision {
+	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
+		for i := range containers {
+			status := statusOf(v.pod, containers[i].Name)
+			if _, ours := v.record.State.NextContainerResources[containers[i].Name]; ours && (status == nil || status.State.Running == nil) {
+				if d := v.hindered(status); d != nil {
+					return d
+				}
+				return wait(containers[i].Name, "waiting for kubelet to start container %s with its new resources", containers[i].Name)
+			}
+			if status == nil || status.State.Running == nil || status.AllocatedResources == nil {
+				continue
+			}
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				want, has := containers[i].Resources.Requests[name], status.AllocatedResources[name]
+				if want.Cmp(has) != 0 {
+					return wait(status.Name, "waiting for kubelet to allocate the new resources of container %s", status.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// current reports whether the condition is about the spec as it is, and not about one before.
+func (v *view) current(c *corev1.PodCondition) bool {
+	return c.ObservedGeneration == 0 || c.ObservedGeneration >= v.pod.Generation
+}

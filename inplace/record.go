@@ -1,0 +1,200 @@
+package inplace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// ErrMalformed is wrapped by every error about an annotation that cannot be read. Removing the annotation ends the update
+// where it is.
+var ErrMalformed = errors.New("malformed annotation")
+
+// Record is how far the update of a pod has come.
+type Record struct {
+	State v1beta1.InPlaceUpdateState
+	// Grace is what OpenKruise is to apply when the pod has drained, nil if nothing.
+	Grace *v1beta1.InPlaceUpdateSpec
+}
+
+// ReadRecord reads it from the pod's annotations. It is nil for a pod that has never been updated in place.
+func ReadRecord(pod *corev1.Pod) (*Record, error) {
+	record := &Record{}
+	found, err := readAnnotation(pod, &record.State, v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState)
+	if err != nil || !found {
+		return nil, err
+	}
+	grace := &v1beta1.InPlaceUpdateSpec{}
+	found, err = readAnnotation(pod, grace, v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace)
+	if found {
+		record.Grace = grace
+	}
+	return record, err
+}
+
+func readAnnotation(pod *corev1.Pod, into any, keys ...string) (bool, error) {
+	for _, key := range keys {
+		text, ok := pod.Annotations[key]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			return false, fmt.Errorf("%w %s of pod %s: %w", ErrMalformed, key, pod.Name, err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// Facts are what the daemon of the pod's node has reported of its containers, by name.
+type Facts map[string]v1beta1.RuntimeContainerMeta
+
+// ReadFacts reads them from the pod's annotation; they are empty where no daemon reports any.
+func ReadFacts(pod *corev1.Pod) (Facts, error) {
+	var set v1beta1.RuntimeContainerMetaSet
+	_, err := readAnnotation(pod, &set, v1beta1.AnnotationRuntimeContainersMeta)
+	facts := Facts{}
+	for _, container := range set.Containers {
+		facts[container.Name] = container
+	}
+	return facts, err
+}
+
+// of is what is known of this very instance of a container.
+func (f Facts) of(status *corev1.ContainerStatus) (v1beta1.RuntimeContainerHashes, bool) {
+	meta, ok := f[status.Name]
+	return meta.Hashes, ok && status.ContainerID != "" && meta.ContainerID == status.ContainerID
+}
+
+func sameHash(hashes v1beta1.RuntimeContainerHashes, container *corev1.Container) bool {
+	return strconv.FormatUint(hashes.PlainHash, 16) == kubelet.ContainerHash(container)
+}
+
+// extension is Refit's part of the record, which one that OpenKruise has written does not have.
+func (r *Record) extension() v1beta1.InPlaceUpdateExtension {
+	if r.State.Refit == nil {
+		return v1beta1.InPlaceUpdateExtension{}
+	}
+	return *r.State.Refit
+}
+
+// pending is what the record says is still to be written, in the order of the spec. Resources that the spec already has
+// are not: the resize is under way or over.
+func (r *Record) pending(pod *corev1.Pod) pending {
+	ours := r.extension()
+	left := pending{labels: ours.Labels, annotations: ours.Annotations, order: ours.Order}
+	for _, list := range []struct {
+		containers []corev1.Container
+		init       bool
+	}{{pod.Spec.InitContainers, true}, {pod.Spec.Containers, false}} {
+		for i := range list.containers {
+			container := &list.containers[i]
+			change := Change{
+				Container: container.Name, Sidecar: list.init,
+				Image: r.State.NextContainerImages[container.Name], Metadata: r.State.NextContainerRefMetadata[container.Name],
+			}
+			if resources, ok := r.State.NextContainerResources[container.Name]; ok && !hasResources(container, resources) {
+				change.Resources = &resources
+			}
+			if change.Image != "" || change.Resources != nil || change.changesMetadata() {
+				left.changes = append(left.changes, change)
+			}
+		}
+	}
+	return left
+}
+
+// hasResources reports whether the container has all these resources; the API server may have added requests.
+func hasResources(container *corev1.Container, want corev1.ResourceRequirements) bool {
+	has := func(list, want corev1.ResourceList) bool {
+		for name, quantity := range want {
+			if got, ok := list[name]; !ok || got.Cmp(quantity) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return has(container.Resources.Requests, want.Requests) && has(container.Resources.Limits, want.Limits)
+}
+
+// without is the record once the stage has been written to the pod, with what its containers ran before; for resources,
+// once they have taken effect. More says that further stages follow.
+func (r *Record) without(pod *corev1.Pod, stage *Stage, more bool, now time.Time) *Record {
+	next := &Record{State: r.State}
+	state, ours := &next.State, r.extension()
+	state.Refit = &ours
+	switch stage.Kind {
+	case StageResize:
+		state.NextContainerResources = nil
+		return next
+	case StageMetadata:
+		ours.Labels, ours.Annotations = nil, nil
+		return next
+	}
+	state.NextContainerImages, state.NextContainerRefMetadata = maps.Clone(state.NextContainerImages), maps.Clone(state.NextContainerRefMetadata)
+	state.LastContainerStatuses, ours.Instances = maps.Clone(state.LastContainerStatuses), maps.Clone(ours.Instances)
+	if ours.Instances == nil {
+		ours.Instances = map[string]v1beta1.InPlaceUpdateInstance{}
+	}
+	for _, change := range stage.Changes {
+		delete(state.NextContainerImages, change.Container)
+		delete(state.NextContainerRefMetadata, change.Container)
+		next.note(pod, &change, &ours)
+	}
+	state.ContainerBatchesRecord = append(slices.Clone(state.ContainerBatchesRecord),
+		v1beta1.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(now), Containers: stage.Containers()})
+	state.PreCheckBeforeNext = nil
+	if more {
+		state.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: stage.Containers()}
+	}
+	return next
+}
+
+// note keeps what the container runs before the change. An instance that an earlier, unfinished update was to replace
+// still is one of the image from before that.
+func (r *Record) note(pod *corev1.Pod, change *Change, ours *v1beta1.InPlaceUpdateExtension) {
+	status, container := statusOf(pod, change.Container), find(&pod.Spec, change.Container)
+	if status == nil || container == nil {
+		return
+	}
+	instance := v1beta1.InPlaceUpdateInstance{ContainerID: status.ContainerID, Image: container.Image}
+	if was, ok := ours.Instances[change.Container]; ok && was.ContainerID == status.ContainerID {
+		instance.Image = was.Image
+	}
+	ours.Instances[change.Container] = instance
+	if change.Image != "" {
+		if r.State.LastContainerStatuses == nil {
+			r.State.LastContainerStatuses = map[string]v1beta1.InPlaceUpdateContainerStatus{}
+		}
+		r.State.LastContainerStatuses[change.Container] = v1beta1.InPlaceUpdateContainerStatus{ImageID: status.ImageID}
+	}
+}
+
+func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name {
+				return &statuses[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Record) encode() string {
+	text, err := json.Marshal(&r.State)
+	if err != nil {
+		panic(err) // types of the API can always be encoded
+	}
+	return string(text)
+}

@@ -1,0 +1,192 @@
+package inplace
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Change is what becomes different in one container.
+type Change struct {
+	Container string
+	// Sidecar says that it is a native sidecar: an init container with restartPolicy Always (KEP-753).
+	Sidecar bool
+	// Image is the new image, empty if it stays.
+	Image string
+	// Resources are the new requests and limits of CPU and memory, those that stay included; nil if all stay.
+	Resources *corev1.ResourceRequirements
+	// Metadata are the labels and annotations that become different and that the container's environment refers to.
+	Metadata v1beta1.InPlaceUpdateMetadata
+}
+
+func (c *Change) changesMetadata() bool {
+	return len(c.Metadata.Labels)+len(c.Metadata.Annotations) > 0
+}
+
+// StageKind is what is done to a pod in a stage.
+type StageKind string
+
+// The kinds, in the order in which a plan has them.
+const (
+	// StageResize changes CPU and memory, of all containers at once.
+	StageResize StageKind = "Resize"
+	// StageMetadata changes labels and annotations that no container's environment refers to.
+	StageMetadata StageKind = "Metadata"
+	// StageImage changes images, upon which kubelet replaces the containers, and the metadata that their environment
+	// refers to. Containers of the stage whose image stays are restarted.
+	StageImage StageKind = "Image"
+	// StageRestart changes metadata that the environment of containers refers to and restarts them.
+	StageRestart StageKind = "Restart"
+)
+
+// Stage is a set of changes that are made together and have to be finished before the next stage.
+type Stage struct {
+	Kind    StageKind
+	Changes []Change
+	// Labels and Annotations are those of StageMetadata; nil removes a key.
+	Labels, Annotations map[string]*string
+}
+
+// Containers are the names of the containers that change.
+func (s *Stage) Containers() []string {
+	names := make([]string, len(s.Changes))
+	for i := range s.Changes {
+		names[i] = s.Changes[i].Container
+	}
+	return names
+}
+
+// pending is what is still to be written to a pod.
+type pending struct {
+	changes             []Change // in the order of the spec, native sidecars first
+	labels, annotations map[string]*string
+	order               [][]string
+}
+
+// stages puts what is pending into order: resources first, because a new instance of a container that gets image and
+// resources at once is bound by the pod's old limits (kubernetes/kubernetes#127356).
+func (p *pending) stages(spec *corev1.PodSpec) []Stage {
+	var all []Stage
+	resize, rest := Stage{Kind: StageResize}, []Change{}
+	for _, change := range p.changes {
+		if change.Resources != nil {
+			resize.Changes = append(resize.Changes, Change{Container: change.Container, Sidecar: change.Sidecar, Resources: change.Resources})
+		}
+		if change.Image != "" || change.changesMetadata() {
+			change.Resources = nil
+			rest = append(rest, change)
+		}
+	}
+	if len(resize.Changes) > 0 {
+		all = append(all, resize)
+	}
+	if len(p.labels)+len(p.annotations) > 0 {
+		all = append(all, Stage{Kind: StageMetadata, Labels: p.labels, Annotations: p.annotations})
+	}
+	for len(rest) > 0 {
+		var batch []Change
+		batch, rest = firstBatch(spec, p.order, rest)
+		stage := Stage{Kind: StageRestart, Changes: batch}
+		if slices.ContainsFunc(batch, func(c Change) bool { return c.Image != "" }) {
+			stage.Kind = StageImage
+		}
+		all = append(all, stage)
+	}
+	return all
+}
+
+// firstBatch takes the changes that come first in the launch order, and those of later containers that share changed
+// metadata with them, which takes effect for all at once.
+func firstBatch(spec *corev1.PodSpec, order [][]string, changes []Change) (batch, rest []Change) {
+	rank := rankBy(spec, order)
+	first := rank(&changes[0])
+	for i := range changes {
+		first = min(first, rank(&changes[i]))
+	}
+	taken := make([]bool, len(changes))
+	for i := range changes {
+		taken[i] = rank(&changes[i]) == first
+	}
+	for grown := true; grown; {
+		grown = false
+		for i := range changes {
+			if !taken[i] && sharesMetadata(&changes[i], changes, taken) {
+				taken[i], grown = true, true
+			}
+		}
+	}
+	for i, change := range changes {
+		if taken[i] {
+			batch = append(batch, change)
+		} else {
+			rest = append(rest, change)
+		}
+	}
+	return batch, rest
+}
+
+func sharesMetadata(change *Change, changes []Change, taken []bool) bool {
+	for i := range changes {
+		if taken[i] && (sharesKey(change.Metadata.Labels, changes[i].Metadata.Labels) ||
+			sharesKey(change.Metadata.Annotations, changes[i].Metadata.Annotations)) {
+			return true
+		}
+	}
+	return false
+}
+
+func sharesKey(a, b map[string]string) bool {
+	for key := range a {
+		if _, ok := b[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// rankBy says which containers come first, by the given order, else by the pod: native sidecars, then containers of the
+// highest launch priority together with those that have none, then the others by priority.
+func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
+	if len(order) > 0 {
+		return func(c *Change) int64 {
+			return int64(max(0, slices.IndexFunc(order, func(names []string) bool { return slices.Contains(names, c.Container) })))
+		}
+	}
+	priorities := map[string]int64{}
+	highest := int64(math.MinInt32)
+	for i := range spec.Containers {
+		if priority, ok := launchPriority(&spec.Containers[i]); ok {
+			priorities[spec.Containers[i].Name] = priority
+			highest = max(highest, priority)
+		}
+	}
+	return func(c *Change) int64 {
+		priority, ok := priorities[c.Container]
+		switch {
+		case c.Sidecar:
+			return math.MinInt64
+		case !ok:
+			return -highest
+		default:
+			return -priority
+		}
+	}
+}
+
+// launchPriority is what OpenKruise's webhook has injected.
+func launchPriority(container *corev1.Container) (int64, bool) {
+	for _, env := range container.Env {
+		if env.Name != v1beta1.EnvContainerBarrier || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
+			continue
+		}
+		text, ok := strings.CutPrefix(env.ValueFrom.ConfigMapKeyRef.Key, v1beta1.ContainerBarrierKeyText)
+		priority, err := strconv.ParseInt(text, 10, 32)
+		return priority, ok && err == nil
+	}
+	return 0, false
+}

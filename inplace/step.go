@@ -1,0 +1,194 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// StepKind is what a step writes.
+type StepKind string
+
+// The kinds.
+const (
+	StepRecord    StepKind = "Record"    // the record alone
+	StepDrain     StepKind = "Drain"     // condition InPlaceUpdateReady False
+	StepResize    StepKind = "Resize"    // CPU and memory, through pods/resize
+	StepWrite     StepKind = "Write"     // images, labels and annotations, with the record
+	StepRestart   StepKind = "Restart"   // a request to restart a container whose environment is out of date
+	StepMarkReady StepKind = "MarkReady" // condition InPlaceUpdateReady True
+)
+
+// Step is one write to the API server.
+type Step struct {
+	Kind    StepKind
+	Message string // what it does, for people
+	// Subresource is "", "status" or "resize".
+	Subresource string
+	// Patch is a strategic merge patch of the pod. It has the UID and the resource version of the pod that was decided
+	// about, so that it is refused once somebody has changed the pod.
+	Patch []byte
+	// Restart is the instance that StepRestart stops.
+	Restart Instance
+}
+
+// Instance is one run of a container.
+type Instance struct{ Container, ContainerID string }
+
+func step(s *Step) *Decision { return &Decision{Kind: KindStep, Step: s, Message: s.Message} }
+
+// patch is the part of a pod that a step writes.
+type patch struct {
+	Metadata struct {
+		UID             string             `json:"uid"`
+		ResourceVersion string             `json:"resourceVersion"`
+		Labels          map[string]*string `json:"labels,omitempty"`
+		Annotations     map[string]*string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec   *patchedSpec   `json:"spec,omitempty"`
+	Status *patchedStatus `json:"status,omitempty"`
+}
+
+type patchedSpec struct {
+	Containers     []patchedContainer `json:"containers,omitempty"`
+	InitContainers []patchedContainer `json:"initContainers,omitempty"`
+}
+
+type patchedContainer struct {
+	Name      string                       `json:"name"`
+	Image     string                       `json:"image,omitempty"`
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+type patchedStatus struct {
+	Conditions []corev1.PodCondition `json:"conditions"`
+}
+
+func (v *view) patch() *patch {
+	p := &patch{}
+	p.Metadata.UID, p.Metadata.ResourceVersion = string(v.pod.UID), v.pod.ResourceVersion
+	p.Metadata.Labels, p.Metadata.Annotations = map[string]*string{}, map[string]*string{}
+	return p
+}
+
+func (p *patch) step(kind StepKind, subresource, message string) *Step {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // types of the API can always be encoded
+	}
+	return &Step{Kind: kind, Subresource: subresource, Patch: text, Message: message}
+}
+
+// keep adds the record to a patch, and takes away what it replaces.
+func (p *patch) keep(pod *corev1.Pod, record *Record) {
+	text := record.encode()
+	p.Metadata.Annotations[v1beta1.AnnotationInPlaceUpdateState] = &text
+	for _, key := range []string{
+		v1beta1.LegacyAnnotationInPlaceUpdateState, v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace,
+	} {
+		if _, ok := pod.Annotations[key]; ok {
+			p.Metadata.Annotations[key] = nil
+		}
+	}
+}
+
+func (v *view) save(kind StepKind, record *Record, message string) *Step {
+	p := v.patch()
+	p.keep(v.pod, record)
+	return p.step(kind, "", message)
+}
+
+// clear drops the resources from the record, which the containers have by now.
+func (v *view) clear() *Step {
+	return v.save(StepRecord, v.record.without(v.pod, &Stage{Kind: StageResize}, false, v.now), "record that the resize is over")
+}
+
+// drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.
+func (v *view) drain() *Step {
+	return v.conditions(StepDrain, "take the pod out of its Services",
+		corev1.PodCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: v1beta1.ReasonStartInPlaceUpdate},
+		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady",
+			Message: fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateInPlaceUpdateReady)})
+}
+
+// markReady leaves Ready to kubelet, which knows whether the containers are.
+func (v *view) markReady() *Step {
+	return v.conditions(StepMarkReady, "put the pod back into its Services",
+		corev1.PodCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue})
+}
+
+func (v *view) conditions(kind StepKind, message string, conditions ...corev1.PodCondition) *Step {
+	// Whole seconds are all that is stored: rounded up, so that a drain is never too short.
+	at := metav1.NewTime(v.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
+	for i := range conditions {
+		conditions[i].LastTransitionTime = at
+	}
+	p := v.patch()
+	p.Status = &patchedStatus{Conditions: conditions}
+	return p.step(kind, "status", message)
+}
+
+func (v *view) resize(stage *Stage) *Step {
+	p := v.patch()
+	p.Spec = &patchedSpec{}
+	for _, change := range stage.Changes {
+		p.Spec.add(&change, patchedContainer{Name: change.Container, Resources: change.Resources})
+	}
+	return p.step(StepResize, "resize", "resize "+names(stage.Containers()))
+}
+
+func (s *patchedSpec) add(change *Change, container patchedContainer) {
+	if change.Sidecar {
+		s.InitContainers = append(s.InitContainers, container)
+		return
+	}
+	s.Containers = append(s.Containers, container)
+}
+
+// write makes all of a stage's changes and their record one write.
+func (v *view) write(stage *Stage, more bool) *Step {
+	p := v.patch()
+	var said []string
+	for key, value := range stage.Labels {
+		p.Metadata.Labels[key] = value
+	}
+	for key, value := range stage.Annotations {
+		p.Metadata.Annotations[key] = value
+	}
+	if stage.Kind == StageMetadata {
+		said = append(said, "change labels and annotations")
+	}
+	for _, change := range stage.Changes {
+		for key, value := range change.Metadata.Labels {
+			p.Metadata.Labels[key] = &value
+		}
+		for key, value := range change.Metadata.Annotations {
+			p.Metadata.Annotations[key] = &value
+		}
+		if change.changesMetadata() {
+			said = append(said, "change the metadata that container "+change.Container+" refers to")
+		}
+		if change.Image != "" {
+			if p.Spec == nil {
+				p.Spec = &patchedSpec{}
+			}
+			p.Spec.add(&change, patchedContainer{Name: change.Container, Image: change.Image})
+			said = append(said, "set the image of container "+change.Container+" to "+change.Image)
+		}
+	}
+	p.keep(v.pod, v.record.without(v.pod, stage, more, v.now))
+	return p.step(StepWrite, "", strings.Join(said, ", "))
+}
+
+func (v *view) restart(container, id string) *Step {
+	return &Step{
+		Kind: StepRestart, Restart: Instance{Container: container, ContainerID: id},
+		Message: "restart container " + container + " with its new environment",
+	}
+}
