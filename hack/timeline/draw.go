@@ -52,10 +52,10 @@ func draw(restart, deletion recording) ([]byte, error) {
 	scale := func(d time.Duration) int {
 		return left + int(float64(width-left-right)*max(float64(d), 0)/float64(end))
 	}
-	top := newPanel(44, "Restarted in place", restart, scale)
-	bottom := newPanel(top.Bottom+44, "Deleted and recreated", deletion, scale)
-	top.Note = fmt.Sprintf("app down for %s; same pod, same IP %s", restart.down("app"), restart.spans[0].ip)
-	bottom.Note = fmt.Sprintf("app down for %s; new pod, %s", deletion.down("app"), deletion.addresses())
+	top := newPanel(44, "Restarted in place", restart, scale, end)
+	bottom := newPanel(top.Bottom+44, "Deleted and recreated by its StatefulSet", deletion, scale, end)
+	top.Note = fmt.Sprintf("app down for %s; IP %s as before", restart.down("app"), restart.spans[0].ip)
+	bottom.Note = fmt.Sprintf("app down for %s; %s", deletion.down("app"), deletion.addresses())
 	var ticks []tick
 	for at := time.Duration(0); at < end; at += tickInterval(end) {
 		ticks = append(ticks, tick{scale(at), fmt.Sprintf("%g s", at.Seconds())})
@@ -66,7 +66,7 @@ func draw(restart, deletion recording) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = picture.Execute(&out, map[string]any{
-		"Width": width, "Height": bottom.Bottom + 40, "Panels": []panel{top, bottom}, "Ticks": ticks, "Axis": bottom.Bottom + 6,
+		"Width": width, "Height": bottom.Bottom + 54, "Panels": []panel{top, bottom}, "Ticks": ticks, "Axis": bottom.Bottom + 20,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("draw: %w", err)
@@ -83,7 +83,8 @@ func tickInterval(length time.Duration) time.Duration {
 	return 10 * time.Second
 }
 
-func newPanel(y int, title string, r recording, scale func(time.Duration) int) panel {
+// newPanel lays out one recording from y down. A container that still runs is drawn to the end of the axis.
+func newPanel(y int, title string, r recording, scale func(time.Duration) int, axis time.Duration) panel {
 	p := panel{Y: y, Title: title, ReadyX: scale(r.ready.Sub(r.begin)), ReadySecond: fmt.Sprintf("%.1f s", r.ready.Sub(r.begin).Seconds())}
 	last := ""
 	for _, s := range r.spans {
@@ -91,7 +92,7 @@ func newPanel(y int, title string, r recording, scale func(time.Duration) int) p
 			last = s.container
 			p.Lanes = append(p.Lanes, lane{Y: y + 10 + len(p.Lanes)*laneHeight, Name: s.container})
 		}
-		begin, end := s.start.Sub(r.begin), r.length()
+		begin, end := s.start.Sub(r.begin), axis
 		if !s.end.IsZero() {
 			end = s.end.Sub(r.begin)
 		}
@@ -116,8 +117,8 @@ func (r recording) length() time.Duration {
 func (r recording) addresses() string {
 	for _, s := range r.spans {
 		if s.ip != r.spans[0].ip {
-			return fmt.Sprintf("IP %s replaced by %s", r.spans[0].ip, s.ip)
+			return fmt.Sprintf("IP %s -> %s", r.spans[0].ip, s.ip)
 		}
 	}
-	return "same IP " + r.spans[0].ip
+	return "IP " + r.spans[0].ip + " as before"
 }

@@ -44,7 +44,7 @@ func run(ctx context.Context, out string) error {
 		return err
 	}
 	defer r.runtime.Close()
-	if err := report.Do("deployment web of one pod", func() error { return r.setUp(ctx) }); err != nil {
+	if err := report.Do("StatefulSet web of one pod", func() error { return r.setUp(ctx) }); err != nil {
 		return err
 	}
 	var restart, deletion recording

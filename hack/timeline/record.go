@@ -34,11 +34,11 @@ const (
 	node = "node-1"
 )
 
-// recorder runs a disruption and records when the containers of the deployment run.
+// recorder runs a disruption and records when the containers of the StatefulSet run.
 type recorder struct {
-	api        client.WithWatch
-	runtime    *cri.Client
-	deployment *appsv1.Deployment
+	api         client.WithWatch
+	runtime     *cri.Client
+	statefulSet *appsv1.StatefulSet
 }
 
 // span is one instance of a container. End is zero while it runs.
@@ -47,7 +47,7 @@ type span struct {
 	start, end         time.Time
 }
 
-// recording is what happened from begin until the deployment was available again.
+// recording is what happened from begin until the StatefulSet was available again.
 type recording struct {
 	begin, ready time.Time
 	spans        []span
@@ -58,8 +58,8 @@ func newRecorder(where place.Place) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	deployment := &appsv1.Deployment{}
-	if err := yaml.UnmarshalStrict(manifest, deployment); err != nil {
+	statefulSet := &appsv1.StatefulSet{}
+	if err := yaml.UnmarshalStrict(manifest, statefulSet); err != nil {
 		return nil, fmt.Errorf("read pods.yaml: %w", err)
 	}
 	socket := filepath.Join(where.Root, ".cluster", "nodes", node, "containerd.sock")
@@ -67,30 +67,30 @@ func newRecorder(where place.Place) (*recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recorder{api: api, runtime: runtime, deployment: deployment}, nil
+	return &recorder{api: api, runtime: runtime, statefulSet: statefulSet}, nil
 }
 
-// setUp creates the deployment again and waits until its pod is ready.
+// setUp creates the StatefulSet again and waits until its pod is ready.
 func (r *recorder) setUp(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.deployment.Namespace}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.statefulSet.Namespace}}
 	if err := r.api.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace: %w", err)
 	}
-	if err := r.api.Delete(ctx, r.deployment.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete deployment: %w", err)
+	if err := r.api.Delete(ctx, r.statefulSet.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete StatefulSet: %w", err)
 	}
 	err := r.until(ctx, func(ctx context.Context) (bool, error) {
-		err := r.api.Create(ctx, r.deployment.DeepCopy())
+		err := r.api.Create(ctx, r.statefulSet.DeepCopy())
 		return err == nil, ignoreAlreadyExists(err)
 	})
 	if err != nil {
-		return fmt.Errorf("create deployment: %w", err)
+		return fmt.Errorf("create StatefulSet: %w", err)
 	}
 	_, err = r.readyPod(ctx, nil)
 	return err
 }
 
-// record follows the deployment through a disruption, which returns the instances that have to be replaced.
+// record follows the StatefulSet through a disruption, which returns the instances that have to be replaced.
 func (r *recorder) record(ctx context.Context, disrupt func(context.Context, *corev1.Pod) error) (recording, error) {
 	before, err := r.readyPod(ctx, nil)
 	if err != nil {
@@ -137,11 +137,11 @@ func (r *recorder) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	return r.api.Delete(ctx, pod)
 }
 
-// readyPod waits for a ready pod of the deployment whose container app is another than that of before.
+// readyPod waits for a ready pod of the StatefulSet whose container app is another than that of before.
 func (r *recorder) readyPod(ctx context.Context, before *corev1.Pod) (found *corev1.Pod, err error) {
 	err = r.until(ctx, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
-		if err := r.api.List(ctx, &pods, client.InNamespace(r.deployment.Namespace)); err != nil {
+		if err := r.api.List(ctx, &pods, client.InNamespace(r.statefulSet.Namespace)); err != nil {
 			return false, err
 		}
 		for i := range pods.Items {
@@ -163,8 +163,9 @@ func (r *recorder) gone(ctx context.Context, before, after *corev1.Pod) (bool, e
 	if before.UID == after.UID {
 		return true, nil
 	}
-	err := r.api.Get(ctx, client.ObjectKeyFromObject(before), &corev1.Pod{})
-	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	var pod corev1.Pod
+	err := r.api.Get(ctx, client.ObjectKeyFromObject(before), &pod)
+	return apierrors.IsNotFound(err) || pod.UID != before.UID, client.IgnoreNotFound(err)
 }
 
 func (r *recorder) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
