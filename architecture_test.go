@@ -40,7 +40,7 @@ var rows = []row{
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/requests daemon/podprobes crr cri kube"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
-			"sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod memory result identity"},
+			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
 		{path: "cli", toCome: "crr kube api identity", why: "what kubectl-refit does, without cobra"},
 	}},
@@ -48,9 +48,11 @@ var rows = []row{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "probe cri result api"},
 		{path: "daemon/images", toCome: "image cri api identity", why: "image pull jobs on a node"},
-		{path: "sidecarmode/update", imports: "sidecarmode/httpprobe sidecarmode/plugin sidecarmode/process sidecarmode/config " +
-			"sidecarmode/selftest hotupdate probe signal kube/ownpod result"},
-		{path: "sidecarmode/podprobe", imports: "sidecarmode/httpprobe sidecarmode/plugin probe result identity"},
+		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
+			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
+			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result"},
+		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
+		{path: "sidecarmode/podprobe", imports: "sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
@@ -58,9 +60,16 @@ var rows = []row{
 		{path: "manager/images", toCome: "manager/cache image api", why: "ImagePullJob: which node pulls what"},
 		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
 	}},
+	{name: "parts of the plugin hot_update", rooms: []room{
+		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},
+		{path: "sidecarmode/update/record", imports: "hotupdate kube/ownpod identity"},
+		{path: "sidecarmode/update/steps", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/process hotupdate/action probe signal"},
+		{path: "sidecarmode/update/trigger", imports: "hotupdate kube/ownpod"},
+	}},
 	{name: "what parts of a mode share", rooms: []room{
 		{path: "manager/cache", imports: "podprobe result"},
-		{path: "sidecarmode/httpprobe", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
+		{path: "sidecarmode/endpoint", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
+		{path: "sidecarmode/server", imports: "sidecarmode/config"},
 	}},
 	{name: "what plugins of the sidecar are given", rooms: []room{
 		{path: "sidecarmode/plugin", imports: "sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
@@ -78,18 +87,24 @@ var rows = []row{
 		{path: "crr", imports: "kubelet api identity"},
 		{path: "probe"},
 		{path: "podprobe", imports: "result api"},
-		{path: "hotupdate"},
+		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/payload"},
 		{path: "hook", imports: "identity"},
 		{path: "inplace", imports: "kubelet api"},
 		{path: "image", imports: "api"},
 	}},
+	{name: "parts of hotupdate", rooms: []room{
+		{path: "hotupdate/action"},
+		{path: "hotupdate/archive", imports: "hotupdate/payload"},
+		{path: "hotupdate/fetch", imports: "hotupdate/payload"},
+		{path: "hotupdate/store", imports: "hotupdate/payload"},
+	}},
+	{name: "rules for files from outside", rooms: []room{{path: "hotupdate/payload"}}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
 		{path: "cri", imports: "kubelet identity"},
 		{path: "signal", imports: "identity"},
 		{path: "kube/ownpod", imports: "api identity"},
 		{path: "kube", imports: "kubelet api"},
-		{path: "memory"},
 	}},
 	{name: "rules of kubelet", rooms: []room{{path: "kubelet"}}},
 	{name: "wire types", rooms: []room{{path: "api"}}},

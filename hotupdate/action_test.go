@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
 )
 
 // Post-verify: well within a time, and then for a time.
@@ -41,15 +42,15 @@ func TestVerification(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				began, n := time.Now(), 0
-				check := step(func(context.Context, hotupdate.Release) error {
+				check := step(func(context.Context, action.Release) error {
 					answer := tt.answers[min(n, len(tt.answers)-1)]
 					if n++; answer == '-' {
 						return errors.New("ill")
 					}
 					return nil
 				})
-				u, err := hotupdate.Open(hotupdate.Config{Dir: dir, Verify: hotupdate.Verification{
-					Checks: []hotupdate.Action{{Name: "judge", Step: check}}, Within: tt.within, For: tt.forTime,
+				u, err := hotupdate.Open(t.Context(), hotupdate.Config{Dir: dir, Verify: action.Verification{
+					Checks: []action.Action{{Name: "judge", Step: check}}, Within: tt.within, For: tt.forTime,
 				}})
 				if err != nil {
 					t.Fatal(err)
@@ -73,9 +74,9 @@ func TestChain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var ran []string
-		link := func(name string, failures int) hotupdate.Action {
-			return hotupdate.Action{Name: name, Attempts: 3, Pause: time.Second, Timeout: 5 * time.Second,
-				Step: step(func(ctx context.Context, _ hotupdate.Release) error {
+		link := func(name string, failures int) action.Action {
+			return action.Action{Name: name, Attempts: 3, Pause: time.Second, Timeout: 5 * time.Second,
+				Step: step(func(ctx context.Context, _ action.Release) error {
 					ran = append(ran, name)
 					if failures--; failures >= 0 {
 						<-ctx.Done()
@@ -85,7 +86,7 @@ func TestChain(t *testing.T) {
 				})}
 		}
 		began := time.Now()
-		u, err := hotupdate.Open(hotupdate.Config{Dir: dir, Reload: []hotupdate.Action{link("one", 0), link("two", 2), link("three", 3), link("four", 0)}})
+		u, err := hotupdate.Open(t.Context(), hotupdate.Config{Dir: dir, Reload: []action.Action{link("one", 0), link("two", 2), link("three", 3), link("four", 0)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,26 +149,26 @@ func TestSteps(t *testing.T) {
 			http.Error(w, "line 3: unknown directive", http.StatusUnprocessableEntity)
 		}
 	})
-	release := hotupdate.Release{Revision: hotupdate.Revision{Version: "v2"}, Dir: dir, Path: dir + "/candidate"}
+	release := action.Release{Version: "v2", Dir: dir, Path: dir + "/candidate"}
 	p := &port{}
 	tests := map[string]struct {
-		step hotupdate.Step
+		step action.Step
 		want string // part of the error
 	}{
-		"signal":                    {hotupdate.Signal{Signaler: p}, ""},
-		"signal fails":              {hotupdate.Signal{Signaler: &port{err: errors.New("no such process")}}, "no such process"},
-		"command":                   {hotupdate.Command{Execer: p, Command: []string{"nginx", "-t", "-c", "{path}/nginx.conf", "{dir}", "{version}"}}, ""},
-		"command fails":             {hotupdate.Command{Execer: &port{err: errors.New("exit code 1")}, Command: []string{"x"}}, "exit code 1"},
-		"touch":                     {hotupdate.Touch{Name: "reload"}, ""},
-		"touch what is not there":   {hotupdate.Touch{Name: "none"}, "no such file"},
-		"touch outside":             {hotupdate.Touch{Name: "../x"}, "escapes"},
-		"call":                      {hotupdate.Call{URL: url + "/reload", Body: "now", Header: http.Header{"x-token": {"t"}, "Host": {"app"}}}, ""},
-		"call, other status wanted": {hotupdate.Call{URL: url + "/reload", ExpectedStatus: 204}, "status 200"},
-		"call, that status":         {hotupdate.Call{URL: url + "/bad", ExpectedStatus: 422}, ""},
-		"call is answered badly":    {hotupdate.Call{URL: url + "/bad"}, "status 422: line 3: unknown directive"},
-		"call is sent elsewhere":    {hotupdate.Call{URL: url + "/elsewhere"}, "status 302"},
-		"call reaches nobody":       {hotupdate.Call{URL: "http://127.0.0.1:1/?secret"}, "refused"},
-		"call makes no sense":       {hotupdate.Call{URL: ":", Method: "A B"}, ""},
+		"signal":                    {action.Signal{Signaler: p}, ""},
+		"signal fails":              {action.Signal{Signaler: &port{err: errors.New("no such process")}}, "no such process"},
+		"command":                   {action.Command{Execer: p, Command: []string{"nginx", "-t", "-c", "{path}/nginx.conf", "{dir}", "{version}"}}, ""},
+		"command fails":             {action.Command{Execer: &port{err: errors.New("exit code 1")}, Command: []string{"x"}}, "exit code 1"},
+		"touch":                     {action.Touch{Name: "reload"}, ""},
+		"touch what is not there":   {action.Touch{Name: "none"}, "no such file"},
+		"touch outside":             {action.Touch{Name: "../x"}, "escapes"},
+		"call":                      {action.Call{URL: url + "/reload", Body: "now", Header: http.Header{"x-token": {"t"}, "Host": {"app"}}}, ""},
+		"call, other status wanted": {action.Call{URL: url + "/reload", ExpectedStatus: 204}, "status 200"},
+		"call, that status":         {action.Call{URL: url + "/bad", ExpectedStatus: 422}, ""},
+		"call is answered badly":    {action.Call{URL: url + "/bad"}, "status 422: line 3: unknown directive"},
+		"call is sent elsewhere":    {action.Call{URL: url + "/elsewhere"}, "status 302"},
+		"call reaches nobody":       {action.Call{URL: "http://127.0.0.1:1/?secret"}, "refused"},
+		"call makes no sense":       {action.Call{URL: ":", Method: "A B"}, ""},
 	}
 	for name, tt := range tests {
 		err := tt.step.Run(t.Context(), release)

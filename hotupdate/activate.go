@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/refit-project/refit/hotupdate/action"
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
 // Rollback puts an accepted revision in force again: the one with this ID, or with an empty ID the one before
@@ -36,59 +39,64 @@ func (u *Updater) accepted(id string) (Revision, error) {
 	if !slices.Contains(u.state.Accepted, id) {
 		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
 	}
-	return u.store.revision(id)
+	return u.store.Revision(id)
 }
 
 func (u *Updater) rollback(ctx context.Context, to Revision) error {
-	if err := u.store.check(ctx, to); err != nil {
+	if err := u.store.Check(ctx, to); err != nil {
 		return err
 	}
-	current, err := u.store.revision(u.state.Current)
+	current, err := u.store.Revision(u.state.Current)
 	if err != nil {
 		return err
 	}
 	u.enter(Writing, to.Version, nil)
-	return u.activate(ctx, current, to)
+	return u.activate(ctx, current, to, false, u.state.Delivered)
 }
 
-// activate goes from one revision to another, tells the program, and goes back if it is not well.
-func (u *Updater) activate(ctx context.Context, from, to Revision) error {
+// activate goes from one revision to another, tells the program unless quiet, and goes back if that fails.
+func (u *Updater) activate(ctx context.Context, from, to Revision, quiet bool, delivered map[string]store.Delivery) error {
 	pending := u.state
 	pending.Pending = to.ID
-	if err := u.store.save(pending); err != nil {
+	if err := u.store.Save(pending); err != nil {
 		return err
 	}
-	u.store.step("journaled")
-	err := u.store.publish(from, to)
+	u.store.Step("journaled")
+	err := u.store.Publish(from, to)
 	told := false
-	if err == nil {
+	if err == nil && !quiet {
 		told = true
 		err = u.tell(ctx, to)
 	}
 	if err != nil {
 		return u.back(ctx, to, from, told, err)
 	}
-	u.store.step("verified")
-	st := state{Current: to.ID}
+	u.store.Step("verified")
+	st := store.State{Current: to.ID, Delivered: delivered}
 	// A revision that is in force again moves to the end, so that the one before it is the one left.
 	st.Accepted = append(slices.DeleteFunc(slices.Clone(u.state.Accepted), func(id string) bool { return id == to.ID }), to.ID)
 	if err := u.settle(st); err != nil {
 		// In force and verified, but not on record: the next Open would undo it, so it is undone now.
-		return u.back(ctx, to, from, true, err)
+		return u.back(ctx, to, from, told, err)
 	}
 	return nil
 }
 
+// release describes files of the folder; path is relative to it.
+func (u *Updater) release(version, path string) action.Release {
+	return action.Release{Version: version, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, path)}
+}
+
 // tell runs the reload chain and the verification.
 func (u *Updater) tell(ctx context.Context, r Revision) error {
-	release := Release{Revision: r, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, revisions, r.ID, "files")}
+	release := u.release(r.Version, store.FilesPath(r.ID))
 	u.enter(Reloading, r.Version, nil)
-	if err := runAll(ctx, u.config.Reload, release); err != nil {
+	if err := action.RunAll(ctx, u.config.Reload, release); err != nil {
 		return fmt.Errorf("%w: %w", ErrReload, err)
 	}
-	u.store.step("reloaded")
+	u.store.Step("reloaded")
 	u.enter(Verifying, r.Version, nil)
-	if err := u.config.Verify.run(ctx, release); err != nil {
+	if err := u.config.Verify.Run(ctx, release); err != nil {
 		return fmt.Errorf("%w: %w", ErrVerify, err)
 	}
 	return nil
@@ -99,15 +107,15 @@ func (u *Updater) back(ctx context.Context, from, to Revision, told bool, cause 
 	failure := &Failure{Phase: u.Status().Phase, Err: cause}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.config.RollbackTimeout)
 	defer cancel()
-	if err := u.store.publish(from, to); err != nil {
+	if err := u.store.Publish(from, to); err != nil {
 		failure.RollbackErr = err
 		return failure
 	}
 	failure.RolledBack = true
-	u.store.step("returned")
+	u.store.Step("returned")
 	if told {
-		release := Release{Revision: to, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, revisions, to.ID, "files")}
-		if err := runAll(ctx, u.config.Reload, release); err != nil {
+		release := u.release(to.Version, store.FilesPath(to.ID))
+		if err := action.RunAll(ctx, u.config.Reload, release); err != nil {
 			failure.RollbackErr = fmt.Errorf("%w: %w", ErrReload, err)
 		}
 	}

@@ -3,14 +3,23 @@ package hotupdate
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"net/url"
+	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/refit-project/refit/hotupdate/action"
+	"github.com/refit-project/refit/hotupdate/archive"
+	"github.com/refit-project/refit/hotupdate/fetch"
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
 // Result is how an update ended that did not fail.
@@ -63,18 +72,18 @@ func (u *Updater) conclude(version string, changed bool, err error) error {
 
 func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	u.enter(Fetching, req.Version, nil)
-	current, err := u.store.revision(u.state.Current)
+	current, err := u.store.Revision(u.state.Current)
 	if err != nil {
 		return Result{}, err
 	}
-	if known(current, req) {
+	if req.Trigger == "" && known(current, req) {
 		return Result{Revision: current}, nil
 	}
-	g, err := u.store.stage(u.config.Limits)
+	g, err := u.store.Stage(u.config.Limits)
 	if err != nil {
 		return Result{}, err
 	}
-	defer func() { _ = g.discard() }() // what stays is removed by the next Open
+	defer func() { _ = g.Discard() }() // what stays is removed by the next Open
 	sources, err := u.gather(ctx, g, req, current)
 	if errors.Is(err, errSame) {
 		return Result{Revision: current}, nil
@@ -82,33 +91,35 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	u.store.step("fetched")
+	u.store.Step("fetched")
 	if req.Keep {
-		if err := g.keep(current); err != nil {
+		if err := g.Keep(current, u.dropped(req)); err != nil {
 			return Result{}, err
 		}
 	}
-	next := g.preview(req.Version, sources)
+	next := g.Preview(req.Version, sources)
+	if req.Digest != "" && req.Digest != next.Digest {
+		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, next.Digest, req.Digest)
+	}
 	if next.Digest == current.Digest && next.Version == current.Version {
-		return Result{Revision: current}, nil
+		return Result{Revision: current}, u.deliver(req, sources)
 	}
 	u.enter(Checking, req.Version, nil)
-	candidate := Release{Revision: next, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, g.dir, "files")}
-	if err := runAll(ctx, u.config.Precheck, candidate); err != nil {
+	if err := action.RunAll(ctx, u.config.Precheck, u.release(next.Version, g.Path())); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrPrecheck, err)
 	}
 	if req.DryRun {
 		return Result{Revision: next}, nil
 	}
 	u.enter(Writing, req.Version, nil)
-	if current, err = u.adopt(current, next); err != nil {
+	if current, err = u.adopt(ctx, current, next); err != nil {
 		return Result{}, err
 	}
-	if next, err = g.seal(req.Version, sources); err != nil {
+	if next, err = g.Seal(ctx, req.Version, sources); err != nil {
 		return Result{}, err
 	}
-	u.store.step("sealed")
-	return Result{Revision: next, Changed: true}, u.activate(ctx, current, next)
+	u.store.Step("sealed")
+	return Result{Revision: next, Changed: true}, u.activate(ctx, current, next, req.Quiet, u.delivered(req, sources))
 }
 
 // known reports that current is what req asks for, as far as can be told without fetching.
@@ -117,7 +128,7 @@ func known(current Revision, req Request) bool {
 		return false
 	}
 	for i, s := range req.Sources {
-		if o := current.Sources[i]; s.SHA256 == "" || !strings.EqualFold(s.SHA256, o.SHA256) || s.name() != o.Name || s.Format != o.Format {
+		if o := current.Sources[i]; s.SHA256 == "" || s.Mode != 0 || !strings.EqualFold(s.SHA256, o.SHA256) || s.name() != o.Name || s.Format != o.Format {
 			return false
 		}
 	}
@@ -128,18 +139,18 @@ func known(current Revision, req Request) bool {
 var errSame = errors.New("source is unchanged")
 
 // gather fills the stage from all sources.
-func (u *Updater) gather(ctx context.Context, g *stage, req Request, current Revision) ([]Origin, error) {
+func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, current Revision) ([]Origin, error) {
 	var origins []Origin
 	for _, s := range req.Sources {
 		o := Origin{URL: public(s.URL), Address: addressOf(s.URL), Name: s.name(), Format: s.Format}
 		etag := ""
 		if len(req.Sources) == 1 && len(current.Sources) == 1 && req.Version == current.Version {
-			if was := current.Sources[0]; was.Address == o.Address && was.Name == o.Name && was.Format == o.Format {
+			if was := current.Sources[0]; was.Address == o.Address && was.Name == o.Name && was.Format == o.Format && s.Mode == 0 {
 				etag = was.ETag
 			}
 		}
 		got, err := u.bring(ctx, g, s, &o, etag)
-		if err == nil && got.same {
+		if err == nil && got.Unchanged {
 			return nil, errSame
 		}
 		if err == nil && len(u.config.Keys) > 0 && !req.Trusted {
@@ -151,69 +162,71 @@ func (u *Updater) gather(ctx context.Context, g *stage, req Request, current Rev
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", o.Name, err)
 		}
-		o.ETag = got.etag
+		o.ETag = got.ETag
 		origins = append(origins, o)
 	}
 	return origins, nil
 }
 
 // bring fetches one source into the stage and compares its digest.
-func (u *Updater) bring(ctx context.Context, g *stage, s Source, o *Origin, etag string) (answer, error) {
-	sink := func(body io.Reader) error {
-		return g.save(g.archive(), body, o)
+func (u *Updater) bring(ctx context.Context, g *store.Stage, s Source, o *Origin, etag string) (fetch.Answer, error) {
+	sink := func(body io.Reader) (err error) {
+		o.SHA256, err = g.SaveArchive(body)
+		return err
 	}
 	if s.Format == Plain {
 		again := false
 		sink = func(body io.Reader) error {
 			if again {
-				if err := g.drop(o.Name); err != nil {
+				if err := g.Drop(o.Name); err != nil {
 					return err
 				}
 			}
 			again = true
-			return g.put(o.Name, false, body)
+			written, err := g.Put(o.Name, s.Mode, body)
+			o.SHA256 = written.SHA256
+			return err
 		}
 	}
-	var got answer
+	var got fetch.Answer
 	var err error
 	if s.URL != "" {
-		got, err = u.fetcher.get(ctx, s.URL, etag, sink)
+		got, err = u.fetcher.Get(ctx, s.URL, etag, sink)
 	} else {
 		err = sink(bytes.NewReader(s.Data))
 	}
-	if err != nil || got.same {
+	if err != nil || got.Unchanged {
 		return got, err
-	}
-	if s.Format == Plain {
-		o.SHA256 = g.files[len(g.files)-1].SHA256
 	}
 	if s.SHA256 != "" && !strings.EqualFold(s.SHA256, o.SHA256) {
 		return got, fmt.Errorf("%w: sha256 is %s", ErrDigest, o.SHA256)
 	}
-	if got.sha256 != "" && got.sha256 != o.SHA256 {
-		return got, fmt.Errorf("%w: sha256 is %s, the server announced %s", ErrDigest, o.SHA256, got.sha256)
+	if got.SHA256 != "" && got.SHA256 != o.SHA256 {
+		return got, fmt.Errorf("%w: sha256 is %s, the server announced %s", ErrDigest, o.SHA256, got.SHA256)
 	}
 	return got, nil
 }
 
-func (u *Updater) unpack(ctx context.Context, g *stage, s Source) error {
-	f, err := g.store.root.Open(g.archive())
-	if err != nil {
-		return err
-	}
-	err = unpack(ctx, s.Format, f, u.config.Limits.MaxFiles, func(name string, executable bool, content io.Reader) error {
-		return g.put(path.Join(s.Name, name), executable, content)
+func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source) error {
+	return g.TakeArchive(func(f *os.File) error {
+		return archive.Unpack(ctx, s.Format, f, u.config.Limits.MaxFiles, func(name string, executable bool, content io.Reader) error {
+			mode := fs.FileMode(0o644)
+			if executable {
+				mode = 0o755
+			}
+			_, err := g.Put(path.Join(s.Name, name), mode, content)
+			return err
+		})
 	})
-	return errors.Join(err, f.Close(), g.store.root.Remove(g.archive()))
 }
 
 // adopt makes the files that next would replace, and that are not ours, part of the current revision.
-func (u *Updater) adopt(current, next Revision) (Revision, error) {
-	names := u.store.plain(next.Files)
+func (u *Updater) adopt(ctx context.Context, current, next Revision) (Revision, error) {
+	names := u.store.Foreign(next.Files)
 	if len(names) == 0 {
 		return current, nil
 	}
-	adopted, err := u.store.adopt(current, names, u.config.Limits)
+	adopted, err := u.store.Adopt(ctx, current, names, u.config.Limits)
 	if err != nil {
 		return Revision{}, err
 	}
@@ -223,8 +236,8 @@ func (u *Updater) adopt(current, next Revision) (Revision, error) {
 	if err := u.record(st); err != nil {
 		return Revision{}, err
 	}
-	u.store.step("adopted")
-	return adopted, u.store.publish(current, adopted)
+	u.store.Step("adopted")
+	return adopted, u.store.Publish(current, adopted)
 }
 
 // public is a URL that can be shown.
@@ -235,4 +248,59 @@ func public(source string) string {
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
+}
+
+// addressOf recognises a URL without keeping it.
+func addressOf(url string) string {
+	if url == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:])
+}
+
+// dropped are files that the request's trigger brought before and does not bring now.
+func (u *Updater) dropped(req Request) map[string]string {
+	if req.Trigger == "" {
+		return nil
+	}
+	files := maps.Clone(u.state.Delivered[req.Trigger].Files)
+	for _, s := range req.Sources {
+		delete(files, s.name())
+	}
+	return files
+}
+
+// delivered is the record of all triggers once the request has been accepted.
+func (u *Updater) delivered(req Request, sources []Origin) map[string]store.Delivery {
+	if req.Trigger == "" {
+		return u.state.Delivered
+	}
+	all := maps.Clone(u.state.Delivered)
+	if all == nil {
+		all = map[string]store.Delivery{}
+	}
+	files := map[string]string{}
+	for _, o := range sources {
+		files[o.Name] = o.SHA256
+	}
+	all[req.Trigger] = store.Delivery{Digest: req.TriggerDigest, Files: files}
+	return all
+}
+
+// deliver records a trigger's content that changes nothing.
+func (u *Updater) deliver(req Request, sources []Origin) error {
+	if req.Trigger == "" || u.state.Delivered[req.Trigger].Digest == req.TriggerDigest {
+		return nil
+	}
+	st := u.state
+	st.Delivered = u.delivered(req, sources)
+	return u.record(st)
+}
+
+// Delivered is what a trigger brought last that was accepted. It stays when that is rolled back.
+func (u *Updater) Delivered(trigger string) store.Delivery {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state.Delivered[trigger]
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 type tarEntry struct {
@@ -189,7 +190,7 @@ func TestHostileArchives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, files{"mine": "x"}, func(c *hotupdate.Config) {
-				c.Limits = hotupdate.Limits{MaxFiles: 200, MaxUnpacked: 1 << 20}
+				c.Limits = payload.Limits{MaxFiles: 200, MaxUnpacked: 1 << 20}
 			})
 			if _, err := b.Apply(t.Context(), archived(tt.format, tt.data, "")); !errors.Is(err, tt.want) {
 				t.Errorf("err = %v, want %v", err, tt.want)

@@ -3,36 +3,41 @@ package hotupdate
 import (
 	"errors"
 	"fmt"
+
+	"github.com/refit-project/refit/hotupdate/archive"
+	"github.com/refit-project/refit/hotupdate/fetch"
+	"github.com/refit-project/refit/hotupdate/payload"
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
 // What callers branch on.
 var (
-	// ErrInvalid: the request makes no sense, or its names collide with what is there.
-	ErrInvalid = errors.New("invalid request")
-	// ErrBusy: another update is under way; there is one at a time.
+	// ErrInvalid means that the request makes no sense, or that its names collide with what is there.
+	ErrInvalid = payload.ErrInvalid
+	// ErrBusy means that another update is under way; there is one at a time.
 	ErrBusy = errors.New("another update is under way")
-	// ErrRefused: the address, host or scheme may not be fetched from.
-	ErrRefused = errors.New("source refused")
-	// ErrFetch: the source did not deliver.
-	ErrFetch = errors.New("fetch")
-	// ErrTooLarge: a limit on bytes or files is exceeded.
-	ErrTooLarge = errors.New("too large")
-	// ErrDigest: the content is not the one asked for.
+	// ErrRefused means that the address, host or scheme may not be fetched from.
+	ErrRefused = fetch.ErrRefused
+	// ErrFetch means that the source did not deliver.
+	ErrFetch = fetch.ErrFetch
+	// ErrTooLarge means that a limit on bytes or files is exceeded.
+	ErrTooLarge = payload.ErrTooLarge
+	// ErrDigest means that the content is not the one asked for.
 	ErrDigest = errors.New("digest does not match")
-	// ErrSignature: nobody whose key is known has signed the content.
+	// ErrSignature means that none of the configured keys has signed the content.
 	ErrSignature = errors.New("signature")
-	// ErrArchive: the archive is damaged or holds what may not be unpacked.
-	ErrArchive = errors.New("archive")
-	// ErrPrecheck: the candidate was rejected before anything changed.
+	// ErrArchive means that the archive is damaged or holds what may not be unpacked.
+	ErrArchive = archive.ErrArchive
+	// ErrPrecheck means that the candidate was rejected before anything changed.
 	ErrPrecheck = errors.New("candidate rejected")
-	// ErrReload: the program could not be told.
+	// ErrReload means that the program could not be told.
 	ErrReload = errors.New("reload")
-	// ErrVerify: the program was not well with the new files.
+	// ErrVerify means that the verification failed with the new files.
 	ErrVerify = errors.New("verify")
-	// ErrUnknownRevision: there is no such revision to go back to.
-	ErrUnknownRevision = errors.New("no such revision")
-	// ErrTampered: a revision's files are no longer those that were accepted.
-	ErrTampered = errors.New("revision was changed on disk")
+	// ErrUnknownRevision means that there is no such revision to go back to.
+	ErrUnknownRevision = store.ErrUnknownRevision
+	// ErrTampered means that a revision's files are no longer those that were accepted.
+	ErrTampered = store.ErrTampered
 )
 
 // Failure is how an update ended that did not succeed.

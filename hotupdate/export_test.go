@@ -1,4 +1,8 @@
 package hotupdate
 
+import "context"
+
 // OpenWithSteps is Open with a hook that is called after each thing done that a kill could follow.
-func OpenWithSteps(config Config, step func(string)) (*Updater, error) { return open(config, step) }
+func OpenWithSteps(ctx context.Context, config Config, step func(string)) (*Updater, error) {
+	return open(ctx, config, step)
+}

@@ -17,10 +17,11 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/fetch"
 )
 
 // fetch applies one file from url and returns the error.
-func fetch(t *testing.T, url string, config hotupdate.FetchConfig) error {
+func download(t *testing.T, url string, config fetch.Config) error {
 	t.Helper()
 	b := newBench(t, files{"a": "old"}, func(c *hotupdate.Config) { c.Fetch = config })
 	_, err := b.Apply(t.Context(), hotupdate.Request{Version: "v1", Sources: []hotupdate.Source{{URL: url, Name: "a"}}})
@@ -37,7 +38,7 @@ func fetch(t *testing.T, url string, config hotupdate.FetchConfig) error {
 // Safe download: where a caller may not send us, whatever the address is dressed as.
 func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
 	t.Parallel()
-	near := hotupdate.FetchConfig{Attempts: 1, Timeout: 10 * time.Second}
+	near := fetch.Config{Attempts: 1, Timeout: 10 * time.Second}
 	private := near
 	private.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	named := near
@@ -46,7 +47,7 @@ func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
 	anything.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	tests := map[string]struct {
 		url    string
-		config hotupdate.FetchConfig
+		config fetch.Config
 	}{
 		"metadata":                     {"http://169.254.169.254/latest", near},
 		"metadata, explicitly allowed": {"http://169.254.169.254/latest", anything},
@@ -73,7 +74,7 @@ func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := fetch(t, tt.url, tt.config); !errors.Is(err, hotupdate.ErrRefused) {
+			if err := download(t, tt.url, tt.config); !errors.Is(err, hotupdate.ErrRefused) {
 				t.Errorf("err = %v, want ErrRefused", err)
 			}
 		})
@@ -84,7 +85,7 @@ func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
 func TestDecimalAddress(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://2852039166/latest", "http://0x7f.1/", "http://0177.0.0.1/"} {
-		if err := fetch(t, url, hotupdate.FetchConfig{Attempts: 1, Timeout: 5 * time.Second}); err == nil {
+		if err := download(t, url, fetch.Config{Attempts: 1, Timeout: 5 * time.Second}); err == nil {
 			t.Errorf("%s was fetched", url)
 		}
 	}
@@ -116,8 +117,8 @@ func TestSafeDownloadChecksRedirects(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := hotupdate.FetchConfig{Attempts: 1, AllowNetworks: loopback, AllowHosts: []string{"127.0.0.1"}, RootCAs: roots}
-			if err := fetch(t, tt.url, config); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+			config := fetch.Config{Attempts: 1, AllowNetworks: loopback, AllowHosts: []string{"127.0.0.1"}, RootCAs: roots}
+			if err := download(t, tt.url, config); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Errorf("err = %v, want %v", err, tt.want)
 			}
 		})
@@ -130,7 +131,7 @@ func TestTLSIsVerified(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	if err := fetch(t, server.URL, hotupdate.FetchConfig{AllowNetworks: loopback}); !errors.Is(err, hotupdate.ErrFetch) {
+	if err := download(t, server.URL, fetch.Config{AllowNetworks: loopback}); !errors.Is(err, hotupdate.ErrFetch) {
 		t.Errorf("err = %v, want ErrFetch", err)
 	}
 }
@@ -179,9 +180,9 @@ func TestSafeDownloadIsBoundedS3(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := hotupdate.FetchConfig{Attempts: 1, MaxBytes: 65_536, Timeout: 2 * time.Second, AllowNetworks: loopback}
+			config := fetch.Config{Attempts: 1, MaxBytes: 65_536, Timeout: 2 * time.Second, AllowNetworks: loopback}
 			began := time.Now()
-			err := fetch(t, serve(t, tt.handler)+"/a?sig=secret", config)
+			err := download(t, serve(t, tt.handler)+"/a?sig=secret", config)
 			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Errorf("err = %v, want %v", err, tt.want)
 			}

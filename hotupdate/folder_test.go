@@ -2,6 +2,7 @@ package hotupdate_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,9 +40,15 @@ func TestPlantedObstacles(t *testing.T) {
 			plant: func(dir, _ string) error { return syscall.Mkfifo(filepath.Join(dir, "a"), 0o666) },
 			want:  files{"a": "new", "sub/b": "new"},
 		},
-		"a folder in place of a file": {
+		"an empty folder in place of a file": {
 			plant: func(dir, _ string) error { return os.Mkdir(filepath.Join(dir, "a"), 0o755) },
-			err:   hotupdate.ErrInvalid,
+			want:  files{"a": "new", "sub/b": "new"},
+		},
+		"a folder with a file in place of a file": {
+			plant: func(dir, _ string) error {
+				return errors.Join(os.Mkdir(filepath.Join(dir, "a"), 0o755), os.WriteFile(filepath.Join(dir, "a", "mine"), nil, 0o644))
+			},
+			err: hotupdate.ErrInvalid,
 		},
 		"a file in place of a folder": {
 			plant: func(dir, _ string) error { return os.WriteFile(filepath.Join(dir, "sub"), nil, 0o644) },
@@ -67,7 +74,7 @@ func TestPlantedObstacles(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outside := t.TempDir()
+			outside := memoryDir(t)
 			if err := os.WriteFile(filepath.Join(outside, "token"), []byte("secret"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -92,15 +99,17 @@ func TestPlantedObstacles(t *testing.T) {
 	}
 }
 
-// The rename race: a folder swapped for a link while it is written below.
+// The rename race: a folder swapped for a link while it is written below. An update may fail by it, but with an error
+// that says so; nothing is written outside, and the next update without the race repairs the folder.
 func TestFolderSwappedForALinkDuringUpdates(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	b := newBench(t, nil, nil)
 	stop := make(chan struct{})
 	var hostile sync.WaitGroup
+	swaps := 0
+	sub := filepath.Join(b.dir, "sub")
 	hostile.Go(func() {
-		sub := filepath.Join(b.dir, "sub")
 		for {
 			select {
 			case <-stop:
@@ -108,21 +117,40 @@ func TestFolderSwappedForALinkDuringUpdates(t *testing.T) {
 			default:
 			}
 			_ = os.Rename(sub, sub+"-away")
-			_ = os.Symlink(outside, sub)
+			if os.Symlink(outside, sub) == nil {
+				swaps++
+			}
 			_ = os.Remove(sub)
 			_ = os.RemoveAll(sub + "-away")
 		}
 	})
-	for range 100 {
-		req := inline("v1", files{"sub/deep/b": "new", "sub/c": "new"})
-		_, _ = b.Apply(t.Context(), req)
-		_, _ = b.Apply(t.Context(), inline("v2", files{"sub/c": "newer"}))
+	failed := 0
+	for n := range 200 {
+		set := files{"sub/deep/b": "new", "sub/c": "new"}
+		if n%2 == 1 {
+			set = files{"sub/c": "newer"}
+		}
+		_, err := b.Apply(t.Context(), inline(fmt.Sprint("v", n), set))
+		var failure *hotupdate.Failure
+		switch {
+		case err == nil:
+		case errors.As(err, &failure) && failure.Phase == hotupdate.Writing:
+			failed++
+		default:
+			t.Fatalf("update %d: %v", n, err)
+		}
 	}
 	close(stop)
 	hostile.Wait()
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
 		t.Errorf("written outside: %v, %v", entries, err)
 	}
+	if swaps < 100 || failed == 0 {
+		t.Errorf("%d swaps made %d of 200 updates fail: the race was not met", swaps, failed)
+	}
+	_ = os.RemoveAll(sub)
+	b.apply(t, inline("last", files{"sub/c": "whole"}))
+	b.check(t, files{"sub/c": "whole"})
 }
 
 // F12: a full disk fails the update, keeps the files, and lets the next one succeed.
@@ -148,7 +176,7 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hotupdate.Open(hotupdate.Config{Dir: dir}); !errors.Is(err, syscall.EROFS) {
+	if _, err := hotupdate.Open(t.Context(), hotupdate.Config{Dir: dir}); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("read-only: err = %v, want EROFS", err)
 	}
 }

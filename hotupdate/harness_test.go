@@ -19,6 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
+	"github.com/refit-project/refit/hotupdate/fetch"
 )
 
 func TestMain(m *testing.M) {
@@ -32,9 +34,9 @@ func TestMain(m *testing.M) {
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 // step makes a function a Step.
-type step func(ctx context.Context, r hotupdate.Release) error
+type step func(ctx context.Context, r action.Release) error
 
-func (s step) Run(ctx context.Context, r hotupdate.Release) error { return s(ctx, r) }
+func (s step) Run(ctx context.Context, r action.Release) error { return s(ctx, r) }
 
 // bench is a folder with its updater, and what the reload chain was told.
 type bench struct {
@@ -48,7 +50,7 @@ type bench struct {
 // newBench opens an updater over a new folder; files are in it before.
 func newBench(t *testing.T, files map[string]string, change func(*hotupdate.Config)) *bench {
 	t.Helper()
-	b := &bench{dir: t.TempDir()}
+	b := &bench{dir: memoryDir(t)}
 	for name, text := range files {
 		path := filepath.Join(b.dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
@@ -59,22 +61,34 @@ func newBench(t *testing.T, files map[string]string, change func(*hotupdate.Conf
 	return b
 }
 
+// memoryDir is a folder in memory where there is one: what is tested is the order of operations, and each of
+// hundreds of updates waits for the disk several times.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "refit-hotupdate-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func (b *bench) open(t *testing.T, change func(*hotupdate.Config)) {
 	t.Helper()
-	config := hotupdate.Config{Dir: b.dir, Fetch: hotupdate.FetchConfig{AllowNetworks: loopback}}
-	config.Reload = []hotupdate.Action{{Name: "record", Step: step(func(ctx context.Context, r hotupdate.Release) error {
+	config := hotupdate.Config{Dir: b.dir, Fetch: fetch.Config{AllowNetworks: loopback}}
+	config.Reload = []action.Action{{Name: "record", Step: step(func(ctx context.Context, r action.Release) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.told = append(b.told, r.Revision.Version)
+		b.told = append(b.told, r.Version)
 		return nil
 	})}}
 	if change != nil {
 		change(&config)
 	}
-	u, err := hotupdate.Open(config)
+	u, err := hotupdate.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +189,6 @@ func sum(s string) string {
 	return hex.EncodeToString(h[:])
 }
 
-func failing(reason string) []hotupdate.Action {
-	return []hotupdate.Action{{Name: "judge", Step: step(func(context.Context, hotupdate.Release) error { return errors.New(reason) })}}
+func failing(reason string) []action.Action {
+	return []action.Action{{Name: "judge", Step: step(func(context.Context, action.Release) error { return errors.New(reason) })}}
 }

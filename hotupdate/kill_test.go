@@ -35,7 +35,7 @@ func beVictim() {
 		panic(err)
 	}
 	n := 0
-	u, err := hotupdate.OpenWithSteps(hotupdate.Config{Dir: os.Getenv(victimEnv)}, func(name string) {
+	u, err := hotupdate.OpenWithSteps(context.Background(), hotupdate.Config{Dir: os.Getenv(victimEnv)}, func(name string) {
 		if n++; n == last {
 			fmt.Print(name)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -182,7 +182,7 @@ func TestOpenAfterDamage(t *testing.T) {
 func TestOpenRefusesASecondProgram(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)
-	if _, err := hotupdate.Open(hotupdate.Config{Dir: b.dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := hotupdate.Open(t.Context(), hotupdate.Config{Dir: b.dir}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("err = %v", err)
 	}
 }

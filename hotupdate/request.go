@@ -4,11 +4,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path"
-	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/refit-project/refit/hotupdate/payload"
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
 // Request says what the files shall be.
@@ -21,19 +24,37 @@ type Request struct {
 	Keep bool
 	// DryRun ends after the pre-check.
 	DryRun bool
+	// Digest is the Revision.Digest that must result; not compared when empty.
+	Digest string
+	// Trigger names a source that sends a request for every change of its content, and TriggerDigest identifies the
+	// content. Both are recorded when the request has been accepted, see Updater.Delivered. Files that the trigger
+	// brought before and does not bring any more are removed.
+	Trigger, TriggerDigest string
+	// Quiet puts the files in place without telling the program, which has not been started yet.
+	Quiet bool
 	// Trusted sources need no signature: where they come from is proof enough.
 	Trusted bool
 }
 
-// Format says what is done with the bytes of a Source.
-type Format string
+// The types of a request and of a revision that the rooms inside share.
+type (
+	// Format says how the bytes of a Source are turned into files.
+	Format = payload.Format
+	// Revision is one complete set of files.
+	Revision = store.Revision
+	// Origin is where a source's bytes came from.
+	Origin = store.Origin
+)
 
 // A plain file keeps its bytes; an archive is unpacked.
 const (
-	Plain Format = ""
-	TarGz Format = "tar.gz"
-	Zip   Format = "zip"
+	Plain = payload.Plain
+	TarGz = payload.TarGz
+	Zip   = payload.Zip
 )
+
+// InitialVersion is the version of files that were there before the first update.
+const InitialVersion = store.InitialVersion
 
 // Source is one file or one archive of files, from a URL or at hand.
 type Source struct {
@@ -46,14 +67,13 @@ type Source struct {
 	// SHA256 of the bytes as fetched, in hexadecimal; not compared when empty.
 	SHA256 string
 	Format Format
+	// Mode of a plain file: permission bits, 0644 when zero. What an archive holds is 0644, or 0755 if executable.
+	Mode fs.FileMode
 	// Signature of the bytes as fetched; not looked at unless Config has Keys.
 	Signature []byte
 }
 
-const (
-	maxVersion = 256
-	maxName    = 1024
-)
+const maxVersion = 256
 
 // Validate reports all faults at once; they are ErrInvalid.
 func (r Request) Validate() error {
@@ -61,7 +81,7 @@ func (r Request) Validate() error {
 	if r.Version == "" || len(r.Version) > maxVersion || strings.ContainsFunc(r.Version, unicode.IsControl) {
 		faults = append(faults, fmt.Errorf("version: want 1 to %d bytes without control characters", maxVersion))
 	}
-	if len(r.Sources) == 0 {
+	if len(r.Sources) == 0 && r.Trigger == "" {
 		faults = append(faults, errors.New("no source"))
 	}
 	seen := map[string]bool{}
@@ -86,10 +106,10 @@ func (s Source) validate() error {
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
 		if err != nil {
-			return err
+			return errors.New("URL: cannot be parsed") // the error would hold it, and it may hold a password
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			return fmt.Errorf("URL %q: want http or https and a host", u.Redacted())
+			return fmt.Errorf("URL %q: want http or https and a host", public(s.URL))
 		}
 	}
 	if s.SHA256 != "" {
@@ -97,14 +117,17 @@ func (s Source) validate() error {
 			return errors.New("sha256: want 64 hexadecimal digits")
 		}
 	}
+	if s.Mode&^fs.ModePerm != 0 || s.Mode != 0 && s.Mode&0o400 == 0 {
+		return fmt.Errorf("mode %#o: want permission bits, readable by the owner", uint32(s.Mode))
+	}
 	switch s.Format {
 	case Plain:
-		return checkName(s.name())
+		return payload.CheckName(s.name())
 	case TarGz, Zip:
 		if s.Name == "" {
 			return nil
 		}
-		return checkName(s.name())
+		return payload.CheckName(s.name())
 	default:
 		return fmt.Errorf("format %q: want tar.gz, zip or none", s.Format)
 	}
@@ -119,21 +142,4 @@ func (s Source) name() string {
 		return ""
 	}
 	return path.Base(u.Path)
-}
-
-// checkName admits paths that stay below the folder. What begins with two dots is ours.
-func checkName(name string) error {
-	switch {
-	case name == "" || name == "." || name == "/":
-		return errors.New("no file name, neither given nor in the URL")
-	case len(name) > maxName:
-		return fmt.Errorf("name of %d bytes: more than %d", len(name), maxName)
-	case strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`):
-		return fmt.Errorf("name %q: control characters and backslashes are not allowed", name)
-	case !filepath.IsLocal(name) || name != path.Clean(name):
-		return fmt.Errorf("name %q: not a plain path below the folder", name)
-	case strings.HasPrefix(name, ".."):
-		return fmt.Errorf("name %q: names that begin with two dots are reserved", name)
-	}
-	return nil
 }

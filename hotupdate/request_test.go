@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
+	"github.com/refit-project/refit/hotupdate/fetch"
 )
 
 func TestRequestNames(t *testing.T) {
@@ -87,15 +89,15 @@ func TestRequestReportsAllFaults(t *testing.T) {
 
 func TestConfigReportsAllFaults(t *testing.T) {
 	t.Parallel()
-	_, err := hotupdate.Open(hotupdate.Config{
-		Dir: "relative", Keep: 1, Fetch: hotupdate.FetchConfig{Timeout: -1}, Reload: []hotupdate.Action{{Name: "x"}}, RollbackTimeout: -time.Second,
+	_, err := hotupdate.Open(t.Context(), hotupdate.Config{
+		Dir: "relative", Keep: 1, Fetch: fetch.Config{Timeout: -1}, Reload: []action.Action{{Name: "x"}}, RollbackTimeout: -time.Second,
 	})
 	for _, want := range []string{"absolute", "keep 1", "negative", `action "x"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
 		}
 	}
-	if _, err := hotupdate.Open(hotupdate.Config{Dir: filepath.Join(t.TempDir(), "missing")}); err == nil {
+	if _, err := hotupdate.Open(t.Context(), hotupdate.Config{Dir: filepath.Join(t.TempDir(), "missing")}); err == nil {
 		t.Error("a missing folder was opened")
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/refit-project/refit/hotupdate/fetch"
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
 // Phase is how far an update is.
@@ -39,44 +41,39 @@ type Status struct {
 // Updater owns one folder. Its methods may be called by many goroutines; updates exclude one another.
 type Updater struct {
 	config  Config
-	fetcher *fetcher
-	store   *store
+	fetcher *fetch.Fetcher
+	store   *store.Store
 	// interrupted says that Open found an update under way.
 	interrupted bool
 
 	busy sync.Mutex // held during an update; only who holds it changes state
 
 	mu     sync.Mutex
-	state  state
+	state  store.State
 	status Status
 }
 
 // Open takes the folder over. What an earlier program left unfinished is undone on disk: readers see the last
 // accepted revision when Open returns. The program may have loaded the other one, see Interrupted.
-func Open(config Config) (*Updater, error) { return open(config, func(string) {}) }
+func Open(ctx context.Context, config Config) (*Updater, error) {
+	return open(ctx, config, func(string) {})
+}
 
-func open(config Config, step func(string)) (*Updater, error) {
+func open(ctx context.Context, config Config, step func(string)) (*Updater, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if config.Keep == 0 {
-		config.Keep = 5
-	}
-	if config.RollbackTimeout == 0 {
-		config.RollbackTimeout = 30 * time.Second
-	}
-	config.Fetch, config.Limits = config.Fetch.withDefaults(), config.Limits.withDefaults()
-	s, err := openStore(config.Dir)
+	config = config.withDefaults()
+	s, err := store.Open(config.Dir, step)
 	if err != nil {
 		return nil, fmt.Errorf("hot update: open %s: %w", config.Dir, err)
 	}
-	s.step = step
 	u := &Updater{
-		config: config, store: s, fetcher: newFetcher(config.Fetch),
+		config: config, store: s, fetcher: fetch.New(config.Fetch),
 		status: Status{Phase: Idle, Since: time.Now()},
 	}
-	if err := u.recover(); err != nil {
-		s.close()
+	if err := u.recover(ctx); err != nil {
+		s.Close()
 		return nil, fmt.Errorf("hot update: recover %s: %w", config.Dir, err)
 	}
 	return u, nil
@@ -84,20 +81,20 @@ func open(config Config, step func(string)) (*Updater, error) {
 
 // recover puts the current revision in force. A state that nobody understands, or a current revision without
 // its manifest, is a beginning from what readers see: never a reason not to start.
-func (u *Updater) recover() error {
-	st, damaged, err := u.store.load()
+func (u *Updater) recover(ctx context.Context) error {
+	st, damaged, err := u.store.Load()
 	if err != nil {
 		return err
 	}
-	current, err := u.store.revision(st.Current)
+	current, err := u.store.Revision(st.Current)
 	if st.Current == "" || damaged || err != nil {
-		return u.begin()
+		return u.begin(ctx)
 	}
-	pending, err := u.store.revision(st.Pending)
+	pending, err := u.store.Revision(st.Pending)
 	if err != nil {
 		pending = Revision{}
 	}
-	if err := u.store.publish(pending, current); err != nil {
+	if err := u.store.Publish(pending, current); err != nil {
 		return err
 	}
 	u.interrupted, st.Pending = st.Pending != "", ""
@@ -105,38 +102,37 @@ func (u *Updater) recover() error {
 }
 
 // begin makes an empty first revision, unless one can be seen.
-func (u *Updater) begin() error {
-	if target, err := u.store.root.Readlink(dataLink); err == nil {
-		if seen, err := u.store.revision(filepath.Base(filepath.Dir(target))); err == nil {
-			return u.settle(state{Current: seen.ID, Accepted: []string{seen.ID}})
-		}
+func (u *Updater) begin(ctx context.Context) error {
+	if seen, err := u.store.Visible(); err == nil {
+		return u.settle(store.State{Current: seen.ID, Accepted: []string{seen.ID}})
 	}
-	first, err := u.store.adopt(Revision{}, nil, u.config.Limits)
+	first, err := u.store.Adopt(ctx, Revision{}, nil, u.config.Limits)
 	if err != nil {
 		return err
 	}
-	if err := u.store.publish(Revision{}, first); err != nil {
+	if err := u.store.Publish(Revision{}, first); err != nil {
 		return err
 	}
-	return u.settle(state{Current: first.ID, Accepted: []string{first.ID}})
+	return u.settle(store.State{Current: first.ID, Accepted: []string{first.ID}})
 }
 
 // settle records what is in force and removes what is no longer needed.
-func (u *Updater) settle(st state) error {
+func (u *Updater) settle(st store.State) error {
 	if n := len(st.Accepted) - u.config.Keep; n > 0 {
 		st.Accepted = slices.Clone(st.Accepted[n:])
 	}
+	st.Accepted = u.store.Fit(st.Accepted, st.Current, u.config.MaxTotal)
 	if err := u.record(st); err != nil {
 		return err
 	}
-	u.store.step("settled")
-	_ = u.store.prune(st.Accepted) // of no consequence but for space, and tried again by the next
+	u.store.Step("settled")
+	_ = u.store.Prune(st.Accepted) // of no consequence but for space, and tried again by the next
 	return nil
 }
 
 // record makes st the state, on disk and here.
-func (u *Updater) record(st state) error {
-	if err := u.store.save(st); err != nil {
+func (u *Updater) record(st store.State) error {
+	if err := u.store.Save(st); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -149,7 +145,7 @@ func (u *Updater) record(st state) error {
 func (u *Updater) Close() {
 	u.busy.Lock()
 	defer u.busy.Unlock()
-	u.store.close()
+	u.store.Close()
 }
 
 // Interrupted reports that Open undid an update that a kill had cut short. The program may have loaded the
@@ -180,7 +176,7 @@ func (u *Updater) Revisions() ([]Revision, error) {
 	u.mu.Unlock()
 	var all []Revision
 	for _, id := range slices.Backward(ids) {
-		r, err := u.store.revision(id)
+		r, err := u.store.Revision(id)
 		if errors.Is(err, ErrUnknownRevision) {
 			continue // removed meanwhile
 		}
@@ -198,7 +194,7 @@ func (u *Updater) Reload(ctx context.Context) error {
 		return ErrBusy
 	}
 	defer u.busy.Unlock()
-	r, err := u.store.revision(u.state.Current)
+	r, err := u.store.Revision(u.state.Current)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
 )
 
 type files = map[string]string
@@ -161,8 +162,8 @@ func TestCancelDuringVerificationRollsBack(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	b := newBench(t, files{"a": "old"}, func(c *hotupdate.Config) {
-		c.Verify = hotupdate.Verification{For: time.Hour, Checks: []hotupdate.Action{
-			{Name: "well", Step: step(func(context.Context, hotupdate.Release) error { cancel(); return nil })},
+		c.Verify = action.Verification{For: time.Hour, Checks: []action.Action{
+			{Name: "well", Step: step(func(context.Context, action.Release) error { cancel(); return nil })},
 		}}
 	})
 	_, err := b.Apply(ctx, inline("v1", files{"a": "new"}))
@@ -178,7 +179,7 @@ func TestOneUpdateAtATime(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	b := newBench(t, nil, func(c *hotupdate.Config) {
-		c.Precheck = []hotupdate.Action{{Name: "wait", Timeout: time.Minute, Step: step(func(context.Context, hotupdate.Release) error {
+		c.Precheck = []action.Action{{Name: "wait", Timeout: time.Minute, Step: step(func(context.Context, action.Release) error {
 			close(entered)
 			<-release
 			return nil

@@ -96,7 +96,7 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 	}
 	state := configState{File: s.config.file(), Digest: digest, Loaded: time.Now()}
 	if err == nil {
-		s.obey(file)
+		s.applyResourceLimits(file)
 		err = s.manager.LoadConfig(ctx, file)
 	}
 	if err != nil {
@@ -137,8 +137,8 @@ func startOnly(first, now *config.File) []string {
 	return keys
 }
 
-// obey does what the configuration says about this process.
-func (s *sidecar) obey(file *config.File) {
+// applyResourceLimits sets the limits that the configuration has for this process.
+func (s *sidecar) applyResourceLimits(file *config.File) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}

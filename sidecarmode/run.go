@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/sidecarmode/server"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -60,7 +61,7 @@ func Run(ctx context.Context, c Config) error {
 	s.first = file
 	s.state.setConfig(configState{File: c.file(), Digest: digest, Loaded: time.Now()})
 	s.condition = cmp.Or(file.SelfTestCondition, defaultCondition)
-	s.obey(file)
+	s.applyResourceLimits(file)
 	if s.manager, err = s.newManager(file); err != nil {
 		return err
 	}
@@ -152,16 +153,16 @@ func (s *sidecar) tell(state result.State, reason, message string) {
 
 // serve opens the endpoints: what has power over the pod apart from what may be seen.
 func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config.File) error {
-	secure, err := tlsConfig(file.Server.TLS)
+	secure, err := server.TLSConfig(file.Server.TLS)
 	if err != nil {
 		return err
 	}
-	handler := authorized(file.Server.TokenFile, s.state.api())
-	if err := listen(ctx, group, file.Server.Listen(), handler, secure); err != nil {
+	handler := server.Authorized(file.Server.TokenFile, s.state.api())
+	if err := server.Listen(ctx, group, file.Server.Listen(), handler, secure); err != nil {
 		return err
 	}
 	if address := cmp.Or(file.Health, defaultHealth); address != off {
-		return listen(ctx, group, address, s.state.health(), nil)
+		return server.Listen(ctx, group, address, s.state.health(), nil)
 	}
 	return nil
 }
@@ -190,7 +191,6 @@ func (s *sidecar) work(ctx, carriers context.Context, file *config.File, digest 
 		s.logger.Info("started", "pod", s.pod, "address", file.Server.Listen())
 		group.Go(func() error { return s.watchConfig(ctx, digest) })
 		group.Go(func() error { return s.test.run(ctx) })
-		group.Go(func() error { return s.shrink(ctx) })
 		err = group.Wait()
 	}
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), s.config.Grace)

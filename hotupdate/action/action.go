@@ -1,4 +1,9 @@
-package hotupdate
+// Package action is what is done about a release: signal, HTTP request, command or touched file, with its time-out and
+// attempts, and the verification that repeats some of them.
+//
+// In the room are: the steps and the order of attempts. Which process is signalled stands behind a port; files and
+// revisions may not enter.
+package action
 
 import (
 	"context"
@@ -6,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -13,7 +19,8 @@ import (
 
 // Release is what a Step is told about.
 type Release struct {
-	Revision Revision
+	// Version of the revision.
+	Version string
 	// Dir is the folder shared with the program, and Path one with this revision's files alone: before they
 	// are in place, the candidate.
 	Dir, Path string
@@ -37,7 +44,8 @@ type Action struct {
 
 const actionTimeout = 10 * time.Second
 
-func (a Action) run(ctx context.Context, r Release) error {
+// Run makes the attempts; the error names the action.
+func (a Action) Run(ctx context.Context, r Release) error {
 	if a.Timeout == 0 {
 		a.Timeout = actionTimeout
 	}
@@ -58,10 +66,10 @@ func (a Action) once(ctx context.Context, r Release) error {
 	return a.Step.Run(ctx, r)
 }
 
-// runAll stops at the first failure.
-func runAll(ctx context.Context, actions []Action, r Release) error {
+// RunAll stops at the first failure.
+func RunAll(ctx context.Context, actions []Action, r Release) error {
 	for _, a := range actions {
-		if err := a.run(ctx, r); err != nil {
+		if err := a.Run(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -93,7 +101,8 @@ type Verification struct {
 	Interval time.Duration
 }
 
-func (v Verification) run(ctx context.Context, r Release) error {
+// Run repeats the checks until they have passed for long enough.
+func (v Verification) Run(ctx context.Context, r Release) error {
 	if len(v.Checks) == 0 {
 		return nil
 	}
@@ -103,7 +112,7 @@ func (v Verification) run(ctx context.Context, r Release) error {
 	began := time.Now()
 	var wellSince time.Time
 	for {
-		err := runAll(ctx, v.Checks, r)
+		err := RunAll(ctx, v.Checks, r)
 		now := time.Now()
 		switch {
 		case err == nil && wellSince.IsZero():
@@ -149,7 +158,7 @@ type Command struct {
 func (c Command) Run(ctx context.Context, r Release) error {
 	command := make([]string, len(c.Command))
 	for i, word := range c.Command {
-		command[i] = strings.NewReplacer("{path}", r.Path, "{dir}", r.Dir, "{version}", r.Revision.Version).Replace(word)
+		command[i] = strings.NewReplacer("{path}", r.Path, "{dir}", r.Dir, "{version}", r.Version).Replace(word)
 	}
 	return c.Execer.Exec(ctx, command)
 }
@@ -191,7 +200,7 @@ func (c Call) Run(ctx context.Context, _ Release) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.URL, strings.NewReader(c.Body))
 	if err != nil {
-		return bare(err)
+		return withoutURL(err)
 	}
 	for name, values := range c.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
@@ -200,13 +209,13 @@ func (c Call) Run(ctx context.Context, _ Release) error {
 	client := c.Client
 	if client == nil {
 		client = &http.Client{
-			Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+			Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return bare(err)
+		return withoutURL(err)
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) // decoration of the status
@@ -214,4 +223,13 @@ func (c Call) Run(ctx context.Context, _ Release) error {
 		return nil
 	}
 	return fmt.Errorf("status %d: %s", resp.StatusCode, strings.ToValidUTF8(strings.TrimSpace(string(said)), "\uFFFD"))
+}
+
+// withoutURL drops the URL that net/http puts before an error; it may hold a password or a token.
+func withoutURL(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

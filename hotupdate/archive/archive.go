@@ -1,4 +1,7 @@
-package hotupdate
+// Package archive unpacks tar.gz and zip files without trusting them.
+//
+// In the room are: the formats, and what an archive may contain. Where its files are written may not enter.
+package archive
 
 import (
 	"archive/tar"
@@ -11,34 +14,21 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// Limits bound what a request may write, all its sources together.
-type Limits struct {
-	// MaxFiles counts folders of archives too; 10,000 when zero.
-	MaxFiles int
-	// MaxUnpacked is in bytes; 1 GiB when zero.
-	MaxUnpacked int64
-}
+// ErrArchive means that the archive is damaged or holds what may not be unpacked.
+var ErrArchive = errors.New("archive")
 
-func (l Limits) withDefaults() Limits {
-	if l.MaxFiles == 0 {
-		l.MaxFiles = 10_000
-	}
-	if l.MaxUnpacked == 0 {
-		l.MaxUnpacked = 1 << 30
-	}
-	return l
-}
+// Visit takes one file out of an archive.
+type Visit func(name string, executable bool, content io.Reader) error
 
-// entry takes one file out of an archive.
-type entry func(name string, executable bool, content io.Reader) error
-
-// unpack hands every file in the archive to visit. Entries that are neither files nor folders are an error:
+// Unpack hands every file in the archive to visit. Entries that are neither files nor folders are an error:
 // leaving a link out would publish something else than was packed.
-func unpack(ctx context.Context, format Format, archive *os.File, most int, visit entry) error {
+func Unpack(ctx context.Context, format payload.Format, archive *os.File, most int, visit Visit) error {
 	err := unpackFormat(ctx, format, archive, most, visit)
-	for _, known := range []error{ErrArchive, ErrTooLarge, ErrInvalid, context.Canceled, context.DeadlineExceeded} {
+	for _, known := range []error{ErrArchive, payload.ErrTooLarge, payload.ErrInvalid, context.Canceled, context.DeadlineExceeded} {
 		if err == nil || errors.Is(err, known) {
 			return err
 		}
@@ -50,14 +40,14 @@ func unpack(ctx context.Context, format Format, archive *os.File, most int, visi
 	return fmt.Errorf("%w: %w", ErrArchive, err)
 }
 
-func unpackFormat(ctx context.Context, format Format, archive *os.File, most int, visit entry) error {
-	if format == Zip {
+func unpackFormat(ctx context.Context, format payload.Format, archive *os.File, most int, visit Visit) error {
+	if format == payload.Zip {
 		return unzip(ctx, archive, most, visit)
 	}
 	return untar(ctx, archive, most, visit)
 }
 
-func untar(ctx context.Context, archive io.Reader, most int, visit entry) error {
+func untar(ctx context.Context, archive io.Reader, most int, visit Visit) error {
 	z, err := gzip.NewReader(archive)
 	if err != nil {
 		return err
@@ -80,19 +70,19 @@ func untar(ctx context.Context, archive io.Reader, most int, visit entry) error 
 			return err
 		}
 		switch h.Typeflag {
-		case tar.TypeDir:
+		case tar.TypeDir, tar.TypeXGlobalHeader: // the latter is where git archive puts the commit
 			continue
 		case tar.TypeReg:
 		default:
 			return fmt.Errorf("%w: %q is neither file nor folder (type %q)", ErrArchive, h.Name, h.Typeflag)
 		}
-		if err := visit(inside(h.Name), h.Mode&0o111 != 0, t); err != nil {
+		if err := visit(inside(h.Name), h.Mode&0o111 != 0, &cancellable{ctx, t}); err != nil {
 			return err
 		}
 	}
 }
 
-func unzip(ctx context.Context, archive *os.File, most int, visit entry) error {
+func unzip(ctx context.Context, archive *os.File, most int, visit Visit) error {
 	info, err := archive.Stat()
 	if err != nil {
 		return err
@@ -115,20 +105,33 @@ func unzip(ctx context.Context, archive *os.File, most int, visit entry) error {
 		case !f.Mode().IsRegular():
 			return fmt.Errorf("%w: %q is neither file nor folder (%s)", ErrArchive, f.Name, f.Mode())
 		}
-		if err := visitZipped(f, visit); err != nil {
+		if err := visitZipped(ctx, f, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func visitZipped(f *zip.File, visit entry) error {
+func visitZipped(ctx context.Context, f *zip.File, visit Visit) error {
 	r, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return visit(inside(f.Name), f.Mode()&0o111 != 0, r)
+	return visit(inside(f.Name), f.Mode()&0o111 != 0, &cancellable{ctx, r})
+}
+
+// cancellable ends with a context: a few bytes can unpack to gigabytes.
+type cancellable struct {
+	ctx  context.Context //nolint:containedctx // a reader has no other way to be told
+	from io.Reader
+}
+
+func (c *cancellable) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.from.Read(b)
 }
 
 // budgeted bounds how much is read of a file while left is not negative.
@@ -142,7 +145,7 @@ func (b *budgeted) ReadAt(p []byte, off int64) (int, error) {
 		return b.from.ReadAt(p, off)
 	}
 	if int64(len(p)) > b.left {
-		return 0, fmt.Errorf("%w: too many entries", ErrTooLarge)
+		return 0, fmt.Errorf("%w: too many entries", payload.ErrTooLarge)
 	}
 	b.left -= int64(len(p))
 	return b.from.ReadAt(p, off)
@@ -153,17 +156,17 @@ func admit(ctx context.Context, n, most int, name string) error {
 		return err
 	}
 	if n >= most {
-		return fmt.Errorf("%w: more than %d entries", ErrTooLarge, most)
+		return fmt.Errorf("%w: more than %d entries", payload.ErrTooLarge, most)
 	}
 	if name := inside(name); name != "" { // "./" is the folder itself
-		if err := checkName(name); err != nil {
+		if err := payload.CheckName(name); err != nil {
 			return fmt.Errorf("%w: %w", ErrArchive, err)
 		}
 	}
 	return nil
 }
 
-// inside drops what is harmless, a leading "./" and a folder's last slash, and leaves the rest to checkName.
+// inside drops what is harmless, a leading "./" and a folder's last slash, and leaves the rest to payload.CheckName.
 func inside(name string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(name, "./"), "/")
 }

@@ -1,4 +1,4 @@
-package hotupdate
+package archive
 
 import (
 	"archive/tar"
@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 // Whatever the bytes: names stay below the folder, entries are bounded, and nothing panics.
@@ -19,9 +21,9 @@ func FuzzUnpack(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, isTar bool, data []byte) {
-		format := Zip
+		format := payload.Zip
 		if isTar {
-			format = TarGz
+			format = payload.TarGz
 		}
 		path := filepath.Join(dir, "archive")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -34,11 +36,11 @@ func FuzzUnpack(f *testing.F) {
 		defer func() { _ = archive.Close() }()
 		const most = 20
 		seen := 0
-		_ = unpack(t.Context(), format, archive, most, func(name string, _ bool, content io.Reader) error {
+		_ = Unpack(t.Context(), format, archive, most, func(name string, _ bool, content io.Reader) error {
 			if seen++; seen > most {
 				t.Errorf("entry %d", seen)
 			}
-			if err := checkName(name); name != "" && err != nil {
+			if err := payload.CheckName(name); name != "" && err != nil {
 				t.Errorf("name %q: %v", name, err)
 			}
 			_, err := io.Copy(io.Discard, io.LimitReader(content, 1<<20))

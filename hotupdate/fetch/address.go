@@ -1,4 +1,4 @@
-package hotupdate
+package fetch
 
 import (
 	"fmt"

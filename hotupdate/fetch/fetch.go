@@ -1,4 +1,8 @@
-package hotupdate
+// Package fetch downloads one source over HTTP, with bounds on time, size, redirects and addresses.
+//
+// In the room are: the HTTP client, retries, and the decision which addresses may be connected to. Where the bytes
+// are written may not enter.
+package fetch
 
 import (
 	"context"
@@ -17,10 +21,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// FetchConfig bounds downloads.
-type FetchConfig struct {
+// Config bounds downloads.
+type Config struct {
 	// Timeout is for one source, all attempts together; 5 minutes when zero.
 	Timeout time.Duration
 	// Attempts is how often a source is asked that fails in a way that may pass; 3 when zero.
@@ -36,14 +42,22 @@ type FetchConfig struct {
 	RootCAs *x509.CertPool
 }
 
+var (
+	// ErrRefused means that the address, host or scheme is not allowed.
+	ErrRefused = errors.New("source refused")
+	// ErrFetch means that the server did not deliver.
+	ErrFetch = errors.New("fetch")
+)
+
 const (
 	maxRedirects  = 5
 	maxHeader     = 64 << 10
 	firstBackoff  = 200 * time.Millisecond
-	fetchedHeader = 30 * time.Second // from the request's end to the answer's header
+	fetchedHeader = 30 * time.Second // from the request's end to the Answer's header
 )
 
-func (c FetchConfig) withDefaults() FetchConfig {
+// WithDefaults replaces zero values.
+func (c Config) WithDefaults() Config {
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Minute
 	}
@@ -56,14 +70,16 @@ func (c FetchConfig) withDefaults() FetchConfig {
 	return c
 }
 
-type fetcher struct {
-	config FetchConfig
+// Fetcher downloads; it may be used by many goroutines.
+type Fetcher struct {
+	config Config
 	guard  guard
 	client http.Client
 }
 
-func newFetcher(config FetchConfig) *fetcher {
-	f := &fetcher{config: config, guard: guard{hosts: config.AllowHosts, networks: config.AllowNetworks}}
+// New makes a Fetcher from a Config without zero values, see WithDefaults.
+func New(config Config) *Fetcher {
+	f := &Fetcher{config: config, guard: guard{hosts: config.AllowHosts, networks: config.AllowNetworks}}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: f.guard.control}
 	f.client = http.Client{
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
@@ -86,23 +102,23 @@ func newFetcher(config FetchConfig) *fetcher {
 	return f
 }
 
-// answer is what came beside the body.
-type answer struct {
-	etag string
-	// sha256 is what the server says that the body has, in hexadecimal, or empty.
-	sha256 string
-	// same says that the server has nothing newer than the ETag it was asked with.
-	same bool
+// Answer is what came beside the body.
+type Answer struct {
+	ETag string
+	// SHA256 is what the server says that the body has, in hexadecimal, or empty.
+	SHA256 string
+	// Unchanged says that the server has nothing newer than the ETag it was asked with.
+	Unchanged bool
 }
 
-// get hands the body of source to sink, once for each attempt: sink starts over every time.
-func (f *fetcher) get(ctx context.Context, source, etag string, sink func(io.Reader) error) (answer, error) {
+// Get hands the body of source to sink, once for each attempt: sink starts over every time.
+func (f *Fetcher) Get(ctx context.Context, source, etag string, sink func(io.Reader) error) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
 	wait := firstBackoff
 	for attempt := 1; ; attempt++ {
 		got, err := f.once(ctx, source, etag, sink)
-		if err == nil || ctx.Err() != nil || attempt == f.config.Attempts || !errors.As(err, new(*passing)) {
+		if err == nil || ctx.Err() != nil || attempt == f.config.Attempts || !errors.As(err, new(*transientError)) {
 			return got, err
 		}
 		select {
@@ -114,18 +130,18 @@ func (f *fetcher) get(ctx context.Context, source, etag string, sink func(io.Rea
 	}
 }
 
-// passing wraps what another attempt may cure.
-type passing struct{ error }
+// transientError wraps errors that another attempt may not meet.
+type transientError struct{ error }
 
-func (p *passing) Unwrap() error { return p.error }
+func (p *transientError) Unwrap() error { return p.error }
 
-func (f *fetcher) once(ctx context.Context, source, etag string, sink func(io.Reader) error) (answer, error) {
+func (f *Fetcher) once(ctx context.Context, source, etag string, sink func(io.Reader) error) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, http.NoBody)
 	if err != nil {
-		return answer{}, fmt.Errorf("%w: %w", ErrInvalid, bare(err))
+		return Answer{}, fmt.Errorf("%w: %w", payload.ErrInvalid, bare(err))
 	}
 	if err := f.guard.checkURL(req.URL, nil); err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	req.Header.Set("User-Agent", "refit-sidecar")
 	if etag != "" {
@@ -133,27 +149,27 @@ func (f *fetcher) once(ctx context.Context, source, etag string, sink func(io.Re
 	}
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return answer{}, fault(err)
+		return Answer{}, fault(err)
 	}
 	defer resp.Body.Close()
 	switch {
 	case etag != "" && resp.StatusCode == http.StatusNotModified:
-		return answer{etag: etag, same: true}, nil
+		return Answer{ETag: etag, Unchanged: true}, nil
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout:
-		return answer{}, &passing{fmt.Errorf("%w: status %d", ErrFetch, resp.StatusCode)}
+		return Answer{}, &transientError{fmt.Errorf("%w: status %d", ErrFetch, resp.StatusCode)}
 	case resp.StatusCode != http.StatusOK:
-		return answer{}, fmt.Errorf("%w: status %d, want 200", ErrFetch, resp.StatusCode)
+		return Answer{}, fmt.Errorf("%w: status %d, want 200", ErrFetch, resp.StatusCode)
 	case resp.Header.Get("Content-Encoding") != "":
-		return answer{}, fmt.Errorf("%w: content encoding %q was not asked for", ErrFetch, resp.Header.Get("Content-Encoding"))
+		return Answer{}, fmt.Errorf("%w: content encoding %q was not asked for", ErrFetch, resp.Header.Get("Content-Encoding"))
 	case resp.ContentLength > f.config.MaxBytes:
-		return answer{}, fmt.Errorf("%w: %d bytes announced, limit %d", ErrTooLarge, resp.ContentLength, f.config.MaxBytes)
+		return Answer{}, fmt.Errorf("%w: %d bytes announced, limit %d", payload.ErrTooLarge, resp.ContentLength, f.config.MaxBytes)
 	}
 	sum, err := announced(resp.Header)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
-	body := &network{from: &limited{from: resp.Body, left: f.config.MaxBytes, limit: f.config.MaxBytes}}
-	return answer{etag: resp.Header.Get("ETag"), sha256: sum}, sink(body)
+	body := &network{from: payload.LimitReader(resp.Body, f.config.MaxBytes, f.config.MaxBytes)}
+	return Answer{ETag: resp.Header.Get("ETag"), SHA256: sum}, sink(body)
 }
 
 // announced is the SHA-256 in Repr-Digest or Content-Digest (RFC 9530), which are the same for a body without content
@@ -180,28 +196,10 @@ type network struct{ from io.Reader }
 
 func (n *network) Read(b []byte) (int, error) {
 	got, err := n.from.Read(b)
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, ErrTooLarge) {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, payload.ErrTooLarge) {
 		return got, err
 	}
-	return got, &passing{fmt.Errorf("%w: read body: %w", ErrFetch, err)}
-}
-
-// limited fails where io.LimitReader would end quietly.
-type limited struct {
-	from        io.Reader
-	left, limit int64
-}
-
-func (l *limited) Read(b []byte) (int, error) {
-	if l.left < 0 {
-		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
-	}
-	// One byte more than is left tells a body that ends here from one that goes on.
-	n, err := l.from.Read(b[:min(int64(len(b)), l.left+1)])
-	if l.left -= int64(n); l.left < 0 {
-		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
-	}
-	return n, err
+	return got, &transientError{fmt.Errorf("%w: read body: %w", ErrFetch, err)}
 }
 
 // fault sorts an error of the client: what was refused stays refused, the rest may pass.
@@ -213,7 +211,7 @@ func fault(err error) error {
 	case errors.As(err, &cert):
 		return fmt.Errorf("%w: %w", ErrFetch, bare(err))
 	}
-	return &passing{fmt.Errorf("%w: %w", ErrFetch, bare(err))}
+	return &transientError{fmt.Errorf("%w: %w", ErrFetch, bare(err))}
 }
 
 // bare takes off the URL that net/http puts before an error; it may hold a password or a signature.

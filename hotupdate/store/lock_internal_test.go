@@ -1,4 +1,4 @@
-package hotupdate
+package store
 
 import (
 	"syscall"
@@ -9,12 +9,12 @@ import (
 func TestAClosedStoreIsUnlockedWhateverIsBeingStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first, err := openStore(dir)
+	first, err := Open(dir, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := openStore(dir); err == nil {
-		second.close()
+	if second, err := Open(dir, func(string) {}); err == nil {
+		second.Close()
 		t.Error("opened twice")
 	}
 	inChild, err := syscall.Dup(int(first.lock.Fd()))
@@ -22,10 +22,10 @@ func TestAClosedStoreIsUnlockedWhateverIsBeingStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(inChild) //nolint:errcheck // only held
-	first.close()
-	again, err := openStore(dir)
+	first.Close()
+	again, err := Open(dir, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.close()
+	again.Close()
 }

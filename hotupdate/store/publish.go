@@ -1,4 +1,4 @@
-package hotupdate
+package store
 
 import (
 	"errors"
@@ -6,15 +6,17 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"syscall"
+
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// publish moves readers from one revision to another. from may be the zero Revision.
+// Publish moves readers from one revision to another. from may be the zero Revision.
 //
-// Names at which there is nothing are linked before the one rename that counts, names that are no more are
-// unlinked after it. A name at which there is somebody else's file is linked after it too: the file has been
-// adopted and reads as the link will, but before the rename the link would lead nowhere.
-func (s *store) publish(from, to Revision) error {
+// Names at which there is nothing are linked before the one rename that counts; names that are no more are unlinked
+// after it. A name at which there is something is linked after it too: somebody else's file has been adopted and
+// reads as the link will, but before the rename the link would lead nowhere. The same holds where a folder becomes a
+// file or a file a folder: in between, the name reads as it did or not at all.
+func (s *Store) Publish(from, to Revision) error {
 	var later []string
 	for _, f := range to.Files {
 		taken, err := s.taken(f.Name)
@@ -28,16 +30,11 @@ func (s *store) publish(from, to Revision) error {
 			later = append(later, f.Name)
 		}
 	}
-	s.step("linked")
+	s.Step("linked")
 	if err := s.swap(to.ID); err != nil {
 		return err
 	}
-	s.step("swapped")
-	for _, name := range later {
-		if err := s.expose(name); err != nil {
-			return err
-		}
-	}
+	s.Step("swapped")
 	have := to.names()
 	var faults []error
 	for _, f := range from.Files {
@@ -45,27 +42,86 @@ func (s *store) publish(from, to Revision) error {
 			faults = append(faults, s.hide(f.Name))
 		}
 	}
-	s.step("unlinked")
+	s.Step("unlinked")
+	for _, name := range later {
+		if err := s.makeWay(name); err != nil {
+			return err
+		}
+		if err := s.expose(name); err != nil {
+			return err
+		}
+	}
 	return errors.Join(append(faults, s.sync("."))...)
 }
 
-// taken reports that there is something at name. What cannot make way is an error: a folder, or a file where
-// name needs a folder.
-func (s *store) taken(name string) (bool, error) {
+// taken reports that there is something at name, or a link of ours where name needs a folder. What cannot make way
+// is an error: somebody else's file where name needs a folder, or a folder with somebody else's files.
+func (s *Store) taken(name string) (bool, error) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if s.ours(dir) {
+			return true, nil
+		}
+	}
 	info, err := s.root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
+		return false, fmt.Errorf("%w: %s: %w", payload.ErrInvalid, name, err)
 	case info.IsDir():
-		return false, fmt.Errorf("%w: %s is a folder", ErrInvalid, name)
+		return true, s.onlyOurs(name)
 	}
 	return true, nil
 }
 
-func (s *store) swap(id string) error {
-	target := revisions + "/" + id + "/files"
+// ours reports that there is one of our links at name.
+func (s *Store) ours(name string) bool {
+	target, err := s.root.Readlink(name)
+	return err == nil && target == exposed(name)
+}
+
+// onlyOurs is an error if a folder holds anything but our links.
+func (s *Store) onlyOurs(dir string) error {
+	return fs.WalkDir(s.root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", payload.ErrInvalid, dir, err)
+		}
+		if !d.IsDir() && !s.ours(name) {
+			return fmt.Errorf("%w: %s is a folder with files that are not part of an update, such as %s", payload.ErrInvalid, dir, name)
+		}
+		return nil
+	})
+}
+
+// makeWay removes our links at the parents of name, and a folder at name that holds nothing but our links.
+func (s *Store) makeWay(name string) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if err := s.hide(dir); err != nil {
+			return err
+		}
+	}
+	if info, err := s.root.Lstat(name); err != nil || !info.IsDir() {
+		return nil //nolint:nilerr // nothing there, or a file, which the link replaces
+	}
+	var folders []string
+	err := fs.WalkDir(s.root.FS(), name, func(inner string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			folders = append(folders, inner)
+			return nil
+		}
+		return errors.Join(err, s.hide(inner))
+	})
+	for i := len(folders) - 1; i >= 0 && err == nil; i-- {
+		err = s.root.Remove(folders[i]) // fails if it holds anything else
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", payload.ErrInvalid, name, err)
+	}
+	return nil
+}
+
+func (s *Store) swap(id string) error {
+	target := FilesPath(id)
 	if now, err := s.root.Readlink(dataLink); err == nil && now == target {
 		return nil
 	}
@@ -76,7 +132,7 @@ func (s *store) swap(id string) error {
 }
 
 // symlink makes or replaces a link at once.
-func (s *store) symlink(target, name string) error {
+func (s *Store) symlink(target, name string) error {
 	const beside = scratch + "/link"
 	if err := s.root.RemoveAll(beside); err != nil {
 		return err
@@ -84,7 +140,7 @@ func (s *store) symlink(target, name string) error {
 	if err := s.root.Symlink(target, beside); err != nil {
 		return err
 	}
-	s.step("link beside " + name)
+	s.Step("link beside " + name)
 	return s.root.Rename(beside, name)
 }
 
@@ -93,81 +149,26 @@ func exposed(name string) string {
 	return strings.Repeat("../", strings.Count(name, "/")) + dataLink + "/" + name
 }
 
-// expose makes name lead to the data. Whatever file or link is there makes way.
-func (s *store) expose(name string) error {
-	if now, err := s.root.Readlink(name); err == nil && now == exposed(name) {
+// expose makes name lead to the data. A file or link that is there makes way.
+func (s *Store) expose(name string) error {
+	if s.ours(name) {
 		return nil
 	}
 	if dir := path.Dir(name); dir != "." {
 		if err := s.root.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
+			return fmt.Errorf("%w: %s: %w", payload.ErrInvalid, name, err)
 		}
 	}
 	return s.symlink(exposed(name), name)
 }
 
 // hide removes name if it is our link still.
-func (s *store) hide(name string) error {
-	now, err := s.root.Readlink(name)
-	if err != nil || now != exposed(name) {
-		return nil //nolint:nilerr // gone, or no longer ours
+func (s *Store) hide(name string) error {
+	if !s.ours(name) {
+		return nil
 	}
 	if err := s.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
-}
-
-// plain lists names at which there is a regular file of somebody else's.
-func (s *store) plain(files []File) []string {
-	var names []string
-	for _, f := range files {
-		if info, err := s.root.Lstat(f.Name); err == nil && info.Mode().IsRegular() {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
-
-// adopt makes a revision of what readers see now: the current one and the plain files at names. To roll back
-// means to go back to that.
-func (s *store) adopt(current Revision, names []string, limits Limits) (Revision, error) {
-	g, err := s.stage(limits)
-	if err != nil {
-		return Revision{}, err
-	}
-	defer func() { _ = g.discard() }()
-	for _, name := range names {
-		if err := g.take(name); err != nil {
-			return Revision{}, err
-		}
-	}
-	if err := g.keep(current); err != nil {
-		return Revision{}, err
-	}
-	version := current.Version
-	if version == "" {
-		version = InitialVersion
-	}
-	return g.seal(version, current.Sources)
-}
-
-// take brings a plain file of the folder into the stage: the file itself, or a copy where the kernel forbids
-// the link, as with fs.protected_hardlinks and a file of another user.
-func (g *stage) take(name string) error {
-	f, err := g.store.sum(name)
-	if err != nil {
-		return err
-	}
-	f.Name = name
-	err = g.link(name, f)
-	if !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.EXDEV) {
-		return err
-	}
-	file, _, err := g.store.open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	return g.put(name, f.Executable, file)
 }

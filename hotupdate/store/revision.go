@@ -1,12 +1,23 @@
-package hotupdate
+package store
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/refit-project/refit/hotupdate/payload"
+)
+
+var (
+	// ErrUnknownRevision means that there is no such revision to go back to.
+	ErrUnknownRevision = errors.New("no such revision")
+	// ErrTampered means that a revision's files are no longer those that were accepted.
+	ErrTampered = errors.New("revision was changed on disk")
 )
 
 // Revision is one complete set of files.
@@ -22,27 +33,50 @@ type Revision struct {
 	Files   []File   `json:"files"`
 }
 
-// InitialVersion is the version of what was found, which nobody named.
+// InitialVersion is the version of files that were there before the first update.
 const InitialVersion = "initial"
 
 // Origin is where a source's bytes came from.
 type Origin struct {
 	// URL is without user, password and query, which may be credentials.
-	URL    string `json:"url,omitempty"`
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
-	ETag   string `json:"etag,omitempty"`
-	Format Format `json:"format,omitempty"`
-	// Address is the SHA-256 of the whole URL: to know it again without keeping it.
+	URL    string         `json:"url,omitempty"`
+	Name   string         `json:"name"`
+	SHA256 string         `json:"sha256"`
+	ETag   string         `json:"etag,omitempty"`
+	Format payload.Format `json:"format,omitempty"`
+	// Address is the SHA-256 of the whole URL: to recognise it without keeping it.
 	Address string `json:"address,omitempty"`
 }
 
 // File is one file of a revision; Name is its path below the folder.
 type File struct {
-	Name       string `json:"name"`
-	Size       int64  `json:"size"`
-	SHA256     string `json:"sha256"`
-	Executable bool   `json:"executable,omitempty"`
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// Executable means mode 0755, and without it 0644, unless Mode says otherwise.
+	Executable bool        `json:"executable,omitempty"`
+	Mode       fs.FileMode `json:"mode,omitempty"`
+}
+
+// normalized writes the two usual modes as Executable, as manifests always had them.
+func (f File) normalized() File {
+	switch f.Mode {
+	case 0, 0o644:
+		f.Mode = 0
+	case 0o755:
+		f.Mode, f.Executable = 0, true
+	}
+	return f
+}
+
+func (f File) perm() fs.FileMode {
+	switch {
+	case f.Mode != 0:
+		return f.Mode & fs.ModePerm
+	case f.Executable:
+		return 0o755
+	}
+	return 0o644
 }
 
 // Size is of all files, in bytes.
@@ -66,15 +100,21 @@ func digest(files []File) string {
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(h, "%q %s %t\n", f.Name, f.SHA256, f.Executable)
+		fmt.Fprintf(h, "%q %s %t", f.Name, f.SHA256, f.Executable)
+		if f.Mode != 0 {
+			fmt.Fprintf(h, " %o", f.Mode)
+		}
+		fmt.Fprintln(h)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func addressOf(url string) string {
-	if url == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(url))
-	return hex.EncodeToString(sum[:])
+// Has reports whether there is a file of this name.
+func (r Revision) Has(name string) bool {
+	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Name == name })
+}
+
+// DigestWithout is the Digest that the revision would have without the given files, SHA-256 by name.
+func (r Revision) DigestWithout(files map[string]string) string {
+	return digest(slices.DeleteFunc(slices.Clone(r.Files), func(f File) bool { return files[f.Name] == f.SHA256 }))
 }

@@ -1,4 +1,8 @@
-package hotupdate
+// Package store keeps revisions of a folder's files on disk and moves readers from one to another at once.
+//
+// In the room are: staging, manifests, hard links between revisions, the atomic swap, and the record of what is
+// current. When a revision is accepted or rolled back may not enter.
+package store
 
 import (
 	"encoding/json"
@@ -12,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 // The layout; doc.go has the picture.
@@ -24,56 +30,63 @@ const (
 	dataLink  = "..data"
 )
 
-// Two halves of a copy and one between them.
-const (
-	buffers    = 3
-	bufferSize = 128 << 10
-)
-
 // maxRecord bounds state and manifests when read: the program may have put its own in their place.
 const maxRecord = 16 << 20
 
 var validID = regexp.MustCompile(`^[0-9]{6,}-[0-9a-f]{12}$`)
 
-// store is the folder and what is kept in it.
-type store struct {
+// FilesPath is the folder with a revision's files, relative to the store's.
+func FilesPath(id string) string { return revisions + "/" + id + "/files" }
+
+// Store is the folder and what is kept in it. Its methods are for one goroutine, Revision apart.
+type Store struct {
 	root *os.Root
 	lock *os.File
 	// next numbers revisions, and stages the folders they are made in.
 	next, stages int
 	// free are the buffers that no copy uses at the moment; they make the round between its two halves.
 	free chan []byte
-	// step is called with the name of each thing done that a kill could follow; tests die there.
-	step func(string)
+	// Step is called with the name of each thing done that a kill could follow; tests end the process there.
+	Step func(string)
 }
 
-// state is written as one file, so that it changes as one.
-type state struct {
+// State is written as one file, so that it changes as one.
+type State struct {
 	// Current is the revision last accepted, Pending the one on its way to be; both are IDs.
 	Current string `json:"current"`
 	Pending string `json:"pending,omitempty"`
 	// Accepted are revisions that were current, oldest first, Current among them.
 	Accepted []string `json:"accepted"`
+	// Delivered is what each trigger brought last, by the trigger's name.
+	Delivered map[string]Delivery `json:"delivered,omitempty"`
 }
 
-// openStore prepares dir and locks it against a second program.
-func openStore(dir string) (*store, error) {
+// Delivery is the content of a trigger that was accepted last.
+type Delivery struct {
+	Digest string `json:"digest"`
+	// Files are the SHA-256 of its files by their names.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Open prepares dir and locks it against a second program. step is called with the name of each thing done that a
+// kill could follow.
+func Open(dir string, step func(string)) (*Store, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{root: root, next: 1, free: make(chan []byte, buffers), step: func(string) {}}
+	s := &Store{root: root, next: 1, free: make(chan []byte, buffers), Step: step}
 	for range buffers {
 		s.free <- make([]byte, bufferSize)
 	}
 	if err := s.prepare(); err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *store) prepare() error {
+func (s *Store) prepare() error {
 	// The program reads through these folders as another user, and has no business listing them.
 	for name, mode := range map[string]fs.FileMode{private: 0o711, revisions: 0o711, scratch: 0o711} {
 		if err := s.root.MkdirAll(name, mode); err != nil {
@@ -100,7 +113,8 @@ func (s *store) prepare() error {
 	return s.empty(scratch)
 }
 
-func (s *store) close() {
+// Close unlocks the folder.
+func (s *Store) Close() {
 	if s.lock != nil {
 		// Closing alone does not unlock while a process that is just being started still has a copy (flock(2)).
 		_ = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN)
@@ -110,7 +124,7 @@ func (s *store) close() {
 }
 
 // list gives the IDs of all revisions on disk, oldest first.
-func (s *store) list() ([]string, error) {
+func (s *Store) list() ([]string, error) {
 	entries, err := fs.ReadDir(s.root.FS(), revisions)
 	if err != nil {
 		return nil, err
@@ -130,7 +144,7 @@ func number(id string) int {
 	return n
 }
 
-func (s *store) empty(dir string) error {
+func (s *Store) empty(dir string) error {
 	entries, err := fs.ReadDir(s.root.FS(), dir)
 	if err != nil {
 		return err
@@ -143,30 +157,31 @@ func (s *store) empty(dir string) error {
 	return nil
 }
 
-// load reads the state. None at all is a beginning; one that cannot be understood is reported as damaged, and
+// Load reads the state. None at all is a beginning; one that cannot be understood is reported as damaged, and
 // a beginning too.
-func (s *store) load() (st state, damaged bool, err error) {
+func (s *Store) Load() (st State, damaged bool, err error) {
 	b, err := s.record(stateFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, false, nil
+		return State{}, false, nil
 	}
 	if err != nil {
-		return state{}, false, err
+		return State{}, false, err
 	}
 	if json.Unmarshal(b, &st) != nil || !st.valid() {
-		return state{}, true, nil
+		return State{}, true, nil
 	}
 	return st, false, nil
 }
 
-func (st state) valid() bool {
+func (st State) valid() bool {
 	if st.Pending != "" && !validID.MatchString(st.Pending) || !slices.Contains(st.Accepted, st.Current) {
 		return false
 	}
 	return !slices.ContainsFunc(st.Accepted, func(id string) bool { return !validID.MatchString(id) })
 }
 
-func (s *store) save(st state) error {
+// Save replaces the state on disk.
+func (s *Store) Save(st State) error {
 	b, err := json.Marshal(st)
 	if err != nil {
 		return err
@@ -176,7 +191,7 @@ func (s *store) save(st state) error {
 
 // open opens a regular file. Others than we may have put something else at its name: a FIFO would hang, a
 // link would lead to another file.
-func (s *store) open(name string) (*os.File, fs.FileInfo, error) {
+func (s *Store) open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, nil, err
@@ -193,31 +208,31 @@ func (s *store) open(name string) (*os.File, fs.FileInfo, error) {
 }
 
 // record reads a file of ours, bounded.
-func (s *store) record(name string) ([]byte, error) {
+func (s *Store) record(name string) ([]byte, error) {
 	f, _, err := s.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(&limited{from: f, left: maxRecord, limit: maxRecord})
+	return io.ReadAll(payload.LimitReader(f, maxRecord, maxRecord))
 }
 
 // replace writes a file beside and moves it over name.
-func (s *store) replace(name string, b []byte) error {
+func (s *Store) replace(name string, b []byte) error {
 	beside := scratch + "/" + path.Base(name)
 	if err := s.write(beside, b); err != nil {
 		return err
 	}
-	s.step("beside " + name)
+	s.Step("beside " + name)
 	if err := s.root.Rename(beside, name); err != nil {
 		return err
 	}
-	s.step("replaced " + name)
+	s.Step("replaced " + name)
 	return s.sync(path.Dir(name))
 }
 
 // write makes a new private file, on disk when it returns.
-func (s *store) write(name string, b []byte) error {
+func (s *Store) write(name string, b []byte) error {
 	if err := s.root.RemoveAll(name); err != nil {
 		return err
 	}
@@ -230,7 +245,7 @@ func (s *store) write(name string, b []byte) error {
 }
 
 // sync makes the names in a folder last.
-func (s *store) sync(dir string) error {
+func (s *Store) sync(dir string) error {
 	f, err := s.root.Open(dir)
 	if err != nil {
 		return err
@@ -238,8 +253,8 @@ func (s *store) sync(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// revision reads a manifest; the error is ErrUnknownRevision when there is none.
-func (s *store) revision(id string) (Revision, error) {
+// Revision reads a manifest; the error is ErrUnknownRevision when there is none.
+func (s *Store) Revision(id string) (Revision, error) {
 	if !validID.MatchString(id) {
 		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
 	}
@@ -255,7 +270,7 @@ func (s *store) revision(id string) (Revision, error) {
 		return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
 	}
 	for _, f := range r.Files {
-		if err := checkName(f.Name); err != nil {
+		if err := payload.CheckName(f.Name); err != nil {
 			return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
 		}
 	}
@@ -265,8 +280,8 @@ func (s *store) revision(id string) (Revision, error) {
 	return r, nil
 }
 
-// prune removes every revision that is not in keep.
-func (s *store) prune(keep []string) error {
+// Prune removes every revision that is not in keep.
+func (s *Store) Prune(keep []string) error {
 	ids, err := s.list()
 	if err != nil {
 		return err

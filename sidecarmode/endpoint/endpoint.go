@@ -1,4 +1,4 @@
-package httpprobe
+package endpoint
 
 import (
 	"cmp"
@@ -22,13 +22,7 @@ const (
 	maxPhase          = 5 * time.Second
 )
 
-// Config of the plugin.
-type Config struct {
-	Times     `yaml:",inline"`
-	Endpoints []Endpoint `yaml:"endpoints"`
-}
-
-// Times are given for all endpoints, and may be given otherwise for one.
+// Times can be given for all endpoints and for one.
 type Times struct {
 	StartDelaySeconds    int `yaml:"startDelaySeconds"`
 	ProbeIntervalSeconds int `yaml:"probeIntervalSeconds"`
@@ -36,10 +30,10 @@ type Times struct {
 	FailureThreshold     int `yaml:"failureThreshold"`
 }
 
-// Endpoint is one thing to ask: url or one of its siblings tcp, grpc, exec, process and file.
+// Endpoint is probed by exactly one of url, tcp, grpc, exec, process and file.
 type Endpoint struct {
 	Times `yaml:",inline"`
-	// Name is for messages and metrics; by default what is asked.
+	// Name is used in messages and metrics; by default it is what is probed.
 	Name    string            `yaml:"name"`
 	URL     string            `yaml:"url"`
 	Method  string            `yaml:"method"`
@@ -67,7 +61,7 @@ type TCP struct {
 	Address string `yaml:"address"`
 }
 
-// GRPC asks the health service at "host:port".
+// GRPC calls the health service at "host:port".
 type GRPC struct {
 	Address string `yaml:"address"`
 	Service string `yaml:"service"`
@@ -95,34 +89,6 @@ type JSONPath struct {
 	Value     any    `yaml:"value"`
 }
 
-// Validate reports all faults at once.
-func (c *Config) Validate() error {
-	var faults []error
-	if len(c.Endpoints) == 0 {
-		faults = append(faults, errors.New("endpoints: none is given"))
-	}
-	seen := map[string]bool{}
-	for i := range c.Endpoints {
-		e := &c.Endpoints[i]
-		fault := func(err error) {
-			if err != nil {
-				faults = append(faults, fmt.Errorf("endpoints[%d]: %w", i, err))
-			}
-		}
-		_, err := e.spec(c.Times, plugin.Host{})
-		fault(err)
-		if len(e.StorageConfig) > 0 {
-			fault(config.CheckStorage(e.StorageConfig))
-		}
-		if name := e.Title(); seen[name] {
-			fault(fmt.Errorf("%q is there already: give it a name of its own", name))
-		} else {
-			seen[name] = true
-		}
-	}
-	return errors.Join(faults...)
-}
-
 // Title names the endpoint in messages.
 func (e *Endpoint) Title() string {
 	switch {
@@ -142,8 +108,8 @@ func (e *Endpoint) Title() string {
 	return "process"
 }
 
-// spec is the probe that the endpoint means.
-func (e *Endpoint) spec(all Times, host plugin.Host) (probe.Spec, error) {
+// Spec is the probe that the endpoint means; times that it does not give itself are those of all.
+func (e *Endpoint) Spec(all Times, host plugin.Host) (probe.Spec, error) {
 	prober, err := e.Prober(host)
 	if err != nil {
 		return probe.Spec{}, err
@@ -158,7 +124,7 @@ func (e *Endpoint) spec(all Times, host plugin.Host) (probe.Spec, error) {
 	timing := probe.Timing{
 		StartDelay:       seconds(e.StartDelaySeconds, all.StartDelaySeconds, defaultStartDelay),
 		Period:           seconds(e.ProbeIntervalSeconds, all.ProbeIntervalSeconds, defaultInterval),
-		Timeout:          e.Patience(),
+		Timeout:          e.ProbeTimeout(),
 		SuccessThreshold: cmp.Or(e.SuccessThreshold, all.SuccessThreshold),
 		FailureThreshold: cmp.Or(e.FailureThreshold, all.FailureThreshold),
 	}
@@ -167,14 +133,14 @@ func (e *Endpoint) spec(all Times, host plugin.Host) (probe.Spec, error) {
 	return spec, spec.Validate()
 }
 
-// Patience is how long an answer is waited for.
-func (e *Endpoint) Patience() time.Duration {
+// ProbeTimeout is the timeout of one probe.
+func (e *Endpoint) ProbeTimeout() time.Duration {
 	return time.Duration(cmp.Or(e.Timeout, defaultTimeout) * float64(time.Second))
 }
 
-// Prober is the way to ask that is configured, with what is expected of the answer.
+// Prober runs the configured kind of probe and compares its result with what is expected.
 func (e *Endpoint) Prober(host plugin.Host) (probe.Prober, error) {
-	prober, err := e.way(host)
+	prober, err := e.kind(host)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +153,7 @@ func (e *Endpoint) Prober(host plugin.Host) (probe.Prober, error) {
 	return prober, nil
 }
 
-func (e *Endpoint) way(host plugin.Host) (probe.Prober, error) {
+func (e *Endpoint) kind(host plugin.Host) (probe.Prober, error) {
 	path := ""
 	if e.JSONPathConfig != nil {
 		path = e.JSONPathConfig.JSONPath

@@ -1,4 +1,4 @@
-package httpprobe
+package endpoint
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/refit-project/refit/probe"
 )
 
-// expecting makes a failure of a result that is not what was expected.
+// expecting is a prober that fails when the result is not the expected one.
 type expecting struct {
 	prober    probe.Prober
 	fieldType string

@@ -1,6 +1,6 @@
-// Package httpprobe is the plugin http_probe: it asks endpoints of the pod at their times, by HTTP or one of the
-// other ways of the room probe, and hands what it learns to the room result.
+// Package httpprobe is the plugin http_probe: it probes endpoints periodically, over HTTP or by another kind of probe, and
+// hands the results to the room result.
 //
-// In the room are: its configuration, and the translation from there to probes and from their results to entries.
-// How one asks and how one writes may not enter.
+// In the room are: the plugin and the list of endpoints. The configuration of one endpoint is in the room endpoint; how
+// a probe runs and how a result is written may not enter.
 package httpprobe

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/refit-project/refit/probe"
-	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
 
@@ -21,16 +20,16 @@ const Name = "http_probe"
 
 // Plugin implements plugin.Plugin.
 type Plugin struct {
-	host  plugin.Host
-	asked []asked
-	total *prometheus.CounterVec
+	host   plugin.Host
+	probes []probed
+	total  *prometheus.CounterVec
 
 	mu     sync.Mutex
-	latest map[string]Latest
+	latest map[string]endpoint.Latest
 }
 
-// asked is an endpoint that is ready to be asked.
-type asked struct {
+// probed is an endpoint that is ready to be probed.
+type probed struct {
 	name    string
 	spec    probe.Spec
 	targets []output.Output
@@ -38,16 +37,8 @@ type asked struct {
 	processes bool
 }
 
-// Latest is what is known of an endpoint.
-type Latest struct {
-	State     probe.State `json:"state"`
-	Message   string      `json:"message,omitempty"`
-	ProbedAt  time.Time   `json:"probedAt"`
-	ChangedAt time.Time   `json:"changedAt"`
-}
-
 // New is the plugin's Factory.
-func New() plugin.Plugin { return &Plugin{latest: map[string]Latest{}} }
+func New() plugin.Plugin { return &Plugin{latest: map[string]endpoint.Latest{}} }
 
 // Name implements plugin.Plugin.
 func (p *Plugin) Name() string { return Name }
@@ -72,7 +63,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 	where := config.NewWhere(host.Observed(), host.Pod, "Probe")
 	for i := range own.Endpoints {
 		e := &own.Endpoints[i]
-		spec, err := e.spec(own.Times, host)
+		spec, err := e.Spec(own.Times, host)
 		faults = append(faults, err)
 		if e.Process != nil && host.Processes == nil {
 			faults = append(faults, errors.New("processes cannot be seen here"))
@@ -82,7 +73,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 			targets, err = config.Targets(e.StorageConfig, where)
 			faults = append(faults, err)
 		}
-		p.asked = append(p.asked, asked{e.Title(), spec, targets, e.Process != nil})
+		p.probes = append(p.probes, probed{e.Title(), spec, targets, e.Process != nil})
 	}
 	return errors.Join(faults...)
 }
@@ -94,11 +85,11 @@ func (p *Plugin) Start(ctx context.Context) error {
 		for _, w := range workers {
 			w.Stop()
 		}
-		for _, a := range p.asked {
+		for _, a := range p.probes {
 			p.host.Results.Drop(p.source(a.name))
 		}
 	}()
-	for _, a := range p.asked {
+	for _, a := range p.probes {
 		w, err := probe.Start(ctx, a.spec, func(r probe.Result) { p.report(a, r) })
 		if err != nil {
 			return fmt.Errorf("endpoint %s: %w", a.name, err)
@@ -109,31 +100,22 @@ func (p *Plugin) Start(ctx context.Context) error {
 	return nil
 }
 
-func (p *Plugin) source(endpoint string) string { return Name + "/" + endpoint }
+func (p *Plugin) source(name string) string { return Name + "/" + name }
 
 // report passes a result on. That nothing has changed is for the room result to find.
-func (p *Plugin) report(a asked, r probe.Result) {
+func (p *Plugin) report(a probed, r probe.Result) {
 	p.mu.Lock()
 	before := p.latest[a.name].State
-	p.latest[a.name] = Latest{State: r.State, Message: r.Message, ProbedAt: r.ProbedAt, ChangedAt: r.ChangedAt}
+	p.latest[a.name] = endpoint.NewLatest(r)
 	p.mu.Unlock()
 	if before != r.State {
 		// The message can be what the program answered, which is not for the log.
-		p.host.Logger.Info("endpoint has another state", "endpoint", a.name, "state", r.State)
+		p.host.Logger.Info("probe state changed", "endpoint", a.name, "state", r.State)
 	}
 	p.total.WithLabelValues(a.name, string(r.State)).Inc()
 	if len(a.targets) > 0 {
-		p.host.Results.Put(p.source(a.name), a.targets, Entry(r))
+		p.host.Results.Put(p.source(a.name), a.targets, endpoint.Entry(r))
 	}
-}
-
-// Entry is a result as it is stored: what was answered, or if nothing good was, the state.
-func Entry(r probe.Result) result.Entry {
-	entry := result.Entry{State: result.State(r.State), Value: r.Message, Message: r.Message, At: r.ProbedAt}
-	if r.State != probe.Succeeded {
-		entry.Value = string(r.State)
-	}
-	return entry
 }
 
 // Stop implements plugin.Plugin. Nothing is under way that would have to be finished.
@@ -143,17 +125,17 @@ func (p *Plugin) Stop(context.Context) error { return nil }
 func (p *Plugin) Status() plugin.Health {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	info := make(map[string]Latest, len(p.latest))
+	info := make(map[string]endpoint.Latest, len(p.latest))
 	for name, l := range p.latest {
 		info[name] = l
 	}
-	return plugin.Health{Healthy: true, Message: fmt.Sprintf("%d endpoints", len(p.asked)), Info: info}
+	return plugin.Health{Healthy: true, Message: fmt.Sprintf("%d endpoints", len(p.probes)), Info: info}
 }
 
 // Needs implements plugin.Needer.
 func (p *Plugin) Needs() plugin.Needs {
 	var needs plugin.Needs
-	for _, a := range p.asked {
+	for _, a := range p.probes {
 		needs.Access = append(needs.Access, plugin.NeedsOf(a.targets)...)
 		needs.Signals = needs.Signals || a.processes
 	}

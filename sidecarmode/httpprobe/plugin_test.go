@@ -24,6 +24,7 @@ import (
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/httpprobe"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
@@ -218,7 +219,7 @@ endpoints:
 		if got := r.of("http_probe/e"); len(got) != 0 {
 			t.Errorf("probed before the start delay: %v", got)
 		}
-		info, _ := p.Status().Info.(map[string]httpprobe.Latest)
+		info, _ := p.Status().Info.(map[string]endpoint.Latest)
 		if info["early"].Message != "idle" || info["e"].State != "" {
 			t.Errorf("status %+v", info)
 		}

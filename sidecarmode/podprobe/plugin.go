@@ -12,7 +12,7 @@ import (
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
-	"github.com/refit-project/refit/sidecarmode/httpprobe"
+	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 )
 
@@ -64,9 +64,9 @@ func (p *Plugin) Needs() plugin.Needs {
 func (p *Plugin) Status() plugin.Health {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	info := make(map[string]httpprobe.Latest, len(p.latest))
+	info := make(map[string]endpoint.Latest, len(p.latest))
 	for name, r := range p.latest {
-		info[name] = httpprobe.Latest{State: r.State, Message: r.Message, ProbedAt: r.ProbedAt, ChangedAt: r.ChangedAt}
+		info[name] = endpoint.NewLatest(r)
 	}
 	health := plugin.Health{Healthy: p.faults == nil, Info: info}
 	if p.faults != nil {
@@ -75,8 +75,8 @@ func (p *Plugin) Status() plugin.Health {
 	return health
 }
 
-// asked is a probe at work.
-type asked struct {
+// activeProbe is a probe of the annotation with its worker.
+type activeProbe struct {
 	wanted wanted
 	worker *probe.Worker // nil while the container does not run
 	since  int64
@@ -87,7 +87,7 @@ type asked struct {
 func (p *Plugin) Start(ctx context.Context) error {
 	changes, end := p.host.Changes()
 	defer end()
-	at := map[string]*asked{}
+	at := map[string]*activeProbe{}
 	defer func() {
 		for _, a := range at {
 			a.stop()
@@ -109,7 +109,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 func source(key string) string { return Name + "/" + key }
 
 // reconcile starts, changes and stops workers until they are those of the annotation.
-func (p *Plugin) reconcile(ctx context.Context, pod *corev1.Pod, at map[string]*asked) {
+func (p *Plugin) reconcile(ctx context.Context, pod *corev1.Pod, at map[string]*activeProbe) {
 	all, faults := parse(pod.Annotations[Annotation], p.host.Pod)
 	keep := map[string]bool{}
 	for _, w := range all {
@@ -120,7 +120,7 @@ func (p *Plugin) reconcile(ctx context.Context, pod *corev1.Pod, at map[string]*
 			a = nil
 		}
 		if a == nil {
-			a = &asked{wanted: w}
+			a = &activeProbe{wanted: w}
 			at[w.key()] = a
 		}
 		if err := p.adjust(ctx, pod, a); err != nil {
@@ -145,8 +145,8 @@ func (p *Plugin) reconcile(ctx context.Context, pod *corev1.Pod, at map[string]*
 	p.mu.Unlock()
 }
 
-// adjust has a probe asked while its container runs.
-func (p *Plugin) adjust(ctx context.Context, pod *corev1.Pod, a *asked) error {
+// adjust runs a probe while its container runs.
+func (p *Plugin) adjust(ctx context.Context, pod *corev1.Pod, a *activeProbe) error {
 	since, runs := running(pod, a.wanted.ContainerName)
 	if !runs {
 		a.stop()
@@ -174,7 +174,7 @@ func (p *Plugin) adjust(ctx context.Context, pod *corev1.Pod, a *asked) error {
 	return err
 }
 
-func (a *asked) stop() {
+func (a *activeProbe) stop() {
 	if a.worker != nil {
 		a.worker.Stop()
 		a.worker = nil
@@ -186,7 +186,7 @@ func (p *Plugin) report(w wanted, r probe.Result) {
 	p.mu.Lock()
 	p.latest[w.key()] = r
 	p.mu.Unlock()
-	entry := httpprobe.Entry(r)
+	entry := endpoint.Entry(r)
 	if entry.State == result.Unknown {
 		entry.State = result.Failed
 	}

@@ -33,8 +33,8 @@ type Config struct {
 	WhichOfSeveral string `yaml:"choose" enum:"only,oldest,newest,parent,all"`
 }
 
-// errNoStatus: the pod's status does not say which instance of a container runs.
-var errNoStatus = errors.New("not in the pod's status")
+// ErrNoStatus means that the pod's status does not say which instance of a container runs.
+var ErrNoStatus = errors.New("not in the pod's status")
 
 // Validate reports all faults at once.
 func (c Config) Validate() error {
@@ -79,7 +79,7 @@ func (f Finder) Find(ctx context.Context) ([]signal.Process, error) {
 // Count implements probe.Counter: how many there are.
 func (f Finder) Count(ctx context.Context) (int, error) {
 	_, found, err := f.find(ctx, signal.All)
-	if errors.Is(err, signal.ErrNotFound) || errors.Is(err, errNoStatus) {
+	if errors.Is(err, signal.ErrNotFound) || errors.Is(err, ErrNoStatus) {
 		return 0, nil
 	}
 	return len(found), err
@@ -118,7 +118,7 @@ func (f Finder) find(ctx context.Context, otherwise signal.Choice) (signal.Selec
 // ContainerID is the instance of a container that the pod's status names.
 func ContainerID(pod *corev1.Pod, name string) (identity.ContainerID, error) {
 	if pod == nil {
-		return identity.ContainerID{}, fmt.Errorf("container %s: %w, which cannot be read", name, errNoStatus)
+		return identity.ContainerID{}, fmt.Errorf("container %s: %w, which cannot be read", name, ErrNoStatus)
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for _, s := range statuses {
@@ -131,5 +131,5 @@ func ContainerID(pod *corev1.Pod, name string) (identity.ContainerID, error) {
 			}
 		}
 	}
-	return identity.ContainerID{}, fmt.Errorf("container %s: %w", name, errNoStatus)
+	return identity.ContainerID{}, fmt.Errorf("container %s: %w", name, ErrNoStatus)
 }

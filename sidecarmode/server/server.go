@@ -1,4 +1,7 @@
-package sidecarmode
+// Package server serves the sidecar's HTTP endpoints: listening, TLS, and who may call.
+//
+// In the room are: the HTTP server and the checks that every request has to pass. What the endpoints do may not enter.
+package server
 
 import (
 	"context"
@@ -19,9 +22,9 @@ import (
 	"github.com/refit-project/refit/sidecarmode/config"
 )
 
-// listen serves a handler in the group until ctx ends. An update may take long to answer, so there is no limit on
+// Listen serves a handler in the group until ctx ends. An update may take long to answer, so there is no limit on
 // that; who sends slowly is cut off.
-func listen(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
+func Listen(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -51,9 +54,9 @@ func listen(ctx context.Context, group *errgroup.Group, address string, handler 
 	return nil
 }
 
-// authorized lets pass who sends the token in the file, which is read at each request since it may be renewed. A
+// Authorized lets pass who sends the token in the file, which is read at each request since it may be renewed. A
 // file that is empty or not there lets nobody pass.
-func authorized(tokenFile string, next http.Handler) http.Handler {
+func Authorized(tokenFile string, next http.Handler) http.Handler {
 	if tokenFile == "" {
 		return next
 	}
@@ -75,8 +78,8 @@ func authorized(tokenFile string, next http.Handler) http.Handler {
 	})
 }
 
-// tlsConfig is nil without certificates. The files are read at each connection since they may be renewed.
-func tlsConfig(c config.TLS) (*tls.Config, error) {
+// TLSConfig is nil without certificates. The files are read at each connection since they may be renewed.
+func TLSConfig(c config.TLS) (*tls.Config, error) {
 	if c.CertFile == "" {
 		return nil, nil //nolint:nilnil // plain HTTP is a configuration
 	}

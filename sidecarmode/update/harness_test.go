@@ -61,6 +61,7 @@ func (r *results) value(source string) string {
 type apiServer struct {
 	mu         sync.Mutex
 	pod        *corev1.Pod
+	deployment string                       // its UID
 	configMaps map[string]map[string]string // data by name
 	down       bool
 	forbidden  bool
@@ -84,6 +85,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(500, "InternalError")
 	case a.forbidden:
 		refuse(403, "Forbidden")
+	case strings.Contains(r.URL.Path, "/replicasets/"):
+		fmt.Fprintf(w, `{"metadata":{"ownerReferences":[{"kind":"Deployment","name":"web","uid":%q,"controller":true}]}}`, a.deployment)
 	case strings.Contains(r.URL.Path, "/pods/"):
 		_ = json.NewEncoder(w).Encode(a.pod)
 	case r.URL.Query().Get("watch") == "true":
@@ -204,7 +207,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	return &stage{
 		t: t, dir: t.TempDir(), origin: newOrigin(t), results: &results{entries: map[string]result.Entry{}},
-		api: &apiServer{pod: deployed("web-abc-1"), configMaps: map[string]map[string]string{"sidecar-result": {}}},
+		api: &apiServer{pod: deployed("web-abc-1"), deployment: "d1", configMaps: map[string]map[string]string{"sidecar-result": {}}},
 	}
 }
 

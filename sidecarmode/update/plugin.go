@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,9 @@ import (
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/selftest"
+	"github.com/refit-project/refit/sidecarmode/update/httpapi"
+	"github.com/refit-project/refit/sidecarmode/update/record"
+	"github.com/refit-project/refit/sidecarmode/update/trigger"
 )
 
 // Name of the plugin in the configuration.
@@ -29,13 +33,6 @@ const (
 	lastWords = 5 * time.Second
 )
 
-var (
-	// errRestoring: the folder is not ours yet.
-	errRestoring = errors.New("the accepted revision is being restored")
-	// errStopping: the sidecar ends.
-	errStopping = errors.New("the sidecar is stopping")
-)
-
 // Plugin implements plugin.Plugin.
 type Plugin struct {
 	host    plugin.Host
@@ -43,17 +40,18 @@ type Plugin struct {
 	updater hotupdate.Config
 	targets []output.Output
 	metrics *metrics
-	memory  *memory
+	record  *record.Store
 
-	slot     chan struct{} // holds one token: whoever has it may have work done
+	slot     chan struct{} // holds one token: whoever has it may submit work
 	work     chan job
-	later    chan func(context.Context) // what need not be waited for, done in order
+	later    chan func(context.Context) // records, written in order; nobody waits for them
+	untold   chan string                // version that the program has to be told of when its process has started
 	stopping atomic.Bool
 	ready    atomic.Bool
 
 	mu   sync.Mutex
 	open *hotupdate.Updater // nil while it restores
-	note string             // what a person should know of the restore
+	note string             // for /status: what is being waited for, or what failed
 }
 
 // job is work for the goroutine that has the updater.
@@ -61,7 +59,7 @@ type job func(ctx context.Context, u *hotupdate.Updater)
 
 // New is the plugin's Factory.
 func New() plugin.Plugin {
-	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), later: make(chan func(context.Context), laterBuffer)}
+	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), later: make(chan func(context.Context), laterBuffer), untold: make(chan string, 1)}
 }
 
 // Name implements plugin.Plugin.
@@ -75,11 +73,7 @@ func (p *Plugin) ConfigType() any { return &Config{} }
 
 // Routes implements plugin.Server.
 func (p *Plugin) Routes() map[string]http.Handler {
-	return map[string]http.Handler{
-		"/hot-update":    http.HandlerFunc(p.serveUpdate),
-		"/rollback":      http.HandlerFunc(p.serveRollback),
-		"GET /revisions": http.HandlerFunc(p.serveRevisions),
-	}
+	return httpapi.Routes(requested{p})
 }
 
 // Init implements plugin.Plugin.
@@ -89,7 +83,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 		return fmt.Errorf("configuration of type %T", c)
 	}
 	p.host, p.config, p.metrics = host, own, newMetrics()
-	p.memory = newMemory(host, own.configMap())
+	p.record = p.newRecord()
 	updater, err := own.updater(host)
 	faults := []error{err, p.metrics.register(host.Metrics)}
 	p.updater = updater
@@ -112,11 +106,10 @@ func (p *Plugin) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.open = u
 	p.mu.Unlock()
-	p.ready.Store(true) // not before updates are taken
 	group, ctx := errgroup.WithContext(ctx)
-	for _, t := range p.config.Triggers {
-		group.Go(func() error { return p.watch(ctx, t) })
-	}
+	triggers := p.startTriggers(ctx, group)
+	group.Go(func() error { p.awaitTriggers(ctx, triggers); return nil })
+	group.Go(func() error { p.tellLater(ctx); return nil })
 	group.Go(func() error {
 		for {
 			select {
@@ -140,6 +133,38 @@ func (p *Plugin) Start(ctx context.Context) error {
 	err = group.Wait()
 	p.finish(ctx)
 	return err
+}
+
+// startTriggers runs every trigger in the group.
+func (p *Plugin) startTriggers(ctx context.Context, group *errgroup.Group) []*trigger.Trigger {
+	var triggers []*trigger.Trigger
+	for _, c := range p.config.Triggers {
+		t := trigger.New(c, trigger.Deps{
+			Namespace: p.host.Pod.Namespace, API: p.host.API, Updater: triggered{p}, Logger: p.host.Logger,
+		})
+		triggers = append(triggers, t)
+		group.Go(func() error { t.Run(ctx); <-ctx.Done(); return nil })
+	}
+	return triggers
+}
+
+// awaitTriggers makes the plugin ready when the triggers have brought what they have, for a native sidecar starts
+// before its program, which may need those files. A source that cannot be reached delays that no longer than a restore.
+func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger) {
+	deadline := time.NewTimer(p.config.wait())
+	defer deadline.Stop()
+	for _, t := range triggers {
+		select {
+		case <-t.Tried():
+			continue
+		case <-deadline.C:
+			p.host.Logger.Warn("ready without the content of all triggers", "waited", p.config.wait())
+		case <-ctx.Done():
+			return
+		}
+		break
+	}
+	p.ready.Store(true)
 }
 
 // finish does what is left for later.
@@ -179,7 +204,7 @@ func (p *Plugin) Stop(ctx context.Context) error {
 	}
 }
 
-// Ready implements plugin.Readier: after the first restore.
+// Ready implements plugin.Readier: after the restore and the first content of the triggers.
 func (p *Plugin) Ready() bool { return p.ready.Load() }
 
 // Status implements plugin.Plugin.
@@ -188,12 +213,12 @@ func (p *Plugin) Status() plugin.Health {
 	u, note := p.open, p.note
 	p.mu.Unlock()
 	if u == nil {
-		return plugin.Health{Healthy: true, Message: cmp.Or(note, errRestoring.Error())}
+		return plugin.Health{Healthy: true, Message: cmp.Or(note, httpapi.ErrRestoring.Error())}
 	}
 	status := u.Status()
 	info := map[string]any{"update": status}
 	if current, err := currentOf(u); err == nil {
-		info["current"] = describe(current)
+		info["current"] = httpapi.Describe(current)
 	}
 	return plugin.Health{Healthy: true, Message: note, Info: info}
 }
@@ -201,21 +226,48 @@ func (p *Plugin) Status() plugin.Health {
 // Needs implements plugin.Needer.
 func (p *Plugin) Needs() plugin.Needs {
 	needs := plugin.Needs{Signals: len(p.finders()) > 0, Folders: []string{p.config.dir()}, Access: plugin.NeedsOf(p.targets)}
-	if p.memory.ref.Name != "" {
+	if ref := p.record.Reference(); ref.Name != "" {
 		for _, verb := range []string{"get", "patch"} {
-			needs.Access = append(needs.Access, selftest.Need{Verb: verb, Of: p.memory.ref})
+			needs.Access = append(needs.Access, selftest.Need{Verb: verb, Of: ref})
 		}
 	}
 	for _, t := range p.config.Triggers {
-		if ref := t.reference(p.host.Pod.Namespace); ref.Name != "" {
+		if ref := t.Reference(p.host.Pod.Namespace); ref.Name != "" {
 			needs.Access = append(needs.Access, selftest.Need{Verb: "watch", Of: ref})
 		}
 	}
 	return needs
 }
 
-func (p *Plugin) say(note string) {
+// setNote sets what /status says of the restore.
+func (p *Plugin) setNote(note string) {
 	p.mu.Lock()
 	p.note = note
 	p.mu.Unlock()
+}
+
+func (p *Plugin) newRecord() *record.Store {
+	options := record.Options{
+		ConfigMap: p.config.configMap(), Pod: p.host.Pod, Observed: p.host.Observed, StoreQueries: p.config.Restore.StoreQueries,
+	}
+	if p.host.API != nil { // else the interface would hold a nil pointer
+		options.API = p.host.API
+	}
+	options.Delivered = func() map[string]string {
+		files := map[string]string{}
+		if u := p.current(); u != nil {
+			for _, c := range p.config.Triggers {
+				maps.Copy(files, u.Delivered(c.Name(p.host.Pod.Namespace)).Files)
+			}
+		}
+		return files
+	}
+	return record.New(options)
+}
+
+// current is the updater, or nil while it restores.
+func (p *Plugin) current() *hotupdate.Updater {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
 }

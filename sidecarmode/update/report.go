@@ -33,7 +33,7 @@ func (p *Plugin) conclude(version string, began time.Time, res hotupdate.Result,
 	p.put(entry, s, res.Changed || err != nil)
 }
 
-// put stores an outcome. Nothing waits for that.
+// put passes an outcome to the result writer. Nothing waits for that.
 func (p *Plugin) put(entry result.Entry, s summary, changed bool) {
 	if len(p.targets) > 0 {
 		p.host.Results.Put(Name, p.targets, entry)
@@ -102,4 +102,14 @@ func (m *metrics) observe(took time.Duration, changed bool, err error) {
 	}
 	m.last.Set(1)
 	m.success.SetToCurrentTime()
+}
+
+// summary is the outcome as JSON, for the annotation.
+type summary struct {
+	Version    string          `json:"version"`
+	Phase      hotupdate.Phase `json:"phase"`
+	Digest     string          `json:"digest,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	RolledBack bool            `json:"rolledBack,omitempty"`
+	Time       string          `json:"time"`
 }

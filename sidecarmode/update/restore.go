@@ -12,99 +12,99 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/sidecarmode/process"
+	"github.com/refit-project/refit/sidecarmode/update/record"
+	"github.com/refit-project/refit/signal"
 )
 
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// lookAgain is between looks for the program's process.
-	lookAgain = 500 * time.Millisecond
+	// processInterval is between searches for the program's process.
+	processInterval = 500 * time.Millisecond
 )
 
-// restore takes the folder over and brings it to what the workload accepted last, unless the volume still has
-// what this pod accepted. The files are put in place without telling anybody, for the program may not have been
-// started yet; if it runs by the deadline it is told. Nothing but a folder that cannot be used is an error.
+// restore takes the folder over and brings it to what the workload accepted last, unless the volume still has what this
+// pod accepted: then the API is not asked. The files are put in place without telling anybody, for the program may not
+// have been started yet; if it runs by the deadline it is told. Nothing but a folder that cannot be used is an error.
 func (p *Plugin) restore(ctx context.Context) (*hotupdate.Updater, error) {
 	deadline, cancel := context.WithTimeout(ctx, p.config.wait())
 	defer cancel()
 	began := time.Now()
-	quiet := p.updater
-	quiet.Reload, quiet.Verify = nil, hotupdate.Verification{}
-	u, err := hotupdate.Open(quiet)
+	u, err := hotupdate.Open(ctx, p.updater)
 	if err != nil {
 		return nil, err
 	}
-	interrupted := u.Interrupted()
-	version, restored, fault := p.bring(deadline, u)
-	u.Close()
+	version, restored, fault := p.restoreFiles(deadline, u)
 	if ctx.Err() != nil {
+		u.Close()
 		return nil, nil //nolint:nilnil // the end
 	}
-	if u, err = hotupdate.Open(p.updater); err != nil {
-		return nil, err
+	if fault == nil && (restored || u.Interrupted()) && len(p.updater.Reload) > 0 {
+		fault = p.reloadProgram(deadline, u)
 	}
-	if fault == nil && (restored || interrupted) && len(p.updater.Reload) > 0 {
-		fault = p.tell(deadline, u)
-	}
+	p.setNote("")
 	switch {
 	case fault != nil:
-		p.say("restore: " + fault.Error())
+		p.setNote("restore: " + fault.Error())
 		p.conclude(version, began, hotupdate.Result{}, fmt.Errorf("restore: %w", fault))
 	case restored:
-		p.say("")
-		current, err := currentOf(u)
-		if err == nil {
+		if current, err := currentOf(u); err == nil {
 			p.conclude(version, began, hotupdate.Result{Revision: current, Changed: true}, nil)
 		}
-	default:
-		p.say("")
 	}
 	return u, nil
 }
 
-// bring applies what is remembered. It reports the version and whether something changed.
-func (p *Plugin) bring(ctx context.Context, u *hotupdate.Updater) (version string, changed bool, err error) {
-	version = hotupdate.InitialVersion
+// restoreFiles applies what the record has. It reports the version and whether something changed.
+func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (version string, changed bool, err error) {
 	current, err := currentOf(u)
 	if err != nil {
-		return version, false, err
+		return hotupdate.InitialVersion, false, err
 	}
-	var wanted remembered
-	var found bool
-	err = p.persist(ctx, "read what was accepted", func() (err error) {
-		wanted, found, err = p.memory.recall(ctx)
-		return err
-	})
-	p.memory.current = wanted
 	if current.Version != hotupdate.InitialVersion {
 		return current.Version, false, nil // this pod's own, from before a restart of the container
 	}
-	switch {
-	case err != nil || !found:
-		return version, false, err
-	case wanted.Partial:
-		return wanted.Version, false, errors.New("some of its content came with a request and cannot be had again")
-	case wanted.Digest != "" && wanted.Digest == current.Digest:
-		return wanted.Version, false, nil
-	}
-	var res hotupdate.Result
-	err = p.persist(ctx, "restore "+wanted.Version, func() (err error) {
-		res, err = u.Apply(ctx, wanted.request())
+	var wanted record.Revision
+	var found bool
+	err = p.retry(ctx, "read what the workload has accepted", func() (err error) {
+		wanted, found, err = p.record.Latest(ctx)
 		return err
 	})
-	return wanted.Version, res.Changed, err
+	switch {
+	case err != nil:
+		return current.Version, false, err
+	case !found:
+		p.record.Fresh()
+		return current.Version, false, nil
+	case wanted.Partial:
+		p.record.Fresh()
+		return wanted.Version, false, fmt.Errorf("some of its files cannot be downloaded again: %s", wanted.Reason)
+	}
+	request := wanted.Request()
+	request.Quiet = true
+	var res hotupdate.Result
+	err = p.retry(ctx, "restore "+wanted.Version, func() (err error) {
+		res, err = u.Apply(ctx, request)
+		return err
+	})
+	if err != nil {
+		p.record.Fresh()
+		return wanted.Version, false, err
+	}
+	p.record.Restored(wanted)
+	return wanted.Version, res.Changed, nil
 }
 
-// persist repeats what may succeed later, until ctx ends.
-func (p *Plugin) persist(ctx context.Context, doing string, try func() error) error {
+// retry repeats what may succeed later, until ctx ends.
+func (p *Plugin) retry(ctx context.Context, doing string, try func() error) error {
 	pause := firstRetry
 	for {
 		err := try()
-		if err == nil || hopeless(err) {
+		if err == nil || permanent(err) {
 			return err
 		}
-		p.host.Logger.Warn("will be tried again", "doing", doing, "err", err)
-		p.say(doing + ": " + err.Error())
+		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)
+		p.setNote(doing + ": " + err.Error())
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -116,10 +116,11 @@ func (p *Plugin) persist(ctx context.Context, doing string, try func() error) er
 	}
 }
 
-// hopeless errors stay as they are however often it is tried.
-func hopeless(err error) bool {
+// permanent errors stay as they are however often it is tried.
+func permanent(err error) bool {
 	for _, kind := range []error{
-		ownpod.ErrForbidden, hotupdate.ErrInvalid, hotupdate.ErrRefused, hotupdate.ErrDigest, hotupdate.ErrSignature, hotupdate.ErrTooLarge, hotupdate.ErrArchive, hotupdate.ErrPrecheck,
+		ownpod.ErrForbidden, hotupdate.ErrInvalid, hotupdate.ErrRefused, hotupdate.ErrDigest, hotupdate.ErrSignature,
+		hotupdate.ErrTooLarge, hotupdate.ErrArchive, hotupdate.ErrPrecheck,
 	} {
 		if errors.Is(err, kind) {
 			return true
@@ -128,34 +129,56 @@ func hopeless(err error) bool {
 	return false
 }
 
-// tell waits for the program and reloads it: one that started after the files were in place has read them, but
-// which it was cannot be known, and to be told once more does no harm. A program that cannot have been started yet
-// need not be told; to wait for it would be to wait for ourselves.
-func (p *Plugin) tell(ctx context.Context, u *hotupdate.Updater) error {
-	if beforeProgram(p.host.Observed(), p.host.Own) {
+// reloadProgram waits for the program and reloads it: one that started after the files were in place has read them, but
+// which it was cannot be known, and another reload does no harm. A program that cannot have been started yet is not
+// waited for: it waits for us.
+func (p *Plugin) reloadProgram(ctx context.Context, u *hotupdate.Updater) error {
+	if p.beforeProgram() {
 		return nil
 	}
-	for _, finder := range p.finders() {
-		for finder.FS != nil {
-			_, err := finder.Find(ctx)
-			if err == nil {
-				break
-			}
-			if beforeProgram(p.host.Observed(), p.host.Own) {
-				return nil
-			}
-			p.say("waiting for the process: " + err.Error())
-			timer := time.NewTimer(lookAgain)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return fmt.Errorf("the process has not come: %w", err)
-			case <-timer.C:
-			}
-		}
+	if err := p.awaitProgram(ctx); err != nil {
+		return fmt.Errorf("the process has not been started: %w", err)
+	}
+	if p.beforeProgram() {
+		return nil
 	}
 	return u.Reload(ctx)
 }
+
+// programRuns reports whether all processes that are signalled can be found.
+func (p *Plugin) programRuns(ctx context.Context) bool { return p.missing(ctx) == nil }
+
+func (p *Plugin) missing(ctx context.Context) error {
+	for _, finder := range p.finders() {
+		if finder.FS == nil {
+			continue
+		}
+		if _, err := finder.Find(ctx); errors.Is(err, signal.ErrNotFound) || errors.Is(err, process.ErrNoStatus) {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitProgram waits until the processes that are signalled can be found, or cannot have been started yet.
+func (p *Plugin) awaitProgram(ctx context.Context) error {
+	for {
+		err := p.missing(ctx)
+		if err == nil || p.beforeProgram() {
+			return nil
+		}
+		p.setNote("waiting for the process: " + err.Error())
+		timer := time.NewTimer(processInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
+}
+
+func (p *Plugin) beforeProgram() bool { return beforeProgram(p.host.Observed(), p.host.Own) }
 
 // beforeProgram reports that kubelet starts none of the pod's regular containers before we are ready: we are a
 // native sidecar whose start-up probe asks whether we are, and it has not succeeded yet (KEP-753).

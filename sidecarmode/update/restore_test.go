@@ -46,7 +46,7 @@ func TestRestartOfTheContainerKeepsThisPodsRevision(t *testing.T) {
 	s.stop()
 	asked := s.origin.asked
 	s.api.set(func(a *apiServer) { // another pod of the workload has gone on
-		a.configMaps["sidecar-result"]["Deployment.web"] = `{"current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + s.origin.URL + `/a","name":"a"}]}]}`
+		a.configMaps["sidecar-result"]["Deployment.web"] = `{"uid":"d1","current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + s.origin.URL + `/a","name":"a"}]}]}`
 	})
 	s.run(none)
 	s.check("a", "A1")
@@ -137,7 +137,7 @@ func TestRestoreOutlastsAnAPIServerThatIsDown(t *testing.T) {
 	n := s.newPod("web-abc-2")
 	n.api.set(func(a *apiServer) { a.down = true })
 	n.start(none)
-	n.until("said", func() bool { return strings.Contains(n.plugin.Status().Message, "read what was accepted") })
+	n.until("said", func() bool { return strings.Contains(n.plugin.Status().Message, "read what the workload has accepted") })
 	n.api.set(func(a *apiServer) { a.down = false })
 	n.until("restored", func() bool { return n.content("a") == "A1" })
 }

@@ -232,7 +232,7 @@ func TestIntegrityUnsignedIsRefused(t *testing.T) {
 	n.run(none)
 	n.check("g", "one")
 	n.api.set(func(a *apiServer) {
-		a.configMaps["sidecar-result"]["Deployment.web"] = `{"current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + file + `","name":"f"}]}]}`
+		a.configMaps["sidecar-result"]["Deployment.web"] = `{"uid":"d1","current":"d","revisions":[{"version":"v9","digest":"d","sources":[{"url":"` + file + `","name":"f"}]}]}`
 	})
 	forged := n.newPod("web-abc-3")
 	forged.fetch = keyed

@@ -7,48 +7,49 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/sidecarmode/update/httpapi"
 )
 
-// answer is how an update ended.
-type answer struct {
+// outcome is how an update ended.
+type outcome struct {
 	result hotupdate.Result
 	err    error
 }
 
-// have has work done by the goroutine that has the updater. Unless the caller is patient, somebody else's work
-// under way is hotupdate.ErrBusy. The work goes on when ctx, the caller's, ends.
-func (p *Plugin) have(ctx context.Context, patient bool, do func(context.Context, *hotupdate.Updater) answer) (hotupdate.Result, error) {
-	if err := p.take(ctx, patient); err != nil {
+// submit passes work to the goroutine that has the updater and waits for its end. If wait is false, work under way is
+// hotupdate.ErrBusy. The work goes on when ctx, the caller's, ends.
+func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context, *hotupdate.Updater) outcome) (hotupdate.Result, error) {
+	if err := p.acquire(ctx, wait); err != nil {
 		return hotupdate.Result{}, err
 	}
-	ended := make(chan answer, 1)
+	ended := make(chan outcome, 1)
 	select {
 	case p.work <- func(ctx context.Context, u *hotupdate.Updater) {
-		a := do(ctx, u)
+		o := do(ctx, u)
 		<-p.slot
-		ended <- a
+		ended <- o
 	}:
 	case <-ctx.Done():
 		<-p.slot
 		return hotupdate.Result{}, ctx.Err()
 	}
 	select {
-	case a := <-ended:
-		return a.result, a.err
+	case o := <-ended:
+		return o.result, o.err
 	case <-ctx.Done():
 		return hotupdate.Result{}, ctx.Err()
 	}
 }
 
-// take takes the slot.
-func (p *Plugin) take(ctx context.Context, patient bool) error {
+// acquire takes the slot.
+func (p *Plugin) acquire(ctx context.Context, wait bool) error {
 	switch {
 	case p.stopping.Load():
-		return errStopping
+		return httpapi.ErrStopping
 	case p.current() == nil:
-		return errRestoring
+		return httpapi.ErrRestoring
 	}
-	if patient {
+	if wait {
 		select {
 		case p.slot <- struct{}{}:
 		case <-ctx.Done():
@@ -63,39 +64,127 @@ func (p *Plugin) take(ctx context.Context, patient bool) error {
 	}
 	if p.stopping.Load() {
 		<-p.slot
-		return errStopping
+		return httpapi.ErrStopping
 	}
 	return nil
 }
 
-// apply carries out a request and tells of it. A trigger is patient.
-func (p *Plugin) apply(ctx context.Context, patient bool, request hotupdate.Request) (hotupdate.Result, error) {
-	return p.have(ctx, patient, func(ctx context.Context, u *hotupdate.Updater) answer {
+// requested is the plugin for the HTTP interface.
+type requested struct{ *Plugin }
+
+// Apply implements httpapi.Updates: it carries out a request, records how to get its files, and reports the outcome.
+func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupdate.Result, error) {
+	return p.submit(ctx, false, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
+		before, err := currentOf(u)
+		if err != nil {
+			return outcome{err: err}
+		}
 		res, err := u.Apply(ctx, request)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
-			return answer{res, err}
+			return outcome{res, err}
 		}
 		p.conclude(request.Version, began, res, err)
-		if err == nil && !patient { // a trigger brings its files to new pods by itself
-			p.later <- func(ctx context.Context) { p.keepInMind(ctx, request, res.Revision) }
+		if err == nil {
+			p.later <- func(ctx context.Context) { p.persistRevision(ctx, request, before, res.Revision) }
 		}
-		return answer{res, err}
+		return outcome{res, err}
 	})
 }
 
-// rollback goes back to an accepted revision and tells of it.
-func (p *Plugin) rollback(ctx context.Context, id string) (hotupdate.Result, error) {
-	return p.have(ctx, false, func(ctx context.Context, u *hotupdate.Updater) answer {
+// Rollback implements httpapi.Updates: it goes back to an accepted revision and reports the outcome.
+func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, error) {
+	return p.submit(ctx, false, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
 		res, err := u.Rollback(ctx, id)
 		if errors.Is(err, hotupdate.ErrUnknownRevision) || errors.Is(err, hotupdate.ErrInvalid) {
-			return answer{res, err}
+			return outcome{res, err}
 		}
 		p.conclude(cmp.Or(res.Revision.Version, id), began, res, err)
 		if err == nil {
-			p.later <- func(ctx context.Context) { p.rememberAgain(ctx, res.Revision) }
+			p.later <- func(ctx context.Context) {
+				p.noteRecord(res.Revision.Version, p.record.RolledBack(ctx, res.Revision))
+			}
 		}
-		return answer{res, err}
+		return outcome{res, err}
 	})
+}
+
+// Revisions implements httpapi.Updates.
+func (p requested) Revisions() ([]hotupdate.Revision, error) {
+	u := p.current()
+	if u == nil {
+		return nil, httpapi.ErrRestoring
+	}
+	return u.Revisions()
+}
+
+// persistRevision records how to get a revision that has been accepted. That it could not is logged, and no failure of
+// the update: the files are in force.
+func (p *Plugin) persistRevision(ctx context.Context, request hotupdate.Request, before, accepted hotupdate.Revision) {
+	p.noteRecord(accepted.Version, p.record.Accepted(ctx, request, before, accepted))
+}
+
+func (p *Plugin) noteRecord(version string, err error) {
+	if err != nil {
+		p.host.Logger.Warn("revision not recorded for other pods", "version", version, "err", err)
+		p.setNote("not recorded for other pods: " + err.Error())
+		return
+	}
+	p.setNote("")
+}
+
+// triggered is the plugin for triggers.
+type triggered struct{ *Plugin }
+
+// Delivered implements trigger.Updater.
+func (p triggered) Delivered(name string) string {
+	if u := p.current(); u != nil {
+		return u.Delivered(name).Digest
+	}
+	return ""
+}
+
+// Apply implements trigger.Updater. Where the process that would be told does not run yet, the files are put in place,
+// for it may need them to start, and it is told when it runs.
+func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
+	gated := p.beforeProgram()
+	request.Quiet = gated || !p.programRuns(ctx)
+	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
+		began := time.Now()
+		res, err := u.Apply(ctx, request)
+		if res.Changed || err != nil {
+			p.conclude(request.Version, began, res, err)
+		}
+		return outcome{res, err}
+	})
+	if err == nil && request.Quiet && !gated && len(p.updater.Reload) > 0 {
+		p.host.Logger.Info("the files are in place before the process runs that reads them", "version", request.Version)
+		select {
+		case p.untold <- request.Version:
+		default: // somebody waits for the process already
+		}
+	}
+	return err != nil && !permanent(err), err
+}
+
+// tellLater reloads the program when its process has started after files were put in place.
+func (p *Plugin) tellLater(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case version := <-p.untold:
+			if p.awaitProgram(ctx) != nil {
+				return
+			}
+			began := time.Now()
+			_, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
+				return outcome{err: u.Reload(ctx)}
+			})
+			if err != nil && ctx.Err() == nil {
+				p.conclude(version, began, hotupdate.Result{}, err)
+			}
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package update
+package httpapi
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// described is a revision as it is shown.
-type described struct {
+// Description is a revision as it is shown.
+type Description struct {
 	ID      string             `json:"id"`
 	Version string             `json:"version"`
 	Created time.Time          `json:"created"`
@@ -22,8 +22,9 @@ type described struct {
 	Sources []hotupdate.Origin `json:"sources,omitempty"`
 }
 
-func describe(r hotupdate.Revision) described {
-	return described{r.ID, r.Version, r.Created, r.Digest, r.Size(), len(r.Files), r.Sources}
+// Describe is what is shown of a revision.
+func Describe(r hotupdate.Revision) Description {
+	return Description{r.ID, r.Version, r.Created, r.Digest, r.Size(), len(r.Files), r.Sources}
 }
 
 func wantsJSON(r *http.Request) bool {
@@ -32,20 +33,20 @@ func wantsJSON(r *http.Request) bool {
 
 // answered is the JSON answer.
 type answered struct {
-	Version    string     `json:"version"`
-	Changed    bool       `json:"changed"`
-	Revision   *described `json:"revision,omitempty"`
-	Error      string     `json:"error,omitempty"`
-	Phase      string     `json:"phase,omitempty"`
-	RolledBack bool       `json:"rolledBack,omitempty"`
+	Version    string       `json:"version"`
+	Changed    bool         `json:"changed"`
+	Revision   *Description `json:"revision,omitempty"`
+	Error      string       `json:"error,omitempty"`
+	Phase      string       `json:"phase,omitempty"`
+	RolledBack bool         `json:"rolledBack,omitempty"`
 }
 
 // answer says how it went: as JSON to those who speak or want it, else as text. A failure is never 200.
-func (p *Plugin) answer(w http.ResponseWriter, r *http.Request, version string, res hotupdate.Result, err error) {
+func (h *handlers) answer(w http.ResponseWriter, r *http.Request, version string, res hotupdate.Result, err error) {
 	code, said := http.StatusOK, saidDone
 	if err != nil {
 		code, said = explain(err)
-		if errors.Is(err, hotupdate.ErrBusy) || errors.Is(err, errRestoring) {
+		if errors.Is(err, hotupdate.ErrBusy) || errors.Is(err, ErrRestoring) {
 			w.Header().Set("Retry-After", "5")
 		}
 	}
@@ -55,7 +56,7 @@ func (p *Plugin) answer(w http.ResponseWriter, r *http.Request, version string, 
 	}
 	a := answered{Version: version, Changed: res.Changed}
 	if err == nil {
-		revision := describe(res.Revision)
+		revision := Describe(res.Revision)
 		a.Revision = &revision
 	} else {
 		a.Error = said
@@ -80,7 +81,7 @@ func explain(err error) (int, string) {
 		return http.StatusNotFound, err.Error()
 	case errors.Is(err, hotupdate.ErrBusy):
 		return http.StatusConflict, err.Error()
-	case errors.Is(err, errRestoring), errors.Is(err, errStopping):
+	case errors.Is(err, ErrRestoring), errors.Is(err, ErrStopping):
 		return http.StatusServiceUnavailable, err.Error()
 	case errors.As(err, &failure) && failure.Phase == hotupdate.Fetching:
 		return http.StatusInternalServerError, "failed to download file: " + failure.Err.Error()

@@ -1,13 +1,21 @@
-package update
+// Package httpapi is the HTTP interface of the KEP for hot updates: requests, their answers, roll back and the list of
+// revisions.
+//
+// In the room are: reading requests and writing answers. Carrying out updates may not enter.
+package httpapi
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
+	"regexp"
+	"strconv"
 
 	"github.com/refit-project/refit/hotupdate"
 )
@@ -35,6 +43,7 @@ type file struct {
 	SHA256    string           `json:"sha256"`
 	Signature []byte           `json:"signature"` // base64
 	Format    hotupdate.Format `json:"format"`
+	Mode      string           `json:"mode"` // octal, such as "0640"
 }
 
 // body is a JSON request: one file at the top level, or several in Files.
@@ -47,6 +56,33 @@ type body struct {
 	DryRun bool  `json:"dryRun"`
 }
 
+var (
+	// ErrRestoring means that updates are not accepted yet.
+	ErrRestoring = errors.New("the accepted revision is being restored")
+	// ErrStopping means that updates are not accepted any more.
+	ErrStopping = errors.New("the sidecar is stopping")
+)
+
+// Updates carries out what is requested. The errors are those of the room hotupdate, ErrRestoring and ErrStopping.
+type Updates interface {
+	Apply(ctx context.Context, request hotupdate.Request) (hotupdate.Result, error)
+	Rollback(ctx context.Context, id string) (hotupdate.Result, error)
+	// Revisions are the accepted ones, the current one first.
+	Revisions() ([]hotupdate.Revision, error)
+}
+
+type handlers struct{ updates Updates }
+
+// Routes are the endpoints, as patterns of net/http.ServeMux.
+func Routes(updates Updates) map[string]http.Handler {
+	h := &handlers{updates: updates}
+	return map[string]http.Handler{
+		"/hot-update":    http.HandlerFunc(h.serveUpdate),
+		"/rollback":      http.HandlerFunc(h.serveRollback),
+		"GET /revisions": http.HandlerFunc(h.serveRevisions),
+	}
+}
+
 // refusal is a request that is not tried.
 type refusal struct {
 	code int
@@ -56,24 +92,24 @@ type refusal struct {
 func (r *refusal) Error() string { return r.said }
 
 // serveUpdate is POST /hot-update with a form or JSON.
-func (p *Plugin) serveUpdate(w http.ResponseWriter, r *http.Request) {
+func (h *handlers) serveUpdate(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		answerText(w, http.StatusMethodNotAllowed, saidPost)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	asked, err := readRequest(r)
+	wanted, err := readRequest(r)
 	if err != nil {
-		p.answer(w, r, asked.Version, hotupdate.Result{}, err)
+		h.answer(w, r, wanted.Version, hotupdate.Result{}, err)
 		return
 	}
-	res, err := p.apply(r.Context(), false, asked)
-	if err == nil && asked.DryRun && !wantsJSON(r) {
+	res, err := h.updates.Apply(r.Context(), wanted)
+	if err == nil && wanted.DryRun && !wantsJSON(r) {
 		answerText(w, http.StatusOK, saidDry)
 		return
 	}
-	p.answer(w, r, asked.Version, res, err)
+	h.answer(w, r, wanted.Version, res, err)
 }
 
 func isJSON(r *http.Request) bool {
@@ -93,12 +129,16 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 	if err != nil {
 		return hotupdate.Request{}, &refusal{http.StatusBadRequest, "signature: want base64"}
 	}
+	mode, err := parseMode(r.FormValue("mode"))
+	if err != nil {
+		return hotupdate.Request{}, err
+	}
 	request := hotupdate.Request{
 		Version: r.FormValue("version"), Keep: true,
 		DryRun: parseBool(r.FormValue("dryRun")) || r.URL.Query().Has("dryRun") && r.FormValue("dryRun") == "",
 		Sources: []hotupdate.Source{{
 			URL: r.FormValue("url"), Name: r.FormValue("name"), SHA256: r.FormValue("sha256"), Format: hotupdate.Format(r.FormValue("format")),
-			Signature: signature,
+			Mode: mode, Signature: signature,
 		}},
 	}
 	switch {
@@ -129,7 +169,11 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 		if f.URL == "" && f.Data == nil {
 			return request, &refusal{http.StatusBadRequest, saidURL}
 		}
-		request.Sources = append(request.Sources, f.source())
+		source, err := f.source()
+		if err != nil {
+			return request, err
+		}
+		request.Sources = append(request.Sources, source)
 	}
 	switch {
 	case request.Version == "":
@@ -140,47 +184,66 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 	return request, nil
 }
 
-func (f file) source() hotupdate.Source {
-	return hotupdate.Source{URL: f.URL, Data: f.Data, Name: f.Name, SHA256: f.SHA256, Signature: f.Signature, Format: f.Format}
+func (f file) source() (hotupdate.Source, error) {
+	mode, err := parseMode(f.Mode)
+	return hotupdate.Source{
+		URL: f.URL, Data: f.Data, Name: f.Name, SHA256: f.SHA256, Signature: f.Signature, Format: f.Format, Mode: mode,
+	}, err
 }
 
+// parseMode reads permission bits in octal; empty is 0, the default.
+func parseMode(text string) (fs.FileMode, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 8, 9)
+	if err != nil {
+		return 0, &refusal{http.StatusBadRequest, "mode: want permission bits in octal, such as 0640"}
+	}
+	return fs.FileMode(n), nil
+}
+
+func parseBool(s string) bool {
+	b, err := strconv.ParseBool(s)
+	return err == nil && b
+}
+
+// referenceVersion is what the reference implementation takes for a version.
+var referenceVersion = regexp.MustCompile(`^v\d+(?:\.\d+)*$`)
+
 // serveRollback is POST /rollback, with the id or version of a revision, or with neither for the one before.
-func (p *Plugin) serveRollback(w http.ResponseWriter, r *http.Request) {
+func (h *handlers) serveRollback(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		answerText(w, http.StatusMethodNotAllowed, saidPost)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	asked := struct {
+	wanted := struct {
 		ID      string `json:"id"`
 		Version string `json:"version"`
 	}{r.FormValue("id"), r.FormValue("version")}
 	if isJSON(r) {
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil && !errors.Is(err, io.EOF) {
-			p.answer(w, r, "", hotupdate.Result{}, &refusal{http.StatusBadRequest, "JSON: " + err.Error()})
+		if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
+			h.answer(w, r, "", hotupdate.Result{}, &refusal{http.StatusBadRequest, "JSON: " + err.Error()})
 			return
 		}
 	}
-	id := asked.ID
-	if id == "" && asked.Version != "" {
+	id := wanted.ID
+	if id == "" && wanted.Version != "" {
 		var err error
-		if id, err = p.revisionOf(asked.Version); err != nil {
-			p.answer(w, r, asked.Version, hotupdate.Result{}, err)
+		if id, err = h.revisionOf(wanted.Version); err != nil {
+			h.answer(w, r, wanted.Version, hotupdate.Result{}, err)
 			return
 		}
 	}
-	res, err := p.rollback(r.Context(), id)
-	p.answer(w, r, res.Revision.Version, res, err)
+	res, err := h.updates.Rollback(r.Context(), id)
+	h.answer(w, r, res.Revision.Version, res, err)
 }
 
 // revisionOf is the newest accepted revision of a version.
-func (p *Plugin) revisionOf(version string) (string, error) {
-	u := p.current()
-	if u == nil {
-		return "", errRestoring
-	}
-	all, err := u.Revisions()
+func (h *handlers) revisionOf(version string) (string, error) {
+	all, err := h.updates.Revisions()
 	if err != nil {
 		return "", err
 	}
@@ -192,27 +255,16 @@ func (p *Plugin) revisionOf(version string) (string, error) {
 	return "", fmt.Errorf("version %q: %w", version, hotupdate.ErrUnknownRevision)
 }
 
-func (p *Plugin) current() *hotupdate.Updater {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.open
-}
-
 // serveRevisions is GET /revisions, the current one first.
-func (p *Plugin) serveRevisions(w http.ResponseWriter, r *http.Request) {
-	u := p.current()
-	if u == nil {
-		p.answer(w, r, "", hotupdate.Result{}, errRestoring)
-		return
-	}
-	all, err := u.Revisions()
+func (h *handlers) serveRevisions(w http.ResponseWriter, r *http.Request) {
+	all, err := h.updates.Revisions()
 	if err != nil {
-		p.answer(w, r, "", hotupdate.Result{}, err)
+		h.answer(w, r, "", hotupdate.Result{}, err)
 		return
 	}
-	shown := make([]described, 0, len(all))
+	shown := make([]Description, 0, len(all))
 	for _, one := range all {
-		shown = append(shown, describe(one))
+		shown = append(shown, Describe(one))
 	}
 	answerJSON(w, http.StatusOK, shown)
 }

@@ -1,18 +1,11 @@
-package update
+package trigger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -22,53 +15,84 @@ import (
 )
 
 const (
-	// AnnotationVersion of a ConfigMap or Secret names the version of its content; by default it is a digest.
-	AnnotationVersion = "refit.dev/version"
-	// settle is waited after a change of a volume for more of it.
-	settle = 200 * time.Millisecond
-	// maxVolume bounds what is read of a volume, in bytes. ConfigMaps and Secrets hold 1 MiB.
-	maxVolume = 8 << 20
+	// quietPeriod is waited after a change of a volume for more of it.
+	quietPeriod = 200 * time.Millisecond
+
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
 )
 
-// watch runs one trigger until ctx ends.
-func (p *Plugin) watch(ctx context.Context, t Trigger) error {
-	if t.Directory != "" {
-		return p.watchDirectory(ctx, t)
+// Updater carries out the requests of triggers.
+type Updater interface {
+	// Delivered is the TriggerDigest of the last request of a trigger that was accepted.
+	Delivered(trigger string) string
+	// Apply carries out a request. retry says that it may succeed later.
+	Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error)
+}
+
+// Trigger follows one source.
+type Trigger struct {
+	config  Config
+	ref     ownpod.Reference
+	api     *ownpod.Client
+	updater Updater
+	logger  *slog.Logger
+	first   sync.Once
+	tried   chan struct{}
+}
+
+// Deps is what a Trigger needs beside its configuration.
+type Deps struct {
+	Namespace string
+	// API is nil without an API server.
+	API     *ownpod.Client
+	Updater Updater
+	Logger  *slog.Logger
+}
+
+// New makes a Trigger that follows its source while Run runs.
+func New(c Config, d Deps) *Trigger {
+	return &Trigger{config: c, ref: c.Reference(d.Namespace), api: d.API, updater: d.Updater, logger: d.Logger, tried: make(chan struct{})}
+}
+
+// Tried is closed when the content of the beginning has been applied, or could not be.
+func (t *Trigger) Tried() <-chan struct{} { return t.tried }
+
+func (t *Trigger) name() string { return t.config.Name(t.ref.Namespace) }
+
+func (t *Trigger) markTried() { t.first.Do(func() { close(t.tried) }) }
+
+// Run follows the source until ctx ends.
+func (t *Trigger) Run(ctx context.Context) {
+	defer t.markTried()
+	if t.config.Directory == "" && t.api == nil {
+		t.logger.Warn("trigger needs an API server: left out", "trigger", t.name())
+		return
 	}
-	if p.host.API == nil {
-		p.host.Logger.Warn("trigger needs an API server: left out", "configMap", t.ConfigMap, "secret", t.Secret)
-		<-ctx.Done()
-		return nil
-	}
-	ref := t.reference(p.host.Pod.Namespace)
 	changes := make(chan content, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		selection := ownpod.Selection{Of: ref}
-		ownpod.Follow(ctx, p.host.API, selection, func(items map[string]object) {
-			if o, ok := items[ref.Name]; ok {
-				offer(changes, o.content())
-			}
-		}, ownpod.Log(p.host.Logger, selection))
-	}()
-	p.pull(ctx, t, ref.String(), changes)
-	<-done
-	return nil
-}
-
-// reference names the object; its Name is empty for a directory.
-func (t Trigger) reference(namespace string) ownpod.Reference {
-	if t.Secret != "" {
-		return ownpod.Reference{Version: "v1", Resource: "secrets", Namespace: namespace, Name: t.Secret}
+	ctx, cancel := context.WithCancel(ctx)
+	var applying sync.WaitGroup
+	applying.Go(func() { t.apply(ctx, changes) })
+	if t.config.Directory != "" {
+		t.followDirectory(ctx, changes)
+	} else {
+		t.followObject(ctx, changes)
 	}
-	return ownpod.Reference{Version: "v1", Resource: "configmaps", Namespace: namespace, Name: t.ConfigMap}
+	cancel()
+	applying.Wait()
 }
 
-// content is what a trigger has now.
-type content struct {
-	version string
-	files   map[string][]byte
+// followObject offers the object's content when it has changed. One that does not exist, or is deleted, leaves the
+// files as they are.
+func (t *Trigger) followObject(ctx context.Context, changes chan content) {
+	selection := ownpod.Selection{Of: t.ref}
+	ownpod.Follow(ctx, t.api, selection, func(items map[string]object) {
+		if o, ok := items[t.ref.Name]; ok {
+			offer(changes, o.content())
+			return
+		}
+		t.markTried()
+	}, ownpod.Log(t.logger, selection))
 }
 
 // offer replaces what has not been taken yet: only the latest counts.
@@ -80,105 +104,80 @@ func offer(changes chan content, c content) {
 	changes <- c
 }
 
-// object is what is needed of a ConfigMap or a Secret.
-type object struct {
-	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Data       map[string]string `json:"data"`       // of a Secret in base64
-	BinaryData map[string][]byte `json:"binaryData"` // of a ConfigMap
-	Type       string            `json:"type"`       // of a Secret
-}
-
-func (o object) content() content {
-	c := content{version: o.Metadata.Annotations[AnnotationVersion], files: map[string][]byte{}}
-	for key, value := range o.Data {
-		c.files[key] = []byte(value)
-		if o.Type != "" { // a Secret: it always has a type, and a ConfigMap has none
-			if b, err := base64.StdEncoding.DecodeString(value); err == nil {
-				c.files[key] = b
-			}
-		}
+// apply carries out the latest content, again with growing pauses if it failed in a way that may pass.
+func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
+	var pending *hotupdate.Request
+	pause := firstRetry
+	timer := time.NewTimer(0)
+	if !timer.Stop() {
+		<-timer.C
 	}
-	maps.Copy(c.files, o.BinaryData)
-	return c
-}
-
-// pull applies what comes, the latest only, one after another.
-func (p *Plugin) pull(ctx context.Context, t Trigger, from string, changes <-chan content) {
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case c := <-changes:
-			request, err := t.request(c)
-			if err == nil {
-				_, err = p.apply(ctx, true, request)
+			request := t.config.request(t.name(), c)
+			if pending != nil && pending.TriggerDigest == request.TriggerDigest {
+				continue // the same again, as after a new list: it waits for its next attempt
 			}
-			if err != nil && ctx.Err() == nil {
-				p.host.Logger.Warn("update from trigger failed", "from", from, "err", err)
+			pending, pause = nil, firstRetry
+			if t.updater.Delivered(request.Trigger) != request.TriggerDigest {
+				pending = &request
+			}
+		case <-timer.C:
+		}
+		if pending != nil {
+			retry, err := t.updater.Apply(ctx, *pending)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				t.logger.Warn("update from trigger failed", "trigger", t.name(), "retry", retry, "err", err)
+			}
+			if err != nil && retry {
+				timer.Reset(pause)
+				pause = min(pause*2, lastRetry)
+			} else {
+				pending = nil
 			}
 		}
+		t.markTried()
 	}
 }
 
-// request asks for the trigger's files, beside those that others have brought.
-func (t Trigger) request(c content) (hotupdate.Request, error) {
-	request := hotupdate.Request{Version: c.version, Keep: true, Trusted: true}
-	digest := sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(c.files)) {
-		name := key
-		if len(t.Files) > 0 {
-			mapped, ok := t.Files[key]
-			if !ok {
-				continue
-			}
-			name = mapped
+// followDirectory offers the volume's content when it has changed, until ctx ends.
+func (t *Trigger) followDirectory(ctx context.Context, changes chan content) {
+	pause := firstRetry
+	for {
+		err := t.watchDirectory(ctx, changes)
+		if ctx.Err() != nil {
+			return
 		}
-		sum := sha256.Sum256(c.files[key])
-		fmt.Fprintf(digest, "%s %x\n", name, sum)
-		request.Sources = append(request.Sources, hotupdate.Source{Name: name, Data: c.files[key], SHA256: hex.EncodeToString(sum[:])})
+		t.logger.Warn("volume is not followed, trying again", "trigger", t.name(), "err", err)
+		t.markTried()
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(pause*2, lastRetry)
 	}
-	if len(request.Sources) == 0 {
-		return request, errors.New("no files")
-	}
-	if request.Version == "" {
-		request.Version = "sha256-" + hex.EncodeToString(digest.Sum(nil))[:12]
-	}
-	return request, nil
 }
 
 // watchDirectory follows a mounted volume: kubelet swaps its link ..data.
-func (p *Plugin) watchDirectory(ctx context.Context, t Trigger) error {
+func (t *Trigger) watchDirectory(ctx context.Context, changes chan content) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", t.Directory, err)
+		return fmt.Errorf("watch %s: %w", t.config.Directory, err)
 	}
 	defer watcher.Close() //nolint:errcheck // nothing is lost by it
-	if err := watcher.Add(t.Directory); err != nil {
-		return fmt.Errorf("watch %s: %w", t.Directory, err)
+	if err := watcher.Add(t.config.Directory); err != nil {
+		return fmt.Errorf("watch %s: %w", t.config.Directory, err)
 	}
-	changes := make(chan content, 1)
-	done := make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer close(done)
-		p.pull(ctx, t, t.Directory, changes)
-	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
-	look := func() {
-		files, err := readVolume(t.Directory)
-		if err != nil {
-			p.host.Logger.Warn("volume not read", "directory", t.Directory, "err", err)
-			return
-		}
-		offer(changes, content{files: files})
-	}
-	look()
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -189,50 +188,16 @@ func (p *Plugin) watchDirectory(ctx context.Context, t Trigger) error {
 				return errors.New("watch has ended")
 			}
 			if event.Op != fsnotify.Chmod {
-				timer.Reset(settle)
+				timer.Reset(quietPeriod)
 			}
 		case err := <-watcher.Errors:
-			p.host.Logger.Warn("watch of volume", "directory", t.Directory, "err", err)
-			timer.Reset(settle)
+			return err
 		case <-timer.C:
-			look()
+			files, err := readVolume(t.config.Directory)
+			if err != nil {
+				return fmt.Errorf("read volume: %w", err)
+			}
+			offer(changes, content{files: files})
 		}
 	}
-}
-
-// readVolume reads the files of a projected volume as they are at one moment: through one ..data, where there is
-// one. Names that begin with two dots are kubelet's.
-func readVolume(dir string) (map[string][]byte, error) {
-	if data, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
-		dir = data
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	left := int64(maxVolume)
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(entry.Name(), "..") || !info.Mode().IsRegular() {
-			continue
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		b, err := io.ReadAll(io.LimitReader(f, left+1))
-		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-		if left -= int64(len(b)); left < 0 {
-			return nil, fmt.Errorf("more than %d bytes", maxVolume)
-		}
-		files[entry.Name()] = b
-	}
-	return files, nil
 }

@@ -1,4 +1,4 @@
-package update
+package trigger
 
 import (
 	"encoding/json"
@@ -29,11 +29,7 @@ func TestContentOfTriggers(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.object), &o); err != nil {
 			t.Fatal(err)
 		}
-		request, err := Trigger{Files: tt.files}.request(o.content())
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		request := Config{Files: tt.files}.request("trigger", o.content())
 		got := map[string]string{}
 		for _, s := range request.Sources {
 			got[s.Name] = string(s.Data)
@@ -42,13 +38,13 @@ func TestContentOfTriggers(t *testing.T) {
 			t.Errorf("%s: version %s (-want +got):\n%s", name, request.Version, diff)
 		}
 	}
-	if _, err := (Trigger{Files: map[string]string{"none": "x"}}).request(content{files: map[string][]byte{"a": nil}}); err == nil {
-		t.Error("a request without files")
+	if r := (Config{Files: map[string]string{"none": "x"}}).request("trigger", content{files: map[string][]byte{"a": nil}}); len(r.Sources) > 0 {
+		t.Error("a key that is not mapped is a file")
 	}
-	same, again := Trigger{}, Trigger{}
+	same, again := Config{}, Config{}
 	c := content{files: map[string][]byte{"a": []byte("1"), "b": []byte("2")}}
-	first, _ := same.request(c)
-	second, _ := again.request(c)
+	first := same.request("trigger", c)
+	second := again.request("trigger", c)
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("the same content is another request:\n%s", diff)
 	}

@@ -1,4 +1,4 @@
-package update
+package steps
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
 	"github.com/refit-project/refit/probe"
-	"github.com/refit-project/refit/sidecarmode/httpprobe"
+	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/process"
 )
 
-// signaler implements hotupdate.Signaler.
+// signaler implements action.Signaler.
 type signaler struct {
 	finder process.Finder
 	signal syscall.Signal
@@ -30,7 +30,7 @@ func (s signaler) Signal(ctx context.Context) error {
 	return err
 }
 
-// execer implements hotupdate.Execer in the sidecar's own container.
+// execer implements action.Execer in the sidecar's own container.
 type execer struct{}
 
 // Exec runs a command; what it wrote is the reason of its failure.
@@ -50,9 +50,12 @@ func (execer) Exec(ctx context.Context, command []string) error {
 	return fmt.Errorf("exit code %d: %s", end.ExitCode, strings.ToValidUTF8(said, ""))
 }
 
-// config translates checks into steps.
-func (v *Verify) config(host plugin.Host) (hotupdate.Verification, error) {
-	made := hotupdate.Verification{Within: seconds(v.WithinSeconds), For: seconds(v.ForSeconds), Interval: seconds(v.IntervalSeconds)}
+// Verification is what the checks mean; nil is none.
+func (v *Verify) Verification(host plugin.Host) (action.Verification, error) {
+	if v == nil {
+		return action.Verification{}, nil
+	}
+	made := action.Verification{Within: seconds(v.WithinSeconds), For: seconds(v.ForSeconds), Interval: seconds(v.IntervalSeconds)}
 	var faults []error
 	for i := range v.Checks {
 		c := check{endpoint: v.Checks[i], host: host}
@@ -60,14 +63,14 @@ func (v *Verify) config(host plugin.Host) (hotupdate.Verification, error) {
 		if err != nil {
 			faults = append(faults, fmt.Errorf("verify.checks[%d]: %w", i, err))
 		}
-		made.Checks = append(made.Checks, hotupdate.Action{Name: "check " + c.endpoint.Title(), Step: c, Timeout: c.endpoint.Patience()})
+		made.Checks = append(made.Checks, action.Action{Name: "check " + c.endpoint.Title(), Step: c, Timeout: c.endpoint.ProbeTimeout()})
 	}
 	return made, errors.Join(faults...)
 }
 
-// check implements hotupdate.Step: a probe that has to succeed.
+// check implements action.Step: a probe that has to succeed.
 type check struct {
-	endpoint httpprobe.Endpoint
+	endpoint endpoint.Endpoint
 	host     plugin.Host
 }
 
@@ -93,9 +96,9 @@ func (c check) prober(version string) (probe.Prober, error) {
 	return e.Prober(c.host)
 }
 
-// Run implements hotupdate.Step.
-func (c check) Run(ctx context.Context, r hotupdate.Release) error {
-	p, err := c.prober(r.Revision.Version)
+// Run implements action.Step.
+func (c check) Run(ctx context.Context, r action.Release) error {
+	p, err := c.prober(r.Version)
 	if err != nil {
 		return err
 	}

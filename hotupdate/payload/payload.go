@@ -1,0 +1,93 @@
+// Package payload holds the rules for what comes from outside: names of files, sizes, and formats.
+//
+// In the room are: pure checks and a reader that enforces a size limit. Downloading, unpacking and writing may not
+// enter.
+package payload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+var (
+	// ErrInvalid means that a request, or a name in it, cannot be carried out as it is.
+	ErrInvalid = errors.New("invalid request")
+	// ErrTooLarge means that a limit on bytes or files is exceeded.
+	ErrTooLarge = errors.New("too large")
+)
+
+// Format says how the bytes of a source are turned into files.
+type Format string
+
+// A plain file keeps its bytes; an archive is unpacked.
+const (
+	Plain Format = ""
+	TarGz Format = "tar.gz"
+	Zip   Format = "zip"
+)
+
+// Limits bound what one request may write, all its sources together.
+type Limits struct {
+	// MaxFiles counts files and the folders that they are in; 10,000 when zero.
+	MaxFiles int
+	// MaxUnpacked is in bytes; 1 GiB when zero.
+	MaxUnpacked int64
+}
+
+// WithDefaults replaces zero values.
+func (l Limits) WithDefaults() Limits {
+	if l.MaxFiles == 0 {
+		l.MaxFiles = 10_000
+	}
+	if l.MaxUnpacked == 0 {
+		l.MaxUnpacked = 1 << 30
+	}
+	return l
+}
+
+const maxName = 1024
+
+// CheckName accepts relative paths that stay below the folder. Names that begin with two dots are reserved: kubelet
+// uses them in volumes, and so does this program.
+func CheckName(name string) error {
+	switch {
+	case name == "" || name == "." || name == "/":
+		return errors.New("no file name, neither given nor in the URL")
+	case len(name) > maxName:
+		return fmt.Errorf("name of %d bytes: more than %d", len(name), maxName)
+	case strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`):
+		return fmt.Errorf("name %q: control characters and backslashes are not allowed", name)
+	case !filepath.IsLocal(name) || name != path.Clean(name):
+		return fmt.Errorf("name %q: not a plain path below the folder", name)
+	case strings.HasPrefix(name, ".."):
+		return fmt.Errorf("name %q: names that begin with two dots are reserved", name)
+	}
+	return nil
+}
+
+// LimitReader reads at most limit bytes and fails with ErrTooLarge where io.LimitReader would report the end.
+func LimitReader(from io.Reader, left, limit int64) io.Reader {
+	return &limited{from: from, left: left, limit: limit}
+}
+
+type limited struct {
+	from        io.Reader
+	left, limit int64
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.left < 0 {
+		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
+	}
+	// One byte more than is left tells a body that ends here from one that goes on.
+	n, err := l.from.Read(b[:min(int64(len(b)), l.left+1)])
+	if l.left -= int64(n); l.left < 0 {
+		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
+	}
+	return n, err
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"syscall"
+
+	"github.com/refit-project/refit/hotupdate/payload"
+)
+
+// Foreign lists names at which there is a regular file of somebody else's.
+func (s *Store) Foreign(files []File) []string {
+	var names []string
+	for _, f := range files {
+		if info, err := s.root.Lstat(f.Name); err == nil && info.Mode().IsRegular() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// Adopt makes a revision of what readers see now: the current one and the files at names. To roll back means to go
+// back to that.
+func (s *Store) Adopt(ctx context.Context, current Revision, names []string, limits payload.Limits) (Revision, error) {
+	g, err := s.Stage(limits)
+	if err != nil {
+		return Revision{}, err
+	}
+	defer func() { _ = g.Discard() }()
+	for _, name := range names {
+		if err := g.take(name); err != nil {
+			return Revision{}, err
+		}
+	}
+	if err := g.Keep(current, nil); err != nil {
+		return Revision{}, err
+	}
+	version := current.Version
+	if version == "" {
+		version = InitialVersion
+	}
+	return g.Seal(ctx, version, current.Sources)
+}
+
+// take brings a file of the folder into the stage: the file itself, or a copy where the kernel forbids the link, as
+// with fs.protected_hardlinks and a file of another user.
+func (g *Stage) take(name string) error {
+	f, err := g.store.sum(name)
+	if err != nil {
+		return err
+	}
+	f.Name = name
+	err = g.link(name, f)
+	if !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	file, _, err := g.store.open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	_, err = g.Put(name, f.perm(), file)
+	return err
+}
+
+// Visible is the revision that readers see now.
+func (s *Store) Visible() (Revision, error) {
+	target, err := s.root.Readlink(dataLink)
+	if err != nil {
+		return Revision{}, err
+	}
+	return s.Revision(path.Base(path.Dir(target)))
+}
+
+// Fit drops the oldest revisions from a list until the rest takes no more than most bytes on disk. Files that
+// revisions share count once. current is never dropped.
+func (s *Store) Fit(ids []string, current string, most int64) []string {
+	counted := map[string]bool{}
+	var total int64
+	for i := len(ids) - 1; i >= 0; i-- {
+		r, err := s.Revision(ids[i])
+		if err != nil {
+			continue
+		}
+		for _, f := range r.Files {
+			if !counted[f.SHA256] {
+				counted[f.SHA256] = true
+				total += f.Size
+			}
+		}
+		if total > most && ids[i] != current {
+			kept := slices.Clone(ids[i+1:])
+			if !slices.Contains(kept, current) {
+				kept = append([]string{current}, kept...)
+			}
+			return kept
+		}
+	}
+	return ids
+}
