@@ -35,14 +35,14 @@ var rows = []row{
 		{path: "cmd/refit-daemon", imports: "daemon cri"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode"},
 		{path: "cmd/refit-manager", imports: "manager"},
-		{path: "cmd/kubectl-refit", toCome: "cli", why: "the command line tool"},
+		{path: "cmd/kubectl-refit", imports: "cli inplace kube"},
 	}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/requests daemon/podprobes crr cri kube"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
-		{path: "cli", toCome: "crr kube api identity", why: "what kubectl-refit does, without cobra"},
+		{path: "cli", imports: "inplace kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/kubelet"
@@ -102,23 +103,10 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 }
 
 // sameImageName compares names after completing them as the runtime does.
-func sameImageName(a, b string) bool { return normalized(a) == normalized(b) }
-
-func normalized(image string) string {
-	if strings.Contains(image, "@") {
-		return image
-	}
-	first, _, slash := strings.Cut(image, "/")
-	switch {
-	case !slash:
-		image = "docker.io/library/" + image
-	case !strings.ContainsAny(first, ".:") && first != "localhost":
-		image = "docker.io/" + image
-	}
-	if !strings.Contains(image[strings.LastIndexByte(image, '/')+1:], ":") {
-		image += ":latest"
-	}
-	return image
+func sameImageName(a, b string) bool {
+	left, errLeft := reference.ParseNormalizedNamed(a)
+	right, errRight := reference.ParseNormalizedNamed(b)
+	return errLeft == nil && errRight == nil && reference.TagNameOnly(left).String() == reference.TagNameOnly(right).String()
 }
 
 // environment is nil if the running instance was started after the metadata was written. Otherwise the instance is to be

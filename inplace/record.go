@@ -114,6 +114,49 @@ func (r *Record) pending(pod *corev1.Pod) pending {
 	return left
 }
 
+// Wanted is what the pod is to be like at the end of the update that the record tells of; a nil record means that there is
+// none.
+func Wanted(pod *corev1.Pod, record *Record) *corev1.PodTemplateSpec {
+	wanted := Template(pod)
+	if record == nil {
+		return wanted
+	}
+	left := record.pending(pod)
+	wanted.Labels, wanted.Annotations = merge(wanted.Labels, left.labels), merge(wanted.Annotations, left.annotations)
+	for _, change := range left.changes {
+		container := find(&wanted.Spec, change.Container)
+		if change.Image != "" {
+			container.Image = change.Image
+		}
+		if change.Resources != nil {
+			container.Resources.Requests = merged(container.Resources.Requests, change.Resources.Requests)
+			container.Resources.Limits = merged(container.Resources.Limits, change.Resources.Limits)
+		}
+		wanted.Labels = merged(wanted.Labels, change.Metadata.Labels)
+		wanted.Annotations = merged(wanted.Annotations, change.Metadata.Annotations)
+	}
+	return wanted
+}
+
+func merge(into map[string]string, changes map[string]*string) map[string]string {
+	for key, value := range changes {
+		if value == nil {
+			delete(into, key)
+		} else {
+			into = put(into, key, *value)
+		}
+	}
+	return into
+}
+
+func merged[M ~map[K]V, K comparable, V any](into, changes M) M {
+	if into == nil {
+		into = M{}
+	}
+	maps.Copy(into, changes)
+	return into
+}
+
 // hasResources reports whether the container has all these resources; the API server may have added requests.
 func hasResources(container *corev1.Container, want corev1.ResourceRequirements) bool {
 	has := func(list, want corev1.ResourceList) bool {

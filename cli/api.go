@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/kube"
+)
+
+// API is what an update needs of the cluster.
+type API interface {
+	inplace.API
+	// WatchPod delivers the changes of one pod from its resource version on.
+	WatchPod(ctx context.Context, pod *corev1.Pod) (watch.Interface, error)
+	// Template is the pod template of a workload that owns pods.
+	Template(ctx context.Context, namespace string, owner metav1.OwnerReference) (*corev1.PodTemplateSpec, error)
+}
+
+// Cluster is the API of a real one.
+type Cluster struct {
+	*kube.Client
+}
+
+// restartLimit bounds a restart, and how long its request stays after its end, in seconds.
+const restartLimit = 300
+
+// errRestart means that a ContainerRecreateRequest has ended without a restart.
+var errRestart = errors.New("the restart failed")
+
+// Restart makes a ContainerRecreateRequest of a name that belongs to the instance, so that none is restarted twice. The
+// daemon of the node carries it out.
+func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.Instance) error {
+	requests, err := c.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	request := &v1beta1.ContainerRecreateRequest{}
+	request.Namespace, request.Name = pod.Namespace, restartName(pod, instance)
+	request.Spec = v1beta1.ContainerRecreateRequestSpec{
+		PodName:                 pod.Name,
+		Containers:              []v1beta1.ContainerRecreateRequestContainer{{Name: instance.Container}},
+		ActiveDeadlineSeconds:   new(int64(restartLimit)),
+		TTLSecondsAfterFinished: new(int32(restartLimit)),
+	}
+	err = requests.Create(ctx, request)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing, err := requests.Get(ctx, request.Namespace, request.Name)
+	if err != nil {
+		return err
+	}
+	for _, condition := range existing.Status.Conditions {
+		if condition.Type == v1beta1.ConditionFailed && condition.Status == metav1.ConditionTrue {
+			return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", errRestart, existing.Name, condition.Reason, condition.Message)
+		}
+	}
+	return nil
+}
+
+func restartName(pod *corev1.Pod, instance inplace.Instance) string {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, pod.UID, instance.Container, instance.ContainerID)
+	const longest = 200 // of 253 that a name may have
+	return fmt.Sprintf("%s-%x", pod.Name[:min(len(pod.Name), longest)], hash.Sum64())
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/refit-project/refit/inplace"
+)
+
+// Change makes a pod what the user wants. The error is an [inplace.RefusedError], or wraps ErrUsage.
+type Change func(pod *corev1.PodTemplateSpec) error
+
+// SetImage changes images, each written as CONTAINER=IMAGE. CONTAINER may be "*", for all that are restarted.
+func SetImage(pairs []string) (Change, error) {
+	images, err := splitPairs(pairs, "CONTAINER=IMAGE")
+	if err != nil {
+		return nil, err
+	}
+	return func(pod *corev1.PodTemplateSpec) error {
+		for _, pair := range images {
+			containers, err := pick(pod, pair.key)
+			if err != nil {
+				return err
+			}
+			for _, container := range containers {
+				container.Image = pair.value
+			}
+		}
+		return nil
+	}, nil
+}
+
+// Resources are what SetResources changes, each written as "cpu=200m,memory=256Mi".
+type Resources struct {
+	Containers       []string // all if empty
+	Requests, Limits string
+}
+
+// SetResources changes requests and limits of CPU and memory. What is not named stays.
+func SetResources(to Resources) (Change, error) {
+	requests, err := quantities(to.Requests)
+	if err != nil {
+		return nil, fmt.Errorf("requests: %w", err)
+	}
+	limits, err := quantities(to.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("limits: %w", err)
+	}
+	if len(requests)+len(limits) == 0 {
+		return nil, fmt.Errorf("%w: name requests, limits or both, as --requests=cpu=200m,memory=256Mi", ErrUsage)
+	}
+	names := to.Containers
+	if len(names) == 0 {
+		names = []string{"*"}
+	}
+	return func(pod *corev1.PodTemplateSpec) error {
+		for _, name := range names {
+			containers, err := pick(pod, name)
+			if err != nil {
+				return err
+			}
+			for _, container := range containers {
+				container.Resources.Requests = with(container.Resources.Requests, requests)
+				container.Resources.Limits = with(container.Resources.Limits, limits)
+			}
+		}
+		return nil
+	}, nil
+}
+
+func with(list, changes corev1.ResourceList) corev1.ResourceList {
+	if list == nil && len(changes) > 0 {
+		list = corev1.ResourceList{}
+	}
+	for name, quantity := range changes {
+		list[name] = quantity
+	}
+	return list
+}
+
+func quantities(text string) (corev1.ResourceList, error) {
+	if text == "" {
+		return nil, nil
+	}
+	pairs, err := splitPairs(strings.Split(text, ","), "RESOURCE=QUANTITY")
+	if err != nil {
+		return nil, err
+	}
+	list := corev1.ResourceList{}
+	for _, pair := range pairs {
+		quantity, err := resource.ParseQuantity(pair.value)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s=%s: %w", ErrUsage, pair.key, pair.value, err)
+		}
+		list[corev1.ResourceName(pair.key)] = quantity
+	}
+	return list, nil
+}
+
+// SetEnv changes environment variables, each written as NAME=VALUE, of those containers that have them from a label or an
+// annotation of the pod: it changes that label or annotation.
+func SetEnv(containers, pairs []string) (Change, error) {
+	values, err := splitPairs(pairs, "NAME=VALUE")
+	if err != nil {
+		return nil, err
+	}
+	if len(containers) == 0 {
+		containers = []string{"*"}
+	}
+	return func(pod *corev1.PodTemplateSpec) error {
+		for _, pair := range values {
+			found := false
+			for _, name := range containers {
+				picked, err := pick(pod, name)
+				if err != nil {
+					return err
+				}
+				for _, container := range picked {
+					found = setMetadata(pod, container, pair) || found
+				}
+			}
+			if !found {
+				return refuseEnv(pod, pair.key)
+			}
+		}
+		return nil
+	}, nil
+}
+
+func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair pair) bool {
+	found := false
+	for _, env := range inplace.MetadataEnvs(container) {
+		if env.Name != pair.key {
+			continue
+		}
+		found = true
+		into := &pod.Labels
+		if env.Annotation {
+			into = &pod.Annotations
+		}
+		if *into == nil {
+			*into = map[string]string{}
+		}
+		(*into)[env.Key] = pair.value
+	}
+	return found
+}
+
+// refuseEnv says why a variable cannot be changed: it is none of the pod's, or its value is in the spec.
+func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
+	refusal := inplace.Refusal{
+		Field: "env " + name, Reason: inplace.ReasonImmutableField, Why: "no container has this variable",
+		Instead: "variables cannot be added to a running pod; recreate the pod",
+	}
+	for _, container := range all(pod) {
+		for _, env := range container.Env {
+			if env.Name == name {
+				refusal.Why = fmt.Sprintf("its value in container %s comes neither from a label nor from an annotation of the pod, and cannot be changed in a running pod", container.Name)
+				refusal.Instead = "recreate the pod, and let the variable refer to an annotation (valueFrom.fieldRef metadata.annotations['KEY'])"
+			}
+		}
+	}
+	return &inplace.RefusedError{Refusals: []inplace.Refusal{refusal}}
+}
+
+// all are the containers that are kept running, and the init containers.
+func all(pod *corev1.PodTemplateSpec) []*corev1.Container {
+	var containers []*corev1.Container
+	for i := range pod.Spec.InitContainers {
+		containers = append(containers, &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		containers = append(containers, &pod.Spec.Containers[i])
+	}
+	return containers
+}
+
+// pick finds the container of that name; "*" is all that are restarted when they end.
+func pick(pod *corev1.PodTemplateSpec, name string) ([]*corev1.Container, error) {
+	var names []string
+	var picked []*corev1.Container
+	for i, container := range all(pod) {
+		once := i < len(pod.Spec.InitContainers) && (container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways)
+		if container.Name == name || name == "*" && !once {
+			picked = append(picked, container)
+		}
+		names = append(names, container.Name)
+	}
+	if len(picked) == 0 {
+		slices.Sort(names)
+		return nil, fmt.Errorf("%w: the pod has no container %q; it has %s", ErrUsage, name, strings.Join(names, ", "))
+	}
+	return picked, nil
+}
+
+type pair struct{ key, value string }
+
+func splitPairs(texts []string, form string) ([]pair, error) {
+	var pairs []pair
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("%w: %q: want %s", ErrUsage, text, form)
+		}
+		pairs = append(pairs, pair{strings.TrimSpace(key), value})
+	}
+	if len(pairs) == 0 {
+		return nil, fmt.Errorf("%w: want at least one %s", ErrUsage, form)
+	}
+	return pairs, nil
+}
+
+// Groups reads the order of containers: an element for each group, whose names are separated by commas.
+func Groups(texts []string) [][]string {
+	var groups [][]string
+	for _, text := range texts {
+		groups = append(groups, strings.Split(text, ","))
+	}
+	return groups
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/refit-project/refit/inplace"
+)
+
+// Exit codes.
+const (
+	ExitDone    = 0
+	ExitFailed  = 1
+	ExitRefused = 2   // the change cannot be made in place, or the command line is wrong; nothing has been changed
+	ExitTimeout = 124 // as timeout(1)
+)
+
+// ExitCode is that of a command that ended with this error.
+func ExitCode(err error) int {
+	var refused *inplace.RefusedError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, ErrTimeout):
+		return ExitTimeout
+	case errors.As(err, &refused), errors.Is(err, ErrUsage):
+		return ExitRefused
+	default:
+		return ExitFailed
+	}
+}

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/refit-project/refit/inplace"
+)
+
+// Errors of an update, for the exit code.
+var (
+	// ErrFailed: the update cannot go on by itself.
+	ErrFailed = errors.New("the update failed")
+	// ErrTimeout: it was not done in time. It goes on where it is when the command is run again.
+	ErrTimeout = errors.New("the update is not done in time")
+)
+
+// Puller has images on a node before they are needed.
+type Puller interface {
+	// Pull returns when the node of the pod has the images, which are named by the container they are for.
+	Pull(ctx context.Context, pod *corev1.Pod, images map[string]string) error
+}
+
+// Config is what an update needs.
+type Config struct {
+	API    API
+	Output *Output
+	// Puller pulls new images before the first container is stopped; nil leaves that to kubelet, which does it afterwards.
+	Puller  Puller
+	Options inplace.Options
+	// Timeout is how long an update may take; zero for any time.
+	Timeout time.Duration
+	DryRun  bool
+}
+
+// Update changes a pod in place and follows that to its end. Nothing has been changed if the error is an
+// [inplace.RefusedError].
+func Update(ctx context.Context, config Config, namespace string, target Target, change Change) error {
+	if config.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	u := &updater{Config: config}
+	err := u.update(ctx, namespace, target.Name, change)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w; last: %s", context.Cause(ctx), cmp.Or(config.Output.last, "nothing"))
+	}
+	return err
+}
+
+type updater struct {
+	Config
+	pod *corev1.Pod
+	// before is the pod as it was, and down since when it is not ready.
+	before *corev1.Pod
+	down   time.Time
+	unused time.Duration // how long the pod has not been ready
+}
+
+func (u *updater) update(ctx context.Context, namespace, name string, change Change) error {
+	pod, err := u.API.Pod(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	u.pod, u.before = pod, pod
+	record, err := inplace.ReadRecord(pod)
+	if err != nil {
+		return fmt.Errorf("%w; if nobody else updates the pod, remove the annotation and try again", err)
+	}
+	running := inplace.Template(pod)
+	wanted := inplace.Wanted(pod, record)
+	if err := change(wanted); err != nil {
+		return err
+	}
+	update, err := inplace.Plan(running, wanted, u.Options)
+	if err != nil {
+		return u.refused(ctx, err, record)
+	}
+	u.explain(ctx, &update, wanted)
+	if u.DryRun {
+		return nil
+	}
+	if images := update.Images(); u.Puller != nil && len(images) > 0 {
+		u.Output.Say("pull the new images onto node %s", pod.Spec.NodeName)
+		if err := u.Puller.Pull(ctx, pod, images); err != nil {
+			return fmt.Errorf("pull images, nothing has been changed: %w", err)
+		}
+	}
+	if err := u.begin(ctx, &update); err != nil {
+		return err
+	}
+	return u.follow(ctx)
+}
+
+// refused is what there is to do about a change that is none: perhaps to follow an update that was left.
+func (u *updater) refused(ctx context.Context, err error, record *inplace.Record) error {
+	var refused *inplace.RefusedError
+	if !errors.As(err, &refused) || !refused.Has(inplace.ReasonNoChange) || record == nil || u.DryRun {
+		return err
+	}
+	facts, factsErr := inplace.ReadFacts(u.pod)
+	if factsErr != nil || inplace.Next(u.pod, record, facts, time.Now()).Kind == inplace.KindDone {
+		return err
+	}
+	u.Output.Say("the change was made before; following it to its end")
+	return u.follow(ctx)
+}
+
+// begin writes the record. A status that kubelet writes meanwhile is no reason to give up.
+func (u *updater) begin(ctx context.Context, update *inplace.Update) error {
+	for {
+		step, err := inplace.Start(u.pod, update, time.Now())
+		if err != nil {
+			return err
+		}
+		stored, err := inplace.Apply(ctx, u.API, u.pod, step)
+		if err == nil {
+			u.pod = stored
+			return nil
+		}
+		if err := u.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// again reads the pod anew if that is all that is wrong.
+func (u *updater) again(ctx context.Context, err error) error {
+	if !apierrors.IsConflict(err) && !errors.Is(err, inplace.ErrChanged) {
+		return err
+	}
+	pod, readErr := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
+	if readErr != nil {
+		return readErr
+	}
+	if pod.UID != u.pod.UID {
+		return fmt.Errorf("%w: the pod has been replaced by another of its name", ErrFailed)
+	}
+	u.see(pod)
+	return nil
+}
+
+// follow does what Next says until the update is done and the pod as ready as it was.
+func (u *updater) follow(ctx context.Context) error {
+	for {
+		record, err := inplace.ReadRecord(u.pod)
+		if err != nil {
+			return err
+		}
+		facts, err := inplace.ReadFacts(u.pod)
+		if err != nil {
+			return err
+		}
+		decision := inplace.Next(u.pod, record, facts, time.Now())
+		switch decision.Kind {
+		case inplace.KindStep:
+			if err := u.apply(ctx, decision.Step); err != nil {
+				return err
+			}
+			if decision.Step.Kind != inplace.StepRestart {
+				continue
+			}
+		case inplace.KindDone:
+			if ready(u.pod) || !ready(u.before) {
+				u.summary()
+				return nil
+			}
+			u.Output.Wait("waiting for the pod to be ready")
+		case inplace.KindBlocked:
+			if decision.Final {
+				return fmt.Errorf("%w: %s: %s", ErrFailed, decision.Reason, decision.Message)
+			}
+			u.Output.Wait("%s: %s%s", decision.Reason, decision.Message, until(decision.Again))
+		default:
+			u.Output.Wait("%s", decision.Message)
+		}
+		if err := u.changed(ctx, decision.Again); err != nil {
+			return err
+		}
+	}
+}
+
+func until(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return "; kubelet tries again at " + at.UTC().Format(time.TimeOnly)
+}
+
+// apply carries out a step. What the API server refuses for good is taken out of the record, so that the rest of the pod's
+// updates are not held up by it.
+func (u *updater) apply(ctx context.Context, step *inplace.Step) error {
+	stored, err := inplace.Apply(ctx, u.API, u.pod, step)
+	if err == nil {
+		u.Output.Say("%s", step.Message)
+		u.see(stored)
+		return nil
+	}
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
+		return u.again(ctx, err)
+	}
+	refusal := &inplace.RefusedError{Refusals: []inplace.Refusal{{Reason: inplace.ReasonInvalid, Why: err.Error()}}}
+	if step.Kind == inplace.StepDrain || step.Kind == inplace.StepMarkReady {
+		return refusal
+	}
+	if err := u.begin(ctx, &inplace.Update{}); err != nil {
+		return errors.Join(refusal, err)
+	}
+	u.Output.Say("refused by the API server; what has not been begun is given up")
+	return errors.Join(refusal, u.follow(ctx))
+}
+
+// relist bounds how long a lost watch goes unnoticed.
+const relist = 10 * time.Second
+
+// changed returns when the pod has changed, or the time has come.
+func (u *updater) changed(ctx context.Context, at time.Time) error {
+	limit := relist
+	if !at.IsZero() {
+		limit = min(limit, max(time.Until(at), 0))
+	}
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	changes, err := u.API.WatchPod(waiting, u.pod)
+	if err == nil {
+		defer changes.Stop()
+		for {
+			event, ok := u.next(waiting, changes)
+			if !ok {
+				break
+			}
+			if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type == watch.Modified {
+				u.see(pod)
+				return nil
+			}
+			if event.Type == watch.Deleted {
+				return fmt.Errorf("%w: the pod has been deleted", ErrFailed)
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	pod, err := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
+	if err != nil {
+		return err
+	}
+	u.see(pod)
+	return nil
+}
+
+func (u *updater) next(ctx context.Context, changes watch.Interface) (watch.Event, bool) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return watch.Event{}, false
+		case event, ok := <-changes.ResultChan():
+			return event, ok && event.Type != watch.Error
+		case <-second.C:
+			u.Output.Tick()
+		}
+	}
+}
+
+// see takes over a pod that has been read, and counts how long it is not ready.
+func (u *updater) see(pod *corev1.Pod) {
+	u.pod = pod
+	switch now := time.Now(); {
+	case ready(pod) && !u.down.IsZero():
+		u.unused += now.Sub(u.down)
+		u.down = time.Time{}
+	case !ready(pod) && u.down.IsZero() && ready(u.before):
+		u.down = now
+	}
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,239 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/inplace"
+)
+
+// cluster has one pod, and refuses every write unless it is told how to take it.
+type cluster struct {
+	pod      *corev1.Pod
+	template *corev1.PodTemplateSpec
+	patch    func(subresource string) (*corev1.Pod, error)
+	writes   int
+}
+
+func (c *cluster) Pod(_ context.Context, _, name string) (*corev1.Pod, error) {
+	if name != c.pod.Name {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
+	}
+	return c.pod.DeepCopy(), nil
+}
+
+func (c *cluster) PatchPod(_ context.Context, _ *corev1.Pod, subresource string, _ []byte) (*corev1.Pod, error) {
+	c.writes++
+	if c.patch == nil {
+		return nil, errors.New("no write was expected")
+	}
+	return c.patch(subresource)
+}
+
+func (c *cluster) Restart(context.Context, *corev1.Pod, inplace.Instance) error {
+	return errors.New("no restart was expected")
+}
+
+func (c *cluster) WatchPod(context.Context, *corev1.Pod) (watch.Interface, error) {
+	return watch.NewFake(), nil
+}
+
+func (c *cluster) Template(context.Context, string, metav1.OwnerReference) (*corev1.PodTemplateSpec, error) {
+	if c.template == nil {
+		return nil, errors.New("forbidden")
+	}
+	return c.template, nil
+}
+
+func web() *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo", UID: "u", Annotations: map[string]string{"level": "info"}}}
+	pod.Spec = corev1.PodSpec{NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways,
+		InitContainers: []corev1.Container{{Name: "setup", Image: "setup:1"}},
+		Containers: []corev1.Container{
+			{Name: "app", Image: "app:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}, Env: []corev1.EnvVar{
+				{Name: "LEVEL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['level']"}}},
+				{Name: "FIXED", Value: "x"},
+			}},
+			{Name: "log", Image: "log:1"},
+		},
+	}
+	pod.Status.Phase = corev1.PodRunning
+	return pod
+}
+
+func update(t *testing.T, api *cluster, config cli.Config, change cli.Change) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	config.API, config.Output = api, cli.NewOutput(&out, false)
+	err := cli.Update(t.Context(), config, "demo", cli.Target{Kind: cli.KindPod, Name: "web"}, change)
+	return out.String(), err
+}
+
+func must(change cli.Change, err error) cli.Change {
+	if err != nil {
+		panic(err)
+	}
+	return change
+}
+
+func TestDryRunExplainsAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change cli.Change
+		pod    func(*cluster)
+		want   []string
+	}{
+		"an image": {change: must(cli.SetImage([]string{"app=app:2"})), want: []string{
+			"container app: set its image to app:2", "not stopped: log", "no readiness gate", "pulled while its container is down",
+		}},
+		"resources": {change: must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=200m"})), want: []string{
+			"resize container app to requests.cpu=200m", "no container is stopped",
+		}},
+		"an environment": {change: must(cli.SetEnv(nil, []string{"LEVEL=debug"})), want: []string{"set level=debug", "restarted by refit-daemon"}},
+		"a pod that is drained": {
+			change: must(cli.SetImage([]string{"*=new:1"})),
+			pod: func(c *cluster) {
+				c.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}}
+			},
+			want: []string{"container app: set its image to new:1", "container log: set its image to new:1", "taken out of its Services, for at least 7 s"},
+		},
+		"an owner of another template": {
+			change: must(cli.SetImage([]string{"app=app:2"})),
+			pod: func(c *cluster) {
+				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
+				c.template = inplace.Template(c.pod)
+			},
+			want: []string{"warning: the pod is owned by ReplicaSet web-5d, whose pod template differs"},
+		},
+		"an owner that may not be read": {
+			change: must(cli.SetImage([]string{"app=app:2"})),
+			pod: func(c *cluster) {
+				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
+			},
+			want: []string{"could not be read: forbidden"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := &cluster{pod: web()}
+			if tt.pod != nil {
+				tt.pod(api)
+			}
+			said, err := update(t, api, cli.Config{DryRun: true, Options: inplace.Options{DrainSeconds: 7}}, tt.change)
+			if err != nil || api.writes > 0 {
+				t.Fatalf("%v, %d writes", err, api.writes)
+			}
+			for _, words := range tt.want {
+				if !strings.Contains(said, words) {
+					t.Errorf("%q is not in:\n%s", words, said)
+				}
+			}
+		})
+	}
+}
+
+func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change cli.Change
+		pod    func(*corev1.Pod)
+		words  []string
+		code   int
+	}{
+		"an unknown container":         {must(cli.SetImage([]string{"gone=x"})), nil, []string{`no container "gone"`, "app, log, setup"}, 2},
+		"the same image":               {must(cli.SetImage([]string{"app=app:1"})), nil, []string{"nothing is different"}, 2},
+		"an init container":            {must(cli.SetImage([]string{"setup=setup:2"})), nil, []string{"runs once"}, 2},
+		"another QoS class":            {must(cli.SetResources(cli.Resources{Requests: "cpu=1,memory=1Gi", Limits: "cpu=1,memory=1Gi"})), func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, []string{"QoS class", "Burstable to Guaranteed"}, 2},
+		"a variable with a value":      {must(cli.SetEnv(nil, []string{"FIXED=y"})), nil, []string{"env FIXED", "annotation"}, 2},
+		"a variable that is not there": {must(cli.SetEnv(nil, []string{"NEW=y"})), nil, []string{"no container has this variable"}, 2},
+		"a malformed record": {must(cli.SetImage([]string{"app=app:2"})), func(pod *corev1.Pod) {
+			pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = "{"
+		}, []string{v1beta1.AnnotationInPlaceUpdateState, "remove the annotation"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := &cluster{pod: web()}
+			if tt.pod != nil {
+				tt.pod(api.pod)
+			}
+			_, err := update(t, api, cli.Config{}, tt.change)
+			if cli.ExitCode(err) != tt.code || api.writes > 0 {
+				t.Fatalf("%v: exit code %d, %d writes", err, cli.ExitCode(err), api.writes)
+			}
+			for _, words := range tt.words {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("%q is not in: %v", words, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatTheUserTypedIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, parse := range map[string]func() error{
+		"no image":       func() error { _, err := cli.SetImage([]string{"app"}); return err },
+		"no container":   func() error { _, err := cli.SetImage([]string{"=x"}); return err },
+		"no quantity":    func() error { _, err := cli.SetResources(cli.Resources{Limits: "cpu=lots"}); return err },
+		"no resources":   func() error { _, err := cli.SetResources(cli.Resources{}); return err },
+		"no variable":    func() error { _, err := cli.SetEnv(nil, nil); return err },
+		"a workload":     func() error { _, err := cli.ParseTarget("deployment/web"); return err },
+		"a name alone":   func() error { _, err := cli.ParseTarget("web"); return err },
+		"a pod of parts": func() error { _, err := cli.ParseTarget("pod/web/app"); return err },
+	} {
+		if err := parse(); !errors.Is(err, cli.ErrUsage) || cli.ExitCode(err) != cli.ExitRefused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The API server takes every write and shows no effect: the update is not done in time, and the user is told what it waits
+// for.
+func TestTimeoutTellsWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	api := &cluster{pod: web()}
+	api.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":{"app":{"imageID":"x"}},"updateImages":true}`
+	api.pod.Spec.Containers[0].Image = "app:2"
+	said, err := update(t, api, cli.Config{Timeout: 50 * time.Millisecond}, must(cli.SetImage([]string{"app=app:2"})))
+	if cli.ExitCode(err) != cli.ExitTimeout || !strings.Contains(err.Error(), "waiting for kubelet to report container app") {
+		t.Errorf("%v; said:\n%s", err, said)
+	}
+	if !strings.Contains(said, "the change was made before; following it") {
+		t.Errorf("said:\n%s", said)
+	}
+}
+
+// A write that the API server refuses for good is exit code 2, and the record is written without it.
+func TestRefusalOfTheAPIServerIsToldAndGivenUp(t *testing.T) {
+	t.Parallel()
+	api := &cluster{pod: web()}
+	api.patch = func(subresource string) (*corev1.Pod, error) {
+		if subresource == "resize" {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota"))
+		}
+		stored := api.pod.DeepCopy()
+		stored.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":null}`
+		if api.writes == 1 {
+			stored.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":null,
+				"updateResources":true,"nextContainerResources":{"app":{"requests":{"cpu":"2"}}}}`
+		}
+		return stored, nil
+	}
+	said, err := update(t, api, cli.Config{}, must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=2"})))
+	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "exceeded quota") || api.writes != 3 {
+		t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/kube"
+)
+
+const setLong = `Change a running pod without recreating it: its UID, IP, node, volumes and the other containers stay.
+
+  set image       new images: kubelet replaces the containers, and only these
+  set resources   requests and limits of CPU and memory: no container is stopped, unless its resizePolicy says so
+  set env         environment variables that come from a label or an annotation of the pod: the containers are restarted
+
+What cannot be changed in place is refused before anything is done, with the field, the reason and what to do instead;
+--dry-run shows that, and otherwise the stages of the update. A pod with the readiness gate InPlaceUpdateReady is taken
+out of its Services before its first container is stopped, and put back afterwards.
+
+How far an update has come is kept on the pod. A command that was interrupted, or has timed out, is run again to go on.
+
+A pod that a workload owns can be changed too; the workload's template stays as it is, and the next pod it makes is as
+before.
+
+Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout.`
+
+func command(version string) *cobra.Command {
+	root := &cobra.Command{
+		Use: "kubectl-refit", Short: "Change running pods in place",
+		Long:    "Change running pods in place. Installed in the PATH it is also `kubectl refit`.",
+		Version: version, SilenceUsage: true, SilenceErrors: true,
+	}
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(set(flags))
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", cli.ErrUsage, err) })
+	return root
+}
+
+// options are the flags that all of set has.
+type options struct {
+	connection *genericclioptions.ConfigFlags
+	dryRun     bool
+	timeout    time.Duration
+	drain      int32
+	order      []string
+	present    bool
+	containers []string
+}
+
+func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	o := &options{connection: connection}
+	cmd := &cobra.Command{
+		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: unknownSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := cmd.PersistentFlags()
+	flags.BoolVar(&o.dryRun, "dry-run", false, "explain what would be done, stage by stage, or refused, and do nothing")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end with exit code 124 after this time; 0 waits for ever")
+	flags.Int32Var(&o.drain, "drain-seconds", 0, "`seconds` for which the pod is out of its Services before its first container is stopped")
+	flags.StringArrayVar(&o.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
+	flags.BoolVar(&o.present, "images-present", false, "the new images are on the node: allow a container with restartPolicy Never to get one")
+	cmd.AddCommand(setImage(o), setResources(o), setEnv(o))
+	return cmd
+}
+
+func setImage(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "image pod/NAME CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: minimumArgs(2),
+		Example: `  # what would happen
+  kubectl refit set image pod/web app=nginx:1.29 --dry-run
+
+  # 10 seconds out of its Services first, then the proxy, and when that is ready the application
+  kubectl refit set image pod/web proxy=envoy:1.36 app=shop:7 --drain-seconds=10 --order=proxy --order=app`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := cli.SetImage(args[1:])
+			return o.run(cmd, args[0], change, err)
+		},
+	}
+}
+
+func setResources(o *options) *cobra.Command {
+	var to cli.Resources
+	cmd := &cobra.Command{
+		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
+		Long: setLong, Args: exactArgs(1),
+		Example: `  # more CPU and memory for one container; what is not named stays
+  kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to.Containers = o.containers
+			change, err := cli.SetResources(to)
+			return o.run(cmd, args[0], change, err)
+		},
+	}
+	o.containerFlag(cmd)
+	cmd.Flags().StringVar(&to.Requests, "requests", "", "`RESOURCE=QUANTITY,...`, as cpu=200m,memory=256Mi")
+	cmd.Flags().StringVar(&to.Limits, "limits", "", "`RESOURCE=QUANTITY,...`, as cpu=1,memory=512Mi")
+	return cmd
+}
+
+func setEnv(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "env pod/NAME NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
+		Long: setLong, Args: minimumArgs(2),
+		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
+  kubectl refit set env pod/web LEVEL=debug`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := cli.SetEnv(o.containers, args[1:])
+			return o.run(cmd, args[0], change, err)
+		},
+	}
+	o.containerFlag(cmd)
+	return cmd
+}
+
+func (o *options) containerFlag(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&o.containers, "container", "c", nil, "only these containers (default: all that are kept running)")
+}
+
+func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err error) error {
+	target, targetErr := cli.ParseTarget(what)
+	for _, err := range []error{err, targetErr} {
+		if err != nil {
+			return err
+		}
+	}
+	config, err := o.connection.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.UserAgent, config.QPS = "kubectl-refit/"+version, -1
+	namespace, _, err := o.connection.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	client, err := kube.NewClient(config)
+	if err != nil {
+		return err
+	}
+	return cli.Update(cmd.Context(), cli.Config{
+		API: cli.Cluster{Client: client}, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
+		Options: inplace.Options{Order: cli.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
+		Timeout: o.timeout, DryRun: o.dryRun,
+	}, namespace, target, change)
+}
+
+func terminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func minimumArgs(n int) cobra.PositionalArgs { return usage(cobra.MinimumNArgs(n)) }
+func exactArgs(n int) cobra.PositionalArgs   { return usage(cobra.ExactArgs(n)) }
+
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("%w: %w: %s; see %s --help", cli.ErrUsage, err, cmd.UseLine(), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+func unknownSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%w: %s: unknown command %q; see %s --help", cli.ErrUsage, cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return nil
+}

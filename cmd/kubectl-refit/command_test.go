@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/refit-project/refit/cli"
+)
+
+func TestWrongCommandLineExitsWith2AndShowsTheWay(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"set", "image", "pod/web"}, {"set", "label", "pod/web"}, {"set", "image", "web", "app=x"}, {"set", "image", "pod/web", "app"},
+		{"set", "resources", "pod/web"}, {"set", "env", "pod/web", "--unknown"},
+	} {
+		root := command("test")
+		var out bytes.Buffer
+		root.SetArgs(args)
+		root.SetOut(&out)
+		root.SetErr(&out)
+		if err := root.ExecuteContext(t.Context()); cli.ExitCode(err) != cli.ExitRefused {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+func TestHelpTeaches(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"set"}, {"set", "image", "--help"}, {"set", "resources", "--help"}, {"set", "env", "--help"}} {
+		root := command("test")
+		var out bytes.Buffer
+		root.SetArgs(args)
+		root.SetOut(&out)
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		for _, words := range []string{"Exit codes", "--dry-run", "--timeout"} {
+			if !strings.Contains(out.String(), words) {
+				t.Errorf("%q: no %q", args, words)
+			}
+		}
+	}
+}
+
+func TestMainStaysShort(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("main.go")
+	if err != nil || bytes.Count(text, []byte("\n")) > 50 {
+		t.Errorf("%v: main.go has more than 50 lines", err)
+	}
+}
