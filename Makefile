@@ -21,7 +21,13 @@ test: ## Lint, unit tests with -race, conformance, end to end on a real cluster;
 	@hack/run.sh test
 
 check: ## The quick part of test: lint, generated files, unit tests with -race
-	@hack/run.sh test -quick
+	@hack/run.sh test -part=check
+
+build: ## Build the programs into dist/, with the flags of the images
+	@cd hack/images && go run . --programs-only --version "$${TAG:-dev}"
+
+e2e: ## Build what has changed, put it on the cluster that is up and run end-to-end tests (RUN=TestName)
+	@hack/e2e.sh '$(RUN)'
 
 fmt: ## Format the code
 	@$(TOOL) golangci-lint fmt ./...

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +24,11 @@ type Config struct {
 	// Platforms are written as "linux/amd64".
 	Platforms []string
 	Out       string
+	// Binaries is the folder of the programs, kept so that the next build of the same sources has nothing to link;
+	// those for other platforms than this machine's are in a folder of it named as linux-arm64.
+	Binaries string
+	// ProgramsOnly builds no images.
+	ProgramsOnly bool
 	// Repository is the name in front of the images' own in the archives, Push the same in the registry
 	// they are pushed to; empty pushes nothing.
 	Repository, Push string
@@ -61,8 +65,10 @@ func parse(args []string, epoch string) (Config, error) {
 	}
 	flags.StringVar(&config.Root, "root", "", "root of the checkout (default: found from the current folder upwards)")
 	flags.StringVar(&config.Version, "version", "dev", "tag of the images, and what the programs call themselves")
-	flags.Var(list{&config.Platforms}, "platforms", "platforms to build for (default: this machine's, linux/"+runtime.GOARCH+")")
+	flags.Var(list{&config.Platforms}, "platforms", "platforms to build for (default: this machine's, "+native+")")
 	flags.StringVar(&config.Out, "out", "", "folder of the archives (default: dist/images of the checkout)")
+	flags.StringVar(&config.Binaries, "binaries", "", "folder of the programs (default: dist of the checkout)")
+	flags.BoolVar(&config.ProgramsOnly, "programs-only", false, "build the programs and no images")
 	flags.StringVar(&config.Repository, "repository", "ghcr.io/refit-project", "name in front of the images' own in the archives")
 	flags.StringVar(&config.Push, "push", "", "push to this HOST[:PORT]/REPOSITORY")
 	flags.Var(list{&config.Extra}, "extra", "also build NAME=FOLDER, a folder with a main package")
@@ -99,8 +105,17 @@ func (c *Config) complete() error {
 	if c.Out == "" {
 		c.Out = filepath.Join(c.Root, "dist", "images")
 	}
+	if c.Binaries == "" {
+		c.Binaries = filepath.Join(c.Root, "dist")
+	}
+	// The compiler runs in each program's own folder.
+	binaries, err := filepath.Abs(c.Binaries)
+	if err != nil {
+		return fmt.Errorf("find folder of the programs: %w", err)
+	}
+	c.Binaries = binaries
 	if len(c.Platforms) == 0 {
-		c.Platforms = []string{"linux/" + runtime.GOARCH}
+		c.Platforms = []string{native}
 	}
 	if len(c.RootUser) == 0 {
 		c.RootUser = []string{"refit-daemon"}

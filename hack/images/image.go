@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ import (
 
 	"github.com/refit-project/refit/hack/images/oci"
 )
+
+// native is this machine's platform.
+const native = "linux/" + runtime.GOARCH
 
 const (
 	nonRoot     = "65532:65532"
@@ -35,12 +39,7 @@ func (c *Config) image(ctx context.Context, program program) (v1.ImageIndex, err
 }
 
 func (c *Config) platformImage(ctx context.Context, program program, platform string) (v1.Image, error) {
-	dir, err := os.MkdirTemp("", "image-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	binary := filepath.Join(dir, program.name)
+	binary := c.binary(program, platform)
 	if err := c.build(ctx, program, platform, binary); err != nil {
 		return nil, err
 	}
@@ -72,6 +71,15 @@ func (c *Config) platformImage(ctx context.Context, program program, platform st
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
 	}, c.Created, base, layer)
+}
+
+// binary is the path of a program for a platform.
+func (c *Config) binary(program program, platform string) string {
+	folder := c.Binaries
+	if platform != native {
+		folder = filepath.Join(folder, strings.ReplaceAll(platform, "/", "-"))
+	}
+	return filepath.Join(folder, program.name)
 }
 
 func (c *Config) build(ctx context.Context, program program, platform, binary string) error {

@@ -24,8 +24,8 @@ import (
 
 const about = `Usage: images [flags]
 
-Builds one image for each program of cmd/refit-* (and each --extra), writes them to OUT/NAME.tar in the OCI
-image layout, and pushes them as PUSH/NAME:VERSION when --push is given.
+Builds each program of cmd/refit-* (and each --extra) into BINARIES and an image of each, writes the images to
+OUT/NAME.tar in the OCI image layout, and pushes them as PUSH/NAME:VERSION when --push is given.
 
   images --version v1.2.3 --platforms linux/amd64,linux/arm64 --push registry.example.com/team
   images --push 127.0.0.1:20730/refit-project       the registry of a test cluster, see .cluster/registry
@@ -56,6 +56,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if config.ProgramsOnly {
+		return config.buildAll(ctx, programs)
+	}
 	if err := os.MkdirAll(config.Out, 0o755); err != nil {
 		return err
 	}
@@ -78,6 +81,25 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Println("pushed", pushed)
+	}
+	return nil
+}
+
+// buildAll builds the programs alone.
+func (c *Config) buildAll(ctx context.Context, programs []program) error {
+	for _, program := range programs {
+		for _, platform := range c.Platforms {
+			began := time.Now()
+			binary := c.binary(program, platform)
+			if err := c.build(ctx, program, platform, binary); err != nil {
+				return fmt.Errorf("build %s for %s: %w", program.name, platform, err)
+			}
+			info, err := os.Stat(binary)
+			if err != nil {
+				return fmt.Errorf("build %s for %s: %w", program.name, platform, err)
+			}
+			fmt.Printf("%s: %s, %.1f MB in %.1f s\n", binary, platform, float64(info.Size())/1e6, time.Since(began).Seconds())
+		}
 	}
 	return nil
 }

@@ -1,0 +1,13 @@
+#!/bin/bash
+# e2e.sh PATTERN [FLAGS...] puts the programs as they are now on this checkout's cluster, which has to be up, and runs the
+# end-to-end tests whose names match. Only a program that has changed is rolled out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+pattern=$1
+shift
+if [ ! -f .cluster/registry ]; then
+	echo "there is no cluster: make cluster-up first (NODES=2 for the tests that need two nodes)" >&2
+	exit 1
+fi
+hack/images.sh --extra testapp=test/e2e/testapp
+REFIT_E2E=1 KUBECONFIG=$PWD/.cluster/kubeconfig exec go test -count=1 -v -parallel=8 -run "$pattern" "$@" ./test/e2e
