@@ -15,13 +15,18 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hack/step"
+	"github.com/refit-project/refit/hack/test/verdict"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "only lint, generated files and unit tests; no cluster")
+	part := flag.String("part", "", "only `PART`: check (lint, generated files, unit tests; no cluster) or cluster")
 	flag.Parse()
+	if *part != "" && *part != partCheck && *part != partCluster {
+		flag.Usage()
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *quick)
+	err := run(ctx, *part)
 	stop()
 	if err != nil && !errors.Is(err, errFailed) {
 		fmt.Fprintln(os.Stderr, "test:", err)
@@ -31,6 +36,8 @@ func main() {
 	}
 }
 
+const partCheck, partCluster = "check", "cluster"
+
 // errFailed says that something was found, which has been printed already.
 var errFailed = errors.New("failed")
 
@@ -38,15 +45,20 @@ var errFailed = errors.New("failed")
 type suite struct {
 	root   string
 	report *step.Reporter
+	part   string            // partCheck, partCluster or both if empty
 	tool   map[string]string // paths of the tools of tools/go.mod
+	ran    map[string]verdict.Tests
 }
 
-func run(ctx context.Context, quick bool) error {
+func run(ctx context.Context, part string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	s := &suite{root: root, report: step.New(os.Stdout, filepath.Join(root, "dist", "log")), tool: map[string]string{}}
+	s := &suite{
+		root: root, report: step.New(os.Stdout, filepath.Join(root, "dist", "log")),
+		part: part, tool: map[string]string{}, ran: map[string]verdict.Tests{},
+	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -54,10 +66,14 @@ func run(ctx context.Context, quick bool) error {
 	if err != nil {
 		return err
 	}
-	faults := []error{s.lint(ctx, modules), s.generated(ctx), s.unit(ctx, modules)}
-	if !quick {
+	var faults []error
+	if part != partCluster {
+		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.unit(ctx, modules))
+	}
+	if part != partCheck {
 		faults = append(faults, s.onCluster(ctx))
 	}
+	faults = append(faults, verdict.Check(s.ran, expected(part)))
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
@@ -68,7 +84,7 @@ func run(ctx context.Context, quick bool) error {
 			failed++
 		}
 	}
-	fmt.Printf("\n%d of %d parts failed; what they have written is in dist/log\n", failed, len(faults))
+	fmt.Printf("\n%d of %d parts failed; their output is in dist/log\n", failed, len(faults))
 	// The runner's own lines are the last, whatever happened.
 	if err := s.summary(ctx); err != nil || failed > 0 {
 		return errFailed
@@ -88,7 +104,7 @@ func (s *suite) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.report.Do("tools (the first time on a machine they are built: about 3 minutes)", func() error {
+	return s.report.Do("tools", func() error {
 		for _, name := range []string{"golangci-lint", "gotestsum"} {
 			path, err := output(ctx, s.root, "go", "tool", "-n", "-modfile=tools/go.mod", name)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hack/step"
+	"github.com/refit-project/refit/hack/test/verdict"
 )
 
 // endToEnd is the folder of the tests that need a cluster, and all of it.
@@ -30,6 +32,9 @@ func (s *suite) unit(ctx context.Context, modules []string) error {
 			continue
 		}
 		args := []string{"-race", "-timeout=" + unitTimeout.String()}
+		if s.part != partCheck { // make check may answer from the cache of unchanged tests, CI may not
+			args = append(args, "-count=1")
+		}
 		for _, name := range strings.Fields(packages) {
 			if !strings.HasSuffix(name, endToEnd) {
 				args = append(args, name)
@@ -54,7 +59,7 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, s.report.Run(last, "cluster down", down))
 	}()
-	err = s.report.Run(ctx, "cluster up, two nodes (the first time on a machine it is built: about 8 minutes)",
+	err = s.report.Run(ctx, "cluster up, two nodes",
 		step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Env: []string{"NODES=2"}, Echo: true})
 	if err != nil {
 		return err
@@ -64,9 +69,9 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 		return errors.Join(conformance, err)
 	}
 	kubeconfig := "KUBECONFIG=" + s.cluster("kubeconfig")
-	end2end := s.goTest(ctx, "end-to-end tests", s.root, []string{"REFIT_E2E=1", kubeconfig},
+	end2end := s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", kubeconfig},
 		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
-	chaos := s.goTest(ctx, "a small dose of chaos", s.root, []string{"REFIT_CHAOS=1", kubeconfig},
+	chaos := s.goTest(ctx, chaosStep, s.root, []string{"REFIT_CHAOS=1", kubeconfig},
 		"-count=1", "-run=TestSmallDose", "-timeout="+e2eTimeout.String(), "./test/chaos")
 	return errors.Join(conformance, end2end, chaos)
 }
@@ -79,7 +84,7 @@ func (s *suite) conformance(ctx context.Context) error {
 	if _, err := output(ctx, s.root, tool, "stop", "kubelet", node); err != nil {
 		return err
 	}
-	fault := s.goTest(ctx, "conformance of containerd", s.root, []string{
+	fault := s.goTest(ctx, conformanceStep, s.root, []string{
 		"REFIT_CRI_SOCKET=" + s.cluster("nodes", node, "containerd.sock"),
 		"REFIT_CRI_RESTART=" + tool + " restart containerd " + node,
 	}, "-count=1", "-run=TestRealRuntime", "./cri")
@@ -95,7 +100,24 @@ func (s *suite) cluster(elem ...string) string {
 func (s *suite) goTest(ctx context.Context, name, dir string, env []string, args ...string) error {
 	events := filepath.Join(s.root, "dist", "test", strings.NewReplacer("/", "-", " ", "-").Replace(name)+".json")
 	argv := []string{s.tool["gotestsum"], "--format=pkgname-and-test-fails", "--format-hide-empty-pkg", "--hide-summary=all", "--jsonfile=" + events, "--"}
-	return s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: append(argv, args...), Echo: true})
+	fault := s.report.Run(ctx, name, step.Command{Dir: dir, Env: env, Argv: append(argv, args...), Echo: true})
+	return errors.Join(fault, s.count(name, events))
+}
+
+// count keeps what a step's tests did for the verdict.
+func (s *suite) count(name, events string) error {
+	file, err := os.Open(events)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.ran[name] = verdict.Tests{}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("count tests: %w", err)
+	}
+	tests, err := verdict.Read(file)
+	s.ran[name] = tests
+	s.report.Say("%s: %s", name, tests)
+	return errors.Join(err, file.Close())
 }
 
 // summary lets the runner count all the runs together.

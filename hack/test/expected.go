@@ -1,0 +1,57 @@
+package main
+
+import (
+	"maps"
+
+	"github.com/refit-project/refit/hack/test/verdict"
+)
+
+// Names of steps with tests.
+const (
+	unitOfRoot      = "unit tests of root"
+	conformanceStep = "conformance of containerd"
+	endToEndStep    = "end-to-end tests"
+	chaosStep       = "a small dose of chaos"
+)
+
+// expected is what has to have run. The numbers are a little below what there is, so that a part that is lost is
+// noticed and a new test needs no change here.
+func expected(part string) map[string]verdict.Expected {
+	quick := map[string]verdict.Expected{
+		unitOfRoot: {
+			Required: map[string]int{
+				`\.TestArrowsPointDownAndAreUsed$`:           1,
+				`\.TestForbiddenDependencies$`:               1,
+				`refit/(crr|probe|podprobe|hotupdate)(/|\.)`: 300,
+				`refit/(cri|signal|kube)(/|\.)`:              100,
+				`refit/(daemon|manager|sidecarmode)(/|\.)`:   200,
+				`refit/test/chaos/history\.TestPlantedBugs/`: 20,
+				`\.Fuzz`: 5,
+			},
+			MaySkip: map[string]string{
+				`refit/cri\.TestRealRuntime$`:                "the conformance step runs it on a runtime",
+				`refit/test/chaos\.TestSmallDose$`:           "the chaos step runs it on a cluster",
+				`refit/cri\.TestDefaultRoots`:                "a part of it needs a machine without a runtime",
+				`refit/cri\.FuzzBounded/`:                    "a seed outside of what it checks",
+				`refit/hotupdate\.TestFullDisk$`:             "needs to mount a file system",
+				`refit/signal\.TestPermissionOfARealProcess`: "needs root, and folders that others may enter",
+			},
+		},
+		"unit tests of api":          {},
+		"unit tests of test/cluster": {},
+		"unit tests of hack/images":  {},
+	}
+	onCluster := map[string]verdict.Expected{
+		conformanceStep: {Required: map[string]int{`\.TestRealRuntime/`: 10}},
+		endToEndStep:    {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60}},
+		chaosStep:       {Required: map[string]int{`\.TestSmallDose$`: 1}},
+	}
+	switch part {
+	case partCheck:
+		return quick
+	case partCluster:
+		return onCluster
+	}
+	maps.Copy(quick, onCluster)
+	return quick
+}

@@ -1,0 +1,79 @@
+package verdict_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/hack/test/verdict"
+)
+
+func TestReadCountsTestsAndNotPackages(t *testing.T) {
+	t.Parallel()
+	got, err := verdict.Read(strings.NewReader(`{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"--- PASS"}
+{"Action":"pass","Package":"p","Test":"TestA/sub","Elapsed":0}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0}
+{"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"fail","Package":"p","Test":"TestC","Elapsed":0}
+{"Action":"pass","Package":"p","Elapsed":0.1}
+{"Action":"skip","Package":"q","Elapsed":0}
+`))
+	want := verdict.Tests{Passed: []string{"p.TestA/sub", "p.TestA"}, Failed: []string{"p.TestC"}, Skipped: []string{"p.TestB"}}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	if got.String() != "2 passed, 1 failed, 1 skipped" {
+		t.Errorf("in words: %s", got)
+	}
+	if _, err := verdict.Read(strings.NewReader("{")); err == nil {
+		t.Error("torn events were taken")
+	}
+}
+
+func TestCheckFindsWhatGoTestCallsOK(t *testing.T) {
+	t.Parallel()
+	expected := map[string]verdict.Expected{
+		"chaos": {Required: map[string]int{`\.TestSmallDose$`: 1}, MaySkip: map[string]string{`\.TestSlow$`: "takes an hour"}},
+	}
+	for name, test := range map[string]struct {
+		ran  map[string]verdict.Tests
+		want []string // each has to be in the error; none: no error
+	}{
+		"as expected": {ran: map[string]verdict.Tests{
+			"chaos": {Passed: []string{"p.TestSmallDose"}, Skipped: []string{"p.TestSlow"}}, "unit": {Passed: []string{"p.TestA"}},
+		}},
+		"a step without a test": {
+			ran:  map[string]verdict.Tests{"chaos": {Passed: []string{"p.TestSmallDose"}}, "unit": {}},
+			want: []string{"unit: no test ran"},
+		},
+		"a required test renamed": {
+			ran:  map[string]verdict.Tests{"chaos": {Passed: []string{"p.TestLittleDose"}}},
+			want: []string{"chaos: 0 tests called \\.TestSmallDose$ passed, want at least 1"},
+		},
+		"a required test skipped": {
+			ran:  map[string]verdict.Tests{"chaos": {Passed: []string{"p.TestOther"}, Skipped: []string{"p.TestSmallDose"}}},
+			want: []string{"0 tests called", "p.TestSmallDose was skipped"},
+		},
+		"a skip too many": {
+			ran:  map[string]verdict.Tests{"chaos": {Passed: []string{"p.TestSmallDose"}}, "unit": {Passed: []string{"p.TestA"}, Skipped: []string{"p.TestB"}}},
+			want: []string{"unit: p.TestB was skipped"},
+		},
+		"a step left out": {ran: map[string]verdict.Tests{"unit": {Passed: []string{"p.TestA"}}}, want: []string{"chaos: did not run"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := verdict.Check(test.ran, expected)
+			if (err == nil) != (len(test.want) == 0) {
+				t.Fatalf("got %v, want %q", err, test.want)
+			}
+			for _, words := range test.want {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("got %v, want it to say %q", err, words)
+				}
+			}
+		})
+	}
+}
