@@ -53,7 +53,7 @@ func Find() (Place, error) {
 // what to install further things with.
 func (p Place) Prepare(ctx context.Context, report *step.Reporter) (install.Config, error) {
 	if p.Own {
-		err := report.Run(ctx, "cluster up (the first time on a machine it is built: about 8 minutes)",
+		err := report.Run(ctx, "cluster up",
 			step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Echo: true})
 		if err != nil {
 			return install.Config{}, err

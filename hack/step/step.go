@@ -11,34 +11,56 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
 const (
-	// heartbeat is how often a step that lasts says so.
-	heartbeat = 15 * time.Second
+	// silence is how long nothing is printed before a step that lasts says so. It is longer than the interval at which the
+	// cluster's program tells its own progress, so that the lines of the two do not alternate.
+	silence = 20 * time.Second
 	// tailBytes of a command's output are shown when it fails.
 	tailBytes = 6000
 	// killDelay is what a command may take to end after SIGTERM.
 	killDelay = 20 * time.Second
 )
 
-// Reporter prints one line when a step begins, one now and then while it lasts, and one when it ends.
+// Reporter prints one line when a step begins, one now and then while it lasts and prints nothing, and one when it ends.
 type Reporter struct {
-	out   io.Writer
+	out   *quiet
 	logs  string // folder of the commands' output
 	start time.Time
 }
 
 // New returns a reporter whose clock starts now. The output of commands goes to files in logs.
 func New(out io.Writer, logs string) *Reporter {
-	return &Reporter{out: out, logs: logs, start: time.Now()}
+	return &Reporter{out: &quiet{out: out, last: time.Now()}, logs: logs, start: time.Now()}
 }
 
 // Say prints one line with the time since the start in front.
 func (r *Reporter) Say(format string, args ...any) {
 	fmt.Fprintf(r.out, "[%6.1fs] %s\n", time.Since(r.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// quiet is a writer that knows when it was last written to.
+type quiet struct {
+	out  io.Writer
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (q *quiet) Write(p []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last = time.Now()
+	return q.out.Write(p)
+}
+
+func (q *quiet) silentFor() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Since(q.last)
 }
 
 // Do reports a step and returns its error, which is the caller's to report.
@@ -48,14 +70,16 @@ func (r *Reporter) Do(name string, step func() error) error {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		ticker := time.NewTicker(heartbeat)
+		ticker := time.NewTicker(silence / 4)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-stop:
 				return
 			case <-ticker.C:
-				r.Say("%s: still at it after %s", name, time.Since(began).Round(time.Second))
+				if r.out.silentFor() >= silence {
+					r.Say("%s: running for %s", name, time.Since(began).Round(time.Second))
+				}
 			}
 		}
 	}()

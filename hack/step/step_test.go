@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -52,6 +53,33 @@ func TestRun(t *testing.T) {
 			if !strings.Contains(out.String(), "a step/of it"+end) {
 				t.Errorf("shown %q, want the end of the step", out.String())
 			}
+		})
+	}
+}
+
+// TestOnlyAStepThatPrintsNothingSaysThatItRuns: a program that tells its own progress is not interrupted.
+func TestOnlyAStepThatPrintsNothingSaysThatItRuns(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		every time.Duration // a line of the step's own
+		want  bool
+	}{"silent": {every: 40 * time.Second, want: true}, "tells its progress": {every: 15 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				report := step.New(&out, t.TempDir())
+				err := report.Do("build", func() error {
+					for spent := time.Duration(0); spent < 80*time.Second; spent += test.every {
+						time.Sleep(test.every)
+						report.Say("own line")
+					}
+					return nil
+				})
+				if got := strings.Contains(out.String(), "build: running for"); err != nil || got != test.want {
+					t.Errorf("%v, said so: %t, want %t:\n%s", err, got, test.want, &out)
+				}
+			})
 		})
 	}
 }

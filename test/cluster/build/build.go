@@ -4,6 +4,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
 const kubernetesVersion = "v1.36.3"
@@ -23,12 +25,15 @@ const kubernetesVersion = "v1.36.3"
 // Component is a set of programs built from one module.
 type Component struct {
 	Name string
-	// dir is the module's folder and packages what is built there, each into a program of its last element's
-	// name unless names says otherwise.
+	// dir is the module's folder and packages what is built there, each into a program that go names after the
+	// package; names has other names for some.
 	dir      string
 	packages []string
 	names    map[string]string
-	flags    []string
+	// cpu is what it costs to build all of it, as measured on a 2.x GHz core: the estimate until the first packages
+	// are built.
+	cpu   time.Duration
+	flags []string
 	// sources are the files and folders the hash covers, relative to dir.
 	sources []string
 }
@@ -43,6 +48,7 @@ func Components(module string) []Component {
 	return []Component{
 		{
 			Name: "cluster", dir: module,
+			cpu:      time.Minute,
 			packages: []string{"./cmd/cluster", "./cmd/pause"},
 			flags:    []string{"-ldflags=-s -w"},
 			sources:  []string{".", "../../hack/images"},
@@ -50,12 +56,14 @@ func Components(module string) []Component {
 		{
 			Name: "etcd", dir: part("etcd"),
 			packages: []string{"go.etcd.io/etcd/server/v3"},
-			names:    map[string]string{"go.etcd.io/etcd/server/v3": "etcd"},
+			names:    map[string]string{"server": "etcd"},
+			cpu:      110 * time.Second,
 			flags:    []string{"-ldflags=-s -w"},
 			sources:  []string{"."},
 		},
 		{
 			Name: "containerd", dir: part("containerd"),
+			cpu:      3 * time.Minute,
 			packages: []string{containerd + "cmd/containerd", containerd + "cmd/containerd-shim-runc-v2", containerd + "cmd/ctr"},
 			flags: []string{
 				"-tags=no_btrfs",
@@ -65,6 +73,7 @@ func Components(module string) []Component {
 		},
 		{
 			Name: "kube", dir: part("kube"),
+			cpu:      24 * time.Minute,
 			packages: []string{"./kube", "k8s.io/kubernetes/cmd/kubectl"},
 			flags:    []string{"-ldflags=-s -w " + version},
 			sources:  []string{"."},
@@ -83,8 +92,8 @@ func (c Component) Cached(cache string) (dir string, cached bool, err error) {
 	return dir, err == nil, nil
 }
 
-// Build compiles the component into dir, as Cached named it. Output of the compiler goes to out.
-func (c Component) Build(ctx context.Context, dir string, out io.Writer) error {
+// Build compiles the component into dir, as Cached named it. What the compiler says goes to out when it fails.
+func (c Component) Build(ctx context.Context, dir string, progress *Progress, out io.Writer) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("build %s: %w", c.Name, err)
 	}
@@ -93,19 +102,22 @@ func (c Component) Build(ctx context.Context, dir string, out io.Writer) error {
 		return fmt.Errorf("build %s: %w", c.Name, err)
 	}
 	defer func() { _ = os.RemoveAll(temporary) }()
-	for _, pkg := range c.packages {
-		name := c.names[pkg]
-		if name == "" {
-			name = filepath.Base(pkg)
-		}
-		args := append([]string{"build", "-trimpath", "-o", filepath.Join(temporary, name)}, c.flags...)
-		command := exec.CommandContext(ctx, "go", append(args, pkg)...)
-		command.Dir = c.dir
-		// The programs run in namespaces of their own and in images without a libc: nothing dynamic.
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off")
-		command.Stdout, command.Stderr = out, out
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("build %s: %s: %w", c.Name, pkg, err)
+	stale, err := c.Stale(ctx)
+	if err != nil {
+		return err
+	}
+	progress.begin(stale, c.cpu)
+	// One go build for all packages: it compiles one program's while it links another. With -v it names each package.
+	command := c.command(ctx, append([]string{"build", "-v", "-o", temporary + "/"}, c.flags...)...)
+	said := &bytes.Buffer{}
+	command.Stdout, command.Stderr = progress, io.MultiWriter(progress, said)
+	if err := command.Run(); err != nil {
+		_, writeErr := said.WriteTo(out)
+		return fmt.Errorf("build %s: %w", c.Name, errors.Join(err, writeErr))
+	}
+	for given, name := range c.names {
+		if err := os.Rename(filepath.Join(temporary, given), filepath.Join(temporary, name)); err != nil {
+			return fmt.Errorf("build %s: %w", c.Name, err)
 		}
 	}
 	if err := os.Chmod(temporary, 0o755); err != nil {
@@ -120,6 +132,27 @@ func (c Component) Build(ctx context.Context, dir string, out io.Writer) error {
 		return fmt.Errorf("build %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// Stale counts the packages that are to be compiled, the programs included. It downloads what modules are missing.
+func (c Component) Stale(ctx context.Context) (int, error) {
+	command := c.command(ctx, append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, c.flags...)...)
+	said := &bytes.Buffer{}
+	command.Stderr = said
+	names, err := command.Output()
+	if err != nil {
+		return 0, fmt.Errorf("list packages of %s: %w: %s", c.Name, err, said)
+	}
+	return len(strings.Fields(string(names))), nil
+}
+
+func (c Component) command(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", append(append(args, "-trimpath"), c.packages...)...)
+	command.Dir = c.dir
+	// The programs run in namespaces of their own and in images without a libc: nothing dynamic. The compiler's garbage
+	// collector runs less often: 9 % less CPU time for etcd.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOGC=400")
+	return command
 }
 
 // key hashes names and contents of the sources, the flags and the compiler.

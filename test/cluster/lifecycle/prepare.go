@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/hack/images/oci"
 	"github.com/refit-project/refit/test/cluster/baseimage"
@@ -37,38 +39,69 @@ func (c *Cluster) prepare(ctx context.Context, module string) (programs, error) 
 		return programs{}, err
 	}
 	var found programs
+	var missing []missingComponent
 	for _, component := range build.Components(module) {
 		dir, cached, err := component.Cached(cache)
 		if err != nil {
 			return programs{}, err
 		}
 		*found.folder(component.Name) = dir
-		if cached {
-			continue
-		}
-		name := "building " + component.Name
-		if component.Name == "kube" {
-			name += " (the first time takes about 5 minutes)"
-		}
-		if err := c.report.Step(name, func() error { return component.Build(ctx, dir, c.out) }); err != nil {
-			return programs{}, err
+		if !cached {
+			missing = append(missing, missingComponent{Component: component, dir: dir})
 		}
 	}
+	trees := map[string]debian.Tree{}
 	for name, tree := range map[string]debian.Tree{"tools": tools, "nginx": nginx} {
 		dir, cached, err := tree.Cached(cache)
 		if err != nil {
 			return programs{}, err
 		}
 		*found.folder(name) = dir
-		if cached {
-			continue
-		}
-		step := "unpacking " + strings.Join(tree.Packages, ", ")
-		if err := c.report.Step(step, func() error { return tree.Unpack(ctx, dir) }); err != nil {
-			return programs{}, err
+		if !cached {
+			trees[dir] = tree
 		}
 	}
-	return found, nil
+	return found, c.make(ctx, missing, trees)
+}
+
+// make builds and unpacks what is missing. What the network has to bring comes while the compiler is busy.
+func (c *Cluster) make(ctx context.Context, missing []missingComponent, trees map[string]debian.Tree) error {
+	downloads, downloading := errgroup.WithContext(ctx)
+	for _, component := range missing {
+		downloads.Go(func() error { _, err := component.Stale(downloading); return err })
+	}
+	downloads.Go(func() error { // one after the other: apt-get locks its lists
+		for dir, tree := range trees {
+			if err := tree.Unpack(downloading, dir); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := c.buildMissing(ctx, missing); err != nil {
+		return errors.Join(err, downloads.Wait())
+	}
+	if len(trees) == 0 {
+		return downloads.Wait()
+	}
+	return c.report.Step("unpacking Debian packages", downloads.Wait)
+}
+
+type missingComponent struct {
+	build.Component
+	dir string
+}
+
+func (c *Cluster) buildMissing(ctx context.Context, missing []missingComponent) error {
+	for i, component := range missing {
+		progress := &build.Progress{Cores: runtime.GOMAXPROCS(0)}
+		name := fmt.Sprintf("building %s (%d of %d)", component.Name, i+1, len(missing))
+		build := func() error { return component.Build(ctx, component.dir, progress, c.out) }
+		if err := c.report.StepWithStatus(name, progress.Status, build); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *programs) folder(component string) *string {

@@ -20,6 +20,13 @@ func New(out io.Writer) *Reporter { return &Reporter{out: out, start: time.Now()
 
 // Step runs do and reports it. It returns the error of do, which is the caller's to report.
 func (r *Reporter) Step(name string, do func() error) error {
+	began := time.Now()
+	running := func() string { return "running for " + time.Since(began).Round(time.Second).String() }
+	return r.StepWithStatus(name, running, do)
+}
+
+// StepWithStatus is Step for one that can say how far it is. Status is called from another goroutine than do.
+func (r *Reporter) StepWithStatus(name string, status func() string, do func() error) error {
 	r.Say(name + " ...")
 	began := time.Now()
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -32,7 +39,7 @@ func (r *Reporter) Step(name string, do func() error) error {
 			case <-stop:
 				return
 			case <-ticker.C:
-				r.Say(fmt.Sprintf("%s: still at it after %s", name, time.Since(began).Round(time.Second)))
+				r.Say(name + ": " + status())
 			}
 		}
 	}()
