@@ -56,7 +56,7 @@ var rows = []row{
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
-		{path: "manager/certificates", imports: "manager/cache api"},
+		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/images", toCome: "manager/cache image api", why: "ImagePullJob: which node pulls what"},
 		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
 	}},

@@ -58,8 +58,10 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 		return nil, err
 	}
 	out := request.DeepCopy()
-	// The API server drops the status of a new object, but not what v1alpha1 keeps of it in annotations.
 	out.Status = v1beta1.ContainerRecreateRequestStatus{}
+	for _, key := range []string{v1beta1.AnnotationSyncContainerStatuses, v1beta1.AnnotationUnreadyAcquired} {
+		delete(out.Annotations, key) // they are status, which nobody but a manager writes
+	}
 	setDefaults(&out.Spec, facts.Pod)
 	for i := range out.Spec.Containers {
 		if err := inject(out, i, facts.Pod); err != nil {

@@ -171,13 +171,14 @@ func TestAdmit(t *testing.T) {
 				}
 			},
 		},
-		"conditions forged through v1alpha1": {
+		"a forged hand-over": {
 			request: func(r *v1beta1.ContainerRecreateRequest) {
 				r.Status.Conditions = []metav1.Condition{{Type: "Succeeded", Status: "True"}}
+				r.Annotations = map[string]string{acquiredKey: acquired, snapshotKey: snapshot}
 			},
 			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
-				if len(got.Status.Conditions) > 0 {
-					t.Errorf("conditions %v", got.Status.Conditions)
+				if len(got.Status.Conditions) > 0 || got.Annotations[acquiredKey] != "" || got.Annotations[snapshotKey] != "" {
+					t.Errorf("conditions %v, annotations %v", got.Status.Conditions, got.Annotations)
 				}
 			},
 		},

@@ -1,10 +1,7 @@
 package crr
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -29,12 +26,15 @@ func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.Cont
 		return nil, forbidden("metadata.labels["+v1beta1.LabelActive+"]",
 			"not allowed to change label %s before the request has completed: delete the request instead", v1beta1.LabelActive)
 	}
+	if before.Annotations[v1beta1.AnnotationUnreadyAcquired] != "" && changed(before.Annotations, after.Annotations, v1beta1.AnnotationUnreadyAcquired) {
+		return nil, forbidden("metadata.annotations["+v1beta1.AnnotationUnreadyAcquired+"]", "not allowed to update annotation %s once it is set",
+			v1beta1.AnnotationUnreadyAcquired)
+	}
 	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy} {
 		if changed(before.Annotations, after.Annotations, key) {
 			return nil, forbidden("metadata.annotations["+key+"]", "not allowed to update immutable annotation %s: create another request", key)
 		}
 	}
-	out.Status.Conditions = mergeConditions(before.Status.Conditions, after.Status.Conditions)
 	return out, nil
 }
 
@@ -53,22 +53,4 @@ func changed(before, after map[string]string, key string) bool {
 	was, had := before[key]
 	is, has := after[key]
 	return had != has || was != is
-}
-
-// mergeConditions keeps the stored conditions, except that PreRecreateGrace may change. The API server ignores
-// changes of the status made through the object itself, but a client of v1alpha1 sees conditions as annotations,
-// which it can write without any right to the status; kruise-manager writes that one condition so.
-func mergeConditions(before, after []metav1.Condition) []metav1.Condition {
-	isGrace := func(c metav1.Condition) bool { return c.Type == v1beta1.ConditionPreRecreateGrace }
-	merged := slices.Clone(before)
-	i, j := slices.IndexFunc(merged, isGrace), slices.IndexFunc(after, isGrace)
-	switch {
-	case i < 0 && j >= 0:
-		return append(merged, after[j])
-	case i >= 0 && j < 0:
-		return slices.Delete(merged, i, i+1)
-	case i >= 0:
-		merged[i] = after[j]
-	}
-	return merged
 }

@@ -56,7 +56,8 @@ type LifecycleDecision struct {
 //
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
 func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObservation, now time.Time) LifecycleDecision {
-	l := lifecycle{request: request, pod: observed.Pod, now: now}
+	l := lifecycle{request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, now: now}
+	v1beta1.ReadHandOff(l.request)
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
 		l.pod = nil // another pod of the same name
 	}
@@ -80,7 +81,8 @@ func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObse
 }
 
 type lifecycle struct {
-	request *v1beta1.ContainerRecreateRequest
+	request *v1beta1.ContainerRecreateRequest // its status completed by ReadHandOff
+	stored  v1beta1.ContainerRecreateRequestStatus
 	pod     *corev1.Pod // the pod of the request's UID, or nil
 	now     time.Time
 }

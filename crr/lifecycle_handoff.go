@@ -14,12 +14,14 @@ import (
 )
 
 // drain makes the pod not ready when the request asks for it: first the finalizer, then the pod's condition, then the
-// request's condition for which the daemon waits, so that nothing is left behind if the manager stops in between.
+// hand-over for which the daemon waits, so that nothing is left behind if the manager stops in between.
 func (l lifecycle) drain() (LifecycleDecision, bool) {
 	strategy := l.request.Spec.Strategy
-	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil ||
-		meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionPreRecreateGrace) {
+	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil {
 		return LifecycleDecision{}, false
+	}
+	if meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionPreRecreateGrace) {
+		return l.handOver(l.request.Status, "unreadyGracePeriodSeconds begins")
 	}
 	if !hasGate(l.pod) {
 		return l.passOver(time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second)
@@ -31,33 +33,51 @@ func (l lifecycle) drain() (LifecycleDecision, bool) {
 	}
 	status, changed, err := takeReadiness(l.pod, readinessKey(l.request), l.now)
 	if err != nil {
-		// The daemon gives up waiting after a while and says so in the request.
+		// The daemon ends the request after a while, with a message.
 		return LifecycleDecision{Again: l.nextTimer(), Why: err.Error()}, true
 	}
 	if changed {
 		return LifecycleDecision{Pod: status, Why: "the pod is made not ready"}, true
 	}
-	return l.grace(l.now, v1beta1.MessagePreRecreateGrace), true
+	return l.grace(l.now, v1beta1.MessagePreRecreateGrace)
 }
 
-// passOver deals with a pod that has no readiness gate: nothing takes it out of its Services, so there is nothing to
-// wait for. A refit-daemon knows that; a kruise-daemon waits for the condition and then for the grace period, so it
-// is told that the period is over.
+// passOver handles a pod without the readiness gate: it cannot be made not ready, so there is nothing to wait for. A
+// refit-daemon knows that; a kruise-daemon waits for the condition and then for the grace period, so the condition says
+// that the period is over.
 func (l lifecycle) passOver(grace time.Duration) (LifecycleDecision, bool) {
 	if l.acceptedByUs() {
 		return LifecycleDecision{}, false
 	}
 	return l.grace(l.now.Add(-grace), fmt.Sprintf("Pod has no readiness gate %s, so unreadyGracePeriodSeconds has no effect",
-		v1beta1.ReadinessGateKruisePodReady)), true
+		v1beta1.ReadinessGateKruisePodReady))
 }
 
-func (l lifecycle) grace(since time.Time, message string) LifecycleDecision {
+func (l lifecycle) grace(since time.Time, message string) (LifecycleDecision, bool) {
 	status := l.request.Status.DeepCopy()
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1beta1.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(since),
-		Reason: v1beta1.ReasonPreRecreateGrace, Message: message,
-	})
-	return LifecycleDecision{Status: status, Why: "unreadyGracePeriodSeconds begins"}
+	v1beta1.SetPreRecreateGrace(status, since, message)
+	return l.handOver(*status, "unreadyGracePeriodSeconds begins")
+}
+
+// handOver writes what a daemon is to know in both forms: first the status, then the annotations for clients of v1alpha1.
+func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why string) (LifecycleDecision, bool) {
+	snapshot, acquired, err := v1beta1.WriteHandOff(status)
+	if err != nil {
+		return LifecycleDecision{Again: l.nextTimer(), Why: err.Error()}, true
+	}
+	metadata := l.request.ObjectMeta.DeepCopy()
+	for key, value := range map[string]string{v1beta1.AnnotationSyncContainerStatuses: snapshot, v1beta1.AnnotationUnreadyAcquired: acquired} {
+		if value != "" && value != metadata.Annotations[key] {
+			metav1.SetMetaDataAnnotation(metadata, key, value)
+		}
+	}
+	switch {
+	case !equality.Semantic.DeepEqual(status, l.stored):
+		return LifecycleDecision{Status: &status, Why: why}, true
+	case !equality.Semantic.DeepEqual(metadata.Annotations, l.request.Annotations):
+		return LifecycleDecision{Meta: metadata, Why: why}, true
+	}
+	return LifecycleDecision{}, false
 }
 
 // acceptedByUs reports whether a refit-daemon carries out the request.
@@ -65,8 +85,8 @@ func (l lifecycle) acceptedByUs() bool {
 	return meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionAccepted)
 }
 
-// handOff writes the pod's status into the request for a kruise-daemon, which sees no pods. A container counts when
-// another instance than the one at admission runs; start times are not compared, as they are of the node's clock.
+// handOff copies the pod's status into the request for a kruise-daemon, which does not watch pods. A container counts when
+// another instance than the one at admission runs; start times are not compared, as they are those of the node's clock.
 func (l lifecycle) handOff() (LifecycleDecision, bool) {
 	if l.acceptedByUs() {
 		return LifecycleDecision{}, false
@@ -81,13 +101,11 @@ func (l lifecycle) handOff() (LifecycleDecision, bool) {
 			Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount, ContainerID: status.ContainerID,
 		})
 	}
-	// An empty one is never written: between two instances a container is not running, and that is no news.
-	if len(snapshot) == 0 || equality.Semantic.DeepEqual(snapshot, l.request.Status.ContainerStatusSnapshot) {
-		return LifecycleDecision{}, false
-	}
 	status := l.request.Status.DeepCopy()
-	status.ContainerStatusSnapshot = snapshot
-	return LifecycleDecision{Status: status, Again: l.nextTimer(), Why: "the daemon is told of the pod's status"}, true
+	if len(snapshot) > 0 { // between two instances a container is not running, which does not erase what is known
+		status.ContainerStatusSnapshot = snapshot
+	}
+	return l.handOver(*status, "the pod's status is copied into the request")
 }
 
 func (l lifecycle) statusOf(container string) *corev1.ContainerStatus {

@@ -14,7 +14,13 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-const drainFinalizer = "crr.apps.kruise.io/unready-acquired"
+const (
+	drainFinalizer = "crr.apps.kruise.io/unready-acquired"
+	acquiredKey    = "crr.apps.kruise.io/unready-acquired"
+	acquired       = "2026-11-21T10:00:00Z"
+	snapshotKey    = "crr.apps.kruise.io/sync-container-statuses"
+	snapshot       = `[{"name":"app","ready":false,"restartCount":4,"containerID":"containerd://app2"}]`
+)
 
 // stored is a request for containers app and log of webPod as it is after admission.
 func stored(t *testing.T, edits ...func(*v1beta1.ContainerRecreateRequest)) *v1beta1.ContainerRecreateRequest {
@@ -116,19 +122,24 @@ func TestLifecycle(t *testing.T) {
 		"deadline":       {request: []edit{taken, deadline(10)}, after: 13 * time.Second, want: "status"},
 		"no daemon":      {after: time.Minute, want: "status"},
 
-		"drain: finalizer first":     {request: []edit{taken, drainFor(5)}, pod: gated, want: "meta"},
-		"drain: pod second":          {request: []edit{taken, drainFor(5), finalized}, pod: gated, want: "pod"},
-		"drain: condition third":     {request: []edit{taken, drainFor(5), finalized}, pod: held, want: "status"},
-		"drain: then nothing":        {request: []edit{taken, drainFor(5), finalized, draining}, pod: held, want: ""},
-		"drain: not while queued":    {request: []edit{phase("Pending"), drainFor(5)}, pod: gated, want: ""},
-		"drain: not without gate":    {request: []edit{taken, drainFor(5)}, want: ""},
-		"drain: foreign list broken": {request: []edit{taken, drainFor(5), finalized}, pod: garbled, want: ""},
-		"drain: kruise, no gate":     {request: []edit{takenByKruise, drainFor(5)}, want: "status"},
+		"drain: finalizer first":                       {request: []edit{taken, drainFor(5)}, pod: gated, want: "meta"},
+		"drain: pod second":                            {request: []edit{taken, drainFor(5), finalized}, pod: gated, want: "pod"},
+		"drain: condition third":                       {request: []edit{taken, drainFor(5), finalized}, pod: held, want: "status"},
+		"drain: annotation fourth":                     {request: []edit{taken, drainFor(5), finalized, draining}, pod: held, want: "meta"},
+		"drain: then nothing":                          {request: []edit{taken, drainFor(5), finalized, draining, annotate(acquiredKey, acquired)}, pod: held, want: ""},
+		"drain: stored by a manager of OpenKruise 1.9": {request: []edit{taken, drainFor(5), finalized, annotate(acquiredKey, acquired)}, pod: held, want: "status"},
+		"drain: not while queued":                      {request: []edit{phase("Pending"), drainFor(5)}, pod: gated, want: ""},
+		"drain: not without gate":                      {request: []edit{taken, drainFor(5)}, want: ""},
+		"drain: foreign list broken":                   {request: []edit{taken, drainFor(5), finalized}, pod: garbled, want: ""},
+		"drain: kruise, no gate":                       {request: []edit{takenByKruise, drainFor(5)}, want: "status"},
 
 		"kruise: old instances run":  {request: []edit{takenByKruise}, want: ""},
 		"kruise: new instance runs":  {request: []edit{takenByKruise}, pod: restarted, want: "status"},
-		"kruise: it has been told":   {request: []edit{takenByKruise, told}, pod: restarted, want: ""},
-		"kruise: between instances":  {request: []edit{takenByKruise, told}, want: ""},
+		"kruise: status is written":  {request: []edit{takenByKruise, told}, pod: restarted, want: "meta"},
+		"kruise: both are written":   {request: []edit{takenByKruise, told, annotate(snapshotKey, snapshot)}, pod: restarted, want: ""},
+		"kruise: annotation alone":   {request: []edit{takenByKruise, annotate(snapshotKey, snapshot)}, pod: restarted, want: "status"},
+		"kruise: annotation broken":  {request: []edit{takenByKruise, told, annotate(snapshotKey, "{")}, pod: restarted, want: "meta"},
+		"kruise: between instances":  {request: []edit{takenByKruise, told, annotate(snapshotKey, snapshot)}, want: ""},
 		"refit needs no such writes": {request: []edit{taken}, pod: restarted, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {

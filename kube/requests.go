@@ -90,19 +90,17 @@ func (r *Requests) Informer(node string) (cache.SharedIndexInformer, error) {
 	return informer, nil
 }
 
-// trimRequest converts to v1beta1 and drops what only takes memory: of the annotations, which anyone may make
+// trimRequest converts to v1beta1, reads what a manager hands over in annotations, and drops what only takes memory: of the annotations, which anyone may make
 // large, those of Refit are kept.
 func trimRequest(object any) (any, error) {
 	request, ok := object.(*v1beta1.ContainerRecreateRequest)
 	if alpha, isAlpha := object.(*v1alpha1.ContainerRecreateRequest); isAlpha {
-		request, ok = &v1beta1.ContainerRecreateRequest{}, true
-		if err := v1alpha1.ConvertTo(alpha, request); err != nil {
-			return nil, fmt.Errorf("convert request %s/%s: %w", alpha.Namespace, alpha.Name, err)
-		}
+		request, ok = v1alpha1.ToV1beta1(alpha), true
 	}
 	if !ok {
 		return object, nil
 	}
+	v1beta1.ReadHandOff(request)
 	request.ManagedFields = nil
 	kept := map[string]string{}
 	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy} {

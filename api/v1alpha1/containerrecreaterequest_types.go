@@ -7,12 +7,14 @@ import (
 )
 
 // ContainerRecreateRequest asks for one or more containers of a running pod to be restarted in place.
-// Its spec is that of v1beta1; its status has neither snapshot nor conditions, which are shown as annotations.
+// Both versions have the same schema, so that the API server serves them without a conversion webhook. Clients of
+// OpenKruise up to 1.9 know neither snapshot nor conditions of the status; for them the manager writes annotations too.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=crr
 // +kubebuilder:printcolumn:name="PHASE",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="RESULT",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
 // +kubebuilder:printcolumn:name="POD",type=string,JSONPath=`.spec.podName`
 // +kubebuilder:printcolumn:name="NODE",type=string,JSONPath=`.metadata.labels.crr\.apps\.kruise\.io/node-name`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -25,7 +27,7 @@ type ContainerRecreateRequest struct {
 	// +required
 	Spec v1beta1.ContainerRecreateRequestSpec `json:"spec"`
 	// +optional
-	Status ContainerRecreateRequestStatus `json:"status,omitzero"`
+	Status v1beta1.ContainerRecreateRequestStatus `json:"status,omitzero"`
 }
 
 // ContainerRecreateRequestList is a list of requests.
@@ -38,17 +40,11 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ContainerRecreateRequestStatus is what happened so far.
-type ContainerRecreateRequestStatus struct {
-	// Phase is empty until a daemon has seen the request, and ends as Completed.
-	// +optional
-	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase,omitempty"`
-	// +optional
-	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Message says in one sentence where the request stands or why it failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// +optional
-	// +listType=atomic
-	ContainerRecreateStates []v1beta1.ContainerRecreateRequestRecreateState `json:"containerRecreateStates,omitempty"`
+// ToV1beta1 returns a copy of the request in the version that Refit works with, its status completed from the annotations
+// by which clients of v1alpha1 hand over (v1beta1.ReadHandOff).
+func ToV1beta1(request *ContainerRecreateRequest) *v1beta1.ContainerRecreateRequest {
+	request = request.DeepCopy()
+	out := &v1beta1.ContainerRecreateRequest{ObjectMeta: request.ObjectMeta, Spec: request.Spec, Status: request.Status}
+	v1beta1.ReadHandOff(out)
+	return out
 }

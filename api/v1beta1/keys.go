@@ -10,9 +10,9 @@ const (
 	LabelActive = "crr.apps.kruise.io/active"
 	// FinalizerUnreadyAcquired keeps a request until the pod has been made ready again.
 	FinalizerUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
-	// AnnotationSyncContainerStatuses is the v1alpha1 form of status.containerStatusSnapshot (JSON array).
+	// AnnotationSyncContainerStatuses is status.containerStatusSnapshot for clients of v1alpha1 (JSON array).
 	AnnotationSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
-	// AnnotationUnreadyAcquired is the v1alpha1 form of condition PreRecreateGrace (RFC 3339 time).
+	// AnnotationUnreadyAcquired is condition PreRecreateGrace for clients of v1alpha1 (RFC 3339 time). Immutable once set.
 	AnnotationUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
 	// ReadinessGateKruisePodReady lets a manager take a pod out of its Services.
 	ReadinessGateKruisePodReady = "KruisePodReady"
@@ -68,13 +68,8 @@ const (
 // such a pod may be the subject of a request although it is not active.
 const ConditionSidecarTerminated = "SidecarTerminated"
 
-// AnnotationConditions is the v1alpha1 form of status.conditions (JSON array), which v1alpha1 does not have.
-const AnnotationConditions = "refit.dev/conditions"
-
 // Bounds that the CRD sets too.
 const (
-	// MaxConditions bounds status.conditions, so that they fit into AnnotationConditions.
-	MaxConditions = 32
 	// MaxContainers bounds spec.containers: every one has a state with a message in status, and an object of the
 	// API has to stay below 1.5 MB.
 	MaxContainers = 256

@@ -55,8 +55,6 @@ func Apply(ctx context.Context, config Config) error {
 		{"rollout", "status", "--namespace=refit-system", "deployment/refit-manager", "--timeout=180s"},
 		{"rollout", "status", "--namespace=refit-system", "daemonset/refit-daemon", "--timeout=180s"},
 		{"wait", "mutatingwebhookconfiguration/refit-manager", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", "--timeout=60s"},
-		{"wait", "customresourcedefinition/containerrecreaterequests.apps.kruise.io",
-			"--for=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}", "--timeout=60s"},
 	} {
 		if err := config.kubectl(ctx, nil, wait...); err != nil {
 			return err

@@ -59,10 +59,7 @@ func (r *Requests) Follow(ctx context.Context, changed func(map[string]*v1beta1.
 	Follow(ctx, r.client, selection, func(items map[string]*v1alpha1.ContainerRecreateRequest) {
 		converted := make(map[string]*v1beta1.ContainerRecreateRequest, len(items))
 		for name, item := range items {
-			request := &v1beta1.ContainerRecreateRequest{}
-			if err := v1alpha1.ConvertTo(item, request); err == nil { // it is always
-				converted[name] = request
-			}
+			converted[name] = v1alpha1.ToV1beta1(item)
 		}
 		changed(converted)
 	}, failed)
@@ -89,7 +86,7 @@ func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRe
 	if err := decode(b, ref, alpha); err != nil {
 		return nil, err
 	}
-	return stored, v1alpha1.ConvertTo(alpha, stored)
+	return v1alpha1.ToV1beta1(alpha), nil
 }
 
 func statusPatch(request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) ([]byte, error) {

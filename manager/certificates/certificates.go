@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/cache"
 )
 
@@ -49,7 +48,7 @@ func ByObject(cfg Config) cache.ByObject {
 	}}}
 }
 
-// Add has the certificate made and renewed, and its authority written to the webhook configuration and the CRD. The
+// Add has the certificate made and renewed, and its authority written to the webhook configuration. The
 // certificate is kept in a Secret, which every replica copies to its own directory: a Secret mounted as a volume would
 // arrive up to a minute later, when kubelet next syncs.
 func Add(mgr ctrl.Manager, cfg Config) error {
@@ -67,7 +66,6 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 		FieldOwner:     MutatingWebhook,
 		Webhooks: []rotator.WebhookInfo{
 			{Name: MutatingWebhook, Type: rotator.Mutating},
-			{Name: v1beta1.ResourceContainerRecreateRequest + "." + v1beta1.Group, Type: rotator.CRDConversion},
 		},
 	})
 	if err != nil {

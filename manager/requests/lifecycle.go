@@ -24,8 +24,7 @@ import (
 	"github.com/refit-project/refit/manager/cache"
 )
 
-// addLifecycle adds the controller of requests. No informer may be started here: should stored requests need conversion,
-// the webhook has to be served before their cache can be filled.
+// addLifecycle adds the controller of requests.
 func addLifecycle(mgr ctrl.Manager, cfg Config) error {
 	r := &lifecycleReconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,

@@ -52,7 +52,7 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	w.change(taken)
 
 	writes, _ := w.settle()
-	if diff := cmp.Diff([]string{"patch r", "patch web/status", "patch r/status"}, writes); diff != "" {
+	if diff := cmp.Diff([]string{"patch r", "patch web/status", "patch r/status", "patch r"}, writes); diff != "" {
 		t.Errorf("taken (-want +got):\n%s", diff)
 	}
 	if text := nextEvent(w.events); !strings.Contains(text, "PodMadeNotReady") {

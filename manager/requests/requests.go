@@ -29,9 +29,6 @@ type Config struct {
 
 // Add adds the webhooks and controllers to a manager that has not been started.
 func Add(mgr ctrl.Manager, cfg Config) error {
-	if err := addConversion(mgr); err != nil {
-		return fmt.Errorf("set up conversion: %w", err)
-	}
 	if err := addAdmission(mgr, cfg); err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
