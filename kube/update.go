@@ -79,11 +79,7 @@ func (c *Client) Template(ctx context.Context, namespace string, owner metav1.Ow
 func (r *Requests) Create(ctx context.Context, request *v1beta1.ContainerRecreateRequest) error {
 	var object runtime.Object = request
 	if r.alpha {
-		converted := &v1alpha1.ContainerRecreateRequest{}
-		if err := v1alpha1.ConvertFrom(request, converted); err != nil {
-			return fmt.Errorf("convert request %s/%s: %w", request.Namespace, request.Name, err)
-		}
-		object = converted
+		object = &v1alpha1.ContainerRecreateRequest{ObjectMeta: request.ObjectMeta, Spec: request.Spec, Status: request.Status}
 	}
 	err := r.client.Post().Resource(resource).Namespace(request.Namespace).Body(object).Do(ctx).Error()
 	if err != nil {
@@ -102,12 +98,8 @@ func (r *Requests) Get(ctx context.Context, namespace, name string) (*v1beta1.Co
 	if err != nil {
 		return nil, fmt.Errorf("get request %s/%s: %w", namespace, name, err)
 	}
-	if beta, ok := stored.(*v1beta1.ContainerRecreateRequest); ok {
-		return beta, nil
+	if alpha, ok := stored.(*v1alpha1.ContainerRecreateRequest); ok {
+		return v1alpha1.ToV1beta1(alpha), nil
 	}
-	request := &v1beta1.ContainerRecreateRequest{}
-	if err := v1alpha1.ConvertTo(stored.(*v1alpha1.ContainerRecreateRequest), request); err != nil {
-		return nil, fmt.Errorf("convert request %s/%s: %w", namespace, name, err)
-	}
-	return request, nil
+	return stored.(*v1beta1.ContainerRecreateRequest), nil
 }
