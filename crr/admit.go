@@ -71,6 +71,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	if err := setLabels(out, facts); err != nil {
 		return nil, err
 	}
+	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package crr
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -89,7 +90,7 @@ func (p *planner) accept() {
 
 // layOut has a state for every container, in the order of the spec.
 func (p *planner) layOut() {
-	stored := p.status.ContainerRecreateStates
+	stored, recorded := p.status.ContainerRecreateStates, record(p.request)
 	p.status.ContainerRecreateStates = make([]v1beta1.ContainerRecreateRequestRecreateState, len(p.request.Spec.Containers))
 	for i, container := range p.request.Spec.Containers {
 		state := &p.status.ContainerRecreateStates[i]
@@ -98,6 +99,9 @@ func (p *planner) layOut() {
 			if s.Name == container.Name {
 				*state = s
 			}
+		}
+		if state.ContainerID == "" {
+			state.ContainerID = recorded[container.Name]
 		}
 	}
 }
@@ -122,6 +126,22 @@ func (p *planner) deadlineExceeded() (Outcome, bool) {
 		return Outcome{}, false
 	}
 	return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
+}
+
+// MayAct is an error when nothing may be done for a request any more. It is for acts that were decided a while ago: the
+// request is as it is now, nil if it is gone or not active any more. clockOffset is the API server's clock minus ours.
+func MayAct(request *Request, clockOffset time.Duration, now time.Time) error {
+	if request == nil {
+		return errors.New("the request has been deleted or is not active any more")
+	}
+	if request.DeletionTimestamp != nil || Completed(request) {
+		return errors.New("the request has ended or is being deleted")
+	}
+	p := &planner{request: request, observed: Observation{ClockOffset: clockOffset}, now: now}
+	if outcome, exceeded := p.deadlineExceeded(); exceeded {
+		return errors.New(outcome.Message)
+	}
+	return nil
 }
 
 func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {
@@ -239,12 +259,27 @@ func (p *planner) verdict() Outcome {
 }
 
 func (p *planner) complete(outcome Outcome) Decision {
+	states := slices.Clone(p.status.ContainerRecreateStates)
 	Complete(&p.status, outcome, p.request.Generation, p.now)
+	if outcome.Reason == ReasonDeadlineExceeded && prunes(p.request) {
+		p.status.ContainerRecreateStates = leave(states)
+	}
 	why := "every container has been recreated"
 	if outcome.Reason != "" {
 		why = outcome.Message
 	}
 	return Decision{Status: p.status, Why: why}
+}
+
+// leave is what OpenKruise makes of the states of containers at the deadline, and what its clients look for under its
+// CRDs: nothing, and one whose stop has not returned has no message.
+func leave(states []v1beta1.ContainerRecreateRequestRecreateState) []v1beta1.ContainerRecreateRequestRecreateState {
+	for i := range states {
+		if states[i].Phase == v1beta1.ContainerRecreateRequestPending {
+			states[i].Message = ""
+		}
+	}
+	return states
 }
 
 func (p *planner) decide(stop *Stop, start *Start) Decision {

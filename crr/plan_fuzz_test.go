@@ -19,6 +19,7 @@ type world struct {
 	// recorded is what may be stopped: the instance at admission or, forced, the one first stopped.
 	recorded identity.ContainerID
 	restarts int32
+	prunes   bool // the CRD is OpenKruise's
 }
 
 // play lets the event happen and then a round of the daemon, unless the event is that it is not there.
@@ -59,6 +60,14 @@ func (w *world) play(event byte) {
 	w.round(event)
 }
 
+func (w *world) store(status crr.Status) {
+	if w.prunes {
+		w.request = store(w.request, status)
+	} else {
+		w.request.Status = status
+	}
+}
+
 func (w *world) end(code int32) {
 	if instances := w.observed.Instances["app"]; len(instances) > 0 && instances[0].State == identity.StateRunning {
 		instances[0].State, instances[0].ExitCode, instances[0].FinishedAt = identity.StateExited, code, w.now
@@ -75,7 +84,13 @@ func (w *world) round(event byte) {
 		}
 		return
 	}
-	w.request.Status = decision.Status
+	if w.prunes && event%5 == 0 { // it dies between the status and the record
+		stored := w.request.DeepCopy()
+		stored.Status = prune(decision.Status)
+		w.request = crr.WithRecord(stored)
+		return
+	}
+	w.store(decision.Status)
 	if again := w.plan(); !equality.Semantic.DeepEqual(again.Status, decision.Status) {
 		w.t.Fatalf("one observation, two statuses:\n%+v\n%+v", decision.Status, again.Status)
 	}
@@ -164,8 +179,10 @@ func FuzzPlan(f *testing.F) {
 	f.Add(true, byte(0), []byte{4, 4, 8, 6, 1, 3})
 	f.Add(false, byte(1), []byte{0, 7, 7, 8, 1, 3, 0})
 	f.Add(false, byte(2), []byte{0, 10, 8, 1, 3, 0})
+	f.Add(true, byte(130), []byte{8, 11, 4, 4, 6, 13, 7, 0, 21, 23})
+	f.Add(false, byte(129), []byte{8, 7, 0, 11, 20, 7, 13, 23})
 	f.Fuzz(func(t *testing.T, force bool, policy byte, script []byte) {
-		w := &world{scene: newScene(), t: t, stopped: map[identity.ContainerID]bool{}}
+		w := &world{scene: newScene(), t: t, stopped: map[identity.ContainerID]bool{}, prunes: policy >= 128}
 		policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 		w.observed.Pod.Spec.RestartPolicy = policies[int(policy)%len(policies)]
 		if force {

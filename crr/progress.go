@@ -32,7 +32,8 @@ func (p *planner) minorUntil() (time.Time, bool) {
 	var until time.Time
 	for i, state := range p.status.ContainerRecreateStates {
 		was, act := stored.ContainerRecreateStates[i], p.observed.Acts[state.Name]
-		if state.Phase != was.Phase || act.Err != "" {
+		begun := was.Phase == v1beta1.ContainerRecreateRequestPending && state.Phase == v1beta1.ContainerRecreateRequestRecreating
+		if state.Phase != was.Phase && !begun || act.Err != "" {
 			return time.Time{}, false
 		}
 		if state == was {

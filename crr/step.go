@@ -102,12 +102,12 @@ func (s *subject) force() bool {
 func (s *subject) exited(last Instance) {
 	policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name)
 	replacedOnce := last.ID != s.old
-	s.begin()
-	s.state.IsKilled = true
-	if s.act.Running {
+	if s.act.Running { // the stop has not returned yet
+		s.record()
 		s.stopping = true
 		return
 	}
+	s.begin()
 	if !policy.Restarts(last.ExitCode) && (replacedOnce || !s.overrides()) {
 		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf(
 			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.Policy))
@@ -149,11 +149,11 @@ func (s *subject) retryLater() bool {
 // missing: the runtime knows no instance of the container. Kubelet starts it when it notices; if it has seen
 // the exit before the removal it has to be woken.
 func (s *subject) missing() {
-	s.begin()
-	s.state.IsKilled = true
 	if s.act.Running {
+		s.record()
 		return
 	}
+	s.begin()
 	status := s.observed.containerStatus(s.spec.Name)
 	s.wait("stopped; " + waitingFor(status))
 	revived := s.overrides() && !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always()
@@ -180,7 +180,6 @@ func (s *subject) missing() {
 // has been up for long enough.
 func (s *subject) replaced(current Instance) {
 	s.begin()
-	s.state.IsKilled = true
 	status := s.observed.containerStatus(s.spec.Name)
 	if policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name); policy.Final(status) {
 		s.fail(ReasonRestartNotReported, fmt.Sprintf("the new container is running, but kubelet had already reported the end of the one before, "+
@@ -203,10 +202,14 @@ func (s *subject) replaced(current Instance) {
 	s.state.Message = ""
 }
 
-// begin records the instance to be replaced before anything is done to it.
+// record records the instance to be replaced before anything is done to it.
+func (s *subject) record() { s.state.ContainerID = s.old.String() }
+
+// begin is for a container whose old instance has ended. Until then the container is Pending, as OpenKruise has it.
 func (s *subject) begin() {
+	s.record()
 	s.state.Phase = v1beta1.ContainerRecreateRequestRecreating
-	s.state.ContainerID = s.old.String()
+	s.state.IsKilled = true
 }
 
 func (s *subject) wait(message string) {

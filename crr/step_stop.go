@@ -28,7 +28,7 @@ func (s *subject) running(old Instance) {
 		return
 	}
 	s.stopping = true
-	s.begin()
+	s.record()
 	s.state.Message = "stopping"
 	if s.act.Running {
 		return

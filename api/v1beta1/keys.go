@@ -34,6 +34,11 @@ const (
 	// AnnotationAdmittedAt is the time of admission, RFC 3339 with nanoseconds; it orders requests created
 	// within one second, which is all that creationTimestamp resolves.
 	AnnotationAdmittedAt = "refit.dev/admitted-at"
+
+	// AnnotationInstances records which container instances a request replaces, as a JSON object from container name to
+	// container ID. refit-daemon writes it, before it stops anything, where the CRD has no
+	// status.containerRecreateStates[].containerID, as that of OpenKruise.
+	AnnotationInstances = "refit.dev/instances"
 )
 
 // AnnotationNudge is written to a pod, through pods/status, to wake kubelet: its value names the request and

@@ -1,0 +1,163 @@
+package crr_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+// store is what becomes of a status under OpenKruise's CRD, which has no container IDs in states, and of the daemon's
+// record of them.
+func store(request *crr.Request, status crr.Status) *crr.Request {
+	stored := request.DeepCopy()
+	stored.Status = prune(status)
+	stored = crr.WithRecord(stored)
+	if value, missing := crr.MissingRecord(stored, status); missing {
+		metav1.SetMetaDataAnnotation(&stored.ObjectMeta, v1beta1.AnnotationInstances, value)
+	}
+	return crr.WithRecord(stored)
+}
+
+func prune(status crr.Status) crr.Status {
+	pruned := *status.DeepCopy()
+	for i := range pruned.ContainerRecreateStates {
+		pruned.ContainerRecreateStates[i].ContainerID = ""
+	}
+	return pruned
+}
+
+func (s *scene) pruned(decision crr.Decision, later time.Duration) *scene {
+	s.request = store(s.request, decision.Status)
+	s.now = s.now.Add(later)
+	return s
+}
+
+func TestForcedRequestStopsOneInstanceUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	s := forced(newScene())
+	first := s.plan()
+	wantDiff(t, "stop", first.Stop.ID, id("app", 0))
+	s.pruned(first, time.Second).runs("app", 1)
+	s.observed.Acts = nil // kill -9 between the stop and whatever follows it
+	for range 20 {
+		next := s.plan()
+		wantWait(t, next)
+		s.pruned(next, time.Second)
+	}
+	s.ready("app", 1)
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
+}
+
+// The second of two forced requests is admitted while the first instance runs, and means the one that it finds.
+func TestForcedRequestRecordsTheInstanceItFindsUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	s := forced(newScene().runs("app", 1))
+	first := s.plan()
+	wantDiff(t, "stop", first.Stop.ID, id("app", 1))
+	s.pruned(first, time.Second).runs("app", 2).ready("app", 2)
+	s.observed.Acts = nil
+	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
+}
+
+// Removing its instances would take a crashing new container out of kubelet's back-off again and again.
+func TestCrashOfTheNewInstanceKeepsItsBackoffUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.pruned(s.plan(), time.Second).exited("app", 0, 143).runs("app", 1).ready("app", 1).exited("app", 1, 1).crashLoop("app", 1)
+	s.observed.Acts = nil
+	for range 5 {
+		next := s.plan()
+		wantWait(t, next)
+		s.pruned(next, time.Minute)
+	}
+}
+
+func TestContainerIsPendingUntilItsStopHasReturned(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	first := s.plan()
+	wantDiff(t, "before the stop", phases(first.Status), map[string]string{"app": "Pending"})
+	s.stored(first, time.Second).exited("app", 0, 143)
+	s.observed.Acts["app"] = crr.Act{Running: true}
+	during := s.plan()
+	wantDiff(t, "while the stop call lasts", phases(during.Status), map[string]string{"app": "Pending"})
+	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.now = s.now.Add(time.Minute)
+	after := s.plan().Status.ContainerRecreateStates[0]
+	if after.Phase != v1beta1.ContainerRecreateRequestRecreating || !after.IsKilled {
+		t.Errorf("after the stop: %+v, want Recreating and isKilled", after)
+	}
+}
+
+// OpenKruise's clients look for these states after a deadline.
+func TestDeadlineLeavesStatesUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	deadline := int64(3)
+	s := newScene("app", "log")
+	s.request.Spec.ActiveDeadlineSeconds = &deadline
+	s.pruned(s.plan(), 3*time.Second)
+	s.observed.Acts["app"] = crr.Act{Running: true} // a preStop hook
+	ended := s.plan()
+	wantDiff(t, "phase", ended.Status.Phase, v1beta1.ContainerRecreateRequestCompleted)
+	wantDiff(t, "states", prune(ended.Status).ContainerRecreateStates, []v1beta1.ContainerRecreateRequestRecreateState{
+		{Name: "app", Phase: v1beta1.ContainerRecreateRequestPending}, {Name: "log", Phase: v1beta1.ContainerRecreateRequestPending},
+	})
+}
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	states := func(ids ...string) crr.Status {
+		var status crr.Status
+		for i, id := range ids {
+			status.ContainerRecreateStates = append(status.ContainerRecreateStates,
+				v1beta1.ContainerRecreateRequestRecreateState{Name: []string{"app", "log"}[i], ContainerID: id})
+		}
+		return status
+	}
+	for name, tt := range map[string]struct {
+		annotation      string
+		stored, written crr.Status
+		want            string // of the annotation; empty: none is needed
+	}{
+		"the CRD has the field":             {stored: states("c://1", "c://2"), written: states("c://1", "c://2")},
+		"nothing is to be recorded":         {stored: states("", ""), written: states("", "")},
+		"the CRD has no such field":         {stored: states("", ""), written: states("c://1", ""), want: `{"app":"c://1"}`},
+		"recorded":                          {annotation: `{"app":"c://1"}`, stored: states("", ""), written: states("c://1", "")},
+		"the second container":              {annotation: `{"app":"c://1"}`, stored: states("", ""), written: states("c://1", "c://2"), want: `{"app":"c://1","log":"c://2"}`},
+		"the annotation is malformed":       {annotation: `nonsense`, stored: states(""), written: states("c://1"), want: `{"app":"c://1"}`},
+		"the annotation is of another type": {annotation: `["c://1"]`, stored: states(""), written: states("c://1"), want: `{"app":"c://1"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			request := &crr.Request{Status: tt.stored}
+			if tt.annotation != "" {
+				request.Annotations = map[string]string{v1beta1.AnnotationInstances: tt.annotation}
+			}
+			for range 2 { // also after the IDs have been put back
+				got, missing := crr.MissingRecord(request, tt.written)
+				if got != tt.want || missing != (tt.want != "") {
+					t.Errorf("record %q, %v; want %q", got, missing, tt.want)
+				}
+				request = crr.WithRecord(request)
+			}
+		})
+	}
+}
+
+// A user may not decide by the annotation what counts as the old instance.
+func TestAdmitDropsTheRecord(t *testing.T) {
+	t.Parallel()
+	request := userRequest("app")
+	metav1.SetMetaDataAnnotation(&request.ObjectMeta, v1beta1.AnnotationInstances, `{"app":"containerd://x"}`)
+	got, err := crr.Admit(request, facts(webPod()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value, ok := got.Annotations[v1beta1.AnnotationInstances]; ok {
+		t.Errorf("admitted with %s", value)
+	}
+}
