@@ -181,6 +181,28 @@ func TestWriteStatusIsADifferenceBoundToAVersion(t *testing.T) {
 	}
 }
 
+func TestAnnotationOfARequestIsBoundToAVersion(t *testing.T) {
+	t.Parallel()
+	client, s := newClient(t, map[string]any{
+		"GET /apis/apps.kruise.io/v1beta1": served("v1beta1"),
+		"PATCH /apis/apps.kruise.io/v1beta1/namespaces/shop/containerrecreaterequests/again": map[string]any{
+			"apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
+			"metadata": map[string]any{"name": "again", "resourceVersion": "8", "annotations": map[string]any{v1beta1.AnnotationInstances: "x", "other": "y"}},
+		},
+	})
+	requests, err := client.Requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := requests.Annotate(t.Context(), request(), v1beta1.AnnotationInstances, "x")
+	if err != nil || stored.ResourceVersion != "8" || stored.Annotations[v1beta1.AnnotationInstances] != "x" {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+	if want := `{"metadata":{"annotations":{"refit.dev/instances":"x"},"resourceVersion":"7"}}`; !strings.Contains(s.all(), want) {
+		t.Errorf("sent %s\nwant %s", s.all(), want)
+	}
+}
+
 func TestAnnotateTouchesTheStatusOfThisPodOnly(t *testing.T) {
 	t.Parallel()
 	client, s := newClient(t, map[string]any{"PATCH /api/v1/namespaces/shop/pods/web/status": corev1.Pod{}})

@@ -103,7 +103,7 @@ func trimRequest(object any) (any, error) {
 	v1beta1.ReadHandOff(request)
 	request.ManagedFields = nil
 	kept := map[string]string{}
-	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy} {
+	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy, v1beta1.AnnotationInstances} {
 		if value, ok := request.Annotations[key]; ok {
 			kept[key] = value
 		}
@@ -120,14 +120,38 @@ func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRe
 	if err != nil {
 		return nil, fmt.Errorf("encode status of request %s/%s: %w", request.Namespace, request.Name, err)
 	}
+	stored, err := r.patch(ctx, request, patch, "status")
+	if err != nil {
+		return nil, fmt.Errorf("write status of request %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	return stored, nil
+}
+
+// Annotate sets one annotation of the request, provided that nobody has changed the request since it was read: then it
+// is a conflict (apierrors.IsConflict). It returns the request as stored.
+func (r *Requests) Annotate(ctx context.Context, request *v1beta1.ContainerRecreateRequest, key, value string) (*v1beta1.ContainerRecreateRequest, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": request.ResourceVersion, "annotations": map[string]string{key: value},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode annotation %s of request %s/%s: %w", key, request.Namespace, request.Name, err)
+	}
+	stored, err := r.patch(ctx, request, patch)
+	if err != nil {
+		return nil, fmt.Errorf("write annotation %s of request %s/%s: %w", key, request.Namespace, request.Name, err)
+	}
+	return stored, nil
+}
+
+func (r *Requests) patch(ctx context.Context, request *v1beta1.ContainerRecreateRequest, patch []byte, subresource ...string) (*v1beta1.ContainerRecreateRequest, error) {
 	var stored runtime.Object = &v1beta1.ContainerRecreateRequest{}
 	if r.alpha {
 		stored = &v1alpha1.ContainerRecreateRequest{}
 	}
-	err = r.client.Patch(types.MergePatchType).Resource(resource).Namespace(request.Namespace).Name(request.Name).
-		SubResource("status").Body(patch).Do(ctx).Into(stored)
+	err := r.client.Patch(types.MergePatchType).Resource(resource).Namespace(request.Namespace).Name(request.Name).
+		SubResource(subresource...).Body(patch).Do(ctx).Into(stored)
 	if err != nil {
-		return nil, fmt.Errorf("write status of request %s/%s: %w", request.Namespace, request.Name, err)
+		return nil, err
 	}
 	trimmed, err := trimRequest(stored)
 	if err != nil {

@@ -41,22 +41,38 @@ func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 	}
 	w.acts.begin(request.UID, container, id)
 	w.running.Go(func() {
-		select {
-		case w.slots <- struct{}{}:
-			defer func() { <-w.slots }()
-		case <-ctx.Done():
-			return
-		}
-		w.metrics.inFlight.Inc()
-		defer w.metrics.inFlight.Dec()
-		done := do()
+		done := w.inSlot(ctx, request, do)
 		if done.err != nil && ctx.Err() == nil {
 			w.logger.Warn("act failed", "pod", key, "container", container, "request", request.Name, "err", done.err)
 		}
 		done.order = order
 		w.acts.end(request.UID, container, id, done)
+		if w.latest.get(request) == nil {
+			w.forget(request)
+		}
 		w.queue.Add(key)
 	})
+}
+
+// inSlot waits for one of the slots and then does what is still wanted.
+func (w *Worker) inSlot(ctx context.Context, request *crr.Request, do func() outcome) outcome {
+	select {
+	case w.slots <- struct{}{}:
+		defer func() { <-w.slots }()
+	case <-ctx.Done():
+		return outcome{err: ctx.Err(), transient: true}
+	}
+	if err := w.wanted(request); err != nil {
+		return outcome{err: err, transient: true}
+	}
+	w.metrics.inFlight.Inc()
+	defer w.metrics.inFlight.Dec()
+	return do()
+}
+
+// wanted is an error when a request that was to be acted on a while ago is not to be any more.
+func (w *Worker) wanted(request *crr.Request) error {
+	return crr.MayAct(w.latest.get(request), w.clockOffset(), time.Now())
 }
 
 // orderOf is the same for the same act. A nudge is never the same twice.
@@ -85,6 +101,9 @@ func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 			w.record(failedPreStopHook(pod, stop.Container, err))
 		}
 		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
+		if err := w.wanted(request); err != nil {
+			return outcome{err: fmt.Errorf("not stopped after its preStop hook: %w", err), transient: true}
+		}
 	}
 	if err := w.runtime.StopContainer(ctx, stop.ID.ID, grace); err != nil {
 		return failure("stop container "+stop.Container, err)

@@ -53,9 +53,11 @@ type PodAPI interface {
 	Annotate(ctx context.Context, pod *corev1.Pod, key, value string) error
 }
 
-// RequestAPI writes the status of requests; *kube.Requests has it.
+// RequestAPI writes requests, provided that nobody has since they were read, and returns them as stored; *kube.Requests
+// has it.
 type RequestAPI interface {
 	WriteStatus(ctx context.Context, request *crr.Request, status crr.Status) (*v1beta1.ContainerRecreateRequest, error)
+	Annotate(ctx context.Context, request *crr.Request, key, value string) (*v1beta1.ContainerRecreateRequest, error)
 	KeepsConditions() bool
 }
 

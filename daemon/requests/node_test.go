@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -45,12 +46,16 @@ type node struct {
 	writes   []crr.Status
 	events   []string
 	nudges   int
-	fail     error // of every write
+	fail     func(*crr.Request) error // what a write of the request ends with, if not nil
+	kruise   bool                     // the CRD is OpenKruise's
+
+	maxConcurrent     int
+	refuseAnnotations bool
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t *testing.T, change ...func(*node)) *node {
 	n := &node{
-		t: t, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
+		t: t, maxConcurrent: 256, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
 		requestSource: cachetesting.NewFakeControllerSource(), podSource: cachetesting.NewFakeControllerSource(),
 	}
 	n.runtime.ActAsKubelet(fakecri.Kubelet{
@@ -62,6 +67,9 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n.client = client
+	for _, change := range change {
+		change(n)
+	}
 	n.startDaemon()
 	t.Cleanup(func() {
 		n.stop()
@@ -82,7 +90,7 @@ func (n *node) startDaemon() {
 	w, err := New(Config{
 		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client,
 		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
-		RequestAPI: n, Pods: pods, PodAPI: n, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: 256,
+		RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
 		Synced: func() { close(synced) }, Events: n, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -196,10 +204,29 @@ func (n *node) started(instance fakecri.Instance) {
 
 // WriteStatus, as the API server does it.
 func (n *node) WriteStatus(_ context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
+	return n.write(request, func(stored *crr.Request) {
+		stored.Status = *status.DeepCopy()
+		n.writes = append(n.writes, *status.DeepCopy())
+		if n.kruise {
+			pruneLikeOpenKruise(&stored.Status)
+		}
+	})
+}
+
+// pruneLikeOpenKruise drops what OpenKruise's CRDs do not have.
+func pruneLikeOpenKruise(status *crr.Status) {
+	for i := range status.ContainerRecreateStates {
+		status.ContainerRecreateStates[i].ContainerID = ""
+	}
+}
+
+func (n *node) write(request *crr.Request, change func(stored *crr.Request)) (*crr.Request, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.fail != nil {
-		return nil, n.fail
+		if err := n.fail(request); err != nil {
+			return nil, err
+		}
 	}
 	current := n.requests[request.Name]
 	if current == nil || current.UID != request.UID {
@@ -209,23 +236,41 @@ func (n *node) WriteStatus(_ context.Context, request *crr.Request, status crr.S
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "containerrecreaterequests"}, request.Name, nil)
 	}
 	stored := current.DeepCopy()
-	stored.Status = *status.DeepCopy()
-	n.writes = append(n.writes, stored.Status)
+	change(stored)
 	n.requestSource.Modify(stored)
 	n.requests[request.Name] = stored
 	return stored.DeepCopy(), nil
 }
 
+// deleteRequest is a user's, or a manager taking away the label by which a daemon finds it.
+func (n *node) deleteRequest(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.requestSource.Delete(n.requests[name].DeepCopy())
+	delete(n.requests, name)
+}
+
 func (n *node) KeepsConditions() bool { return true }
 
-func (n *node) Pod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+// Annotate is of requests.
+func (n *node) Annotate(_ context.Context, request *crr.Request, key, value string) (*crr.Request, error) {
+	if n.refuseAnnotations {
+		return nil, errors.New("admission webhook denied the request")
+	}
+	return n.write(request, func(stored *crr.Request) { metav1.SetMetaDataAnnotation(&stored.ObjectMeta, key, value) })
+}
+
+// podAPI is what the API server does with pods.
+type podAPI struct{ *node }
+
+func (n podAPI) Pod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	if pod := n.podNow(name); pod != nil && pod.Namespace == namespace {
 		return pod, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
 }
 
-func (n *node) Annotate(context.Context, *corev1.Pod, string, string) error {
+func (n podAPI) Annotate(context.Context, *corev1.Pod, string, string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.nudges++
@@ -273,6 +318,22 @@ func (n *node) eventually(what string, done func() bool) {
 			n.t.Fatalf("not within 20 s: %s; events %q", what, n.told())
 		}
 	}
+}
+
+func (n *node) statusWrites() []crr.Status {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.writes)
+}
+
+// underWay is the number of stops begun and not ended, hooks and waits for a slot included.
+func (n *node) underWay() int {
+	n.mu.Lock()
+	w := n.worker
+	n.mu.Unlock()
+	w.acts.mu.Lock()
+	defer w.acts.mu.Unlock()
+	return len(w.acts.stopping)
 }
 
 func (n *node) stops() []fakecri.Call { return n.runtime.Calls("StopContainer") }

@@ -13,12 +13,9 @@ import (
 // follow looks at a pod's requests whenever the pod or one of them changes.
 func (w *Worker) follow(informer cache.SharedIndexInformer) error {
 	changed := func(object any) {
-		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = unknown.Obj
-		}
 		switch object := object.(type) {
 		case *crr.Request:
-			if own, written := w.written.Load(object.UID); !written || own != object.ResourceVersion {
+			if !w.latest.seen(object) {
 				w.queue.Add(podOf(object))
 			}
 		case *corev1.Pod:
@@ -29,8 +26,11 @@ func (w *Worker) follow(informer cache.SharedIndexInformer) error {
 		AddFunc:    changed,
 		UpdateFunc: func(_, object any) { changed(object) },
 		DeleteFunc: func(object any) {
+			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
 			if request, ok := object.(*crr.Request); ok {
-				w.written.Delete(request.UID)
+				w.forget(request)
 			}
 			changed(object)
 		},

@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
@@ -24,8 +24,6 @@ const (
 	// planners work in parallel. None of them waits for a container, only for answers of the runtime and the API
 	// server, so that one slow answer holds up one pod.
 	planners = 64
-	// mutationTTL is for how long our own write replaces what a slow watch has brought.
-	mutationTTL = 5 * time.Minute
 	// minRetry and maxRetry bound the delay after an error, which doubles.
 	minRetry = 10 * time.Millisecond
 	maxRetry = 5 * time.Second
@@ -45,8 +43,7 @@ type Worker struct {
 	events      EventRecorder
 	pods        cache.SharedIndexInformer
 	requests    cache.SharedIndexInformer // indexed by indexPod
-	newest      cache.MutationCache       // requests, with our own writes that the watch has not brought yet
-	written     sync.Map                  // resource version of our latest write, by the request's UID
+	latest      *latest
 	clockOffset func() time.Duration
 
 	acts    *acts
@@ -68,9 +65,7 @@ func New(config Config) (*Worker, error) {
 		node: config.Node, runtimeName: config.RuntimeName, options: config.Options,
 		runtime: config.Runtime, podAPI: config.PodAPI, requestAPI: config.RequestAPI, events: config.Events,
 		pods: config.Pods, requests: config.Requests, clockOffset: config.ClockOffset,
-		newest: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), config.Requests.GetIndexer(),
-			cache.MutationCacheOptions{Indexer: config.Requests.GetIndexer(), TTL: mutationTTL, MaxCacheSize: 4096}),
-		acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
+		latest: newLatest(config.Requests.GetIndexer()), acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
 		hooks: hook.New(hook.Config{Executor: hookRuntime{config.Runtime}, Addresses: hookRuntime{config.Runtime}}), synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
 	}
@@ -80,25 +75,6 @@ func New(config Config) (*Worker, error) {
 		}
 	}
 	return w, nil
-}
-
-// indexPod indexes requests by the pod they were admitted for.
-const indexPod = "pod"
-
-// podOf is the pod of a request. The UID is that of admission, so that requests for a pod and for the next of
-// its name, as a StatefulSet makes it, do not meet.
-func podOf(request *crr.Request) identity.Pod {
-	return identity.Pod{Namespace: request.Namespace, Name: request.Spec.PodName, UID: request.Labels[v1beta1.LabelPodUID]}
-}
-
-func podIndexKey(key identity.Pod) string { return key.Namespace + "/" + key.Name + "/" + key.UID }
-
-func indexByPod(object any) ([]string, error) {
-	request, ok := object.(*crr.Request)
-	if !ok {
-		return nil, nil
-	}
-	return []string{podIndexKey(podOf(request))}, nil
 }
 
 // Run executes requests until ctx ends, and returns when nothing is under way any more.
@@ -144,24 +120,21 @@ func (w *Worker) process(ctx context.Context, key identity.Pod) {
 
 // next takes one step for the pod's first request and writes to the others that they wait.
 func (w *Worker) next(ctx context.Context, key identity.Pod) error {
-	objects, err := w.newest.ByIndex(indexPod, podIndexKey(key))
+	requests, err := w.latest.ofPod(key)
 	if err != nil {
-		return fmt.Errorf("look up requests: %w", err)
-	}
-	var requests []*crr.Request
-	for _, object := range objects {
-		requests = append(requests, object.(*crr.Request))
+		return err
 	}
 	queue := crr.Queue(requests)
 	if len(queue) == 0 {
 		return nil
 	}
+	errs := []error{w.step(ctx, key, queue[0])}
 	for _, waiting := range queue[1:] {
 		if err := w.wait(ctx, key, waiting, queue[0]); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("write to request %s that it waits: %w", waiting.Name, err))
 		}
 	}
-	return w.step(ctx, key, queue[0])
+	return errors.Join(errs...)
 }
 
 // wait writes to a request that another is first, or that its deadline has passed meanwhile.
@@ -179,7 +152,7 @@ func (w *Worker) wait(ctx context.Context, key identity.Pod, request, behind *cr
 		return err
 	}
 	if crr.Completed(stored) {
-		w.end(key, stored, now)
+		w.end(key, request, decision.Status, now)
 		return nil
 	}
 	if !decision.Again.IsZero() {
@@ -200,15 +173,14 @@ func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 		"stop", decision.Stop != nil, "start", decision.Start != nil, "again", decision.Again)
 	stored, err := w.write(ctx, request, decision.Status)
 	if apierrors.IsNotFound(err) {
-		w.acts.forget(request.UID) // deleted
-		w.written.Delete(request.UID)
+		w.forget(request) // deleted
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if crr.Completed(stored) {
-		w.end(key, stored, now)
+		w.end(key, request, decision.Status, now)
 		return nil
 	}
 	w.act(ctx, key, stored, observed.Pod, decision)
@@ -221,7 +193,8 @@ func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 	return nil
 }
 
-// write stores a status that differs. A completed request is never written.
+// write stores a status that differs, and where the CRD drops which instances are to be stopped, records those too. A
+// completed request is never written.
 func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
 	if !w.requestAPI.KeepsConditions() {
 		status.Conditions = request.Status.Conditions
@@ -233,20 +206,30 @@ func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 	if err != nil {
 		return nil, err
 	}
-	w.newest.Mutation(stored)
-	w.written.Store(stored.UID, stored.ResourceVersion)
-	return stored, nil
+	if instances, missing := crr.MissingRecord(stored, status); missing {
+		stored, err = w.requestAPI.Annotate(ctx, stored, v1beta1.AnnotationInstances, instances)
+		if err != nil {
+			return nil, fmt.Errorf("record what is to be stopped: %w", err)
+		}
+	}
+	w.latest.wrote(stored)
+	return crr.WithRecord(stored), nil
 }
 
-// end reports a request that has ended and turns to the pod's next.
-func (w *Worker) end(key identity.Pod, request *crr.Request, now time.Time) {
+// end reports a request that has ended with this status and turns to the pod's next.
+func (w *Worker) end(key identity.Pod, request *crr.Request, status crr.Status, now time.Time) {
 	w.acts.forget(request.UID)
-	w.written.Delete(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
-	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", request.Status.Message, "took", took)
-	w.metrics.ended(request.Status, took)
-	w.record(ended(request, request.Status))
+	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took)
+	w.metrics.ended(status, took)
+	w.record(ended(request, status))
 	w.queue.Add(key)
+}
+
+// forget drops what is known of a request that is not there any more.
+func (w *Worker) forget(request *crr.Request) {
+	w.acts.forget(request.UID)
+	w.latest.forget(request.UID)
 }
 
 // enqueuePod looks at a pod's requests again, if it has any.

@@ -261,5 +261,5 @@ func TestRequestOfAPodThatIsGone(t *testing.T) {
 func (n *node) fails(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fail = err
+	n.fail = func(*crr.Request) error { return err }
 }
