@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/refit-project/refit/daemon/podprobes"
@@ -24,7 +25,7 @@ func (n *node) runPodProbes(ctx context.Context) error {
 		return err
 	}
 	manager, err := podprobes.New(podprobes.Config{
-		Node: n.config.Node, Runtime: n.runtime, NodePodProbe: informer, API: api, Pods: n.pods,
+		Node: n.config.Node, CPUs: runtime.NumCPU(), Runtime: n.runtime, NodePodProbe: informer, API: api, Pods: n.pods,
 		Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
 	})
 	if err != nil {

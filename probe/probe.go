@@ -99,6 +99,9 @@ type Spec struct {
 	// Known is what was known of the thing before the Worker, which begins with its State, Message and ChangedAt:
 	// the state then changes only when answers have repeated often enough. The zero value is Unknown.
 	Known Result
+	// Admit, if set, is called before each probe and waits until it may run, or until ctx ends, which is the only error.
+	// The timeout counts from then on. The function that it returns is called after the probe.
+	Admit func(ctx context.Context) (done func(), err error)
 	// Align, if set, says by how much a probe that is due at a time is delayed; the first is not. So that of many Workers
 	// some ask at the same moment and not each at its own: waking up is much of what a probe costs.
 	Align func(due time.Time) time.Duration

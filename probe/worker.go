@@ -95,8 +95,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 			continue
 		case <-timer.C:
 		}
-		probed := time.Now()
-		outcome, counts := w.probe(ctx, spec)
+		outcome, probed, counts := w.probe(ctx, spec)
 		if ctx.Err() != nil {
 			return
 		}
@@ -109,23 +108,34 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 	}
 }
 
-// probe asks once. The outcome does not count when the thing asked has changed meanwhile, or when it says nothing.
-func (w *Worker) probe(ctx context.Context, spec Spec) (Outcome, bool) {
-	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
-	defer cancel()
+// probe runs the probe once, and returns when it started. The outcome does not count when the thing probed has changed
+// meanwhile, or when the probe could not run.
+func (w *Worker) probe(ctx context.Context, spec Spec) (outcome Outcome, started time.Time, counts bool) {
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
 	w.mu.Lock()
 	same := w.spec.Since.Equal(spec.Since)
-	w.abandon = cancel
+	w.abandon = abandon
 	w.mu.Unlock()
 	if !same {
-		return Outcome{}, false
+		return Outcome{}, time.Time{}, false
 	}
-	outcome := spec.Prober.Probe(ctx)
+	if spec.Admit != nil {
+		done, err := spec.Admit(ctx)
+		if err != nil {
+			return Outcome{}, time.Time{}, false
+		}
+		defer done()
+	}
+	started = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
+	defer cancel()
+	outcome = spec.Prober.Probe(ctx)
 	outcome.Message = tidy(outcome.Message)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.abandon = nil
-	return outcome, outcome.State != "" && w.spec.Since.Equal(spec.Since)
+	return outcome, started, outcome.State != "" && w.spec.Since.Equal(spec.Since)
 }
 
 func (w *Worker) current() Spec {

@@ -346,3 +346,59 @@ func TestAlignedWorkersAskTogether(t *testing.T) {
 		d.checkProbes(t, time.Millisecond, 21*time.Millisecond, 10*time.Second+slow, 10*time.Second+slow, 20*time.Second+slow, 20*time.Second+slow)
 	})
 }
+
+// The timeout counts from when the probe may run, and probes that have to wait run less often instead of piling up.
+func TestAProbeWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var runs, admitted, done int
+		var late []time.Duration
+		spec := probe.Spec{
+			Prober: proberFunc(func(ctx context.Context) probe.Outcome {
+				runs++
+				deadline, _ := ctx.Deadline()
+				if left := time.Until(deadline); left != time.Second {
+					t.Errorf("%s left of its timeout", left)
+				}
+				return probe.Outcome{State: probe.Succeeded}
+			}),
+			Timing: probe.Timing{Period: time.Second}.WithDefaults(),
+			Admit: func(ctx context.Context) (func(), error) {
+				admitted++
+				timer := time.NewTimer(3 * time.Second)
+				defer timer.Stop()
+				select {
+				case <-timer.C:
+					return func() { done++ }, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			},
+		}
+		worker, err := probe.Start(t.Context(), spec, func(r probe.Result) { late = append(late, r.Late) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		if runs != 10 || done != 10 || worker.Result().State != probe.Succeeded {
+			t.Errorf("%d runs, %d ended, in 31 s; last result %v", runs, done, worker.Result())
+		}
+		if late[0] != 3*time.Second || late[9] != 3*time.Second {
+			t.Errorf("late by %v", late)
+		}
+		spec.Since = time.Now() // another container, while the probe waits
+		if err := worker.Update(spec); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if admitted != 12 || runs != 10 {
+			t.Errorf("admitted %d times, %d runs", admitted, runs)
+		}
+		time.Sleep(time.Second)
+		worker.Stop() // while it waits
+		if runs != 10 || done != 10 {
+			t.Errorf("%d runs, %d ended", runs, done)
+		}
+	})
+}

@@ -88,7 +88,17 @@ type NodePodProbeStatus struct {
 	// +optional
 	// +listType=atomic
 	PodProbeStatuses []PodProbeStatus `json:"podProbeStatuses,omitempty"`
+	// Conditions: Delayed. Not part of OpenKruise's API.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// ConditionProbesDelayed is True while the exec probes of a node, or of the pods of a marker, run less often than their
+// periods say, as the node has more of them than it can run.
+const ConditionProbesDelayed = "Delayed"
 
 // PodProbeStatus are the results of one pod.
 type PodProbeStatus struct {

@@ -14,12 +14,15 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/probe/turns"
 	"github.com/refit-project/refit/result"
 )
 
 // Config of a Manager; every field is needed.
 type Config struct {
 	Node string
+	// CPUs of the node: how many commands of exec probes run at the same time at first.
+	CPUs int
 	// NodePodProbe caches the one object of the node's name, as *v1alpha1.NodePodProbe. Run runs it.
 	NodePodProbe cache.SharedIndexInformer
 	API          API
@@ -50,13 +53,14 @@ type EventRecorder interface {
 func New(config Config) (*Manager, error) {
 	m := &Manager{
 		config: config, metrics: newMetrics(config.Registry), wake: make(chan struct{}, 1),
-		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{},
+		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{}, turns: turns.New(config.CPUs),
 		pods: map[types.UID]*podAtWork{}, phase: rand.N(slots[len(slots)-1]), //nolint:gosec // spreads load, keeps no secret
 	}
 	m.writer = result.NewWriter(result.Config[string]{
 		Destination: statusDestination{m}, Logger: config.Logger, Observe: m.metrics.wrote,
 		Pace: result.Pace{Settle: settle, FirstRetry: firstRetry, LastRetry: lastRetry},
 	})
+	m.metrics.watch(config.Registry, m.turns)
 	m.slot.Store(int64(slotFor(0)))
 	if _, err := follow(config.Pods, func(pod *corev1.Pod, _ bool) { m.podChanged(pod.UID) }); err != nil {
 		return nil, fmt.Errorf("follow pods: %w", err)

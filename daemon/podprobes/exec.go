@@ -10,9 +10,10 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/probe/turns"
 )
 
-// execer runs one probe's commands in one container instance, one at a time.
+// execer runs one probe's commands in one container instance, one at a time, when it is the pod's turn.
 //
 // A call that the runtime does not end in time is left to the runtime, which kills the command then: broken off by us
 // it might live on. Where a child of the command holds the output open the runtime does not answer at all; until our
@@ -25,12 +26,40 @@ type execer struct {
 	calls   context.Context //nolint:containedctx // that of the Manager's life, which outlasts a probe's
 	work    *sync.WaitGroup // calls under way
 	busy    chan struct{}   // holds one while a call is under way
+	queue   *turns.Queue
+	owner   turns.Owner
+	waited  func(time.Duration) // is told how long the pod's turn took to come
+	pace    turns.Pace          // of the goroutine of the call
+	turn    *turns.Turn         // of the next call; of the worker's goroutine
 }
 
 var errBusy = fmt.Errorf("the command before has not ended: %w", context.DeadlineExceeded)
 
-// Exec implements probe.Execer.
+// admit waits for the turn to run the next command.
+func (e *execer) admit(ctx context.Context) (func(), error) {
+	if len(e.busy) > 0 {
+		return func() {}, nil // Exec fails without a call
+	}
+	due := time.Now()
+	turn, err := e.queue.Take(ctx, e.owner)
+	if err != nil {
+		return nil, err
+	}
+	e.waited(time.Since(due))
+	e.turn = turn
+	return func() {
+		if e.turn != nil {
+			e.turn.End()
+			e.turn = nil
+		}
+	}, nil
+}
+
+// Exec implements probe.Execer. It is called after admit.
 func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, error) {
+	if e.turn == nil {
+		return probe.Execution{}, errBusy
+	}
 	select {
 	case e.busy <- struct{}{}:
 	default:
@@ -41,9 +70,16 @@ func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, e
 		err    error
 	}
 	answers := make(chan answer, 1)
+	turn := e.turn
+	e.turn = nil
 	e.work.Go(func() {
 		defer func() { <-e.busy }()
+		defer turn.End()
+		begin := time.Now()
 		result, err := e.runtime.ExecSync(e.calls, e.id, command, e.timeout)
+		if err == nil || errors.Is(err, cri.ErrDeadline) {
+			e.pace.Observe(e.queue, time.Since(begin), err == nil)
+		}
 		answers <- answer{result, err}
 	})
 	select {

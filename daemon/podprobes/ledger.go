@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -135,7 +136,7 @@ func published(status v1alpha1.NodePodProbeStatus, uid types.UID, name string) (
 
 // same reports whether b says nothing that a does not. That a probe was asked again is no news.
 func same(a, b v1alpha1.NodePodProbeStatus) bool {
-	return slices.EqualFunc(a.PodProbeStatuses, b.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) bool {
+	return equality.Semantic.DeepEqual(a.Conditions, b.Conditions) && slices.EqualFunc(a.PodProbeStatuses, b.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) bool {
 		return a.Name == b.Name && a.Namespace == b.Namespace && a.UID == b.UID &&
 			slices.EqualFunc(a.ProbeStates, b.ProbeStates, func(a, b v1alpha1.ContainerProbeState) bool {
 				return a.Name == b.Name && a.State == b.State && a.Message == b.Message &&

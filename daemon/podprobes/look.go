@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/probe/turns"
 )
 
 // podAtWork is an entry of the spec and what is done for it.
@@ -33,6 +34,10 @@ type running struct {
 	busy   chan struct{} // of its execer
 	worker *probe.Worker
 }
+
+func (p podProbes) owner() turns.Owner { return turns.Owner{Namespace: p.namespace, Pod: p.name} }
+
+func isExec(p v1alpha1.ContainerProbe) bool { return p.Probe.Exec != nil }
 
 // start is a worker that is to be started.
 type start struct {
@@ -125,7 +130,7 @@ func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wan
 		return nil, false, nil
 	}
 	now := p.workers[wanted.Name]
-	if now != nil && now.where.instance != where.instance {
+	if now != nil && (now.where.instance != where.instance || isExec(now.wanted) != isExec(wanted)) {
 		m.stop(p, wanted.Name)
 		now = nil
 	}
@@ -136,7 +141,7 @@ func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wan
 	if now != nil {
 		next.busy = now.busy
 	}
-	spec, err := m.specFor(ctx, next)
+	spec, err := m.specFor(ctx, p, next)
 	if err != nil {
 		return nil, false, err
 	}
@@ -156,9 +161,11 @@ func (m *Manager) hasEnded(p *podAtWork, instance string) bool {
 	return m.ended[p.uid][id]
 }
 
-func (m *Manager) specFor(ctx context.Context, r *running) (probe.Spec, error) {
+func (m *Manager) specFor(ctx context.Context, p *podAtWork, r *running) (probe.Spec, error) {
 	_, id, _ := strings.Cut(r.where.instance, "://")
-	exec := &execer{runtime: m.config.Runtime, id: id, calls: ctx, work: &m.calls, busy: r.busy}
+	exec := &execer{
+		runtime: m.config.Runtime, id: id, calls: ctx, work: &m.calls, busy: r.busy, queue: m.turns, owner: p.owner(),
+	}
 	spec, err := specOf(r.wanted.Probe.Probe, probe.Place{Host: r.ip, Ports: r.where.ports, Execer: exec})
 	if err != nil {
 		return spec, err
@@ -166,28 +173,43 @@ func (m *Manager) specFor(ctx context.Context, r *running) (probe.Spec, error) {
 	exec.timeout = spec.Timeout
 	spec.Since = r.where.startedAt
 	spec.Prober = counted{spec.Prober, kindOf(r.wanted.Probe.Probe), m.metrics}
+	spec.Align = m.alignment(r.wanted.Probe.Probe)
+	if isExec(r.wanted) {
+		spec.Admit = exec.admit
+		exec.waited = func(wait time.Duration) { m.observeDelay(wait, spec.Period) }
+	}
 	return spec, nil
 }
 
 // launch starts workers, not all at the same moment for ever.
 func (m *Manager) launch(ctx context.Context, starts []start) {
 	for _, s := range starts {
-		s.spec.Align = m.alignment(s.one.wanted.Probe.Probe)
 		s.spec.Jitter = min(s.spec.Period, time.Duration(len(starts))*time.Second/spread)
-		entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
-		worker, err := probe.Start(ctx, s.spec, func(r probe.Result) {
-			m.metrics.late(r.Late)
-			m.set(entry, wanted, record{
-				instance: instance, state: v1alpha1.ProbeState(r.State), message: r.Message, probedAt: r.ProbedAt, changedAt: r.ChangedAt,
-			}, time.Now())
-		})
+		if isExec(s.one.wanted) {
+			m.turns.Join(s.pod.owner())
+		}
+		worker, err := probe.Start(ctx, s.spec, m.reporter(s))
 		if err != nil { // specOf has validated it
-			m.config.Logger.Error("probe not started", "pod", entry.key(), "container", wanted.ContainerName, "err", err)
+			m.config.Logger.Error("probe not started", "pod", s.pod.key(), "container", s.one.wanted.ContainerName, "err", err)
+			if isExec(s.one.wanted) {
+				m.turns.Leave(s.pod.owner())
+			}
 			continue
 		}
 		s.one.worker = worker
-		s.pod.workers[wanted.Name] = s.one
+		s.pod.workers[s.one.wanted.Name] = s.one
 		m.metrics.running.Inc()
+	}
+}
+
+// reporter is called with each result of a worker, in its goroutine.
+func (m *Manager) reporter(s start) func(probe.Result) {
+	entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
+	return func(r probe.Result) {
+		m.metrics.late(r.Late)
+		m.set(entry, wanted, record{
+			instance: instance, state: v1alpha1.ProbeState(r.State), message: r.Message, probedAt: r.ProbedAt, changedAt: r.ChangedAt,
+		}, time.Now())
 	}
 }
 
@@ -197,6 +219,9 @@ func (m *Manager) stop(p *podAtWork, name string) {
 		return
 	}
 	one.worker.Stop()
+	if isExec(one.wanted) {
+		m.turns.Leave(p.owner())
+	}
 	delete(p.workers, name)
 	m.metrics.running.Dec()
 }

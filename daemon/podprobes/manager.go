@@ -14,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/probe/turns"
 	"github.com/refit-project/refit/result"
 )
 
@@ -44,7 +45,11 @@ type Manager struct {
 	ledger    ledger
 	looked    bool // the ledger has been filled for this object
 	cut       int  // what messages were cut to last
+	delay     turns.Delay
+	delayed   float64 // the factor that an Event has told
+	pruned    bool    // the CRD, which is OpenKruise's, drops the conditions of the status
 
+	turns *turns.Queue  // of exec probes
 	slot  atomic.Int64  // of network probes, a time.Duration
 	phase time.Duration // of the slots
 
@@ -70,7 +75,7 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 	if m.specStale {
 		m.wakeUp()
 	}
-	if object != nil && m.looked && !same(object.Status, m.ledger.status(time.Now())) {
+	if object != nil && m.looked && !same(object.Status, m.status(object, time.Now())) {
 		m.writeLazily() // somebody else has written it, or it is another object
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/probe/turns"
 	"github.com/refit-project/refit/result"
 )
 
@@ -16,6 +17,7 @@ type metrics struct {
 	lateness prometheus.Histogram
 	inFlight prometheus.Gauge
 	running  prometheus.Gauge
+	delay    prometheus.Gauge
 	ignored  prometheus.Gauge
 	writes   *prometheus.CounterVec
 }
@@ -31,13 +33,31 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_in_flight", Help: "Pod probes that wait for their answer."}),
 		running:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes", Help: "Pod probes at work: those whose container runs."}),
-		ignored:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_ignored", Help: "Faults of the NodePodProbe's spec for which something is not probed; each is told in an Event."}),
+		delay: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "refit_exec_probe_delay_ratio", Help: "How many times longer than their periods exec probes take from one run to the next, as told in the condition Delayed; 0: they are on time.",
+		}),
+		ignored: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_ignored", Help: "Faults of the NodePodProbe's spec for which something is not probed; each is told in an Event."}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_probe_status_writes_total", Help: "Writes of the NodePodProbe's status, by result (ok, error).",
 		}, []string{"result"}),
 	}
-	registry.MustRegister(m.results, m.lateness, m.inFlight, m.running, m.ignored, m.writes)
+	registry.MustRegister(m.results, m.lateness, m.inFlight, m.running, m.delay, m.ignored, m.writes)
 	return m
+}
+
+// watch registers the gauges of exec probes' turns.
+func (*metrics) watch(registry prometheus.Registerer, queue *turns.Queue) {
+	registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "refit_exec_probes_limit", Help: "How many commands of exec probes may run at the same time, which follows by how much they slow each other down.",
+		}, func() float64 { return float64(queue.Load().Limit) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "refit_exec_probes_running", Help: "Commands of exec probes that run.",
+		}, func() float64 { return float64(queue.Load().Running) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "refit_exec_probes_waiting", Help: "Exec probes that are due and wait for their turn.",
+		}, func() float64 { return float64(queue.Load().Waiting) }),
+	)
 }
 
 func (m *metrics) late(d time.Duration) { m.lateness.Observe(d.Seconds()) }

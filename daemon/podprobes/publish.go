@@ -122,6 +122,13 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 	return before.state != learnt.state
 }
 
+// status is what the object's status should be. mu is held.
+func (m *Manager) status(object *v1alpha1.NodePodProbe, now time.Time) v1alpha1.NodePodProbeStatus {
+	status := m.ledger.status(now)
+	status.Conditions = m.conditions(object.Status.Conditions, now)
+	return status
+}
+
 // statusDestination is the status of the node's NodePodProbe; the key is the node's name.
 type statusDestination struct{ *Manager }
 
@@ -129,11 +136,12 @@ type statusDestination struct{ *Manager }
 func (d statusDestination) Write(ctx context.Context, node string) (result.Requests, error) {
 	d.mu.Lock()
 	now := time.Now()
-	object, status := d.object, d.ledger.status(now)
+	object := d.object
 	if !d.looked || object == nil {
 		d.mu.Unlock()
 		return result.Requests{}, nil // it is written when the ledger has been filled
 	}
+	status := d.status(object, now)
 	if until := d.ledger.hidden(now); !until.IsZero() {
 		d.writer.RequestAfter(node, until.Sub(now), d.pace())
 	}
@@ -151,14 +159,15 @@ func (d statusDestination) Write(ctx context.Context, node string) (result.Reque
 		return sent, fmt.Errorf("write probe results: %w", err)
 	}
 	d.recordCut(cut)
-	d.adopt(stored)
+	d.adopt(stored, len(status.Conditions) > 0)
 	return sent, nil
 }
 
 // adopt takes over the object that a write has returned.
-func (m *Manager) adopt(stored *v1alpha1.NodePodProbe) {
+func (m *Manager) adopt(stored *v1alpha1.NodePodProbe, conditions bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.pruned = m.pruned || conditions && len(stored.Status.Conditions) == 0
 	if m.object == nil || stored.UID != m.object.UID || !newer(stored, m.object) {
 		return
 	}

@@ -51,13 +51,18 @@ func (m *Manager) alignment(p corev1.Probe) func(time.Time) time.Duration {
 
 // tune chooses the slot by the network probes at work.
 func (m *Manager) tune() {
-	rate := 0.0
+	rate, execs := 0.0, 0
 	for _, p := range m.pods {
 		for _, one := range p.workers {
-			if one.wanted.Probe.Exec == nil {
+			if isExec(one.wanted) {
+				execs++
+			} else {
 				rate += 1 / float64(max(one.wanted.Probe.PeriodSeconds, 1))
 			}
 		}
 	}
 	m.slot.Store(int64(slotFor(rate)))
+	if execs == 0 {
+		m.resetDelay()
+	}
 }

@@ -44,6 +44,7 @@ type world struct {
 	attempt int
 	fail    error
 	hang    bool // writes end with their context
+	pruned  bool // the CRD is OpenKruise's
 	events  []string
 	execs   []string // "container command"
 	answer  func(ctx context.Context, container, command string) (cri.ExecResult, error)
@@ -88,7 +89,7 @@ func (w *world) run() {
 	w.registry = prometheus.NewRegistry()
 	pods := cache.NewSharedIndexInformer(w.podSource, &corev1.Pod{}, 0, cache.Indexers{})
 	manager, err := podprobes.New(podprobes.Config{
-		Node: node, Pods: pods, API: w, Runtime: w, Events: w, Registry: w.registry, Logger: slog.New(slog.DiscardHandler),
+		Node: node, CPUs: 2, Pods: pods, API: w, Runtime: w, Events: w, Registry: w.registry, Logger: slog.New(slog.DiscardHandler),
 		NodePodProbe: cache.NewSharedIndexInformer(w.objectSource, &v1alpha1.NodePodProbe{}, 0, cache.Indexers{}),
 	})
 	if err != nil {
@@ -204,6 +205,9 @@ func (w *world) WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, 
 	}
 	w.object = w.object.DeepCopy()
 	w.object.Status = *status.DeepCopy()
+	if w.pruned {
+		w.object.Status.Conditions = nil
+	}
 	w.objectSource.Modify(w.object)
 	w.writes = append(w.writes, w.object.Status)
 	return w.object.DeepCopy(), nil

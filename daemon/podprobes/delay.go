@@ -1,0 +1,82 @@
+package podprobes
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// Reasons of Events and of the condition Delayed.
+const (
+	reasonDelayed = "ProbesDelayed"
+	reasonOnTime  = "ProbesOnTime"
+)
+
+// observeDelay takes how long an exec probe has waited for its turn.
+func (m *Manager) observeDelay(wait, period time.Duration) {
+	m.mu.Lock()
+	changed := m.delay.Observe(wait, period, time.Now())
+	m.mu.Unlock()
+	if changed {
+		m.reportDelay()
+	}
+}
+
+// resetDelay is for a node that has no exec probes any more.
+func (m *Manager) resetDelay() {
+	m.mu.Lock()
+	changed := m.delay.Reset()
+	m.mu.Unlock()
+	if changed {
+		m.reportDelay()
+	}
+}
+
+// reportDelay records an Event and has the condition written.
+func (m *Manager) reportDelay() {
+	m.mu.Lock()
+	before := m.delayed
+	factor, _ := m.delay.Factor()
+	m.delayed = factor
+	m.writeSoon()
+	m.mu.Unlock()
+	m.metrics.delay.Set(factor)
+	if factor == before {
+		return // it is only known now
+	}
+	if factor == 0 {
+		m.config.Events.Event(m.aboutObject(), corev1.EventTypeNormal, reasonOnTime, "Exec probes run as often as their periods say")
+		return
+	}
+	m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, reasonDelayed, delayMessage(factor))
+}
+
+func delayMessage(factor float64) string {
+	return fmt.Sprintf("The node has more exec probes than it can run: they run at %.3g times their periods", factor)
+}
+
+// conditions are those of the status, given those that are there: none as long as the probes were never delayed, and the
+// same until it is known whether they are. mu is held.
+func (m *Manager) conditions(before []metav1.Condition, now time.Time) []metav1.Condition {
+	factor, known := m.delay.Factor()
+	there := meta.FindStatusCondition(before, v1alpha1.ConditionProbesDelayed)
+	if m.pruned || !known || factor == 0 && there == nil {
+		return before
+	}
+	delayed := metav1.Condition{
+		Type: v1alpha1.ConditionProbesDelayed, Status: metav1.ConditionFalse, Reason: reasonOnTime,
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+	}
+	if factor > 0 {
+		delayed.Status, delayed.Reason, delayed.Message = metav1.ConditionTrue, reasonDelayed, delayMessage(factor)
+	}
+	after := slices.Clone(before)
+	meta.SetStatusCondition(&after, delayed)
+	return after
+}

@@ -1,0 +1,229 @@
+package turns
+
+import (
+	"context"
+	"sync"
+)
+
+// Owner is the pod that a command is run for.
+type Owner struct {
+	Namespace, Pod string
+}
+
+// Queue grants turns. It has no goroutine of its own.
+type Queue struct {
+	mu      sync.Mutex
+	limit   limit
+	running int
+	waiting int
+	grants  uint64 // so far
+	spaces  map[string]*namespace
+	pods    int // in all namespaces
+}
+
+// namespace and pod are those with probes, waiting or not.
+type namespace struct {
+	share
+	pods map[string]*pod
+}
+
+type pod struct {
+	share
+	probes int
+	queue  []*waiter
+}
+
+// share is what an owner has had.
+type share struct {
+	running int
+	granted uint64 // number of its last grant
+}
+
+// before reports whether a is to be served before b.
+func (a share) before(b share) bool {
+	if a.running != b.running {
+		return a.running < b.running
+	}
+	return a.granted < b.granted
+}
+
+type waiter struct {
+	granted chan struct{} // closed when it is
+}
+
+// New makes a Queue for a node with so many CPUs.
+func New(cpus int) *Queue {
+	return &Queue{limit: newLimit(cpus), spaces: map[string]*namespace{}}
+}
+
+// Join says that an owner has one more probe. Take is for owners that have joined.
+func (q *Queue) Join(o Owner) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.spaces[o.Namespace]
+	if n == nil {
+		n = &namespace{pods: map[string]*pod{}}
+		q.spaces[o.Namespace] = n
+	}
+	if n.pods[o.Pod] == nil {
+		n.pods[o.Pod] = &pod{}
+		q.pods++
+	}
+	n.pods[o.Pod].probes++
+}
+
+// Leave undoes one Join. A turn that is held may end later.
+func (q *Queue) Leave(o Owner) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n, p := q.find(o); p != nil {
+		p.probes--
+		q.prune(o, n, p)
+	}
+}
+
+func (q *Queue) find(o Owner) (*namespace, *pod) {
+	n := q.spaces[o.Namespace]
+	if n == nil {
+		return nil, nil
+	}
+	return n, n.pods[o.Pod]
+}
+
+// prune forgets an owner without probes and turns.
+func (q *Queue) prune(o Owner, n *namespace, p *pod) {
+	if p.probes > 0 || p.running > 0 || len(p.queue) > 0 {
+		return
+	}
+	delete(n.pods, o.Pod)
+	q.pods--
+	if len(n.pods) == 0 {
+		delete(q.spaces, o.Namespace)
+	}
+}
+
+// Take waits for a turn. The error is that of ctx.
+func (q *Queue) Take(ctx context.Context, o Owner) (*Turn, error) {
+	w := &waiter{granted: make(chan struct{})}
+	q.mu.Lock()
+	_, p := q.find(o)
+	if p == nil { // it has left meanwhile
+		q.mu.Unlock()
+		return nil, context.Canceled
+	}
+	p.queue = append(p.queue, w)
+	q.waiting++
+	q.grant()
+	q.mu.Unlock()
+	select {
+	case <-w.granted:
+		return &Turn{queue: q, owner: o}, nil
+	case <-ctx.Done():
+		q.giveUp(o, w)
+		return nil, ctx.Err()
+	}
+}
+
+// giveUp takes a waiter out of the queue, or gives its turn back if it has just got one.
+func (q *Queue) giveUp(o Owner, w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, p := q.find(o)
+	for i, other := range p.queue { // whoever waits keeps its pod known
+		if other == w {
+			p.queue = append(p.queue[:i], p.queue[i+1:]...)
+			q.waiting--
+			q.prune(o, n, p)
+			return
+		}
+	}
+	q.release(o)
+}
+
+// release ends a turn. mu is held.
+func (q *Queue) release(o Owner) {
+	n, p := q.find(o)
+	n.running--
+	p.running--
+	q.running--
+	q.prune(o, n, p)
+	q.grant()
+}
+
+// grant gives turns to those who wait, as long as there are any to give. mu is held.
+func (q *Queue) grant() {
+	for q.waiting > 0 && q.running < q.limit.value {
+		n, p := q.next()
+		if p == nil {
+			return
+		}
+		close(p.queue[0].granted)
+		p.queue = p.queue[1:]
+		q.waiting--
+		q.running++
+		q.grants++
+		n.running++
+		p.running++
+		n.granted, p.granted = q.grants, q.grants
+	}
+}
+
+// next is the pod whose turn it is: that with the fewest turns at present, or else that was served the longest ago, in
+// the namespace of which the same is true. The last turn is not given to a namespace or pod that has all the others,
+// unless there is no other: commands that do not end would keep everybody waiting.
+func (q *Queue) next() (*namespace, *pod) {
+	var space *namespace
+	var chosen *pod
+	for _, n := range q.spaces {
+		if len(q.spaces) > 1 && n.running >= q.limit.value-1 || space != nil && !n.before(space.share) {
+			continue
+		}
+		var first *pod
+		for _, p := range n.pods {
+			if len(p.queue) == 0 || q.pods > 1 && p.running >= q.limit.value-1 || first != nil && !p.before(first.share) {
+				continue
+			}
+			first = p
+		}
+		if first != nil {
+			space, chosen = n, first
+		}
+	}
+	return space, chosen
+}
+
+// Load is the state of a Queue.
+type Load struct {
+	Limit, Running, Waiting int
+}
+
+// Load returns how many commands may run, how many do, and how many wait.
+func (q *Queue) Load() Load {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Load{Limit: q.limit.value, Running: q.running, Waiting: q.waiting}
+}
+
+// observe reports how fast a command was, compared with how fast it could be.
+func (q *Queue) observe(ratio float64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limit.observe(ratio, q.waiting > 0)
+	q.grant()
+}
+
+// Turn is the right to run one command.
+type Turn struct {
+	queue *Queue
+	owner Owner
+	once  sync.Once
+}
+
+// End gives the turn back. It may be called more than once.
+func (t *Turn) End() {
+	t.once.Do(func() {
+		t.queue.mu.Lock()
+		defer t.queue.mu.Unlock()
+		t.queue.release(t.owner)
+	})
+}
