@@ -85,10 +85,11 @@ func probeStatusPatch(uid types.UID, status v1alpha1.NodePodProbeStatus) ([]byte
 		} `json:"metadata"`
 		Status struct {
 			PodProbeStatuses []v1alpha1.PodProbeStatus `json:"podProbeStatuses"`
+			Conditions       []metav1.Condition        `json:"conditions,omitempty"`
 		} `json:"status"`
 	}
 	var p patch
 	p.Metadata.UID = uid
-	p.Status.PodProbeStatuses = status.PodProbeStatuses
+	p.Status.PodProbeStatuses, p.Status.Conditions = status.PodProbeStatuses, status.Conditions
 	return json.Marshal(p)
 }

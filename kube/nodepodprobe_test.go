@@ -92,8 +92,10 @@ func TestProbeStatusIsReplacedOnThisObjectOnly(t *testing.T) {
 		body   string
 		check  func(error) bool
 	}{
-		"states":  {status, nodePodProbe(), `{"metadata":{"uid":"u1"},"status":{"podProbeStatuses":[{"name":"a",`, func(err error) bool { return err == nil }},
-		"none":    {v1alpha1.NodePodProbeStatus{}, nodePodProbe(), `{"metadata":{"uid":"u1"},"status":{"podProbeStatuses":null}}`, func(err error) bool { return err == nil }},
+		"states": {status, nodePodProbe(), `{"metadata":{"uid":"u1"},"status":{"podProbeStatuses":[{"name":"a",`, func(err error) bool { return err == nil }},
+		"none":   {v1alpha1.NodePodProbeStatus{}, nodePodProbe(), `{"metadata":{"uid":"u1"},"status":{"podProbeStatuses":null}}`, func(err error) bool { return err == nil }},
+		"delayed": {v1alpha1.NodePodProbeStatus{Conditions: []metav1.Condition{{Type: "Delayed", Status: "True", Reason: "R"}}}, nodePodProbe(),
+			`"conditions":[{"type":"Delayed","status":"True",`, func(err error) bool { return err == nil }},
 		"another": {status, http.StatusConflict, `"uid":"u1"`, apierrors.IsConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
