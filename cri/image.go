@@ -87,6 +87,9 @@ func pullError(ctx context.Context, image string, err error) error {
 		}
 	}
 	text = reason(text)
+	if status.Code(err) == codes.Canceled && ctx.Err() == nil {
+		return fmt.Errorf("pull %s: %w: it cancelled the pull, as it does when a registry sends nothing for image_pull_progress_timeout: %s", clip(image), ErrUnavailable, clip(text))
+	}
 	if sentinel != nil {
 		return fmt.Errorf("pull %s: %w: %s", clip(image), sentinel, clip(text))
 	}

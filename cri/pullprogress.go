@@ -35,8 +35,8 @@ type Progress struct {
 	Pulled, Total int64
 }
 
-// PullMeter reads how far one pull is.
-type PullMeter struct {
+// pullMeter reads how far one pull is.
+type pullMeter struct {
 	client                       *Client
 	registry, repository, digest string
 	since                        time.Time
@@ -49,18 +49,18 @@ type blob struct {
 	Size   int64  `json:"size"`
 }
 
-// MeterPull makes a meter for a pull that began at a time. Digest is empty unless the image is pulled by one. Two tags of a
-// repository that are pulled at once are told apart only by digest: the meters of both show the sum.
-func (c *Client) MeterPull(registry, repository, digest string, since time.Time) *PullMeter {
-	return &PullMeter{
+// MeterPull returns a function that tells how far a pull is that began at a time. Digest is empty unless the image is
+// pulled by one. Two tags of a repository that are pulled at once are told apart only by digest: for both the sum is told.
+// The error is ErrUnsupported when the runtime is not containerd. The function is not safe for concurrent use.
+func (c *Client) MeterPull(registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
+	m := &pullMeter{
 		client: c, registry: registry, repository: repository, digest: digest, since: since,
 		manifests: map[string][]blob{}, done: map[string]bool{},
 	}
+	return m.read
 }
 
-// Read reads the state of the pull. It is ErrUnsupported when the runtime is not containerd. A meter is not safe for
-// concurrent use.
-func (m *PullMeter) Read(ctx context.Context) (Progress, error) {
+func (m *pullMeter) read(ctx context.Context) (Progress, error) {
 	ctx = metadata.AppendToOutgoingContext(ctx, namespaceHeader, namespaceCRI)
 	blobs, err := m.blobs(ctx)
 	if err != nil || len(blobs) == 0 {
@@ -88,7 +88,7 @@ func (m *PullMeter) Read(ctx context.Context) (Progress, error) {
 }
 
 // blobs of the manifests that the pull has fetched.
-func (m *PullMeter) blobs(ctx context.Context) ([]blob, error) {
+func (m *pullMeter) blobs(ctx context.Context) ([]blob, error) {
 	infos, err := m.infos(ctx)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (m *PullMeter) blobs(ctx context.Context) ([]blob, error) {
 }
 
 // infos of what the content store has of the repository.
-func (m *PullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
+func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 	filter := fmt.Sprintf(`labels.%s~=%s`, strconv.Quote(labelSource+m.registry), strconv.Quote("(^|,)"+regexp.QuoteMeta(m.repository)+"(,|$)"))
 	stream, err := m.client.content.List(ctx, &contentapi.ListContentRequest{Filters: []string{filter}})
 	if err != nil {
@@ -143,7 +143,7 @@ func (m *PullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 }
 
 // manifest reads the blobs that a manifest lists (OCI image specification, manifest.md).
-func (m *PullMeter) manifest(ctx context.Context, digest string) ([]blob, error) {
+func (m *pullMeter) manifest(ctx context.Context, digest string) ([]blob, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
 	stream, err := m.client.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest})
@@ -185,7 +185,7 @@ func parseManifest(data []byte) ([]blob, error) {
 }
 
 // active are the offsets of the blobs that are being written, by digest.
-func (m *PullMeter) active(ctx context.Context) (map[string]int64, error) {
+func (m *pullMeter) active(ctx context.Context) (map[string]int64, error) {
 	res, err := m.client.content.ListStatuses(ctx, &contentapi.ListStatusesRequest{})
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (m *PullMeter) active(ctx context.Context) (map[string]int64, error) {
 	return offsets, nil
 }
 
-func (m *PullMeter) has(ctx context.Context, digest string) bool {
+func (m *pullMeter) has(ctx context.Context, digest string) bool {
 	_, err := m.client.content.Info(ctx, &contentapi.InfoRequest{Digest: digest})
 	return err == nil
 }

@@ -57,11 +57,19 @@ func (r Reference) Full() (string, error) {
 	return named.String(), nil
 }
 
-// Registry is the host, with a port if one is given, that the image is pulled from.
-func (r Reference) Registry() (string, error) {
+// Location is where an image is pulled from.
+type Location struct {
+	// Registry is the host, with a port if one is given.
+	Registry string
+	// Path of the repository in the registry, as library/nginx.
+	Path string
+}
+
+// Location tells where the image is pulled from.
+func (r Reference) Location() (Location, error) {
 	named, err := reference.ParseDockerRef(r.String())
 	if err != nil {
-		return "", fmt.Errorf("%w %q: %w", ErrReference, r.String(), err)
+		return Location{}, fmt.Errorf("%w %q: %w", ErrReference, r.String(), err)
 	}
-	return reference.Domain(named), nil
+	return Location{Registry: reference.Domain(named), Path: reference.Path(named)}, nil
 }

@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again != got {
 			t.Errorf("%q is %+v, which is %+v, %v", text, got, again, err)
 		}
-		if _, err := got.Registry(); err != nil {
+		if where, err := got.Location(); err != nil || where.Registry == "" || where.Path == "" {
 			t.Errorf("%q: %v", text, err)
 		}
 	})

@@ -1,0 +1,154 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/result"
+)
+
+// Reasons of Events, as a kruise-daemon has them.
+const (
+	eventSucceeded = "PullImageSucceed"
+	eventFailed    = "PullImageFailed"
+)
+
+// Controller keeps the pulls of the node's NodeImage under way and its status true. Make it with New.
+type Controller struct {
+	config  Config
+	metrics *metrics
+	writer  *result.Writer[string]
+	synced  cache.InformerSynced
+	wake    chan struct{} // holds one: the object has changed
+
+	queue *image.Queue // of Run
+
+	mu      sync.Mutex
+	object  *v1beta1.NodeImage
+	written v1beta1.NodeImageStatus // what the API server has, as far as we know
+	ours    bool                    // written is of this object
+}
+
+// Run works until ctx ends, and returns when its goroutines have.
+func (c *Controller) Run(ctx context.Context) error {
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { c.config.NodeImage.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
+		return nil
+	}
+	queue := image.NewQueue(ctx, image.QueueConfig{
+		Puller: puller{config: c.config, metrics: c.metrics}, Parallel: c.config.Parallel,
+		Changed: func() { c.writer.Request(c.config.Node) }, Ended: c.ended,
+	})
+	defer queue.Stop()
+	c.queue = queue
+	work.Go(func() { _ = c.writer.Run(ctx) }) // its only error is the end of ctx
+	c.wakeUp()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+			c.set()
+		}
+	}
+}
+
+func (c *Controller) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// objectChanged takes over a new state of the NodeImage; nil when it has been deleted.
+func (c *Controller) objectChanged(object *v1beta1.NodeImage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if object == nil || c.object == nil || c.object.UID != object.UID {
+		c.ours = false
+	}
+	c.object = object
+	if object != nil && !c.ours {
+		c.written, c.ours = object.Status, true
+	}
+	c.wakeUp()
+}
+
+// set brings the queue to the spec.
+func (c *Controller) set() {
+	c.mu.Lock()
+	object := c.object
+	c.mu.Unlock()
+	if object == nil {
+		c.queue.Set(nil, nil)
+		return
+	}
+	c.queue.Set(image.Wanted(object.Spec), func(want image.Want) (image.State, bool) {
+		return image.Known(&object.Status, want)
+	})
+}
+
+// Write implements result.Destination: it writes the status if there is news.
+func (c *Controller) Write(ctx context.Context, _ string) (result.Requests, error) {
+	states := c.queue.States()
+	c.mu.Lock()
+	object, before := c.object, c.written
+	c.mu.Unlock()
+	if object == nil || object.DeletionTimestamp != nil {
+		return result.Requests{}, nil
+	}
+	status := image.Status(object.Spec, states)
+	if !image.News(before, status) {
+		return result.Requests{}, nil
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(before.ImageStatuses)), slices.Collect(maps.Keys(object.Status.ImageStatuses)))
+	err := c.config.API.WriteStatus(ctx, object, names, status)
+	c.metrics.wrote(err)
+	if err == nil {
+		c.mu.Lock()
+		if c.object != nil && c.object.UID == object.UID {
+			c.written = status
+		}
+		c.mu.Unlock()
+	} else if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", result.ErrStale, err)
+	}
+	return result.Requests{Writes: 1}, err
+}
+
+// ended tells of a pull that has succeeded or failed: on the NodeImage, and of a failure on the jobs that asked for it.
+func (c *Controller) ended(want image.Want, state image.State) {
+	c.metrics.ended(state)
+	// The queue calls with its lock held, and mu is never held while the queue is called.
+	c.mu.Lock()
+	about := corev1.ObjectReference{APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindNodeImage, Name: c.config.Node}
+	if c.object != nil {
+		about.UID = c.object.UID
+	}
+	c.mu.Unlock()
+	if state.Phase == v1beta1.ImagePhaseSucceeded {
+		c.config.Events.Event(about, corev1.EventTypeNormal, eventSucceeded, fmt.Sprintf("Pulled image %s in %s", want, state.Completed.Sub(state.Started)))
+		return
+	}
+	message := fmt.Sprintf("Cannot pull image %s: %s", want, state.Message)
+	c.config.Logger.Warn("image not pulled", "image", want.String(), "err", state.Message)
+	c.config.Events.Event(about, corev1.EventTypeWarning, eventFailed, message)
+	for _, owner := range want.Owners {
+		namespace, name, _ := strings.Cut(owner, "/")
+		c.config.Events.Event(corev1.ObjectReference{
+			APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindImagePullJob, Namespace: namespace, Name: name,
+		}, corev1.EventTypeWarning, eventFailed, "Node "+c.config.Node+": "+message)
+	}
+}

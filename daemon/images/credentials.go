@@ -1,0 +1,138 @@
+package images
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/image"
+)
+
+// credentials for an image are those of its pull secrets whose registry and path match, the longest path first. What
+// could not be read is returned beside them: it matters only if the pull fails.
+func (p puller) credentials(ctx context.Context, secrets []v1beta1.ReferenceObject, name image.Location) ([]cri.Auth, []error) {
+	var found []credential
+	var faults []error
+	for _, reference := range secrets {
+		if reference.Namespace != p.config.SecretNamespace {
+			faults = append(faults, fmt.Errorf("pull secret %s/%s is not in namespace %s, from which the daemon reads", reference.Namespace, reference.Name, p.config.SecretNamespace))
+			continue
+		}
+		secret, err := p.config.Secrets.Secret(ctx, reference.Namespace, reference.Name)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		list, err := parseSecret(secret)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("pull secret %s/%s: %w", reference.Namespace, reference.Name, err))
+		}
+		found = append(found, list...)
+	}
+	found = slices.DeleteFunc(found, func(c credential) bool { return !c.matches(name) })
+	slices.SortStableFunc(found, func(a, b credential) int { return cmp.Compare(len(b.path), len(a.path)) })
+	auths := make([]cri.Auth, len(found))
+	for i, c := range found {
+		auths[i] = c.auth
+		auths[i].ServerAddress = name.Registry
+	}
+	return slices.Compact(auths), faults
+}
+
+// credential is one entry of a docker configuration file.
+type credential struct {
+	host, path string // the host may have * in place of a label, or a part of it
+	auth       cri.Auth
+}
+
+// parseSecret reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Entries that are
+// malformed are left out.
+func parseSecret(secret *corev1.Secret) ([]credential, error) {
+	var entries map[string]entry
+	switch secret.Type {
+	case corev1.SecretTypeDockerConfigJson:
+		var file struct {
+			Auths map[string]entry `json:"auths"`
+		}
+		if err := json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &file); err != nil {
+			return nil, fmt.Errorf("read %s: malformed JSON", corev1.DockerConfigJsonKey) // the error would quote from it
+		}
+		entries = file.Auths
+	case corev1.SecretTypeDockercfg:
+		if err := json.Unmarshal(secret.Data[corev1.DockerConfigKey], &entries); err != nil {
+			return nil, fmt.Errorf("read %s: malformed JSON", corev1.DockerConfigKey)
+		}
+	default:
+		return nil, fmt.Errorf("type %q is not that of a pull secret", secret.Type)
+	}
+	var list []credential
+	for registry, e := range entries {
+		host, path := splitRegistry(registry)
+		if auth, ok := e.credentials(); ok {
+			list = append(list, credential{host: host, path: path, auth: auth})
+		}
+	}
+	slices.SortFunc(list, func(a, b credential) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.path, b.path)) })
+	return list, nil
+}
+
+// entry is what docker login writes.
+type entry struct {
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	Auth          string `json:"auth"`
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+func (e entry) credentials() (cri.Auth, bool) {
+	if e.Auth != "" {
+		decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.Auth))
+		if err == nil {
+			if user, password, ok := strings.Cut(strings.TrimRight(string(decoded), "\x00\n"), ":"); ok {
+				e.Username, e.Password = user, password
+			}
+		}
+	}
+	auth := cri.Auth{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	return auth, auth != cri.Auth{}
+}
+
+// splitRegistry takes a key of a docker configuration file apart: "https://index.docker.io/v1/", "reg.test:5000/team".
+func splitRegistry(key string) (host, path string) {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	host, path, _ = strings.Cut(key, "/")
+	path = strings.Trim(path, "/")
+	for _, version := range []string{"v1", "v2"} {
+		if path == version || strings.HasPrefix(path, version+"/") {
+			path = strings.Trim(path[len(version):], "/")
+		}
+	}
+	if host == "index.docker.io" || host == "registry-1.docker.io" {
+		host = "docker.io"
+	}
+	return host, path
+}
+
+// matches follows kubelet: each label of the host may hold *, the path has to begin the repository's path.
+func (c credential) matches(name image.Location) bool {
+	wanted, given := strings.Split(c.host, "."), strings.Split(name.Registry, ".")
+	if len(wanted) != len(given) {
+		return false
+	}
+	for i := range wanted {
+		if ok, err := path.Match(wanted[i], given[i]); !ok || err != nil {
+			return false
+		}
+	}
+	return c.path == "" || name.Path == c.path || strings.HasPrefix(name.Path, c.path+"/")
+}
