@@ -27,6 +27,10 @@ type Config struct {
 	PprofAddr string
 	// MaxConcurrent bounds the stops under way at once, each of which may last for its grace period.
 	MaxConcurrent int
+	// MaxPulls bounds the images pulled at once; at least 1.
+	MaxPulls int
+	// PullSecretNamespace is the only namespace from which pull secrets are read.
+	PullSecretNamespace string
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off by default.
 	RespectBackoff bool
 	// Version of the program, for build info and the user agent.
@@ -44,6 +48,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxConcurrent < 1 {
 		errs = append(errs, fmt.Errorf("--max-concurrent-stops %d: must be at least 1", c.MaxConcurrent))
+	}
+	if c.MaxPulls < 1 {
+		errs = append(errs, fmt.Errorf("--max-workers-for-pull-image %d: must be at least 1", c.MaxPulls))
 	}
 	errs = append(errs, listenable("--addr", c.Addr))
 	if c.MetricsAddr != "" {

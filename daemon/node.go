@@ -56,6 +56,7 @@ func (n *node) run(ctx context.Context) error {
 	group.Go(func() error { return n.readiness.checkRuntime(ctx, n.runtime) })
 	group.Go(func() error { return n.runRequests(ctx) })
 	group.Go(func() error { return n.runPodProbes(ctx) })
+	group.Go(func() error { return n.runImages(ctx) })
 	return group.Wait()
 }
 

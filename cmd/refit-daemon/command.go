@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,13 +19,17 @@ import (
 
 const long = `refit-daemon runs on every node. It executes the ContainerRecreateRequests of its node: it stops the
 containers through the node's CRI socket and reports when kubelet has started them again. It also runs the pod probes
-of the node's NodePodProbe, which PodProbeMarkers ask for, and writes their results to its status.
+of the node's NodePodProbe, which PodProbeMarkers ask for, and writes their results to its status. It pulls the images of the
+node's NodeImage, which ImagePullJobs ask for.
 
 It waits for what is not there yet (runtime socket, API server, CRDs), and resumes after a restart.
 The environment variable NODE_NAME names the node; take it from fieldRef spec.nodeName.
 
 Flags of kruise-daemon that mean the same keep their names. Those that have no meaning here (--feature-gates and
 klog's, for example) are ignored with a warning, so that the arguments of its DaemonSet can stay.`
+
+// manyPulls stands in for no limit at all.
+const manyPulls = 32
 
 // options that are not the daemon's own.
 type options struct {
@@ -76,6 +81,8 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	flags.StringVar(&config.PprofAddr, "pprof-addr", "", "loopback address of /debug/pprof; empty, or another address: off")
 	flags.BoolVar(&opts.enablePprof, "enable-pprof", true, "false: no /debug/pprof whatever --pprof-addr says")
 	flags.IntVar(&config.MaxConcurrent, "max-concurrent-stops", 256, "stops under way at once on this node, each of which lasts for up to its grace period")
+	flags.IntVar(&config.MaxPulls, "max-workers-for-pull-image", 3, "images pulled at once on this node; -1, a kruise-daemon's default: 32")
+	flags.StringVar(&config.PullSecretNamespace, "pull-secret-namespace", cmp.Or(os.Getenv("KRUISE_DAEMON_CONFIG_NS"), "kruise-daemon-config"), "namespace that pull secrets of NodeImages are in; others are not read")
 	flags.StringVar(&opts.backoff, "restart-backoff", "skip", "skip: a requested restart does not wait for kubelet's crash back-off, at the cost of the previous instance's logs;\nrespect: it waits like a crash. The annotation refit.dev/restart-backoff of a request takes precedence")
 	flags.StringVar(&opts.logFormat, "log-format", "text", "text or json")
 	flags.TextVar(&opts.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
@@ -90,6 +97,9 @@ func (o options) apply(config *daemon.Config) error {
 		return fmt.Errorf("--restart-backoff %q: want skip or respect", o.backoff)
 	}
 	config.RespectBackoff = o.backoff == "respect"
+	if config.MaxPulls < 0 {
+		config.MaxPulls = manyPulls
+	}
 	// kruise-daemon serves profiles, which show memory, to the whole network: ":10222" is its default.
 	if config.PprofAddr != "" && !daemon.Loopback(config.PprofAddr) {
 		config.Logger.Warn("no profiles are served: not a loopback address, such as 127.0.0.1:10222", "pprof-addr", config.PprofAddr)

@@ -11,7 +11,7 @@ import (
 // ignoredFlags are kruise-daemon's that have no meaning here, so that the arguments of its DaemonSet can stay. The
 // second group is klog's. The value says whether the flag is boolean, so may come without a value.
 var ignoredFlags = map[string]bool{
-	"expectation-timeout": false, "feature-gates": false, "max-workers-for-pull-image": false,
+	"expectation-timeout": false, "feature-gates": false,
 	"plugin-bin-dir": false, "plugin-config-file": false, "rest-config-burst": false, "rest-config-qps": false,
 
 	"add-dir-header": true, "alsologtostderr": true, "legacy-stderr-threshold-behavior": true, "log-backtrace-at": false, "log-dir": false,

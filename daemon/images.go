@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/refit-project/refit/daemon/images"
+	"github.com/refit-project/refit/kube"
+)
+
+// imagesDelay is between looks for NodeImages where the API server does not serve them: a cluster may do without them.
+const imagesDelay = 30 * time.Second
+
+// runImages pulls the images of the node's NodeImage as soon as the API server serves NodeImages.
+func (n *node) runImages(ctx context.Context) error {
+	api, err := n.awaitNodeImages(ctx)
+	if err != nil {
+		return err
+	}
+	informer, err := api.Informer(n.config.Node)
+	if err != nil {
+		return err
+	}
+	controller, err := images.New(images.Config{
+		Node: n.config.Node, NodeImage: informer, API: api, Secrets: n.api, SecretNamespace: n.config.PullSecretNamespace,
+		Runtime: n.runtime, Parallel: n.config.MaxPulls, Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
+	})
+	if err != nil {
+		return err
+	}
+	return controller.Run(ctx)
+}
+
+// awaitNodeImages fails only with its context.
+func (n *node) awaitNodeImages(ctx context.Context) (*kube.NodeImages, error) {
+	for logged := false; ; {
+		api, err := n.api.NodeImages(ctx)
+		if err == nil {
+			return api, nil
+		}
+		delay := retryDelay
+		if errors.Is(err, kube.ErrNodeImagesNotServed) {
+			delay = imagesDelay
+		}
+		if !logged && ctx.Err() == nil {
+			n.logger.Info("no images are pulled yet", "err", err)
+			logged = true
+		}
+		if err := wait(ctx, delay); err != nil {
+			return nil, err
+		}
+	}
+}
