@@ -185,7 +185,7 @@ func (l lifecycle) ended(nodeGone bool) (Outcome, bool) {
 		return Outcome{Reason: ReasonInvalidRequest, Message: fmt.Sprintf("the request has not passed admission: %v", err)}, true
 	}
 	switch {
-	case l.pod == nil || l.pod.DeletionTimestamp != nil:
+	case l.pod == nil || l.pod.DeletionTimestamp != nil && !sidecarTerminated(l.pod):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
 	case nodeGone:
 		return Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true

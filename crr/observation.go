@@ -25,6 +25,9 @@ type Observation struct {
 	// Acts is what this process has done for the request, by container name. It is lost when the process
 	// dies, which costs a repeated attempt at most.
 	Acts map[string]Act
+	// TakenAt is since when this process has worked on the request. It matters where the API server stores no
+	// conditions, as with OpenKruise up to 1.9; zero: since now.
+	TakenAt time.Time
 	// ClockOffset is the API server's clock minus ours. Times that others wrote are compared through it.
 	ClockOffset time.Duration
 }

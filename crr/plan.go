@@ -72,6 +72,7 @@ type planner struct {
 	now      time.Time
 
 	status Status
+	held   bool // status.message says until when kubelet's back-off lasts
 	again  time.Time
 	why    string
 }
@@ -110,10 +111,10 @@ func (p *planner) layOut() {
 func (p *planner) ended() (Outcome, bool) {
 	pod := p.observed.Pod
 	switch {
-	case pod == nil || pod.DeletionTimestamp != nil:
+	case pod == nil || pod.DeletionTimestamp != nil && !sidecarTerminated(pod):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
 	// Where a container was stopped and not started again, that has ended the pod, and step says so better.
-	case podEnded(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
+	case podEnded(pod) && !sidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has ended with phase " + string(pod.Status.Phase)}, true
 	case len(p.request.Spec.Containers) == 0:
 		return Outcome{Reason: ReasonInvalidRequest, Message: "spec.containers is empty"}, true
@@ -194,8 +195,11 @@ func (p *planner) drained() (bool, Outcome) {
 }
 
 func (p *planner) patienceEnd() time.Time {
-	if accepted := meta.FindStatusCondition(p.status.Conditions, v1beta1.ConditionAccepted); accepted != nil {
+	if accepted := meta.FindStatusCondition(p.request.Status.Conditions, v1beta1.ConditionAccepted); accepted != nil {
 		return accepted.LastTransitionTime.Add(drainPatience)
+	}
+	if !p.observed.TakenAt.IsZero() {
+		return p.observed.TakenAt.Add(drainPatience)
 	}
 	return p.now.Add(drainPatience)
 }
@@ -229,6 +233,10 @@ func (p *planner) containers() Decision {
 			continue
 		}
 		p.why = fmt.Sprintf("container %s: %s", container.Name, state.Message)
+		if p.status.Message == "" && !step.heldUntil.IsZero() {
+			p.status.Message = fmt.Sprintf("container %s: %s", container.Name, backoffMessage(step.heldUntil))
+			p.held = true
+		}
 		stop, start = step.stop, step.start
 		if step.stopping || start != nil || p.ordered() {
 			break

@@ -25,7 +25,7 @@ const (
 // a moment, and until when.
 func (p *planner) minorUntil() (time.Time, bool) {
 	stored := p.request.Status
-	if stored.Phase != p.status.Phase || stored.Message != p.status.Message || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
+	if stored.Phase != p.status.Phase || stored.Message != p.status.Message && !p.held || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
 		equality.Semantic.DeepEqual(stored, p.status) {
 		return time.Time{}, false
 	}

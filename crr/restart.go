@@ -70,10 +70,14 @@ func delaysRestart(instance Instance, end time.Time) bool {
 func waitingFor(status *corev1.ContainerStatus) string {
 	const text = "waiting for kubelet to start it"
 	if until := kubelet.BackoffUntil(status); !until.IsZero() {
-		return fmt.Sprintf("%s: kubelet back-off until %s", text, until.UTC().Format(time.RFC3339))
+		return text + ": " + backoffMessage(until)
 	}
 	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" {
 		return text + ": " + status.State.Waiting.Reason
 	}
 	return text
+}
+
+func backoffMessage(until time.Time) string {
+	return "kubelet back-off until " + until.UTC().Format(time.RFC3339)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
@@ -28,6 +30,8 @@ type step struct {
 	stopping bool // the next container has to wait
 	revisit  time.Time
 	failure  string // reason, when the container has just failed
+	// heldUntil is the end of kubelet's back-off; zero: there is none, or kubelet does not say.
+	heldUntil time.Time
 }
 
 // subject is one container of the request while its step is worked out.
@@ -47,6 +51,11 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 		return s.step
 	}
 	down := !known || newest.State == identity.StateExited
+	if down && s.endedForGood(newest, known) {
+		s.begin()
+		s.state.Phase, s.state.Message = v1beta1.ContainerRecreateRequestSucceeded, ""
+		return s.step
+	}
 	switch phase := p.observed.Pod.Status.Phase; {
 	case down && podEnded(p.observed.Pod):
 		s.begin()
@@ -66,6 +75,16 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 		s.replaced(newest)
 	}
 	return s.step
+}
+
+// endedForGood reports whether a sidecar of a pod whose work is done has been stopped and is not started again, which is
+// what the request is for.
+func (s *subject) endedForGood(last Instance, known bool) bool {
+	pod := s.observed.Pod
+	if !sidecarTerminated(pod) || s.act.Running {
+		return false
+	}
+	return !known || podEnded(pod) || pod.DeletionTimestamp != nil || !kubelet.RestartPolicyOf(pod, s.spec.Name).Restarts(last.ExitCode)
 }
 
 // identify fixes the instance to be replaced: the one recorded in the state, else the one at admission. Where
@@ -115,7 +134,7 @@ func (s *subject) exited(last Instance) {
 	}
 	status := s.observed.containerStatus(s.spec.Name)
 	if replacedOnce {
-		s.wait(fmt.Sprintf("the new container exited with code %d; %s", last.ExitCode, waitingFor(status)))
+		s.waitForKubelet(fmt.Sprintf("the new container exited with code %d; ", last.ExitCode), status)
 		return
 	}
 	held := delaysRestart(last, last.FinishedAt) || !kubelet.BackoffUntil(status).IsZero()
@@ -123,7 +142,7 @@ func (s *subject) exited(last Instance) {
 		s.remove()
 		return
 	}
-	s.wait("stopped; " + waitingFor(status))
+	s.waitForKubelet("stopped; ", status)
 }
 
 // remove makes kubelet forget the exited instances; missing follows.
@@ -155,7 +174,7 @@ func (s *subject) missing() {
 	}
 	s.begin()
 	status := s.observed.containerStatus(s.spec.Name)
-	s.wait("stopped; " + waitingFor(status))
+	s.waitForKubelet("stopped; ", status)
 	revived := s.overrides() && !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always()
 	if !revived && !s.skipsBackoff() {
 		return
@@ -215,6 +234,12 @@ func (s *subject) begin() {
 func (s *subject) wait(message string) {
 	s.state.Phase = v1beta1.ContainerRecreateRequestRecreating
 	s.state.Message = message
+}
+
+// waitForKubelet is for a container that kubelet is to start.
+func (s *subject) waitForKubelet(why string, status *corev1.ContainerStatus) {
+	s.heldUntil = kubelet.BackoffUntil(status)
+	s.wait(why + waitingFor(status))
 }
 
 func (s *subject) fail(reason, message string) {

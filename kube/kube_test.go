@@ -302,6 +302,7 @@ func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
 		PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"warm"}}},
 	}}}
 	fat.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", Ready: true}}
+	fat.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
 	fat.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	bookmark := corev1.Pod{TypeMeta: fat.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
@@ -322,6 +323,9 @@ func TestPodsAreThoseOfTheNodeAndTrimmed(t *testing.T) {
 	got := pods.GetStore().List()[0].(*corev1.Pod)
 	if len(got.Annotations) != 1 || got.Spec.Containers[0].Image != "" || !got.Status.ContainerStatuses[0].Ready || got.UID != "u1" {
 		t.Errorf("kept %+v", got)
+	}
+	if c := got.Status.Conditions; len(c) != 1 || c[0].Type != v1beta1.ConditionSidecarTerminated {
+		t.Errorf("conditions %+v, want the one that decides about requests", c)
 	}
 	if hooks := got.Spec.Containers[0].Lifecycle; hooks == nil || hooks.PreStop.Exec.Command[0] != "drain" || hooks.PostStart != nil {
 		t.Errorf("hooks %+v, want preStop alone, which the daemon runs", hooks)

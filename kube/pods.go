@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -44,11 +45,21 @@ func trimPod(object any) (any, error) {
 		Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
 	}
 	trimmed.Status = corev1.PodStatus{
-		Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
+		Phase: pod.Status.Phase, PodIP: pod.Status.PodIP, Conditions: trimConditions(pod.Status.Conditions),
 		ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
 		InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
 	}
 	return trimmed, nil
+}
+
+// trimConditions keeps the one that decides about requests.
+func trimConditions(conditions []corev1.PodCondition) []corev1.PodCondition {
+	for _, condition := range conditions {
+		if condition.Type == v1beta1.ConditionSidecarTerminated {
+			return []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	return nil
 }
 
 func trimContainers(containers []corev1.Container) []corev1.Container {

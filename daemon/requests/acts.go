@@ -18,12 +18,13 @@ type acts struct {
 	requests map[types.UID]map[string]crr.Act // by request, then by container name
 	orders   map[types.UID]map[string]string  // the last act without an error, likewise
 	stopping map[identity.ContainerID]bool
+	taken    map[types.UID]time.Time // when a request was first looked at
 }
 
 func newActs() *acts {
 	return &acts{
 		requests: map[types.UID]map[string]crr.Act{}, orders: map[types.UID]map[string]string{},
-		stopping: map[identity.ContainerID]bool{},
+		stopping: map[identity.ContainerID]bool{}, taken: map[types.UID]time.Time{},
 	}
 }
 
@@ -108,4 +109,25 @@ func (a *acts) forget(request types.UID) {
 	defer a.mu.Unlock()
 	delete(a.requests, request)
 	delete(a.orders, request)
+	delete(a.taken, request)
+}
+
+// takenAt is when this was first called for a request.
+func (a *acts) takenAt(request types.UID, now time.Time) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.taken[request]; !ok {
+		a.taken[request] = now
+	}
+	return a.taken[request]
+}
+
+// keepOnly forgets all requests but these.
+func (a *acts) keepOnly(requests map[types.UID]bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	gone := func(request types.UID) bool { return !requests[request] }
+	maps.DeleteFunc(a.requests, func(request types.UID, _ map[string]crr.Act) bool { return gone(request) })
+	maps.DeleteFunc(a.orders, func(request types.UID, _ map[string]string) bool { return gone(request) })
+	maps.DeleteFunc(a.taken, func(request types.UID, _ time.Time) bool { return gone(request) })
 }

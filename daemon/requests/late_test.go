@@ -105,6 +105,6 @@ func TestEndedAndDeletedRequestsLeaveNothingInMemory(t *testing.T) {
 		defer w.latest.mu.Unlock()
 		w.acts.mu.Lock()
 		defer w.acts.mu.Unlock()
-		return len(w.latest.writes) == 0 && len(w.acts.requests) == 0 && len(w.acts.orders) == 0 && len(w.acts.stopping) == 0
+		return len(w.latest.writes) == 0 && len(w.acts.requests) == 0 && len(w.acts.orders) == 0 && len(w.acts.taken) == 0 && len(w.acts.stopping) == 0
 	})
 }

@@ -51,6 +51,8 @@ type node struct {
 
 	maxConcurrent     int
 	refuseAnnotations bool
+	alpha             bool // v1alpha1 is all that is served, as with OpenKruise up to 1.9
+	registry          *prometheus.Registry
 }
 
 func newNode(t *testing.T, change ...func(*node)) *node {
@@ -87,11 +89,12 @@ func (n *node) startDaemon() {
 	ctx, cancel := context.WithCancel(context.Background())
 	pods := cache.NewSharedIndexInformer(n.podSource, &corev1.Pod{}, 0, cache.Indexers{})
 	synced := make(chan struct{})
+	n.registry = prometheus.NewRegistry()
 	w, err := New(Config{
 		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client,
 		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
 		RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
-		Synced: func() { close(synced) }, Events: n, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		n.t.Fatal(err)
@@ -209,6 +212,9 @@ func (n *node) WriteStatus(_ context.Context, request *crr.Request, status crr.S
 		n.writes = append(n.writes, *status.DeepCopy())
 		if n.kruise {
 			pruneLikeOpenKruise(&stored.Status)
+			if n.alpha {
+				stored.Status.Conditions = nil
+			}
 		}
 	})
 }
@@ -250,7 +256,7 @@ func (n *node) deleteRequest(name string) {
 	delete(n.requests, name)
 }
 
-func (n *node) KeepsConditions() bool { return true }
+func (n *node) KeepsConditions() bool { return !n.alpha }
 
 // Annotate is of requests.
 func (n *node) Annotate(_ context.Context, request *crr.Request, key, value string) (*crr.Request, error) {

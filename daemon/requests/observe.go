@@ -18,7 +18,8 @@ import (
 // observe looks at the pod of a request and at its containers on this node.
 func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Request) (crr.Observation, error) {
 	observed := crr.Observation{
-		Runtime: w.runtimeName, Acts: w.acts.of(request.UID), ClockOffset: w.clockOffset(),
+		Runtime: w.runtimeName, Acts: w.acts.of(request.UID),
+		TakenAt: w.acts.takenAt(request.UID, time.Now()), ClockOffset: w.clockOffset(),
 	}
 	pod, err := w.pod(ctx, key)
 	if err != nil || pod == nil {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -240,11 +241,14 @@ func (w *Worker) enqueuePod(pod *corev1.Pod) {
 	}
 }
 
-// enqueueAll looks at all requests again: an event may have been missed.
+// enqueueAll looks at all requests again: an event may have been missed. What is known of others is forgotten.
 func (w *Worker) enqueueAll() {
+	known := map[types.UID]bool{}
 	for _, object := range w.requests.GetStore().List() {
 		if request, ok := object.(*crr.Request); ok {
+			known[request.UID] = true
 			w.queue.Add(podOf(request))
 		}
 	}
+	w.acts.keepOnly(known)
 }
