@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/refit-project/refit/manager/certificates"
 )
 
 // Config is the configuration of a manager. The zero value is not valid.
@@ -18,11 +15,8 @@ type Config struct {
 	Kubeconfig string // file; empty for the pod's service account
 	Namespace  string // of the manager itself: its Lease, the Secret of the certificate and the Service of the webhooks
 
-	WebhookPort    int    // TCP port of both webhooks
-	WebhookService string // name of the Service in front of them
-	CertDir        string // directory of tls.crt and tls.key; written by the manager itself when CertRotation is on
-	CertRotation   bool   // make, renew and publish the certificate
-	CertSecret     string // name of the Secret it is kept in
+	WebhookPort int    // TCP port of the webhooks
+	CertSecret  string // name of the Secret with their certificate: tls.crt and tls.key
 
 	MetricsAddr string // host:port; plain HTTP on loopback, HTTPS with authorization elsewhere; "0" for none
 	HealthAddr  string // host:port of /healthz and /readyz
@@ -44,16 +38,8 @@ func (c Config) Validate() error {
 	if c.WebhookPort < 1 || c.WebhookPort > 65535 {
 		problem("webhook port %d is not between 1 and 65535", c.WebhookPort)
 	}
-	if !filepath.IsAbs(c.CertDir) {
-		problem("certificate directory %q is not an absolute path", c.CertDir)
-	}
-	if c.CertRotation {
-		if len(validation.IsDNS1035Label(c.WebhookService)) > 0 {
-			problem("webhook service %q is not a valid name of a Service", c.WebhookService)
-		}
-		if len(validation.IsDNS1123Subdomain(c.CertSecret)) > 0 {
-			problem("certificate secret %q is not a valid name of a Secret", c.CertSecret)
-		}
+	if len(validation.IsDNS1123Subdomain(c.CertSecret)) > 0 {
+		problem("certificate secret %q is not a valid name of a Secret", c.CertSecret)
 	}
 	if c.MetricsAddr != "0" {
 		if err := checkAddress(c.MetricsAddr); err != nil {
@@ -81,10 +67,6 @@ func checkAddress(address string) error {
 		return fmt.Errorf("%q has no port between 0 and 65535", address)
 	}
 	return nil
-}
-
-func (c Config) certificates() certificates.Config {
-	return certificates.Config{Namespace: c.Namespace, Secret: c.CertSecret, Service: c.WebhookService, Dir: c.CertDir}
 }
 
 // onLoopback reports whether only processes of the same pod can reach the address.

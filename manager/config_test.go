@@ -10,8 +10,7 @@ import (
 
 func valid() manager.Config {
 	return manager.Config{
-		Namespace: "refit-system", WebhookPort: 9443, WebhookService: "hook", CertDir: "/run/certs", CertRotation: true,
-		CertSecret: "cert", MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", Workers: 1, Logger: slog.New(slog.DiscardHandler),
+		Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", Workers: 1, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -23,18 +22,13 @@ func TestConfigValidate(t *testing.T) {
 	}{
 		"valid":                       {edit: func(*manager.Config) {}},
 		"no metrics":                  {edit: func(c *manager.Config) { c.MetricsAddr = "0" }},
-		"own certificate":             {edit: func(c *manager.Config) { c.CertRotation, c.CertSecret, c.WebhookService = false, "", "" }},
 		"port":                        {edit: func(c *manager.Config) { c.WebhookPort = 70000 }, want: []string{"webhook port 70000"}},
-		"relative directory":          {edit: func(c *manager.Config) { c.CertDir = "certs" }, want: []string{`"certs" is not an absolute path`}},
 		"metrics address":             {edit: func(c *manager.Config) { c.MetricsAddr = "8080" }, want: []string{"metrics address"}},
 		"health address without port": {edit: func(c *manager.Config) { c.HealthAddr = "localhost:x" }, want: []string{"health address"}},
-		"rotation needs names": {
-			edit: func(c *manager.Config) { c.CertSecret, c.WebhookService = "", "A" },
-			want: []string{"certificate secret", "webhook service"},
-		},
+		"no name of a secret":         {edit: func(c *manager.Config) { c.CertSecret = "a b" }, want: []string{"certificate secret"}},
 		"all errors at once": {
 			edit: func(c *manager.Config) { *c = manager.Config{} },
-			want: []string{"namespace", "webhook port", "certificate directory", "metrics address", "health address", "0 workers", "no logger"},
+			want: []string{"namespace", "webhook port", "certificate secret", "metrics address", "health address", "0 workers", "no logger"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -40,12 +40,20 @@ func Run(ctx context.Context, cfg Config) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 
-	mgr, clock, err := newManager(cfg, log)
+	connection, clock, err := connect(cfg.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	loader := certificates.NewLoader(certificates.Config{Namespace: cfg.Namespace, Secret: cfg.CertSecret, Clock: clock, Logger: cfg.Logger})
+	mgr, err := newManager(connection, cfg, loader)
 	if err != nil {
 		return err
 	}
 	if err := cache.IndexPods(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
+	}
+	if err := certificates.Add(mgr, loader, metrics.Registry); err != nil {
+		return fmt.Errorf("set up certificates: %w", err)
 	}
 	if err := addConcerns(mgr, cfg, clock); err != nil {
 		return err
@@ -59,14 +67,9 @@ func Run(ctx context.Context, cfg Config) error {
 	return mgr.Start(ctx)
 }
 
-// addConcerns adds the packages below this one, each with what it needs.
+// addConcerns adds the packages with controllers of the API's objects, each with what it needs.
 func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
 	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
-	if cfg.CertRotation {
-		if err := certificates.Add(mgr, cfg.certificates()); err != nil {
-			return fmt.Errorf("set up certificates: %w", err)
-		}
-	}
 	err := requests.Add(mgr, requests.Config{
 		Workers: cfg.Workers, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
 	})
@@ -85,24 +88,32 @@ func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
 	return nil
 }
 
-// newManager makes the connection, the caches and the servers. The second result is the API server's time, in which the
-// times of requests are written.
-func newManager(cfg Config, log logr.Logger) (ctrl.Manager, func() time.Time, error) {
-	types, err := newScheme()
-	if err != nil {
-		return nil, nil, err
-	}
-	connection, err := kube.Config(cfg.Kubeconfig, Name)
+// connect returns the connection to the API server and its clock, in which the times of requests are written.
+func connect(kubeconfig string) (*rest.Config, func() time.Time, error) {
+	connection, err := kube.Config(kubeconfig, Name)
 	if err != nil {
 		return nil, nil, err
 	}
 	var clock kube.Clock
 	connection.Wrap(clock.Wrap)
+	return connection, func() time.Time { return time.Now().Add(clock.Offset()) }, nil
+}
+
+// newManager makes the caches and the servers.
+func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader) (ctrl.Manager, error) {
+	types, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	added := []cache.ByObject{loader.ByObject()}
+	if cfg.PodProbes {
+		added = append(added, podprobes.ByObject())
+	}
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme:                        types,
-		Logger:                        log,
-		Cache:                         cacheOptions(cfg),
-		WebhookServer:                 newServer(cfg),
+		Logger:                        logr.FromSlogHandler(cfg.Logger.Handler()),
+		Cache:                         cache.Options(added...),
+		WebhookServer:                 newServer(cfg.WebhookPort, loader),
 		Metrics:                       metricsOptions(cfg),
 		HealthProbeBindAddress:        cfg.HealthAddr,
 		LeaderElection:                cfg.LeaderElect,
@@ -111,20 +122,9 @@ func newManager(cfg Config, log logr.Logger) (ctrl.Manager, func() time.Time, er
 		LeaderElectionReleaseOnCancel: true, // main returns right after Run
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	return mgr, func() time.Time { return time.Now().Add(clock.Offset()) }, nil
-}
-
-func cacheOptions(cfg Config) ctrlcache.Options {
-	var added []cache.ByObject
-	if cfg.CertRotation {
-		added = append(added, certificates.ByObject(cfg.certificates()))
-	}
-	if cfg.PodProbes {
-		added = append(added, podprobes.ByObject())
-	}
-	return cache.Options(added...)
+	return mgr, nil
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -137,13 +137,12 @@ func newScheme() (*runtime.Scheme, error) {
 	return types, nil
 }
 
-func newServer(cfg Config) webhook.Server {
-	return certificates.NewServer(webhook.Options{
-		Port:    cfg.WebhookPort,
-		CertDir: cfg.CertDir,
+func newServer(port int, loader *certificates.Loader) webhook.Server {
+	return webhook.NewServer(webhook.Options{Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.GetCertificate = loader.GetCertificate
 		// HTTP/2 has no advantage for the few connections of API servers, and has had denial-of-service vulnerabilities.
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
-	})
+		c.NextProtos = []string{"http/1.1"}
+	}}})
 }
 
 func metricsOptions(cfg Config) metricsserver.Options {

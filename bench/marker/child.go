@@ -81,20 +81,13 @@ func (c *child) tail() error {
 type manager struct {
 	*child
 	metrics, health string // URLs
-	certificates    string // directory
 }
 
 func startManager(ctx context.Context, program string) (*manager, error) {
 	m := &manager{metrics: "http://127.0.0.1:18080/metrics", health: "http://127.0.0.1:18081/readyz"}
 	var err error
-	if m.certificates, err = os.MkdirTemp("", "bench-marker-"); err != nil {
-		return nil, err
-	}
-	if err := writeCertificate(m.certificates); err != nil {
-		return nil, err
-	}
-	m.child, err = start(ctx, program, "--kubeconfig="+os.Getenv("KUBECONFIG"), "--leader-elect=false", "--cert-rotation=false",
-		"--cert-dir="+m.certificates, "--webhook-port=19443", "--metrics-addr=127.0.0.1:18080", "--health-addr=127.0.0.1:18081")
+	m.child, err = start(ctx, program, "--kubeconfig="+os.Getenv("KUBECONFIG"), "--leader-elect=false", "--namespace="+namespace,
+		"--cert-secret="+certificateSecret, "--webhook-port=19443", "--metrics-addr=127.0.0.1:18080", "--health-addr=127.0.0.1:18081")
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +104,6 @@ func startManager(ctx context.Context, program string) (*manager, error) {
 		return nil, err
 	}
 	return m, nil
-}
-
-func (m *manager) stop() {
-	m.child.stop()
-	_ = os.RemoveAll(m.certificates)
 }
 
 func get(ctx context.Context, url string) (*http.Response, error) {

@@ -56,8 +56,18 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if err := c.scale(ctx, new(int32)); err != nil {
 		return err
 	}
-	return c.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if err := c.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	certificate, err := newCertificate()
+	if err != nil {
+		return fmt.Errorf("make certificate: %w", err)
+	}
+	return c.api.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificateSecret}, Data: certificate})
 }
+
+// certificateSecret is the Secret with the certificate of the manager under test.
+const certificateSecret = "webhook-certificate"
 
 func (c *cluster) scale(ctx context.Context, replicas *int32) error {
 	var installed appsv1.Deployment

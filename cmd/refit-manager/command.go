@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,9 +29,8 @@ unless on loopback).`
 const example = `  # as in deploy/manager
   refit-manager
 
-  # with your own certificate, mounted from a Secret; set the caBundle fields of the
-  # MutatingWebhookConfiguration refit-manager and of the CRD yourself
-  refit-manager --cert-rotation=false --cert-dir=/etc/refit/certs
+  # make or renew the certificates of the webhooks, as the Job and the CronJob refit-certificates do
+  refit-manager certificates
 
   # metrics for a Prometheus in the cluster
   refit-manager --metrics-addr=:8080`
@@ -58,25 +58,57 @@ func command(version string) *cobra.Command {
 			return manager.Run(cmd.Context(), cfg)
 		},
 	}
-	namespace := os.Getenv("POD_NAMESPACE")
-	if namespace == "" {
-		namespace = "refit-system"
-	}
 	flags := cmd.Flags()
 	flags.StringVar(&cfg.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `file`; empty for the service account of the pod")
-	flags.StringVar(&cfg.Namespace, "namespace", namespace, "namespace of the manager's lease, secret and service; default from env POD_NAMESPACE")
+	flags.StringVar(&cfg.Namespace, "namespace", defaultNamespace(), "namespace of the manager's Lease and Secret; default from env POD_NAMESPACE")
 	flags.IntVar(&cfg.WebhookPort, "webhook-port", 9443, "TCP port of the webhooks")
-	flags.StringVar(&cfg.WebhookService, "webhook-service", "refit-manager-webhook", "Service in front of the webhooks, for which the certificate is made")
-	flags.BoolVar(&cfg.CertRotation, "cert-rotation", true, "make and renew the webhooks' certificate and publish its authority; with false, tls.crt and tls.key are read from --cert-dir")
-	flags.StringVar(&cfg.CertDir, "cert-dir", "/run/refit-manager/certs", "`directory` of tls.crt and tls.key")
-	flags.StringVar(&cfg.CertSecret, "cert-secret", "refit-manager-webhook-cert", "Secret that keeps the certificate; it has to exist and may be empty")
+	flags.StringVar(&cfg.CertSecret, "cert-secret", certSecret, "Secret with tls.crt and tls.key of the webhooks; a change is taken into use without a restart")
 	flags.StringVar(&cfg.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "`host:port` of /metrics, or 0 for none")
 	flags.StringVar(&cfg.HealthAddr, "health-addr", ":8081", "`host:port` of /healthz and /readyz")
 	flags.BoolVar(&cfg.LeaderElect, "leader-elect", true, "run the controllers on one elected replica; the webhooks are served by every replica")
 	flags.IntVar(&cfg.Workers, "workers", 8, "objects of each kind reconciled at a time")
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
-	flags.TextVar(&logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	flags.StringVar(&logFormat, "log-format", "text", "text or json")
+	cmd.PersistentFlags().TextVar(&logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	cmd.PersistentFlags().StringVar(&logFormat, "log-format", "text", "text or json")
+	cmd.AddCommand(certificatesCommand(func() (*slog.Logger, error) { return newLogger(logLevel, logFormat) }))
+	return cmd
+}
+
+// certSecret is the Secret by which the subcommand hands the certificate to the manager.
+const certSecret = "refit-manager-webhook-cert"
+
+func defaultNamespace() string {
+	return cmp.Or(os.Getenv("POD_NAMESPACE"), "refit-system")
+}
+
+const certificatesLong = `certificates makes the certificate authority and the serving certificate of the webhooks, or renews them when less than
+120 days are left, and writes the authority into the caBundle of the webhook configurations. It writes only what has to
+change, so that it can be run at any time, and ends.
+
+It runs with an account of its own, refit-certificates: the running manager can write neither webhook configurations
+nor Secrets.`
+
+func certificatesCommand(logger func() (*slog.Logger, error)) *cobra.Command {
+	var cfg manager.CertificatesConfig
+	cmd := &cobra.Command{
+		Use:   "certificates",
+		Short: "Make or renew the certificates of the webhooks, once",
+		Long:  certificatesLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if cfg.Logger, err = logger(); err != nil {
+				return err
+			}
+			return manager.IssueCertificates(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `file`; empty for the service account of the pod")
+	flags.StringVar(&cfg.Namespace, "namespace", defaultNamespace(), "namespace of the Secrets and the Service; default from env POD_NAMESPACE")
+	flags.StringVar(&cfg.Service, "webhook-service", "refit-manager-webhook", "Service in front of the webhooks, for whose names the certificate is")
+	flags.StringVar(&cfg.Secret, "cert-secret", certSecret, "Secret for the serving certificate; it has to exist and may be empty")
+	flags.StringVar(&cfg.AuthoritySecret, "authority-secret", "refit-manager-webhook-ca", "Secret for the certificate authority and its key; it has to exist and may be empty")
+	flags.StringSliceVar(&cfg.Webhooks, "webhook-configurations", []string{"refit-manager"}, "MutatingWebhookConfigurations whose caBundle is written")
 	return cmd
 }
 

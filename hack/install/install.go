@@ -42,6 +42,10 @@ func Pushed(root string) ([]string, error) {
 
 // Apply installs and waits until everything works, the webhooks included.
 func Apply(ctx context.Context, config Config) error {
+	// The template of a Job cannot be changed; one of an earlier installation has done its work.
+	if err := config.kubectl(ctx, nil, "delete", "job", "refit-certificates", "--namespace=refit-system", "--ignore-not-found"); err != nil {
+		return err
+	}
 	for _, folder := range folders {
 		manifests, err := config.manifests(folder)
 		if err != nil {

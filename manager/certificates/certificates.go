@@ -1,154 +1,145 @@
-// Package certificates provides the webhook server with its serving certificate.
+// Package certificates issues the serving certificate of the webhooks (Install, run by an account of its own) and loads it
+// into the webhook server of the running manager (Loader), which may read one Secret and write nothing.
 package certificates
 
 import (
-	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
+	"sync/atomic"
 	"time"
 
-	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/refit-project/refit/manager/cache"
 )
 
-// MutatingWebhook is the name of the MutatingWebhookConfiguration that calls the manager.
-const MutatingWebhook = "refit-manager"
-
-// caName is the subject of the certificate authority, for whoever looks at the certificate.
-const caName = "refit-manager-ca"
-
-const certFile, keyFile = "tls.crt", "tls.key"
+const (
+	// expiryWarning is how long before the end of a certificate a warning is logged, once a day.
+	expiryWarning = 30 * day
+)
 
 // Config is what the package needs from the manager.
 type Config struct {
-	Namespace string // of Secret and Service
-	Secret    string // name of the Secret that keeps the certificate
-	Service   string // name of the Service in front of the webhooks
-	Dir       string // of tls.crt and tls.key, which the webhook server reads
+	Namespace string // of the Secret
+	Secret    string // name of the Secret with tls.crt and tls.key
+	Clock     func() time.Time
+	Logger    *slog.Logger
+}
+
+// Loader keeps the certificate that the webhook server uses equal to that of the Secret, without a restart.
+type Loader struct {
+	key     types.NamespacedName
+	now     func() time.Time
+	log     *slog.Logger
+	current atomic.Pointer[tls.Certificate]
+	expiry  prometheus.Gauge
+}
+
+// NewLoader makes a Loader without a certificate.
+func NewLoader(cfg Config) *Loader {
+	return &Loader{
+		key: types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.Secret}, now: cfg.Clock, log: cfg.Logger,
+		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "refit_manager_certificate_expiry_timestamp_seconds",
+			Help: "Unix time at which the serving certificate of the webhooks expires; 0 before one is loaded.",
+		}),
+	}
 }
 
 // ByObject are the cache options of the types that only this package reads.
-func ByObject(cfg Config) cache.ByObject {
+func (l *Loader) ByObject() cache.ByObject {
 	return cache.ByObject{&corev1.Secret{}: ctrlcache.ByObject{Namespaces: map[string]ctrlcache.Config{
-		cfg.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", cfg.Secret)},
+		l.key.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", l.key.Name)},
 	}}}
 }
 
-// Add has the certificate made and renewed, and its authority written to the webhook configuration. The
-// certificate is kept in a Secret, which every replica copies to its own directory: a Secret mounted as a volume would
-// arrive up to a minute later, when kubelet next syncs.
-func Add(mgr ctrl.Manager, cfg Config) error {
-	key := types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.Secret}
-	ready := make(chan struct{})
-	domain := cfg.Service + "." + cfg.Namespace
-	err := rotator.AddRotator(mgr, &rotator.CertRotator{
-		SecretKey:      key,
-		CertDir:        cfg.Dir,
-		CAName:         caName,
-		CAOrganization: "refit",
-		DNSName:        domain + ".svc",
-		ExtraDNSNames:  []string{domain, domain + ".svc.cluster.local"},
-		IsReady:        ready,
-		FieldOwner:     MutatingWebhook,
-		Webhooks: []rotator.WebhookInfo{
-			{Name: MutatingWebhook, Type: rotator.Mutating},
-		},
-	})
-	if err != nil {
-		return err
+// GetCertificate is for tls.Config.
+func (l *Loader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if certificate := l.current.Load(); certificate != nil {
+		return certificate, nil
 	}
-	err = mgr.AddReadyzCheck("certificate", func(*http.Request) error {
-		select {
-		case <-ready:
-			return nil
-		default:
-			return errors.New("the certificate is not yet loaded")
-		}
-	})
-	if err != nil {
-		return err
+	return nil, l.missing()
+}
+
+func (l *Loader) missing() error {
+	return fmt.Errorf("secret %s has no certificate: has the Job refit-certificates run?", l.key)
+}
+
+// Add adds the controller that follows the Secret, on every replica, and the readiness check.
+func Add(mgr ctrl.Manager, loader *Loader, metrics prometheus.Registerer) error {
+	if err := metrics.Register(loader.expiry); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
 	}
-	everywhere := false
+	if err := mgr.AddReadyzCheck("certificate", loader.Ready); err != nil {
+		return fmt.Errorf("add readiness check: %w", err)
+	}
+	everyReplica := false
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("certificate").
 		For(&corev1.Secret{}).
-		WithOptions(controller.Options{NeedLeaderElection: &everywhere}).
-		Complete(certCopier{secrets: mgr.GetClient(), key: key, dir: cfg.Dir})
+		WithOptions(controller.Options{NeedLeaderElection: &everyReplica}).
+		Complete(&reconciler{Loader: loader, secrets: mgr.GetClient()})
 }
 
-// certCopier keeps the files of the webhook server equal to the Secret.
-type certCopier struct {
+// Ready reports why the API server cannot call the webhooks of this replica. It is a healthz.Checker.
+func (l *Loader) Ready(*http.Request) error {
+	certificate := l.current.Load()
+	if certificate == nil {
+		return l.missing()
+	}
+	if end := certificate.Leaf.NotAfter; !l.now().Before(end) {
+		return fmt.Errorf("certificate of secret %s has expired at %s: run the Job refit-certificates", l.key, end.Format(time.RFC3339))
+	}
+	return nil
+}
+
+type reconciler struct {
+	*Loader
 	secrets client.Reader
-	key     types.NamespacedName
-	dir     string
 }
 
-func (c certCopier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if request.NamespacedName != c.key {
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if request.NamespacedName != r.key {
 		return ctrl.Result{}, nil
 	}
 	var secret corev1.Secret
-	if err := c.secrets.Get(ctx, c.key, &secret); err != nil {
+	if err := r.secrets.Get(ctx, r.key, &secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// The certificate last: the server waits for it and reads both.
-	for _, name := range []string{keyFile, certFile} {
-		if err := replace(filepath.Join(c.dir, name), secret.Data[name]); err != nil {
-			return ctrl.Result{}, fmt.Errorf("copy %s of secret %s: %w", name, c.key, err)
-		}
-	}
-	return ctrl.Result{}, nil
+	return r.load(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 }
 
-// replace atomically replaces a file, unless its content is the same or there is none to write.
-func replace(path string, data []byte) error {
-	if old, err := os.ReadFile(path); len(data) == 0 || err == nil && bytes.Equal(old, data) {
-		return nil
+// load takes a certificate into use. One that cannot be parsed leaves the one before in use.
+func (l *Loader) load(certificate, key []byte) (ctrl.Result, error) {
+	if len(certificate) == 0 || len(key) == 0 {
+		l.log.Info("waiting for the certificate", "secret", l.key.String())
+		return ctrl.Result{}, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
-// server is a webhook server that starts as soon as its certificate exists.
-type server struct {
-	webhook.Server
-	certDir string
-}
-
-// NewServer makes a webhook server that starts as soon as options.CertDir holds a certificate.
-func NewServer(options webhook.Options) webhook.Server {
-	return server{Server: webhook.NewServer(options), certDir: options.CertDir}
-}
-
-// certPoll is how often the server checks whether the certificate exists.
-const certPoll = 100 * time.Millisecond
-
-func (s server) Start(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, certPoll, true, func(context.Context) (bool, error) {
-		_, err := os.Stat(filepath.Join(s.certDir, certFile))
-		return err == nil, nil
-	})
+	loaded, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil // stopped before there was a certificate
+		return ctrl.Result{}, errors.Join(fmt.Errorf("load certificate of secret %s", l.key), err)
 	}
-	return s.Server.Start(ctx)
+	end := loaded.Leaf.NotAfter
+	if before := l.current.Swap(&loaded); before == nil || !before.Leaf.Equal(loaded.Leaf) {
+		l.log.Info("certificate loaded", "secret", l.key.String(), "expires", end)
+	}
+	l.expiry.Set(float64(end.Unix()))
+	left := end.Sub(l.now())
+	if left > expiryWarning {
+		return ctrl.Result{RequeueAfter: left - expiryWarning}, nil
+	}
+	l.log.Warn("certificate expires soon or has expired, and has not been renewed", "secret", l.key.String(), "expires", end)
+	return ctrl.Result{RequeueAfter: day}, nil
 }

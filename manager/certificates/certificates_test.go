@@ -1,103 +1,152 @@
 package certificates
 
 import (
-	"context"
-	"os"
-	"path/filepath"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-func TestTheCertificateIsCopiedFromItsSecret(t *testing.T) {
+func newLoader(now *time.Time) *Loader {
+	return NewLoader(Config{
+		Namespace: "refit-system", Secret: "cert", Clock: func() time.Time { return *now }, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// serve answers TLS connections with the loader's certificate, as the webhook server does.
+func serve(t *testing.T, loader *Loader) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{
+		Handler: http.NewServeMux(), ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+		TLSConfig: &tls.Config{GetCertificate: loader.GetCertificate, MinVersion: tls.VersionTLS12},
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+// call connects as the API server with a bundle does.
+func call(t *testing.T, address string, bundle []byte, now time.Time) error {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	dialer := &tls.Dialer{Config: &tls.Config{
+		RootCAs: roots, ServerName: names[0], Time: func() time.Time { return now }, MinVersion: tls.VersionTLS12,
+	}}
+	connection, err := dialer.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(connection, "")
+	return err
+}
+
+func TestRenewedCertificateIsServedWithoutRestart(t *testing.T) {
 	t.Parallel()
-	name := client.ObjectKey{Namespace: "refit-system", Name: "cert"}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	secrets := fake.NewClientBuilder().WithObjects(secret).Build()
-	copier := certCopier{secrets: secrets, key: name, dir: filepath.Join(t.TempDir(), "certs")}
-	reconcile := func() {
+	now := start
+	c, loader := newCluster(t), newLoader(&now)
+	r := &reconciler{Loader: loader, secrets: c}
+	reconcile := func() ctrl.Result {
 		t.Helper()
-		if _, err := copier.Reconcile(t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "refit-system", Name: "cert"}})
+		if err != nil {
 			t.Fatal(err)
 		}
+		return result
 	}
-	read := func(file string) string {
-		data, _ := os.ReadFile(filepath.Join(copier.dir, file))
-		return string(data)
-	}
-
+	address := serve(t, loader)
 	reconcile()
-	if _, err := os.Stat(filepath.Join(copier.dir, "tls.crt")); !os.IsNotExist(err) {
-		t.Errorf("a certificate out of an empty secret: %v", err)
+	if err := loader.Ready(nil); err == nil || !strings.Contains(err.Error(), "refit-certificates") {
+		t.Errorf("ready without a certificate: %v", err)
 	}
-	for _, round := range []string{"first", "renewed"} {
-		secret.Data = map[string][]byte{"tls.crt": []byte(round + " certificate"), "tls.key": []byte(round + " key"), "ca.key": []byte("secret")}
-		if err := secrets.Update(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
-		reconcile()
-		if read("tls.crt") != round+" certificate" || read("tls.key") != round+" key" {
-			t.Errorf("%s: got %q, %q", round, read("tls.crt"), read("tls.key"))
-		}
+	c.run(t, now)
+	if result := reconcile(); result.RequeueAfter != 335*day {
+		t.Errorf("checked again in %v, want 30 days before the end", result.RequeueAfter)
 	}
-	files, err := os.ReadDir(copier.dir)
-	if err != nil || len(files) != 2 {
-		t.Errorf("files %v, error %v; want certificate and key and nothing else", files, err)
+	if err := call(t, address, c.bundles(t)[0], now); err != nil {
+		t.Errorf("first certificate: %v", err)
 	}
-	info, err := os.Stat(filepath.Join(copier.dir, "tls.key"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, error %v", info.Mode(), err)
+	if got := testutil.ToFloat64(loader.expiry); got != float64(start.Add(365*day).Unix()) {
+		t.Errorf("metric %v", got)
+	}
+	old := c.bundles(t)[0]
+
+	now = start.Add(400 * day) // nobody has renewed it
+	if err := loader.Ready(nil); err == nil || !strings.Contains(err.Error(), "has expired") {
+		t.Errorf("ready with an expired certificate: %v", err)
+	}
+	if result := reconcile(); result.RequeueAfter != day {
+		t.Errorf("warns again in %v", result.RequeueAfter)
+	}
+	if err := call(t, address, old, now); err == nil {
+		t.Error("an expired certificate was accepted")
+	}
+	c.run(t, now)
+	reconcile()
+	if err := loader.Ready(nil); err != nil {
+		t.Errorf("after the renewal: %v", err)
+	}
+	if err := call(t, address, old, now); err != nil {
+		t.Errorf("renewed certificate: %v", err)
+	}
+
+	authority := c.secret(t, "authority")
+	authority.Data = map[string][]byte{}
+	if err := c.Update(t.Context(), authority); err != nil {
+		t.Fatal(err)
+	}
+	c.run(t, now)
+	if err := call(t, address, c.bundles(t)[0], now); err != nil {
+		t.Errorf("new authority, and a replica that has not loaded its certificate yet: %v", err)
+	}
+	reconcile()
+	if err := call(t, address, c.bundles(t)[0], now); err != nil {
+		t.Errorf("certificate of the new authority: %v", err)
+	}
+	if err := call(t, address, old, now); err == nil {
+		t.Error("the certificate is still one of the old authority")
 	}
 }
 
-type startedServer struct {
-	webhook.Server
-	started chan struct{}
-}
-
-func (s startedServer) Start(context.Context) error {
-	close(s.started)
-	return nil
-}
-
-func TestTheServerWaitsForItsCertificate(t *testing.T) {
+func TestUnreadableCertificateLeavesTheOldOneInUse(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		waiting := server{certDir: dir, Server: startedServer{started: make(chan struct{})}}
-		done := make(chan error, 1)
-		go func() { done <- waiting.Start(t.Context()) }()
-		time.Sleep(time.Hour) // of the bubble's clock
-		select {
-		case err := <-done:
-			t.Errorf("started without a certificate: %v", err)
-		default:
-		}
-		if err := os.WriteFile(filepath.Join(dir, "tls.crt"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		<-waiting.Server.(startedServer).started
-	})
-}
-
-func TestAServerWithoutCertificateCanBeStopped(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := (server{certDir: dir}).Start(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	now := start
+	c, loader := newCluster(t), newLoader(&now)
+	c.run(t, now)
+	r := &reconciler{Loader: loader, secrets: c}
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "refit-system", Name: "cert"}}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	secret := c.secret(t, "cert")
+	secret.Data[corev1.TLSCertKey] = []byte("garbage")
+	if err := c.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), request); err == nil {
+		t.Error("no error")
+	}
+	if err := loader.Ready(nil); err != nil {
+		t.Errorf("the old certificate is gone: %v", err)
+	}
 }
