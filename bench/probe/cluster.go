@@ -119,11 +119,19 @@ func (c *cluster) tearDown(ctx context.Context) error {
 
 // makePods returns when all are ready. With a scenario each container but the servers' has its probe as readiness probe.
 func (c *cluster) makePods(ctx context.Context, count int, readiness *scenario) error {
+	pods := make([]*corev1.Pod, count)
+	for i := range pods {
+		pods[i] = c.pod(fmt.Sprintf("p-%03d", i), readiness)
+	}
+	return c.create(ctx, pods)
+}
+
+// create returns when all the pods, and no others, are ready.
+func (c *cluster) create(ctx context.Context, pods []*corev1.Pod) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(makers)
-	for i := range count {
+	for _, pod := range pods {
 		group.Go(func() error {
-			pod := c.pod(fmt.Sprintf("p-%03d", i), readiness)
 			return wait.PollUntilContextTimeout(groupCtx, poll, setUpTimeout, true, func(ctx context.Context) (bool, error) {
 				err := c.api.Create(ctx, pod)
 				if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "serviceaccount") {
@@ -136,21 +144,29 @@ func (c *cluster) makePods(ctx context.Context, count int, readiness *scenario) 
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("make pods: %w", err)
 	}
-	err := c.untilPods(ctx, func(pods []corev1.Pod) bool {
+	err := c.untilPods(ctx, func(found []corev1.Pod) bool {
 		ready := 0
-		for _, pod := range pods {
-			for _, condition := range pod.Status.Conditions {
-				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-					ready++
-				}
+		for i := range found {
+			if since, is := readySince(&found[i]); is && !since.IsZero() {
+				ready++
 			}
 		}
-		return ready == count
+		return ready == len(pods)
 	})
 	if err != nil {
-		return fmt.Errorf("wait for %d pods to be ready: %w", count, err)
+		return fmt.Errorf("wait for %d pods to be ready: %w", len(pods), err)
 	}
 	return nil
+}
+
+// readySince is when the condition Ready has changed last, and whether it is True.
+func readySince(pod *corev1.Pod) (time.Time, bool) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.LastTransitionTime.Time, condition.Status == corev1.ConditionTrue
+		}
+	}
+	return time.Time{}, false
 }
 
 func (c *cluster) untilPods(ctx context.Context, done func([]corev1.Pod) bool) error {

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	err = errors.Join(err, c.tearDown(tidy))
 	kept.End()
 	kept.Results, kept.Notes = b.results, b.notes
-	if len(b.results) > 0 {
+	if len(b.results) > 0 || kept.Overload != nil {
 		fmt.Println()
 		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(root, "dist", "bench"), "probe", &kept, kept.print))
 	}
@@ -100,6 +100,7 @@ type config struct {
 	install   bool
 	images    string
 	flipsOver int
+	overload  int // pods; 0: not
 }
 
 // perPod is the number of probes of each pod.
@@ -108,7 +109,7 @@ func (c config) perPod() int { return containers * c.each }
 func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("bench-probe", flag.ContinueOnError)
-	counts := flags.String("counts", "10,100,500", "numbers of probes")
+	counts := flags.String("counts", "10,100,500", "numbers of probes; none: only -overload")
 	kinds := flags.String("kinds", "http,tcp,exec", "kinds of probes")
 	periods := flags.String("periods", "1s,10s", "their periods, whole seconds")
 	floor := flags.String("floor", "exec-10-1s,http-100-1s,tcp-100-1s,exec-100-10s,http-500-1s,tcp-500-1s",
@@ -117,6 +118,7 @@ func parse(args []string) (config, error) {
 	flags.Float64Var(&c.execRate, "exec-rate", 12, "exec probes a second above which a scenario is left out: each costs some 50 ms of CPU in the runtime")
 	flags.DurationVar(&c.window, "window", 30*time.Second, "time over which a scenario is measured; two periods if they are longer")
 	flags.IntVar(&c.flipsOver, "flips", 100, "number of probes with which, at http and 1s, one is turned each second; 0: not")
+	flags.IntVar(&c.overload, "overload", 20, fmt.Sprintf("number of pods with %d exec probes every second in the end, for two minutes; 0: not", overloadProbes))
 	flags.BoolVar(&c.install, "install", true, "install the manifests of deploy/ first")
 	flags.StringVar(&c.images, "images", "", "full names of images, instead of those that hack/images.sh has pushed")
 	if err := flags.Parse(args); err != nil {
@@ -130,6 +132,9 @@ func parse(args []string) (config, error) {
 		return c, errors.New("-floor: kubelet has one readiness probe of each container: with -each give -floor ''")
 	}
 	for word := range strings.SplitSeq(*counts, ",") {
+		if *counts == "" {
+			break
+		}
 		var n int
 		if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < 1 || n%c.perPod() != 0 {
 			return c, fmt.Errorf("-counts %s: want multiples of %d", word, c.perPod())

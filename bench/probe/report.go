@@ -51,6 +51,8 @@ type findings struct {
 	PerPod  int      `json:"perPod"`
 	Notes   []string `json:"notes"`
 	Results []result `json:"results"`
+	// Overload is of more exec probes than the node can run; none if that was not done.
+	Overload *overload `json:"overload,omitempty"`
 }
 
 func (r *findings) print(out io.Writer) error {
@@ -83,6 +85,12 @@ func (r *findings) print(out io.Writer) error {
 				one.Name, share(f.Daemon-one.Idle.Daemon), f.DaemonWrites, f.ManagerWrites, f.EventWrites)
 		}
 	}
+	if o := r.Overload; o != nil {
+		fmt.Fprintf(out, "overload, %d exec probes each %s for %s: %.1f run a second, the first results of all after %s, late p50 %s p99 %s;\n"+
+			"runtime %s of CPU, load average %.1f (%.1f before); %s\n", o.Probes, overloadPeriod, overloadWindow,
+			float64(o.Sample.Probes)/o.Sample.Window.Seconds(), report.Duration(o.First), report.Duration(o.Sample.LateP50),
+			report.Duration(o.Sample.LateP99), share(o.Sample.Runtime), o.Load, o.LoadBefore, o.Delayed)
+	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(out, note)
 	}
@@ -90,6 +98,9 @@ func (r *findings) print(out io.Writer) error {
 	verdicts := report.NewVerdicts(out)
 	for _, one := range r.Results {
 		verdicts.Add(one.Name, one.verdicts()...)
+	}
+	if r.Overload != nil {
+		verdicts.Add("overload", r.Overload.verdicts()...)
 	}
 	return verdicts.Flush()
 }

@@ -75,6 +75,13 @@ func (b *bench) run(ctx context.Context, kept *findings) error {
 			}
 		}
 	}
+	if b.config.overload > 0 {
+		found, err := b.overloaded(ctx, b.config.overload)
+		if err != nil {
+			return fmt.Errorf("overload: %w", err)
+		}
+		kept.Overload = found
+	}
 	return nil
 }
 
