@@ -25,12 +25,17 @@ type Marker struct {
 }
 
 // Compile makes Markers from the PodProbeMarkers of one or more namespaces, ordered by namespace and name. Those that
-// are being deleted are left out. The rules of the API are applied again, as an object may have been stored without them.
+// are being deleted are left out.
 func Compile(all []v1alpha1.PodProbeMarker) []Marker {
+	return CompileWith(all, NewMarker)
+}
+
+// CompileWith is Compile with another function in the place of NewMarker, which may know the Marker already.
+func CompileWith(all []v1alpha1.PodProbeMarker, newMarker func(*v1alpha1.PodProbeMarker) Marker) []Marker {
 	markers := make([]Marker, 0, len(all))
 	for i := range all {
 		if all[i].DeletionTimestamp == nil {
-			markers = append(markers, compile(&all[i]))
+			markers = append(markers, newMarker(&all[i]))
 		}
 	}
 	slices.SortFunc(markers, func(a, b Marker) int {
@@ -39,7 +44,9 @@ func Compile(all []v1alpha1.PodProbeMarker) []Marker {
 	return markers
 }
 
-func compile(of *v1alpha1.PodProbeMarker) Marker {
+// NewMarker makes a Marker from a PodProbeMarker. It depends on the spec alone. The rules of the API are applied again, as
+// an object may have been stored without them.
+func NewMarker(of *v1alpha1.PodProbeMarker) Marker {
 	m := Marker{Namespace: of.Namespace, Name: of.Name, selector: labels.Nothing()}
 	spec := field.NewPath("spec")
 	if faults := checkSelector(spec.Child("selector"), of.Spec.Selector); len(faults) > 0 {

@@ -26,7 +26,7 @@ const (
 // The pods are those of the marker's namespace, or at least those that it selects; all are the markers of the namespace,
 // with which it shares the limit of probes per pod.
 func Status(marker *v1alpha1.PodProbeMarker, all []Marker, pods []*corev1.Pod, now time.Time) v1alpha1.PodProbeMarkerStatus {
-	m := compile(marker)
+	m := NewMarker(marker)
 	status := *marker.Status.DeepCopy()
 	status.ObservedGeneration = marker.Generation
 	status.MatchedPods = 0

@@ -31,7 +31,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func testScheme(t *testing.T) *runtime.Scheme {
+func testScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	types := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(types), v1alpha1.AddToScheme(types)); err != nil {
@@ -94,14 +94,14 @@ func results(pod string, state v1alpha1.ProbeState, of ...string) v1alpha1.PodPr
 type apiServer struct {
 	client.Client
 	*api
-	t      *testing.T
+	t      testing.TB
 	writes []string
 	events *events.FakeRecorder
 	// records of what was applied, by pod.
 	records map[string]metav1.ManagedFieldsEntry
 }
 
-func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
+func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 	t.Helper()
 	w := &apiServer{t: t, events: events.NewFakeRecorder(10), records: map[string]metav1.ManagedFieldsEntry{}}
 	noted := func(verb string, object client.Object) { w.writes = append(w.writes, verb+" "+object.GetName()) }
@@ -236,6 +236,7 @@ func edit[T client.Object](w *apiServer, object T, change func(T)) {
 		w.t.Fatal(err)
 	}
 	change(object)
+	object.SetGeneration(object.GetGeneration() + 1) // of changes of the spec, which the fake client does not count
 	if err := w.Update(w.t.Context(), object); err != nil {
 		w.t.Fatal(err)
 	}

@@ -75,6 +75,7 @@ type api struct {
 	now      func() time.Time
 	writes   *prometheus.CounterVec
 	log      *slog.Logger
+	compiled compiledMarkers
 }
 
 // listMarkers of a namespace; of all namespaces when it is empty.
@@ -83,7 +84,7 @@ func (a *api) listMarkers(ctx context.Context, namespace string) ([]podprobe.Mar
 	if err := a.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list markers: %w", err)
 	}
-	return podprobe.Compile(list.Items), nil
+	return a.compiled.compile(list.Items, namespace == ""), nil
 }
 
 // listPods returns pods of the cache, which must not be changed.

@@ -1,0 +1,54 @@
+package podprobes
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe"
+)
+
+// compiledMarkers keeps the Marker of each generation of a PodProbeMarker. To validate a hundred probes takes a
+// millisecond, and each reconcile of a node needs the markers of all namespaces.
+type compiledMarkers struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]compiledMarker
+}
+
+type compiledMarker struct {
+	uid        types.UID
+	generation int64
+	marker     podprobe.Marker
+}
+
+// compile returns the Markers of the PodProbeMarkers of one namespace, or of all, which forgets those that are gone.
+func (c *compiledMarkers) compile(all []v1alpha1.PodProbeMarker, everything bool) []podprobe.Marker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byName == nil {
+		c.byName = map[types.NamespacedName]compiledMarker{}
+	}
+	if everything && len(c.byName) > len(all) {
+		kept := make(map[types.NamespacedName]compiledMarker, len(all))
+		for i := range all {
+			key := types.NamespacedName{Namespace: all[i].Namespace, Name: all[i].Name}
+			if known, ok := c.byName[key]; ok {
+				kept[key] = known
+			}
+		}
+		c.byName = kept
+	}
+	return podprobe.CompileWith(all, c.find)
+}
+
+// find returns the Marker of a PodProbeMarker. mu is held.
+func (c *compiledMarkers) find(of *v1alpha1.PodProbeMarker) podprobe.Marker {
+	key := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
+	known, ok := c.byName[key]
+	if !ok || known.uid != of.UID || known.generation != of.Generation {
+		known = compiledMarker{uid: of.UID, generation: of.Generation, marker: podprobe.NewMarker(of)}
+		c.byName[key] = known
+	}
+	return known.marker
+}
