@@ -32,13 +32,13 @@ var rows = []row{
 	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity"}}},
 
 	{name: "programs", rooms: []room{
-		{path: "cmd/refit-daemon", imports: "daemon cri"},
-		{path: "cmd/refit-sidecar", imports: "sidecarmode"},
-		{path: "cmd/refit-manager", imports: "manager"},
+		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
+		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
+		{path: "cmd/refit-manager", imports: "manager logging"},
 		{path: "cmd/kubectl-refit", imports: "cli inplace kube"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/requests daemon/podprobes crr cri kube"},
+		{path: "daemon", imports: "daemon/images daemon/requests daemon/podprobes crr cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
@@ -46,14 +46,14 @@ var rows = []row{
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
-		{path: "daemon/podprobes", imports: "probe cri result api"},
+		{path: "daemon/podprobes", imports: "probe cri result api kubelet identity"},
 		{path: "daemon/images", imports: "image cri result api"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
 			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
 		{path: "sidecarmode/podprobe", imports: "sidecarmode/endpoint sidecarmode/plugin probe result identity"},
-		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity"},
+		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
@@ -88,7 +88,7 @@ var rows = []row{
 		{path: "probe"},
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/payload"},
-		{path: "hook", imports: "identity"},
+		{path: "hook", imports: "identity wait"},
 		{path: "inplace", imports: "kubelet api"},
 		{path: "image", imports: "api"},
 	}},
@@ -101,14 +101,14 @@ var rows = []row{
 	{name: "rules for files from outside", rooms: []room{{path: "hotupdate/payload"}}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
-		{path: "cri", imports: "kubelet identity"},
+		{path: "cri", imports: "kubelet identity wait"},
 		{path: "signal", imports: "identity"},
-		{path: "kube/ownpod", imports: "api identity"},
-		{path: "kube", imports: "kubelet api"},
+		{path: "kube/ownpod", imports: "api identity kube/mergepatch"},
+		{path: "kube", imports: "kubelet api kube/mergepatch"},
 	}},
-	{name: "rules of kubelet", rooms: []room{{path: "kubelet"}}},
+	{name: "rules of kubelet", rooms: []room{{path: "kubelet", imports: "identity"}}},
 	{name: "wire types", rooms: []room{{path: "api"}}},
-	{name: "shared words", rooms: []room{{path: "identity"}}},
+	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "kube/mergepatch"}}},
 }
 
 // split are the folders in which every folder with Go files has to be a room of its own.

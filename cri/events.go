@@ -9,6 +9,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/wait"
 )
 
 // EventType is what happened to a container.
@@ -54,7 +56,7 @@ const (
 //
 // fn must return soon; while it runs no event is read.
 func (c *Client) Events(ctx context.Context, fn func(Event)) error {
-	wait := minResubscribe
+	delay := minResubscribe
 	for {
 		start := time.Now()
 		err := c.subscribe(ctx, fn)
@@ -67,13 +69,13 @@ func (c *Client) Events(ctx context.Context, fn func(Event)) error {
 			return err
 		}
 		if lived > maxResubscribe {
-			wait = minResubscribe
+			delay = minResubscribe
 		}
-		c.cfg.Logger.Warn("container events interrupted, subscribing again", "err", err, "in", wait)
-		if err := pause(ctx, wait+rand.N(wait/2)); err != nil { //nolint:gosec // jitter, not a secret
+		c.cfg.Logger.Warn("container events interrupted, subscribing again", "err", err, "in", delay)
+		if err := wait.For(ctx, delay+rand.N(delay/2)); err != nil { //nolint:gosec // jitter, not a secret
 			return err
 		}
-		wait = min(2*wait, maxResubscribe)
+		delay = min(2*delay, maxResubscribe)
 	}
 }
 
@@ -132,16 +134,5 @@ func eventTypeOf(t runtimeapi.ContainerEventType) EventType {
 		return EventDeleted
 	default:
 		return EventType(t.String())
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -36,7 +37,7 @@ type versioner interface {
 func (r *readiness) checkRuntime(ctx context.Context, runtime versioner) error {
 	for {
 		r.callRuntime(ctx, runtime)
-		if err := wait(ctx, runtimeCheckInterval); err != nil {
+		if err := wait.For(ctx, runtimeCheckInterval); err != nil {
 			return nil //nolint:nilerr // the end of the context is the end of the work
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/refit-project/refit/daemon/images"
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/wait"
 )
 
 // imagesDelay is between looks for NodeImages where the API server does not serve them: a cluster may do without them.
@@ -47,7 +48,7 @@ func (n *node) awaitNodeImages(ctx context.Context) (*kube.NodeImages, error) {
 			n.logger.Info("no images are pulled yet", "err", err)
 			logged = true
 		}
-		if err := wait(ctx, delay); err != nil {
+		if err := wait.For(ctx, delay); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/daemon/podprobes"
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/wait"
 )
 
 // podProbesDelay is between looks for NodePodProbes where the API server does not serve them: a cluster may do
@@ -50,7 +51,7 @@ func (n *node) awaitNodePodProbes(ctx context.Context) (*kube.NodePodProbes, err
 			n.logger.Info("pod probes are not run yet", "err", err)
 			logged = true
 		}
-		if err := wait(ctx, delay); err != nil {
+		if err := wait.For(ctx, delay); err != nil {
 			return nil, err
 		}
 	}

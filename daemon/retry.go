@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -25,20 +27,8 @@ func retry(ctx context.Context, logger *slog.Logger, doing string, try func() er
 			logger.Warn("cannot "+doing+" yet, retrying", "err", err)
 			logged = time.Now()
 		}
-		if err := wait(ctx, retryDelay); err != nil {
+		if err := wait.For(ctx, retryDelay); err != nil {
 			return err
 		}
-	}
-}
-
-// wait returns ctx's error if ctx ends before d has passed.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/wait"
 )
 
 // Sentinels of Run.
@@ -98,14 +99,10 @@ func (r *Runner) exec(ctx context.Context, call Call) error {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if wait.For(ctx, d) != nil {
 		return fmt.Errorf("sleep: %w", context.Cause(ctx))
 	}
+	return nil
 }
 
 // clip bounds text of a container on its way to Events and logs.

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kube/mergepatch"
 )
 
 // ErrNotServed means that the API server does not know ContainerRecreateRequests: their CRD is not installed.
@@ -116,7 +116,7 @@ func trimRequest(object any) (any, error) {
 // changed the request since it was read: then it is a conflict (apierrors.IsConflict). It returns the request as
 // stored.
 func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error) {
-	patch, err := statusPatch(request, status)
+	patch, err := mergepatch.Status(request.ResourceVersion, request.Status, status)
 	if err != nil {
 		return nil, fmt.Errorf("encode status of request %s/%s: %w", request.Namespace, request.Name, err)
 	}
@@ -158,26 +158,4 @@ func (r *Requests) patch(ctx context.Context, request *v1beta1.ContainerRecreate
 		return nil, err
 	}
 	return trimmed.(*v1beta1.ContainerRecreateRequest), nil
-}
-
-func statusPatch(request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) ([]byte, error) {
-	type versioned struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion,omitempty"`
-		} `json:"metadata"`
-		Status v1beta1.ContainerRecreateRequestStatus `json:"status"`
-	}
-	var before, after versioned
-	before.Status = request.Status
-	after.Status = status
-	after.Metadata.ResourceVersion = request.ResourceVersion
-	old, err := json.Marshal(before)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := json.Marshal(after)
-	if err != nil {
-		return nil, err
-	}
-	return jsonmergepatch.CreateThreeWayJSONMergePatch(old, changed, old)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/daemon"
+	"github.com/refit-project/refit/logging"
 )
 
 const long = `refit-daemon runs on every node. It executes the ContainerRecreateRequests of its node: it stops the
@@ -33,8 +33,7 @@ const manyPulls = 32
 
 // options that are not the daemon's own.
 type options struct {
-	logFormat   string
-	level       slog.Level
+	log         logging.Options
 	backoff     string
 	enablePprof bool
 }
@@ -54,11 +53,11 @@ func newCommand(version string, run runFunc) *cobra.Command {
 	addFlags(command.Flags(), &config, &opts)
 	addIgnoredFlags(command.Flags())
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		logger, err := opts.logger(command.ErrOrStderr(), opts.level)
+		logger, err := opts.log.New(command.ErrOrStderr())
 		if err != nil {
 			return err
 		}
-		libraries, err := opts.logger(command.ErrOrStderr(), max(opts.level, slog.LevelInfo))
+		libraries, err := opts.log.Libraries(command.ErrOrStderr())
 		if err != nil {
 			return err
 		}
@@ -84,8 +83,7 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	flags.IntVar(&config.MaxPulls, "max-workers-for-pull-image", 3, "images pulled at once on this node; -1, a kruise-daemon's default: 32")
 	flags.StringVar(&config.PullSecretNamespace, "pull-secret-namespace", cmp.Or(os.Getenv("KRUISE_DAEMON_CONFIG_NS"), "kruise-daemon-config"), "namespace that pull secrets of NodeImages are in; others are not read")
 	flags.StringVar(&opts.backoff, "restart-backoff", "skip", "skip: a requested restart does not wait for kubelet's crash back-off, at the cost of the previous instance's logs;\nrespect: it waits like a crash. The annotation refit.dev/restart-backoff of a request takes precedence")
-	flags.StringVar(&opts.logFormat, "log-format", "text", "text or json")
-	flags.TextVar(&opts.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	opts.log.AddFlags(flags)
 }
 
 // apply completes the configuration by what more than one flag decides.
@@ -109,16 +107,4 @@ func (o options) apply(config *daemon.Config) error {
 		config.PprofAddr = ""
 	}
 	return nil
-}
-
-func (o options) logger(out io.Writer, level slog.Level) (*slog.Logger, error) {
-	handlerOptions := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(out, handlerOptions)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(out, handlerOptions)), nil
-	default:
-		return nil, fmt.Errorf("--log-format %q: want text or json", o.logFormat)
-	}
 }

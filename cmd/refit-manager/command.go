@@ -2,13 +2,11 @@ package main
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/refit-project/refit/logging"
 	"github.com/refit-project/refit/manager"
 )
 
@@ -37,8 +35,7 @@ const example = `  # as in deploy/manager
 
 func command(version string) *cobra.Command {
 	var cfg manager.Config
-	var logLevel slog.Level
-	var logFormat string
+	var log logging.Options
 	cmd := &cobra.Command{
 		Use:           manager.Name,
 		Short:         "Webhooks and controllers of ContainerRecreateRequests and PodProbeMarkers",
@@ -49,7 +46,7 @@ func command(version string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := newLogger(logLevel, logFormat)
+			logger, err := log.New(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -68,9 +65,8 @@ func command(version string) *cobra.Command {
 	flags.BoolVar(&cfg.LeaderElect, "leader-elect", true, "run the controllers on one elected replica; the webhooks are served by every replica")
 	flags.IntVar(&cfg.Workers, "workers", 8, "objects of each kind reconciled at a time")
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
-	cmd.PersistentFlags().TextVar(&logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	cmd.PersistentFlags().StringVar(&logFormat, "log-format", "text", "text or json")
-	cmd.AddCommand(certificatesCommand(func() (*slog.Logger, error) { return newLogger(logLevel, logFormat) }))
+	log.AddFlags(cmd.PersistentFlags())
+	cmd.AddCommand(certificatesCommand(&log))
 	return cmd
 }
 
@@ -88,7 +84,7 @@ change, so that it can be run at any time, and ends.
 It runs with an account of its own, refit-certificates: the running manager can write neither webhook configurations
 nor Secrets.`
 
-func certificatesCommand(logger func() (*slog.Logger, error)) *cobra.Command {
+func certificatesCommand(log *logging.Options) *cobra.Command {
 	var cfg manager.CertificatesConfig
 	cmd := &cobra.Command{
 		Use:   "certificates",
@@ -96,7 +92,7 @@ func certificatesCommand(logger func() (*slog.Logger, error)) *cobra.Command {
 		Long:  certificatesLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if cfg.Logger, err = logger(); err != nil {
+			if cfg.Logger, err = log.New(cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 			return manager.IssueCertificates(cmd.Context(), cfg)
@@ -110,17 +106,4 @@ func certificatesCommand(logger func() (*slog.Logger, error)) *cobra.Command {
 	flags.StringVar(&cfg.AuthoritySecret, "authority-secret", "refit-manager-webhook-ca", "Secret for the certificate authority and its key; it has to exist and may be empty")
 	flags.StringSliceVar(&cfg.Webhooks, "webhook-configurations", []string{"refit-manager"}, "MutatingWebhookConfigurations whose caBundle is written")
 	return cmd
-}
-
-var errLogFormat = errors.New("log format is neither text nor json")
-
-func newLogger(level slog.Level, format string) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: level}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
-	}
-	return nil, fmt.Errorf("%w: %q", errLogFormat, format)
 }

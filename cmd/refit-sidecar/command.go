@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/refit-project/refit/logging"
 	"github.com/refit-project/refit/sidecarmode"
 )
 
@@ -21,28 +20,22 @@ probes and writes the results where they are wanted, and carries out ContainerRe
 What it does is in its configuration file, which is read again when it changes. The environment variables POD_NAME
 and POD_NAMESPACE say where it is; take them from fieldRef metadata.name and metadata.namespace.`
 
-// options that are not the sidecar's own.
-type options struct {
-	logFormat string
-	level     slog.Level
-}
-
 func newCommand(version string) *cobra.Command {
 	config := sidecarmode.Config{
 		Version: version, Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME"),
 		Container: cmp.Or(os.Getenv("CONTAINER_NAME"), "refit-sidecar"),
 	}
-	var opts options
+	var log logging.Options
 	command := &cobra.Command{
 		Use: "refit-sidecar", Short: "Updates, probes and repairs its own pod in place", Long: long, Version: version,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		Example: `  POD_NAME=web-0 POD_NAMESPACE=default refit-sidecar --config config.yaml`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			logger, err := opts.logger(command.ErrOrStderr(), opts.level)
+			logger, err := log.New(command.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			libraries, err := opts.logger(command.ErrOrStderr(), max(opts.level, slog.LevelInfo))
+			libraries, err := log.Libraries(command.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -55,8 +48,7 @@ func newCommand(version string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&config.File, "config", "", "configuration file; empty: the first of "+fmt.Sprint(sidecarmode.DefaultConfigFiles())+" that exists")
 	flags.DurationVar(&config.Grace, "grace", 25*time.Second, "how long an end may take; less than the pod's terminationGracePeriodSeconds")
-	flags.StringVar(&opts.logFormat, "log-format", "text", "text or json")
-	flags.TextVar(&opts.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	log.AddFlags(flags)
 	command.AddCommand(validate(), schema())
 	return command
 }
@@ -91,17 +83,5 @@ func schema() *cobra.Command {
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(s)
 		},
-	}
-}
-
-func (o options) logger(out io.Writer, level slog.Level) (*slog.Logger, error) {
-	handlerOptions := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(out, handlerOptions)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(out, handlerOptions)), nil
-	default:
-		return nil, fmt.Errorf("--log-format %q: want text or json", o.logFormat)
 	}
 }

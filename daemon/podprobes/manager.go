@@ -2,18 +2,19 @@ package podprobes
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe/turns"
 	"github.com/refit-project/refit/result"
 )
@@ -80,11 +81,10 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 	}
 }
 
-// newer compares versions as KEP-5504 allows it; what is no number is taken as newer.
+// newer reports whether a is a later version than b of an object; one that cannot be compared is.
 func newer(a, b *v1alpha1.NodePodProbe) bool {
-	va, errA := strconv.ParseUint(a.ResourceVersion, 10, 64)
-	vb, errB := strconv.ParseUint(b.ResourceVersion, 10, 64)
-	return errA != nil || errB != nil || va > vb
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err != nil || order > 0
 }
 
 // podChanged notes that a pod of the node has changed or is gone.
@@ -261,8 +261,5 @@ func (m *Manager) aboutObject() corev1.ObjectReference {
 }
 
 func aboutContainer(p podProbes, container string) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: p.namespace, Name: p.name, UID: p.uid,
-		FieldPath: fmt.Sprintf("spec.containers{%s}", container),
-	}
+	return kubelet.ContainerReference(identity.Pod{Namespace: p.namespace, Name: p.name, UID: string(p.uid)}, container)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // Reasons of the daemon's Events. The first two are kubelet's and OpenKruise's.
@@ -52,10 +54,7 @@ func ended(request *crr.Request, status crr.Status) event {
 }
 
 func aboutContainer(pod *corev1.Pod, container string) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		FieldPath: fmt.Sprintf("spec.containers{%s}", container),
-	}
+	return kubelet.ContainerReference(identity.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, container)
 }
 
 func aboutRequest(request *crr.Request) corev1.ObjectReference {

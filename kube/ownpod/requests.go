@@ -2,15 +2,14 @@ package ownpod
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kube/mergepatch"
 )
 
 // mergePatch is the media type of RFC 7386.
@@ -70,7 +69,7 @@ func (r *Requests) Follow(ctx context.Context, changed func(map[string]*v1beta1.
 func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error) {
 	ref := r.of
 	ref.Name, ref.Subresource = request.Name, "status"
-	patch, err := statusPatch(request, status)
+	patch, err := mergepatch.Status(request.ResourceVersion, request.Status, status)
 	if err != nil {
 		return nil, fmt.Errorf("encode status of %s: %w", ref, err)
 	}
@@ -87,24 +86,4 @@ func (r *Requests) WriteStatus(ctx context.Context, request *v1beta1.ContainerRe
 		return nil, err
 	}
 	return v1alpha1.ToV1beta1(alpha), nil
-}
-
-func statusPatch(request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) ([]byte, error) {
-	type versioned struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion,omitempty"`
-		} `json:"metadata"`
-		Status v1beta1.ContainerRecreateRequestStatus `json:"status"`
-	}
-	before, after := versioned{Status: request.Status}, versioned{Status: status}
-	after.Metadata.ResourceVersion = request.ResourceVersion
-	old, err := json.Marshal(before)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := json.Marshal(after)
-	if err != nil {
-		return nil, err
-	}
-	return jsonmergepatch.CreateThreeWayJSONMergePatch(old, changed, old)
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/hook"
@@ -14,6 +16,7 @@ import (
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/selftest"
+	"github.com/refit-project/refit/wait"
 )
 
 // Name of the plugin in the configuration.
@@ -118,12 +121,8 @@ func (p *Plugin) await(ctx context.Context) (*ownpod.Requests, error) {
 		if !errors.Is(err, ownpod.ErrNotFound) {
 			return nil, fmt.Errorf("look for requests: %w", err)
 		}
-		timer := time.NewTimer(crdRetry)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait.For(ctx, crdRetry) != nil {
 			return nil, nil //nolint:nilnil // the end
-		case <-timer.C:
 		}
 	}
 }
@@ -169,17 +168,13 @@ func (p *Plugin) loop(ctx context.Context, e *executor, news <-chan map[string]*
 func merge(known, listed map[string]*v1beta1.ContainerRecreateRequest) map[string]*v1beta1.ContainerRecreateRequest {
 	merged := maps.Clone(listed)
 	for name, ours := range known {
-		if theirs, ok := listed[name]; ok && theirs.UID == ours.UID && newer(ours.ResourceVersion, theirs.ResourceVersion) {
+		theirs, ok := listed[name]
+		if !ok || theirs.UID != ours.UID {
+			continue
+		}
+		if order, err := resourceversion.CompareResourceVersion(ours.ResourceVersion, theirs.ResourceVersion); err == nil && order > 0 {
 			merged[name] = ours
 		}
 	}
 	return merged
-}
-
-// newer compares resource versions, which are decimal numbers that grow (KEP-5504).
-func newer(a, b string) bool {
-	if len(a) != len(b) {
-		return len(a) > len(b)
-	}
-	return a > b
 }
