@@ -196,3 +196,24 @@ func TestSteps(t *testing.T) {
 		t.Errorf("ports saw %q", got)
 	}
 }
+
+// A version that means something to a shell is not given to a command: with it, who may name a version could run one.
+func TestVersionsThatAShellWouldInterpretAreRefusedInCommands(t *testing.T) {
+	t.Parallel()
+	for version, allowed := range map[string]bool{
+		"v1.2.3": true, "sha256-0a": true, "2026-01-01T10:00": true, "user@host": true,
+		"v1;reboot": false, "$(reboot)": false, "`id`": false, "v1 v2": false, "a'b": false, `a"b`: false, "-rf": false,
+		"v1\nid": false, "*": false, "v1&": false, "~": false, "": false,
+	} {
+		p := &port{}
+		step := action.Command{Execer: p, Command: []string{"sh", "-c", "echo {version}"}}
+		err := step.Run(t.Context(), action.Release{Version: version, Path: "/p", Dir: "/d"})
+		if errors.Is(err, action.ErrVersion) == allowed {
+			t.Errorf("%q: %v", version, err)
+		}
+		plain := action.Command{Execer: p, Command: []string{"reload", "{path}"}}
+		if err := plain.Run(t.Context(), action.Release{Version: version, Path: "/p"}); errors.Is(err, action.ErrVersion) {
+			t.Errorf("%q in a command without it: %v", version, err)
+		}
+	}
+}

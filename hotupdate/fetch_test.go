@@ -117,7 +117,7 @@ func TestSafeDownloadChecksRedirects(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := fetch.Config{Attempts: 1, AllowNetworks: loopback, AllowHosts: []string{"127.0.0.1"}, RootCAs: roots}
+			config := fetch.Config{Attempts: 1, AllowNetworks: loopback, AllowHosts: []string{"127.0.0.1"}, RootCAs: func() (*x509.CertPool, error) { return roots, nil }}
 			if err := download(t, tt.url, config); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Errorf("err = %v, want %v", err, tt.want)
 			}

@@ -74,7 +74,7 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 		return nil, fmt.Errorf("http probe: %w", err)
 	}
 	return &HTTP{config: config, request: newRequest(u, config), client: http.Client{
-		CheckRedirect: stayHome,
+		CheckRedirect: sameHostRedirects,
 		Transport: &http.Transport{
 			// One connection for each probe: a kept one would prove that the server worked, not that it does.
 			DisableKeepAlives: true,
@@ -96,9 +96,9 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 
 func notHeaderValue(s string) bool { return !httpguts.ValidHeaderFieldValue(s) }
 
-// stayHome follows redirects on the same host only. One that leads elsewhere is itself the answer, so that the
+// sameHostRedirects follows redirects on the same host only. One that leads elsewhere is itself the answer, so that the
 // thing probed cannot send us, who may reach more than it does, to a place of its choice.
-func stayHome(next *http.Request, via []*http.Request) error {
+func sameHostRedirects(next *http.Request, via []*http.Request) error {
 	if next.URL.Hostname() != via[0].URL.Hostname() || len(via) >= maxRedirects {
 		return http.ErrUseLastResponse
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 )
@@ -35,30 +36,29 @@ func tidy(s string) string {
 var errPath = errors.New("JSON path")
 
 // CheckJSONPath reports whether a path can be used with a prober that reads JSON.
+//
+// A path with braces, or that begins with $, is a JSONPath template as kubectl takes it, "{.players[0].name}". Any other
+// is in the syntax of GJSON, as the reference implementation of the KEP takes it: "players.0.name", "players.#",
+// "players.#(id==2).name".
 func CheckJSONPath(path string) error {
-	_, err := parsePath(path)
-	return err
+	switch {
+	case path == "":
+		return fmt.Errorf("%w: empty", errPath)
+	case isTemplate(path):
+		_, err := parseTemplate(path)
+		return err
+	}
+	return nil
 }
 
-// parsePath takes a JSONPath template as kubectl does, "{.status.state}" or "$.players[0]", and the plain dotted
-// form "players.0.name" in which a number is an index.
-func parsePath(path string) (*jsonpath.JSONPath, error) {
+func isTemplate(path string) bool { return strings.HasPrefix(path, "$") || strings.Contains(path, "{") }
+
+func parseTemplate(path string) (*jsonpath.JSONPath, error) {
 	template := path
 	if !strings.Contains(path, "{") {
-		var b strings.Builder
-		for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(path, "$"), "."), ".") {
-			if part != "" && strings.Trim(part, "0123456789") == "" {
-				fmt.Fprintf(&b, "[%s]", part)
-			} else {
-				b.WriteString("." + part)
-			}
-		}
-		template = "{" + b.String() + "}"
+		template = "{" + path + "}"
 	}
 	j := jsonpath.New("result").AllowMissingKeys(false)
-	if path == "" {
-		return nil, fmt.Errorf("%w: empty", errPath)
-	}
 	if err := j.Parse(template); err != nil {
 		return nil, fmt.Errorf("%w %q: %w", errPath, path, err)
 	}
@@ -71,12 +71,29 @@ func extract(document []byte, path string) (string, error) {
 	if len(document) >= maxBody {
 		return "", fmt.Errorf("document longer than %d bytes", maxBody)
 	}
+	if !json.Valid(document) {
+		return "", errors.New("not JSON")
+	}
+	if !isTemplate(path) {
+		found := gjson.GetBytes(document, strings.TrimPrefix(path, "."))
+		if !found.Exists() {
+			return "", fmt.Errorf("%w %s: nothing there", errPath, path)
+		}
+		if found.Type == gjson.String {
+			return found.String(), nil
+		}
+		return found.Raw, nil
+	}
+	return extractTemplate(document, path)
+}
+
+func extractTemplate(document []byte, path string) (string, error) {
 	// Integers stay integers here, which encoding/json would turn into floats.
 	var value any
 	if err := utiljson.Unmarshal(document, &value); err != nil {
 		return "", fmt.Errorf("not JSON: %w", err)
 	}
-	j, err := parsePath(path)
+	j, err := parseTemplate(path)
 	if err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func (s *sidecar) readConfig() (file *config.File, digest string, err error) {
 	sum := sha256.Sum256(text)
 	file, err = config.Parse(path, text, s.manager.Types(), config.NewLookup(os.LookupEnv, s.feed.latest()))
 	if err != nil {
-		err = fmt.Errorf("configuration: %w", err)
+		err = fmt.Errorf("configuration: %w", config.WithoutText(err))
 	}
 	return file, hex.EncodeToString(sum[:]), err
 }

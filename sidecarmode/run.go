@@ -50,6 +50,9 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
+	if err := closeProcess(); err != nil {
+		c.Logger.Warn("the files of the sidecar may be read through /proc by a process with the same user", "err", err)
+	}
 	s, err := assemble(ctx, c)
 	if err != nil {
 		return err
@@ -157,7 +160,8 @@ func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config
 	if err != nil {
 		return err
 	}
-	handler := server.Authorized(file.Server.TokenFile, s.state.api())
+	authenticated := file.Server.TokenFile != "" || file.Server.TLS.ClientCAFile != ""
+	handler := server.LocalOnly(authenticated, server.Authorized(file.Server.TokenFile, s.state.api()))
 	if err := server.Listen(ctx, group, file.Server.Listen(), handler, secure); err != nil {
 		return err
 	}

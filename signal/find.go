@@ -67,7 +67,7 @@ func (s *search) run(ctx context.Context, f *FS, m *matcher, pids []int) error {
 		p, err := s.inspect(pid, name, m)
 		if err == nil {
 			s.found = append(s.found, p)
-		} else if !forgiven(err) {
+		} else if !ignorable(err) {
 			return err
 		}
 	}
@@ -219,8 +219,8 @@ func (s *search) container(dir int) string {
 	return id
 }
 
-// forgiven are what a pass over living processes meets: the ended, the hidden and the others.
-func forgiven(err error) bool {
+// ignorable are errors that a pass over living processes meets: of those that ended, are hidden or do not match.
+func ignorable(err error) bool {
 	return gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, errMalformed)
 }
 

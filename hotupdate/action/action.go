@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -154,10 +155,19 @@ type Command struct {
 	Command []string
 }
 
+// ErrVersion means that a command cannot be given the version: it holds characters that mean something to a shell.
+var ErrVersion = errors.New("version cannot be used in a command")
+
+// plainVersion has nothing that a shell would interpret, and cannot be taken for an option.
+var plainVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:@-]*$`)
+
 // Run implements Step.
 func (c Command) Run(ctx context.Context, r Release) error {
 	command := make([]string, len(c.Command))
 	for i, word := range c.Command {
+		if strings.Contains(word, "{version}") && !plainVersion.MatchString(r.Version) {
+			return fmt.Errorf("%w: %q: want letters, digits and . _ + : @ -", ErrVersion, r.Version)
+		}
 		command[i] = strings.NewReplacer("{path}", r.Path, "{dir}", r.Dir, "{version}", r.Version).Replace(word)
 	}
 	return c.Execer.Exec(ctx, command)

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -28,6 +29,8 @@ var translated = []netip.Prefix{
 type guard struct {
 	hosts    []string
 	networks []netip.Prefix
+	// own are the addresses of this pod.
+	own func() ([]net.Addr, error)
 }
 
 // checkURL looks at scheme and host name, of the first request and of every redirect.
@@ -64,12 +67,31 @@ func (g guard) control(_, address string, _ syscall.RawConn) error {
 	return g.checkAddress(ap.Addr())
 }
 
+// isOwn reports whether an address is one of this pod's. If they cannot be listed, none is known.
+func (g guard) isOwn(a netip.Addr) bool {
+	addresses, err := g.own()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(addresses, func(own net.Addr) bool {
+		prefix, err := netip.ParsePrefix(own.String())
+		return err == nil && prefix.Addr().WithZone("").Unmap() == a
+	})
+}
+
 func (g guard) checkAddress(a netip.Addr) error {
 	a = a.WithZone("").Unmap()
 	for _, p := range translated {
 		if b := a.AsSlice(); a.Is6() && p.Contains(a) && !a.IsLoopback() && !a.IsUnspecified() {
 			a = netip.AddrFrom4([4]byte(b[12:]))
 			break
+		}
+	}
+	if g.isOwn(a) { // reaches what listens on all addresses, as loopback does
+		if a.Is4() {
+			a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		} else if !a.IsLinkLocalUnicast() {
+			a = netip.IPv6Loopback()
 		}
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -35,11 +36,16 @@ type Config struct {
 	MaxBytes int64
 	// AllowHosts are names, "*.example.org" included; empty allows all.
 	AllowHosts []string
-	// AllowNetworks are where the resolved address must be; empty allows all but loopback. Link-local and
+	// AllowNetworks are where the resolved address must be; empty allows all but loopback. The pod's own
+	// addresses are allowed where loopback is. Link-local and
 	// metadata addresses are refused in any case.
 	AllowNetworks []netip.Prefix
-	// RootCAs replaces the system's.
-	RootCAs *x509.CertPool
+	// RootCAs replaces the system's. It is called for every download, since the file may be renewed; nil is the
+	// system's.
+	RootCAs func() (*x509.CertPool, error)
+	// Header is sent with the request for a source, and not along with redirects to other hosts. It is called for every
+	// request, since credentials may be renewed; nil sends none.
+	Header func(ctx context.Context) (http.Header, error)
 }
 
 var (
@@ -74,32 +80,45 @@ func (c Config) WithDefaults() Config {
 type Fetcher struct {
 	config Config
 	guard  guard
-	client http.Client
 }
 
 // New makes a Fetcher from a Config without zero values, see WithDefaults.
 func New(config Config) *Fetcher {
-	f := &Fetcher{config: config, guard: guard{hosts: config.AllowHosts, networks: config.AllowNetworks}}
+	return &Fetcher{config: config, guard: guard{hosts: config.AllowHosts, networks: config.AllowNetworks, own: net.InterfaceAddrs}}
+}
+
+// client is made for each download.
+func (f *Fetcher) client() (*http.Client, error) {
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.config.RootCAs != nil {
+		var err error
+		if secure.RootCAs, err = f.config.RootCAs(); err != nil {
+			return nil, fmt.Errorf("%w: certificate authority: %w", ErrFetch, err)
+		}
+	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: f.guard.control}
-	f.client = http.Client{
+	return &http.Client{
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
 				return fmt.Errorf("%w: more than %d redirects", ErrRefused, maxRedirects)
 			}
+			if next.URL.Host != via[0].URL.Host { // net/http drops Authorization, but no header that it does not know
+				next.Header = http.Header{"User-Agent": next.Header["User-Agent"]}
+			}
+			next.Header.Del("Referer") // holds the query of the URL before
 			return f.guard.checkURL(next.URL, via[len(via)-1].URL)
 		},
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext,
 			// A proxy would be the address that is checked.
 			Proxy:                  nil,
-			TLSClientConfig:        &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12},
+			TLSClientConfig:        secure,
 			DisableKeepAlives:      true,
 			DisableCompression:     true, // a digest is of what was sent, and a small body could be a large one
 			MaxResponseHeaderBytes: maxHeader,
 			ResponseHeaderTimeout:  fetchedHeader,
 		},
-	}
-	return f
+	}, nil
 }
 
 // Answer is what came beside the body.
@@ -115,9 +134,13 @@ type Answer struct {
 func (f *Fetcher) Get(ctx context.Context, source, etag string, sink func(io.Reader) error) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
+	client, err := f.client()
+	if err != nil {
+		return Answer{}, err
+	}
 	wait := firstBackoff
 	for attempt := 1; ; attempt++ {
-		got, err := f.once(ctx, source, etag, sink)
+		got, err := f.once(ctx, client, source, etag, sink)
 		if err == nil || ctx.Err() != nil || attempt == f.config.Attempts || !errors.As(err, new(*transientError)) {
 			return got, err
 		}
@@ -135,7 +158,7 @@ type transientError struct{ error }
 
 func (p *transientError) Unwrap() error { return p.error }
 
-func (f *Fetcher) once(ctx context.Context, source, etag string, sink func(io.Reader) error) (Answer, error) {
+func (f *Fetcher) once(ctx context.Context, client *http.Client, source, etag string, sink func(io.Reader) error) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, http.NoBody)
 	if err != nil {
 		return Answer{}, fmt.Errorf("%w: %w", payload.ErrInvalid, bare(err))
@@ -143,11 +166,10 @@ func (f *Fetcher) once(ctx context.Context, source, etag string, sink func(io.Re
 	if err := f.guard.checkURL(req.URL, nil); err != nil {
 		return Answer{}, err
 	}
-	req.Header.Set("User-Agent", "refit-sidecar")
-	if etag != "" {
-		req.Header.Set("If-None-Match", etag)
+	if err := f.setHeader(ctx, req, etag); err != nil {
+		return Answer{}, err
 	}
-	resp, err := f.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return Answer{}, fault(err)
 	}
@@ -170,6 +192,24 @@ func (f *Fetcher) once(ctx context.Context, source, etag string, sink func(io.Re
 	}
 	body := &network{from: payload.LimitReader(resp.Body, f.config.MaxBytes, f.config.MaxBytes)}
 	return Answer{ETag: resp.Header.Get("ETag"), SHA256: sum}, sink(body)
+}
+
+func (f *Fetcher) setHeader(ctx context.Context, req *http.Request, etag string) error {
+	if f.config.Header != nil {
+		header, err := f.config.Header(ctx)
+		if err != nil {
+			return fmt.Errorf("%w: header: %w", ErrFetch, err)
+		}
+		maps.Copy(req.Header, header)
+		req.Host = req.Header.Get("Host")
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "refit-sidecar")
+	}
+	if etag != "" {
+		req.Header.Set("If-None-Match", etag)
+	}
+	return nil
 }
 
 // announced is the SHA-256 in Repr-Digest or Content-Digest (RFC 9530), which are the same for a body without content

@@ -232,3 +232,22 @@ func FuzzParse(f *testing.F) {
 		_, _ = parse(text)
 	})
 }
+
+// Lines of the file may hold credentials: they are shown to who checks a file, and are in no log, Event or answer.
+func TestErrorsWithoutTheTextOfTheFile(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"unknown key": "plugins: []\nservr: s3cret\n",
+		"syntax":      "plugins: [\n s3cret: {\n",
+		"two faults":  "plugins: []\nservr: s3cret\nhelth: s3cret\n",
+	} {
+		_, err := config.Parse("config.yaml", []byte(text), nil, config.Unresolved)
+		if err == nil || !strings.Contains(err.Error(), "s3cret") {
+			t.Fatalf("%s: %v, want an error that shows the line", name, err)
+		}
+		short := config.WithoutText(err)
+		if strings.Contains(short.Error(), "s3cret") || !strings.Contains(short.Error(), "config.yaml:") {
+			t.Errorf("%s: %v", name, short)
+		}
+	}
+}

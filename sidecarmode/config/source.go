@@ -21,13 +21,33 @@ func newSource(name string, text []byte) *source {
 	return &source{name: name, text: text, lines: strings.Split(string(text), "\n")}
 }
 
+// fault is an error in the file. It shows the lines that it is about.
+type fault struct{ message, text string }
+
+func (f *fault) Error() string { return f.message + f.text }
+
+// WithoutText is an error of Parse without lines of the file, which may hold credentials: for logs, Events and answers.
+func WithoutText(err error) error {
+	switch e := err.(type) { //nolint:errorlint // the tree of errors is walked
+	case *fault:
+		return errors.New(e.message)
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, one := range e.Unwrap() {
+			all = append(all, WithoutText(one))
+		}
+		return errors.Join(all...)
+	}
+	return err
+}
+
 // fault is an error about a line, which it shows.
 func (s *source) fault(line int, message string) error {
 	text := ""
 	if line >= 1 && line <= len(s.lines) {
 		text = "\n    " + strings.TrimRight(s.lines[line-1], "\r\n ")
 	}
-	return fmt.Errorf("%s:%d: %s%s", s.name, line+s.offset, message, text)
+	return &fault{message: fmt.Sprintf("%s:%d: %s", s.name, line+s.offset, message), text: text}
 }
 
 // maxLines bounds the search for the line of a syntax error, which takes time with the square of it.
@@ -52,7 +72,6 @@ func (s *source) syntax(err error) error {
 	}
 	line := good + 1
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d: not YAML: %s", s.name, line+s.offset, message)
 	for n := max(line-1, 1); n <= min(line+1, len(s.lines)); n++ {
 		mark := " "
 		if n == line {
@@ -60,5 +79,5 @@ func (s *source) syntax(err error) error {
 		}
 		fmt.Fprintf(&b, "\n  %s %4d | %s", mark, n+s.offset, strings.TrimRight(s.lines[n-1], "\r\n "))
 	}
-	return errors.New(b.String())
+	return &fault{message: fmt.Sprintf("%s:%d: not YAML: %s", s.name, line+s.offset, message), text: b.String()}
 }

@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/refit-project/refit/probe"
@@ -95,7 +99,7 @@ func (e *Endpoint) Title() string {
 	case e.Name != "":
 		return e.Name
 	case e.URL != "":
-		return e.URL
+		return publicURL(e.URL)
 	case e.TCP != nil:
 		return "tcp " + e.TCP.Address
 	case e.GRPC != nil:
@@ -106,6 +110,21 @@ func (e *Endpoint) Title() string {
 		return fmt.Sprint("exec ", e.Exec.Command)
 	}
 	return "process"
+}
+
+// publicURL is a URL without user, password and values of its query, which may be credentials: titles are labels of
+// metrics and stand in logs.
+func publicURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "url"
+	}
+	query := u.Query()
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	if len(query) == 0 {
+		return u.String()
+	}
+	return u.String() + "?" + strings.Join(slices.Sorted(maps.Keys(query)), "&")
 }
 
 // Spec is the probe that the endpoint means; times that it does not give itself are those of all.

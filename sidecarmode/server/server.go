@@ -78,6 +78,24 @@ func Authorized(tokenFile string, next http.Handler) http.Handler {
 	})
 }
 
+// LocalOnly refuses what a browser sends on behalf of a page of another origin, to a port that is forwarded to somebody's
+// machine for instance. Without authentication the Host has to be an address or localhost, since a page can have its own
+// name resolve to 127.0.0.1.
+func LocalOnly(authenticated bool, next http.Handler) http.Handler {
+	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if !authenticated && host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
+			http.Error(w, "call this server by its address or as localhost", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	return http.NewCrossOriginProtection().Handler(named)
+}
+
 // TLSConfig is nil without certificates. The files are read at each connection since they may be renewed.
 func TLSConfig(c config.TLS) (*tls.Config, error) {
 	if c.CertFile == "" {

@@ -30,8 +30,8 @@ type Action struct {
 	Signal  *Signal  `yaml:"signal"`
 	Request *Request `yaml:"request"`
 	// Exec is run in the sidecar's container; {path}, {dir} and {version} stand for the candidate's folder, the
-	// shared folder and the version. In a command that is run by a shell, {version} must not be used inside of the
-	// script: it is in the environment variable REFIT_VERSION.
+	// shared folder and the version. A version with
+	// characters that a shell would interpret is refused where a command has {version}.
 	Exec []string `yaml:"exec"`
 	// Touch sets the times of a file of the folder.
 	Touch          string  `yaml:"touch"`

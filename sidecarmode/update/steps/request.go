@@ -47,7 +47,7 @@ func (r *Request) call() (action.Call, error) {
 	}
 	request, err := http.NewRequest(call.Method, target, http.NoBody) //nolint:noctx // is not sent
 	if err != nil || request.URL.Host == "" || !strings.HasPrefix(request.URL.Scheme, "http") {
-		return call, fmt.Errorf("request: want url, or address and port, of http or https, and a method: %q", target)
+		return call, fmt.Errorf("request: want url, or address and port, of http or https, and a method")
 	}
 	return call, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -77,10 +78,10 @@ type check struct {
 func (c check) prober(version string) (probe.Prober, error) {
 	e := c.endpoint
 	fill := func(s string) string { return strings.ReplaceAll(s, "{version}", version) }
-	e.URL = fill(e.URL)
+	e.URL = strings.ReplaceAll(e.URL, "{version}", url.QueryEscape(version))
 	if e.File != nil {
 		file := *e.File
-		file.Content = fill(file.Content)
+		file.Content = strings.ReplaceAll(file.Content, "{version}", regexp.QuoteMeta(version))
 		e.File = &file
 	}
 	if e.JSONPathConfig != nil {
