@@ -3,72 +3,130 @@ package config
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
-// Schema is a JSON Schema (draft 2020-12) of the configuration file with the given plugins, for editors and
-// review. It knows camelCase keys only; Parse is more patient about case, and knows more.
+// Schema is a JSON Schema (draft 2020-12) of the configuration file with the given plugins, for editors and review. What
+// Parse accepts it accepts, keys in any case of letters included; properties has the usual spelling, for completion.
 func Schema(types Types) map[string]any {
-	schema := schemaOf(reflect.TypeFor[File]())
+	w := schemaWriter{defs: map[string]any{}}
+	schema := maps.Clone(w.object(fields(reflect.TypeFor[File]())))
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	schema["title"] = "refit-sidecar configuration"
-	schema["required"] = []string{"plugins"}
 	plugins := make([]any, 0, len(types))
 	for _, name := range slices.Sorted(maps.Keys(types)) {
-		plugin := schemaOf(reflect.TypeFor[Plugin]())
-		properties, _ := plugin["properties"].(map[string]any)
-		properties["name"] = map[string]any{"const": name}
-		own := schemaOf(reflect.TypeOf(types[name]()))
-		if keys, ok := own["properties"].(map[string]any); ok {
-			keys["bootOrder"] = map[string]any{"type": "integer"} // as the KEP has it
-		}
-		properties["config"] = own
-		plugin["required"] = []string{"name"}
-		plugins = append(plugins, plugin)
+		plugins = append(plugins, w.plugin(name, reflect.TypeOf(types[name]()).Elem()))
 	}
-	properties, _ := schema["properties"].(map[string]any)
-	properties["plugins"] = map[string]any{"type": "array", "items": map[string]any{"anyOf": plugins}}
+	setProperty(schema, "plugins", map[string]any{"type": []string{"array", "null"}, "items": map[string]any{"anyOf": plugins}})
+	schema["$defs"] = w.defs
 	return schema
 }
 
-func schemaOf(t reflect.Type) map[string]any {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return schemaOf(t.Elem())
-	case reflect.Struct:
-		properties := map[string]any{}
-		for key, f := range fields(t) {
-			if f.kind == nil || key != strings.ToLower(f.name) {
-				continue
-			}
-			properties[f.name] = f.schema()
+// plugin is the schema of an entry of the list.
+func (w *schemaWriter) plugin(name string, config reflect.Type) map[string]any {
+	keys := fields(config)
+	keys["bootorder"] = field{name: "bootOrder", kind: reflect.TypeFor[int]()} // among the plugin's own keys in the KEP
+	own := w.object(keys)
+	own["type"] = []string{"object", "null"}
+	plugin := w.object(fields(reflect.TypeFor[Plugin]()))
+	setProperty(plugin, "name", map[string]any{"const": name})
+	setProperty(plugin, "config", own)
+	plugin["required"] = []string{"name"}
+	return plugin
+}
+
+// setProperty replaces the schema of a key in all its spellings.
+func setProperty(object map[string]any, name string, schema any) {
+	for keyword, key := range map[string]string{"properties": name, "patternProperties": anyCase(name)} {
+		if properties, ok := object[keyword].(map[string]any); ok {
+			properties[key] = schema
 		}
-		return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	case reflect.Slice:
-		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
-	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
-	case reflect.Bool:
-		return map[string]any{"type": "boolean"}
-	case reflect.String: // the library makes text of any scalar
-		return map[string]any{"type": []string{"string", "number", "boolean"}}
-	case reflect.Interface:
-		return map[string]any{}
-	case reflect.Float64:
-		return map[string]any{"type": "number"}
-	default:
-		return map[string]any{"type": "integer"}
 	}
 }
 
-func (f field) schema() map[string]any {
-	schema := schemaOf(f.kind)
+// schemaWriter keeps the schemas of structs, which occur several times, in definitions.
+type schemaWriter struct{ defs map[string]any }
+
+func (w *schemaWriter) object(keys map[string]field) map[string]any {
+	properties, patterns := map[string]any{}, map[string]any{"^<<$": map[string]any{}}
+	for key, f := range keys {
+		schema := map[string]any{}
+		if f.kind != nil {
+			schema = w.field(f)
+		}
+		if key == strings.ToLower(f.name) {
+			properties[f.name] = schema
+		}
+		patterns[anyCase(key)] = schema
+	}
+	return map[string]any{"type": "object", "properties": properties, "patternProperties": patterns, "additionalProperties": false}
+}
+
+// anyCase is a regular expression for a word in whatever case of letters; JSON Schema has no flag for it.
+func anyCase(word string) string {
+	var b strings.Builder
+	b.WriteByte('^')
+	for _, r := range word {
+		if unicode.IsLetter(r) {
+			b.WriteString("[" + string(unicode.ToLower(r)) + string(unicode.ToUpper(r)) + "]")
+		} else {
+			b.WriteString(regexp.QuoteMeta(string(r)))
+		}
+	}
+	b.WriteByte('$')
+	return b.String()
+}
+
+// template is a value that is filled in, and decides then what it is.
+func template() map[string]any {
+	return map[string]any{"type": "string", "pattern": `\$\{(SELF|POD):[^}]+\}`}
+}
+
+func (w *schemaWriter) field(f field) map[string]any {
+	schema := w.typed(f.kind)
 	if len(f.enum) > 0 {
-		schema = map[string]any{"enum": f.enum}
+		schema = map[string]any{"anyOf": []any{map[string]any{"enum": f.enum}, template()}}
 	}
 	if f.single {
-		schema = map[string]any{"anyOf": []any{schema, schemaOf(f.kind.Elem())}}
+		schema = map[string]any{"anyOf": []any{schema, w.typed(f.kind.Elem())}}
 	}
 	return schema
+}
+
+func (w *schemaWriter) typed(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return w.typed(t.Elem())
+	case reflect.Struct:
+		name := strings.ReplaceAll(t.String(), "*", "")
+		if _, ok := w.defs[name]; !ok {
+			w.defs[name] = nil // for those that hold themselves
+			object := w.object(fields(t))
+			object["type"] = []string{"object", "null"}
+			w.defs[name] = object
+		}
+		return map[string]any{"$ref": "#/$defs/" + name}
+	case reflect.Slice:
+		return map[string]any{"type": []string{"array", "null"}, "items": w.typed(t.Elem())}
+	case reflect.Map:
+		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": w.typed(t.Elem())}
+	case reflect.Bool:
+		words := map[string]any{"enum": []string{"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF"}}
+		return w.shared("boolean", map[string]any{"anyOf": []any{map[string]any{"type": []string{"boolean", "null"}}, words, template()}})
+	case reflect.String: // the library makes text of any scalar
+		return w.shared("text", map[string]any{"type": []string{"string", "number", "boolean", "null"}})
+	case reflect.Interface:
+		return map[string]any{}
+	default:
+		return w.shared("number", map[string]any{"anyOf": []any{map[string]any{"type": []string{"number", "null"}}, template()}})
+	}
+}
+
+// shared puts a schema among the definitions and refers to it.
+func (w *schemaWriter) shared(name string, schema map[string]any) map[string]any {
+	w.defs[name] = schema
+	return map[string]any{"$ref": "#/$defs/" + name}
 }

@@ -36,11 +36,26 @@ type InKube struct {
 	// ConfigMap in the pod's namespace; it must exist.
 	ConfigMap *ConfigMap `yaml:"configMap"`
 	// Target is any other object, and JSONPath a JSON Pointer into it.
-	Target    *Target `yaml:"target"`
-	JSONPath  string  `yaml:"jsonPath"`
-	FieldType string  `yaml:"fieldType" enum:"string,number,boolean"`
+	Target   *Target `yaml:"target"`
+	JSONPath string  `yaml:"jsonPath"`
+	// FieldType is free text, as in the reference implementation; see TypeOfField for what has an effect.
+	FieldType string `yaml:"fieldType"`
 	// MarkerPolicies mark the pod, and the target if there is one, by state.
 	MarkerPolicies []MarkerPolicy `yaml:"markerPolicies" alias:"markerPolices"`
+}
+
+// TypeOfField is the JSON type that a fieldType means; empty for one that is not known, which has no effect. Those who
+// write configurations for the reference implementation put there what they like, since it ignores it.
+func TypeOfField(text string) output.FieldType {
+	switch strings.ToLower(text) {
+	case "string", "str", "text":
+		return output.StringField
+	case "number", "int", "integer", "int32", "int64", "float", "float32", "float64", "double":
+		return output.NumberField
+	case "boolean", "bool":
+		return output.BoolField
+	}
+	return ""
 }
 
 // ConfigMap names a key.
@@ -178,7 +193,7 @@ func (k InKube) targets(where Where) ([]output.Output, error) {
 		return nil, errors.New("inKube: jsonPath needs target")
 	case k.JSONPath != "":
 		targets = append(targets, output.Field{
-			Object: object, Pointer: k.JSONPath, Subresource: k.Target.Subresource, Type: output.FieldType(k.FieldType),
+			Object: object, Pointer: k.JSONPath, Subresource: k.Target.Subresource, Type: TypeOfField(k.FieldType),
 		})
 	case k.Target != nil && len(k.MarkerPolicies) == 0:
 		return nil, errors.New("inKube: target needs jsonPath or markerPolicies")

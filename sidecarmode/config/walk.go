@@ -120,8 +120,11 @@ func (w *walker) scalar(node *yaml.Node, t reflect.Type) {
 		w.fault(node, "%v", err)
 		return
 	}
-	if value != node.Value && node.Style == 0 && t.Kind() != reflect.String && t.Kind() != reflect.Interface {
+	if node.Style == 0 && t.Kind() != reflect.String && t.Kind() != reflect.Interface {
 		node.Tag = ""
+		if value == node.Value { // left as it is, where there is no pod: any value of the type will do
+			value = map[bool]string{true: "false", false: "0"}[t.Kind() == reflect.Bool]
+		}
 	}
 	node.Value = value
 }

@@ -86,10 +86,11 @@ type File struct {
 
 // JSONPath takes the result out of a JSON document.
 type JSONPath struct {
-	// JSONPath is dotted, "game.players.0", or as kubectl has it, "{.game.players[0]}".
+	// JSONPath is in the syntax of GJSON, "game.players.0" or "game.players.#", or as kubectl has it,
+	// "{.game.players[0]}".
 	JSONPath string `yaml:"jsonPath"`
 	// FieldType and Value, if given, are what the result must be; another one is a failure.
-	FieldType string `yaml:"fieldType" enum:"string,number,boolean"`
+	FieldType string `yaml:"fieldType"`
 	Value     any    `yaml:"value"`
 }
 
@@ -164,7 +165,7 @@ func (e *Endpoint) Prober(host plugin.Host) (probe.Prober, error) {
 		return nil, err
 	}
 	if p := e.JSONPathConfig; p != nil && (p.FieldType != "" || p.Value != nil) {
-		prober = expecting{prober: prober, fieldType: p.FieldType, value: p.Value}
+		prober = expecting{prober: prober, fieldType: string(config.TypeOfField(p.FieldType)), value: p.Value}
 	}
 	if e.ExpectedResult != "" {
 		prober = expecting{prober: prober, value: e.ExpectedResult}

@@ -65,7 +65,9 @@ type apiServer struct {
 	configMaps map[string]map[string]string // data by name
 	down       bool
 	forbidden  bool
-	conflicts  int // answers to creations before one succeeds
+	conflicts  int           // answers to creations before one succeeds
+	watches    chan struct{} // closed: watches end, and are followed by a list
+	lists      int           // of ConfigMaps
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -90,10 +92,16 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(r.URL.Path, "/pods/"):
 		_ = json.NewEncoder(w).Encode(a.pod)
 	case r.URL.Query().Get("watch") == "true":
+		ended := a.watches
 		a.mu.Unlock()
-		<-r.Context().Done()
+		select {
+		case <-ended:
+			fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","code":410}}`)
+		case <-r.Context().Done():
+		}
 		a.mu.Lock()
 	case strings.HasSuffix(r.URL.Path, "/configmaps") && r.Method == http.MethodGet:
+		a.lists++
 		name = strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{document()}})
 	case r.Method == http.MethodPost:
@@ -130,6 +138,21 @@ func (a *apiServer) set(change func(*apiServer)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change(a)
+}
+
+// relist changes something and has everybody list again.
+func (a *apiServer) relist(change func(*apiServer)) {
+	a.set(func(a *apiServer) {
+		change(a)
+		close(a.watches)
+		a.watches = make(chan struct{})
+	})
+}
+
+func (a *apiServer) listed() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lists
 }
 
 func (a *apiServer) data(name, key string) string {
@@ -207,7 +230,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	return &stage{
 		t: t, dir: t.TempDir(), origin: newOrigin(t), results: &results{entries: map[string]result.Entry{}},
-		api: &apiServer{pod: deployed("web-abc-1"), deployment: "d1", configMaps: map[string]map[string]string{"sidecar-result": {}}},
+		api: &apiServer{pod: deployed("web-abc-1"), deployment: "d1", watches: make(chan struct{}), configMaps: map[string]map[string]string{"sidecar-result": {}}},
 	}
 }
 

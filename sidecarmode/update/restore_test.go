@@ -2,6 +2,7 @@ package update_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -195,4 +196,105 @@ func TestTriggers(t *testing.T) {
 	swap("..2", "two")
 	s.until("swapped", func() bool { return s.content("app.conf") == "two" })
 	s.check("game/level.txt", "easy")
+}
+
+// A Deployment that was deleted and created again under its name is another workload.
+func TestAWorkloadMadeAgainUnderItsNameDoesNotInherit(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.api.set(func(a *apiServer) { a.deployment = "d2" })
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "none")
+	n.accept("v5", "/b", "B")
+	n.remembered("v5")
+	if text := n.api.data("sidecar-result", "Deployment.web"); strings.Contains(text, "v1") || !strings.Contains(text, "d2") {
+		t.Errorf("record %s", text)
+	}
+}
+
+// The volume's own revision is in force at once, also while the API server is away.
+func TestOwnRevisionIsUsedWithoutAskingTheAPI(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.stop()
+	s.api.set(func(a *apiServer) { a.down = true })
+	s.run(none)
+	s.check("a", "A1")
+	s.api.set(func(a *apiServer) { a.down = false })
+	s.accept("v2", "/b", "B2")
+	s.remembered("v2")
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "A1")
+	n.check("b", "B2")
+}
+
+// What could not be restored is not counted among what this pod has when it accepts something else.
+func TestRecordHoldsOnlyWhatThePodHas(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.origin.put("/a", "another content")
+	n := s.newPod("web-abc-2").run(none) // the digest does not match
+	n.check("a", "none")
+	n.accept("v2", "/b", "B2")
+	n.remembered("v2")
+	m := n.newPod("web-abc-3").run(none)
+	m.check("b", "B2")
+	m.check("a", "none")
+	if got := m.results.value("hot_update"); got != "v2: Update success" {
+		t.Errorf("annotation %q", got)
+	}
+}
+
+// The digest of the whole set is compared: a record whose parts were put together by somebody is not restored.
+func TestDigestOfTheRestoredSetIsChecked(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.accept("v2", "/b", "B2")
+	s.remembered("v2")
+	s.api.set(func(a *apiServer) {
+		var r map[string]any
+		_ = json.Unmarshal([]byte(a.configMaps["sidecar-result"]["Deployment.web"]), &r)
+		current := r["revisions"].([]any)[0].(map[string]any)
+		current["sources"] = current["sources"].([]any)[:1]
+		b, _ := json.Marshal(r)
+		a.configMaps["sidecar-result"]["Deployment.web"] = string(b)
+	})
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "none")
+	if got := n.results.value("hot_update"); !strings.Contains(got, "digest") {
+		t.Errorf("annotation %q", got)
+	}
+}
+
+// A URL with credentials is in no ConfigMap, annotation or answer, and the next pod says why it cannot restore it.
+func TestCredentialsOfURLsAreNowhere(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	address := s.origin.put("/a", "A1") + "?token=s3cret"
+	if code, answer := s.postJSON("/hot-update", `{"version":"v1","url":"`+address+`"}`); code != http.StatusOK || strings.Contains(fmt.Sprint(answer), "s3cret") {
+		t.Fatalf("%d %v", code, answer)
+	}
+	s.remembered("v1")
+	if code, answer := s.postJSON("/hot-update", `{"version":"v2","url":"`+s.origin.URL+`/none?token=s3cret"}`); code == http.StatusOK || strings.Contains(fmt.Sprint(answer), "s3cret") {
+		t.Errorf("%d %v", code, answer)
+	}
+	for what, text := range map[string]string{
+		"record": s.api.data("sidecar-result", "Deployment.web"), "annotation": s.results.value("hot_update"),
+		"detail": s.results.value("hot_update/detail"), "status": fmt.Sprintf("%+v", s.plugin.Status()),
+	} {
+		if strings.Contains(text, "s3cret") || text == "" {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+	n := s.newPod("web-abc-2").run(none)
+	if got := n.results.value("hot_update"); !strings.Contains(got, "restore") || !strings.Contains(got, "a query") {
+		t.Errorf("annotation %q", got)
+	}
 }

@@ -1,0 +1,117 @@
+package update_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/refit-project/refit/signal"
+)
+
+const settings = none + "triggers: [{configMap: settings}]\n"
+
+func withSettings(t *testing.T, data map[string]string) *stage {
+	t.Helper()
+	s := newStage(t)
+	s.api.configMaps["settings"] = data
+	return s
+}
+
+// To list again what has been accepted does not bring it back after a roll back, also after a restart of the sidecar;
+// a change does.
+func TestARelistDoesNotUndoARollback(t *testing.T) {
+	t.Parallel()
+	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
+	s.check("a", "1")
+	s.api.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "2"} })
+	s.until("changed", func() bool { return s.content("a") == "2" })
+	s.until("rolled back", func() bool { code, _ := s.postJSON("/rollback", `{}`); return code == http.StatusOK })
+	s.check("a", "1")
+	before := s.api.listed()
+	s.api.relist(func(*apiServer) {})
+	s.until("listed again", func() bool { return s.api.listed() >= before+2 })
+	s.check("a", "1")
+	s.stop()
+	s.run(settings)
+	s.check("a", "1")
+	s.api.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "3"} })
+	s.until("changed again", func() bool { return s.content("a") == "3" })
+}
+
+// Keys that were deleted from a ConfigMap disappear, all of them too; files of others stay.
+func TestDeletedKeysDisappear(t *testing.T) {
+	t.Parallel()
+	s := withSettings(t, map[string]string{"a": "1", "b": "1", "c": "1"}).run(settings)
+	s.accept("v1", "/mine", "mine")
+	s.accept("v2", "/c", "taken over") // what somebody else has brought since is not the ConfigMap's any more
+	s.api.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"b": "2"} })
+	s.until("changed", func() bool { return s.content("b") == "2" })
+	s.check("a", "none")
+	s.check("c", "taken over")
+	s.check("mine", "mine")
+	s.api.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{} })
+	s.until("emptied", func() bool { return s.content("b") == "none" })
+	s.check("mine", "mine")
+}
+
+// A trigger that failed is tried again.
+func TestATriggerIsRetried(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if refused.Add(1) <= 2 { // the update, and the roll back after it
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(app.Close)
+	s := withSettings(t, map[string]string{"a": "1"})
+	s.run("loadPatchType: request\nrequest: {url: '" + app.URL + "'}\ntriggers: [{configMap: settings}]\n")
+	s.until("tried again", func() bool { return s.content("a") == "1" && refused.Load() == 3 })
+}
+
+// A native sidecar starts before its program: the files are in place when it is ready, and the program is signalled
+// when it runs.
+func TestATriggerWaitsForItsProcess(t *testing.T) {
+	t.Parallel()
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := withSettings(t, map[string]string{"a": "1"})
+	s.fs = fs
+	title := "refit-trigger: master process of " + filepath.Base(s.dir)
+	s.run("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGTERM}\ntriggers: [{configMap: settings}]\n")
+	s.check("a", "1")
+	app := exec.CommandContext(t.Context(), "/usr/bin/sleep", "600")
+	app.Args[0] = title
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("the process ended with %v, want the signal", err)
+	}
+}
+
+// A source of a trigger that cannot be reached does not keep the pod from becoming ready.
+func TestATriggerThatCannotBeReadDelaysReadinessForABoundedTime(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.api.forbidden = true
+	s.run(settings + "restore: {waitSeconds: 0.3}\n")
+}
+
+// A pod with files of a trigger and of a request is restored from the record: the digest of the set leaves out what the
+// trigger brings itself.
+func TestRestoreBesideATrigger(t *testing.T) {
+	t.Parallel()
+	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
+	s.accept("v1", "/mine", "mine")
+	s.remembered("v1")
+	n := s.newPod("web-abc-2").run(settings)
+	n.check("mine", "mine")
+	n.check("a", "1")
+}
