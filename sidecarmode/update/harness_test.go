@@ -67,7 +67,8 @@ type apiServer struct {
 	forbidden  bool
 	conflicts  int           // answers to creations before one succeeds
 	watches    chan struct{} // closed: watches end, and are followed by a list
-	lists      int           // of ConfigMaps
+	watching   int
+	lists      int // of ConfigMaps
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -93,6 +94,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(a.pod)
 	case r.URL.Query().Get("watch") == "true":
 		ended := a.watches
+		a.watching++
 		a.mu.Unlock()
 		select {
 		case <-ended:
@@ -100,6 +102,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 		a.mu.Lock()
+		a.watching--
 	case strings.HasSuffix(r.URL.Path, "/configmaps") && r.Method == http.MethodGet:
 		a.lists++
 		name = strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
@@ -140,19 +143,22 @@ func (a *apiServer) set(change func(*apiServer)) {
 	change(a)
 }
 
-// relist changes something and has everybody list again.
-func (a *apiServer) relist(change func(*apiServer)) {
-	a.set(func(a *apiServer) {
+// relist changes something, and returns when the sidecar has listed again and watches.
+func (s *stage) relist(change func(*apiServer)) {
+	s.t.Helper()
+	s.until("watching", func() bool { s.api.mu.Lock(); defer s.api.mu.Unlock(); return s.api.watching > 0 })
+	before := 0
+	s.api.set(func(a *apiServer) {
 		change(a)
+		before = a.lists
 		close(a.watches)
 		a.watches = make(chan struct{})
 	})
-}
-
-func (a *apiServer) listed() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.lists
+	s.until("listed again", func() bool {
+		s.api.mu.Lock()
+		defer s.api.mu.Unlock()
+		return s.api.lists > before && s.api.watching > 0
+	})
 }
 
 func (a *apiServer) data(name, key string) string {
