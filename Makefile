@@ -14,7 +14,7 @@ demo: ## Restart a container in place on a real cluster (or yours: KUBECONFIG an
 demo-sidecar: ## Hot updates, probes and a restore by the sidecar, in a pod with nginx (or on your cluster: as demo)
 	@hack/run.sh demo-sidecar
 
-demo-probe: ## A probe marks a pod as idle and as allocated (or on your cluster: as demo)
+demo-probe: ## A probe labels a pod as idle and as allocated (or on your cluster: as demo)
 	@hack/run.sh demo-probe
 
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind

@@ -67,7 +67,7 @@ type result struct {
 }
 
 func run(ctx context.Context, counts string, rounds int) (results []result, err error) {
-	// The crowd dies with the thread that starts it.
+	// The population dies with the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dir, err := os.MkdirTemp("", "refit-bench-")
@@ -75,11 +75,11 @@ func run(ctx context.Context, counts string, rounds int) (results []result, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	people, err := newCrowd(dir)
+	population, err := newPopulation(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, people.stop()) }()
+	defer func() { err = errors.Join(err, population.stop()) }()
 	title := "refit-bench-target-" + strconv.Itoa(os.Getpid())
 	heard, err := startTarget(ctx, title)
 	if err != nil {
@@ -90,7 +90,7 @@ func run(ctx context.Context, counts string, rounds int) (results []result, err 
 		if err != nil {
 			return nil, fmt.Errorf("counts: %w", err)
 		}
-		if err := people.grow(n); err != nil {
+		if err := population.grow(n); err != nil {
 			return nil, err
 		}
 		batch, err := measure(ctx, title, heard, rounds)

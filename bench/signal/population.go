@@ -11,23 +11,23 @@ import (
 	"syscall"
 )
 
-// crowd is a number of sleeping processes in one process group. The kernel ends them with the thread that
+// population is a number of sleeping processes in one process group. The kernel ends them with the thread that
 // started them, so the caller keeps its goroutine locked to one.
-type crowd struct {
+type population struct {
 	program string
 	group   int
 	members []int
 }
 
-func newCrowd(dir string) (*crowd, error) {
+func newPopulation(dir string) (*population, error) {
 	program := filepath.Join(dir, "sleeper")
 	if runtime.GOARCH != "amd64" {
-		return &crowd{program: "/bin/sleep"}, nil
+		return &population{program: "/bin/sleep"}, nil
 	}
 	if err := os.WriteFile(program, sleeper(), 0o755); err != nil {
 		return nil, err
 	}
-	return &crowd{program: program}, nil
+	return &population{program: program}, nil
 }
 
 // sleeper is a static program of 129 bytes that calls pause(2) for ever: ten thousand of them cost what the
@@ -56,7 +56,7 @@ func sleeper() []byte {
 }
 
 // grow adds members until /proc shows total processes.
-func (c *crowd) grow(total int) error {
+func (c *population) grow(total int) error {
 	n, err := countProcesses()
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (c *crowd) grow(total int) error {
 }
 
 // stop ends all members and waits for each.
-func (c *crowd) stop() error {
+func (c *population) stop() error {
 	if c.group == 0 {
 		return nil
 	}

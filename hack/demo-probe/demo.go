@@ -38,63 +38,63 @@ const (
 	labelState    = "game.example.com/state"
 )
 
-// scene is the pod and the marker of the demo on a cluster.
-type scene struct {
+// demo is the pod and the marker of the demo on a cluster.
+type demo struct {
 	place.Place
 	client client.WithWatch
 	pod    *corev1.Pod
 	marker *v1alpha1.PodProbeMarker
 }
 
-func openScene(where place.Place) (*scene, error) {
+func newDemo(where place.Place) (*demo, error) {
 	api, err := place.Connect(where.Kubeconfig, v1alpha1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{Place: where, client: api, pod: &corev1.Pod{}, marker: &v1alpha1.PodProbeMarker{}}
+	s := &demo{Place: where, client: api, pod: &corev1.Pod{}, marker: &v1alpha1.PodProbeMarker{}}
 	return s, errors.Join(yaml.UnmarshalStrict(podManifest, s.pod), yaml.UnmarshalStrict(markerManifest, s.marker))
 }
 
 // setUp makes the pod anew and waits until it runs.
-func (s *scene) setUp(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.pod.Namespace}}
-	if err := s.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+func (d *demo) setUp(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.pod.Namespace}}
+	if err := d.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make namespace: %w", err)
 	}
-	for _, object := range []client.Object{s.marker.DeepCopy(), s.pod.DeepCopy()} {
-		if err := s.remove(ctx, object); err != nil {
+	for _, object := range []client.Object{d.marker.DeepCopy(), d.pod.DeepCopy()} {
+		if err := d.remove(ctx, object); err != nil {
 			return err
 		}
 	}
 	// The service account, without which no pod is let in, comes a moment after its namespace.
-	err := s.until(ctx, func(ctx context.Context) (bool, error) {
-		err := s.client.Create(ctx, s.pod)
+	err := d.until(ctx, func(ctx context.Context) (bool, error) {
+		err := d.client.Create(ctx, d.pod)
 		if apierrors.IsForbidden(err) {
 			return false, nil
 		}
 		return err == nil, err
 	})
 	if err != nil {
-		return fmt.Errorf("make pod %s: %w", s.pod.Name, err)
+		return fmt.Errorf("make pod %s: %w", d.pod.Name, err)
 	}
-	err = s.until(ctx, func(ctx context.Context) (bool, error) {
-		err := s.client.Get(ctx, client.ObjectKeyFromObject(s.pod), s.pod)
-		return err == nil && s.pod.Status.Phase == corev1.PodRunning, err
+	err = d.until(ctx, func(ctx context.Context) (bool, error) {
+		err := d.client.Get(ctx, client.ObjectKeyFromObject(d.pod), d.pod)
+		return err == nil && d.pod.Status.Phase == corev1.PodRunning, err
 	})
 	if err != nil {
-		return fmt.Errorf("wait for pod %s to run: %w", s.pod.Name, err)
+		return fmt.Errorf("wait for pod %s to run: %w", d.pod.Name, err)
 	}
 	return nil
 }
 
-func (s *scene) remove(ctx context.Context, object client.Object) error {
-	return s.until(ctx, func(ctx context.Context) (bool, error) {
-		err := s.client.Delete(ctx, object, client.GracePeriodSeconds(0))
+func (d *demo) remove(ctx context.Context, object client.Object) error {
+	return d.until(ctx, func(ctx context.Context) (bool, error) {
+		err := d.client.Delete(ctx, object, client.GracePeriodSeconds(0))
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 }
 
-func (s *scene) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
+func (d *demo) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
 }
 
@@ -129,7 +129,7 @@ func (m marks) String() string {
 }
 
 // play tells the story: marked, turned both ways, unmarked.
-func (s *scene) play(ctx context.Context, out io.Writer) error {
+func (d *demo) play(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "\n  what was done                         the pod has followed after   and shows")
 	slow := false
 	for _, act := range []struct {
@@ -137,14 +137,14 @@ func (s *scene) play(ctx context.Context, out io.Writer) error {
 		do    func(context.Context) error
 		want  marks
 	}{
-		{"PodProbeMarker game is made", func(ctx context.Context) error { return s.client.Create(ctx, s.marker) }, idle},
-		{"players come: the server is allocated", func(ctx context.Context) error { return s.becomes(ctx, "allocated") }, allocated},
-		{"the match ends: the server is idle", func(ctx context.Context) error { return s.becomes(ctx, "idle") }, idle},
-		{"another match", func(ctx context.Context) error { return s.becomes(ctx, "allocated") }, allocated},
-		{"and its end", func(ctx context.Context) error { return s.becomes(ctx, "idle") }, idle},
-		{"PodProbeMarker game is deleted", func(ctx context.Context) error { return s.client.Delete(ctx, s.marker) }, none},
+		{"PodProbeMarker game is made", func(ctx context.Context) error { return d.client.Create(ctx, d.marker) }, idle},
+		{"players come: the server is allocated", func(ctx context.Context) error { return d.becomes(ctx, "allocated") }, allocated},
+		{"the match ends: the server is idle", func(ctx context.Context) error { return d.becomes(ctx, "idle") }, idle},
+		{"another match", func(ctx context.Context) error { return d.becomes(ctx, "allocated") }, allocated},
+		{"and its end", func(ctx context.Context) error { return d.becomes(ctx, "idle") }, idle},
+		{"PodProbeMarker game is deleted", func(ctx context.Context) error { return d.client.Delete(ctx, d.marker) }, none},
 	} {
-		took, err := s.follow(ctx, act.do, act.want)
+		took, err := d.follow(ctx, act.do, act.want)
 		if err != nil {
 			return fmt.Errorf("%s: %w", act.title, err)
 		}
@@ -160,10 +160,10 @@ func (s *scene) play(ctx context.Context, out io.Writer) error {
 }
 
 // follow does something and returns how long the pod took to show what is wanted.
-func (s *scene) follow(ctx context.Context, do func(context.Context) error, want marks) (time.Duration, error) {
+func (d *demo) follow(ctx context.Context, do func(context.Context) error, want marks) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, followTimeout)
 	defer cancel()
-	pods, err := s.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(s.pod.Namespace), client.MatchingFields{"metadata.name": s.pod.Name})
+	pods, err := d.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(d.pod.Namespace), client.MatchingFields{"metadata.name": d.pod.Name})
 	if err != nil {
 		return 0, fmt.Errorf("watch pod: %w", err)
 	}
@@ -190,8 +190,8 @@ func (s *scene) follow(ctx context.Context, do func(context.Context) error, want
 }
 
 // becomes has the game server say something else.
-func (s *scene) becomes(ctx context.Context, state string) error {
-	out, err := exec.CommandContext(ctx, s.Kubectl, "exec", "--namespace="+s.pod.Namespace, s.pod.Name, "--",
+func (d *demo) becomes(ctx context.Context, state string) error {
+	out, err := exec.CommandContext(ctx, d.Kubectl, "exec", "--namespace="+d.pod.Namespace, d.pod.Name, "--",
 		"sh", "-c", "echo "+state+" > /tmp/state").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("kubectl exec: %w: %s", err, out)

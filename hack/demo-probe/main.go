@@ -33,14 +33,14 @@ func run(ctx context.Context) error {
 	if _, err := where.Prepare(ctx, report); err != nil {
 		return err
 	}
-	s, err := openScene(where)
+	d, err := newDemo(where)
 	if err != nil {
 		return err
 	}
-	if err := report.Do("pod game-0, a game server that is idle", func() error { return s.setUp(ctx) }); err != nil {
+	if err := report.Do("pod game-0, a game server that is idle", func() error { return d.setUp(ctx) }); err != nil {
 		return err
 	}
-	if err := s.play(ctx, os.Stdout); err != nil {
+	if err := d.play(ctx, os.Stdout); err != nil {
 		return err
 	}
 	fmt.Printf(next, where.Kubeconfig, filepath.Dir(where.Kubectl))

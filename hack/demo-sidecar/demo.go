@@ -36,8 +36,8 @@ const (
 	callTimeout  = 30 * time.Second
 )
 
-// scene is the demo's namespace on a cluster.
-type scene struct {
+// demo is the demo's namespace on a cluster.
+type demo struct {
 	place.Place
 	deploy   install.Config
 	client   client.Client
@@ -46,7 +46,7 @@ type scene struct {
 	api, web *portforward.Port // of pod web-0
 }
 
-func openScene(where place.Place, deploy install.Config) (*scene, error) {
+func newDemo(where place.Place, deploy install.Config) (*demo, error) {
 	api, err := place.Connect(where.Kubeconfig, appsv1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -54,62 +54,62 @@ func openScene(where place.Place, deploy install.Config) (*scene, error) {
 	port := func(number int) *portforward.Port {
 		return &portforward.Port{Kubectl: where.Kubectl, Namespace: namespace, Pod: podName, Number: number}
 	}
-	return &scene{Place: where, deploy: deploy, client: api, token: rand.Text(), api: port(5000), web: port(80)}, nil
+	return &demo{Place: where, deploy: deploy, client: api, token: rand.Text(), api: port(5000), web: port(80)}, nil
 }
 
-func (s *scene) close() {
-	s.api.Close()
-	s.web.Close()
+func (d *demo) close() {
+	d.api.Close()
+	d.web.Close()
 }
 
 // setUp makes everything anew and waits until the pods are ready.
-func (s *scene) setUp(ctx context.Context) error {
-	if err := s.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
-		err := s.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+func (d *demo) setUp(ctx context.Context) error {
+	if err := d.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+		err := d.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(ignoreConflict(err))
 	}); err != nil {
 		return fmt.Errorf("take away the namespace of an earlier demo: %w", err)
 	}
-	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	if err := d.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return fmt.Errorf("make namespace: %w", err)
 	}
 	for _, name := range []string{"10-rbac.yaml", "20-policy.yaml", "examples/game-config.yaml", "examples/gameserver.yaml"} {
-		manifest, err := s.deploy.Manifest(filepath.Join("sidecar", name))
+		manifest, err := d.deploy.Manifest(filepath.Join("sidecar", name))
 		if err != nil {
 			return err
 		}
-		if err := s.kubectl(ctx, string(manifest), "apply", "--server-side", "--filename", "-"); err != nil {
+		if err := d.kubectl(ctx, string(manifest), "apply", "--server-side", "--filename", "-"); err != nil {
 			return err
 		}
 	}
 	for _, args := range [][]string{
 		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=30s"},
-		{"create", "secret", "generic", "refit-sidecar-token", "--from-literal=token=" + s.token},
+		{"create", "secret", "generic", "refit-sidecar-token", "--from-literal=token=" + d.token},
 	} {
-		if err := s.kubectl(ctx, "", args...); err != nil {
+		if err := d.kubectl(ctx, "", args...); err != nil {
 			return err
 		}
 	}
 	// The service account default, without which no pod is let in, comes a moment after its namespace.
-	err := s.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
-		err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+	err := d.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+		err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the service account default: %w", err)
 	}
-	if err := s.kubectl(ctx, filesManifest, "apply", "--filename", "-"); err != nil {
+	if err := d.kubectl(ctx, filesManifest, "apply", "--filename", "-"); err != nil {
 		return err
 	}
-	if err := s.startWeb(ctx); err != nil {
+	if err := d.startWeb(ctx); err != nil {
 		return err
 	}
-	files, err := s.ready(ctx, "files", "")
+	files, err := d.ready(ctx, "files", "")
 	if err != nil {
 		return err
 	}
-	s.filesIP = files.Status.PodIP
-	_, err = s.ready(ctx, podName, "")
+	d.filesIP = files.Status.PodIP
+	_, err = d.ready(ctx, podName, "")
 	return err
 }
 
@@ -121,8 +121,8 @@ func ignoreConflict(err error) error {
 }
 
 // startWeb makes a StatefulSet of the example pod: its pod is another one after a deletion, of the same workload.
-func (s *scene) startWeb(ctx context.Context) error {
-	manifest, err := s.deploy.Manifest("sidecar/examples/pod.yaml")
+func (d *demo) startWeb(ctx context.Context) error {
+	manifest, err := d.deploy.Manifest("sidecar/examples/pod.yaml")
 	if err != nil {
 		return err
 	}
@@ -137,17 +137,17 @@ func (s *scene) startWeb(ctx context.Context) error {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
 		},
 	}
-	if err := s.client.Create(ctx, set); err != nil {
+	if err := d.client.Create(ctx, set); err != nil {
 		return fmt.Errorf("make StatefulSet web: %w", err)
 	}
 	return nil
 }
 
 // ready waits for a pod that is ready and not the one with that UID.
-func (s *scene) ready(ctx context.Context, name, not string) (*corev1.Pod, error) {
+func (d *demo) ready(ctx context.Context, name, not string) (*corev1.Pod, error) {
 	var last *corev1.Pod
-	err := s.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
-		pod, err := s.pod(ctx, name)
+	err := d.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+		pod, err := d.pod(ctx, name)
 		if err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
@@ -162,17 +162,17 @@ func (s *scene) ready(ctx context.Context, name, not string) (*corev1.Pod, error
 	return last, nil
 }
 
-func (s *scene) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+func (d *demo) pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
+	return pod, d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
 }
 
-func (s *scene) until(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
+func (d *demo) until(ctx context.Context, limit time.Duration, done wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, done)
 }
 
-func (s *scene) kubectl(ctx context.Context, input string, args ...string) error {
-	command := exec.CommandContext(ctx, s.Kubectl, append([]string{"--namespace", namespace}, args...)...)
+func (d *demo) kubectl(ctx context.Context, input string, args ...string) error {
+	command := exec.CommandContext(ctx, d.Kubectl, append([]string{"--namespace", namespace}, args...)...)
 	command.Stdin = strings.NewReader(input)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
@@ -181,4 +181,4 @@ func (s *scene) kubectl(ctx context.Context, input string, args ...string) error
 }
 
 // source is where the pod files serves a path.
-func (s *scene) source(path string) string { return "http://" + s.filesIP + "/" + path }
+func (s *demo) source(path string) string { return "http://" + s.filesIP + "/" + path }

@@ -34,31 +34,31 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := openScene(where, deploy)
+	d, err := newDemo(where, deploy)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	err = report.Do("pod web-0 of nginx and refit-sidecar, a pod to download from, a GameServer", func() error { return s.setUp(ctx) })
+	defer d.close()
+	err = report.Do("pod web-0 of nginx and refit-sidecar, a pod to download from, a GameServer", func() error { return d.setUp(ctx) })
 	if err != nil {
 		return err
 	}
-	for _, act := range []struct {
+	for _, step := range []struct {
 		title string
-		play  func(context.Context, *story) error
+		run   func(context.Context, *transcript) error
 	}{
-		{"An update by HTTP, then SIGHUP to 'nginx: master process nginx'", s.update},
-		{"An update that nginx does not understand", s.badUpdate},
-		{"A probe marks the pod and its GameServer", s.probe},
-		{"The container of nginx is killed, then the sidecar's", s.loseContainers},
-		{"The pod is deleted, with its volume", s.losePod},
+		{"An update by HTTP, then SIGHUP to 'nginx: master process nginx'", d.update},
+		{"An update that nginx refuses", d.badUpdate},
+		{"A probe sets labels of the pod and a field of its GameServer", d.probe},
+		{"The container of nginx is killed, then the sidecar's", d.loseContainers},
+		{"The pod is deleted, with its volume", d.losePod},
 	} {
-		told := newStory(os.Stdout, act.title)
-		if err := act.play(ctx, told); err != nil {
-			return fmt.Errorf("%s: %w", act.title, err)
+		transcript := newTranscript(os.Stdout, step.title)
+		if err := step.run(ctx, transcript); err != nil {
+			return fmt.Errorf("%s: %w", step.title, err)
 		}
 	}
-	fmt.Printf(next, where.Kubeconfig, filepath.Dir(where.Kubectl), s.source("v2/default.conf"))
+	fmt.Printf(next, where.Kubeconfig, filepath.Dir(where.Kubectl), d.source("v2/default.conf"))
 	if where.Own {
 		fmt.Println("  make cluster-down                                # leaves nothing behind")
 	}

@@ -15,12 +15,12 @@ import (
 )
 
 // call sends the request, with the token, and returns status and body.
-func (s *scene) call(ctx context.Context, c *http.Client, method, path string, form url.Values) (code int, body string, err error) {
+func (d *demo) call(ctx context.Context, c *http.Client, method, path string, form url.Values) (code int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+podName+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return 0, "", err
 	}
-	request.Header.Set("Authorization", "Bearer "+s.token)
+	request.Header.Set("Authorization", "Bearer "+d.token)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := c.Do(request)
 	if err != nil {
@@ -31,13 +31,13 @@ func (s *scene) call(ctx context.Context, c *http.Client, method, path string, f
 	return response.StatusCode, strings.TrimSpace(string(b)), err
 }
 
-func (s *scene) post(ctx context.Context, version, file string) (code int, body string, err error) {
-	return s.call(ctx, s.api.Client(callTimeout), http.MethodPost, "/hot-update", url.Values{"version": {version}, "url": {s.source(file)}})
+func (d *demo) post(ctx context.Context, version, file string) (code int, body string, err error) {
+	return d.call(ctx, d.api.Client(callTimeout), http.MethodPost, "/hot-update", url.Values{"version": {version}, "url": {d.source(file)}})
 }
 
 // page is the first line of what nginx serves.
-func (s *scene) page(ctx context.Context) (string, error) {
-	_, body, err := s.call(ctx, s.web.Client(callTimeout), http.MethodGet, "/", nil)
+func (d *demo) page(ctx context.Context) (string, error) {
+	_, body, err := d.call(ctx, d.web.Client(callTimeout), http.MethodGet, "/", nil)
 	if _, title, ok := strings.Cut(body, "<title>"); ok {
 		body, _, _ = strings.Cut(title, "</title>")
 	}
@@ -49,10 +49,10 @@ func (s *scene) page(ctx context.Context) (string, error) {
 const accepted = "this is v1"
 
 // serves waits until nginx serves what was accepted.
-func (s *scene) serves(ctx context.Context) error {
+func (d *demo) serves(ctx context.Context) error {
 	last := ""
-	err := s.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
-		page, err := s.page(ctx)
+	err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+		page, err := d.page(ctx)
 		last = page
 		return err == nil && page == accepted, nil // it may be starting
 	})
@@ -63,9 +63,9 @@ func (s *scene) serves(ctx context.Context) error {
 }
 
 // sees waits until the pod, as the API has it, is as wanted.
-func (s *scene) sees(ctx context.Context, what string, done func(*corev1.Pod) bool) error {
-	err := s.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
-		pod, err := s.pod(ctx, podName)
+func (d *demo) sees(ctx context.Context, what string, done func(*corev1.Pod) bool) error {
+	err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+		pod, err := d.pod(ctx, podName)
 		return err == nil && done(pod), err
 	})
 	if err != nil {
@@ -76,37 +76,37 @@ func (s *scene) sees(ctx context.Context, what string, done func(*corev1.Pod) bo
 
 const resultKey = "refit.dev/hot-update-result"
 
-func (s *scene) update(ctx context.Context, told *story) error {
-	page, err := s.page(ctx)
+func (d *demo) update(ctx context.Context, t *transcript) error {
+	page, err := d.page(ctx)
 	if err != nil {
 		return err
 	}
-	before, err := s.pod(ctx, podName)
+	before, err := d.pod(ctx, podName)
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.call(ctx, s.api.Client(callTimeout), http.MethodGet, "/status", nil); err != nil { // kubectl is connected from here on
+	if _, _, err := d.call(ctx, d.api.Client(callTimeout), http.MethodGet, "/status", nil); err != nil { // kubectl is connected from here on
 		return err
 	}
-	told.begin()
-	told.tell("nginx serves %q; POST /hot-update version=v1 url=%s", page, s.source("v1/default.conf"))
-	code, body, err := s.post(ctx, "v1", "v1/default.conf")
+	t.begin()
+	t.print("nginx serves %q; POST /hot-update version=v1 url=%s", page, d.source("v1/default.conf"))
+	code, body, err := d.post(ctx, "v1", "v1/default.conf")
 	if err != nil {
 		return err
 	}
-	told.tell("answer %d: %s", code, body)
+	t.print("answer %d: %s", code, body)
 	if code != http.StatusOK {
 		return errors.New("the update was not accepted")
 	}
-	if err := s.serves(ctx); err != nil {
+	if err := d.serves(ctx); err != nil {
 		return err
 	}
-	told.tell("nginx serves %q", accepted)
-	if err := s.sees(ctx, "the annotation", func(pod *corev1.Pod) bool { return pod.Annotations[resultKey] == "v1: Update success" }); err != nil {
+	t.print("nginx serves %q", accepted)
+	if err := d.sees(ctx, "the annotation", func(pod *corev1.Pod) bool { return pod.Annotations[resultKey] == "v1: Update success" }); err != nil {
 		return err
 	}
-	told.tell("annotation %s of the pod: v1: Update success", resultKey)
-	after, err := s.pod(ctx, podName)
+	t.print("annotation %s of the pod: v1: Update success", resultKey)
+	after, err := d.pod(ctx, podName)
 	if err != nil {
 		return err
 	}
@@ -115,94 +115,94 @@ func (s *scene) update(ctx context.Context, told *story) error {
 			return fmt.Errorf("container %s was restarted", status.Name)
 		}
 	}
-	told.tell("no container was restarted")
+	t.print("no container was restarted")
 	return nil
 }
 
-func (s *scene) badUpdate(ctx context.Context, told *story) error {
-	told.tell("POST /hot-update version=v2 url=%s", s.source("bad/default.conf"))
-	code, body, err := s.post(ctx, "v2", "bad/default.conf")
+func (d *demo) badUpdate(ctx context.Context, t *transcript) error {
+	t.print("POST /hot-update version=v2 url=%s", d.source("bad/default.conf"))
+	code, body, err := d.post(ctx, "v2", "bad/default.conf")
 	if err != nil {
 		return err
 	}
-	told.tell("answer %d: %s", code, body)
+	t.print("answer %d: %s", code, body)
 	if code == http.StatusOK {
 		return errors.New("the bad update was accepted")
 	}
-	page, err := s.page(ctx)
+	page, err := d.page(ctx)
 	if err != nil {
 		return err
 	}
-	told.tell("nginx serves %q", page)
+	t.print("nginx serves %q", page)
 	if page != accepted {
 		return errors.New("that is not what was accepted last")
 	}
-	return s.serves(ctx)
+	return d.serves(ctx)
 }
 
-func (s *scene) probe(ctx context.Context, told *story) error {
+func (d *demo) probe(ctx context.Context, t *transcript) error {
 	for _, flip := range []struct{ state, idle, opsState string }{{"idle", "true", "WaitToBeDeleted"}, {"allocated", "false", "Allocated"}} {
-		if err := s.kubectl(ctx, "", "exec", podName, "--container=nginx", "--", "sh", "-c", "echo "+flip.state+" >/tmp/state"); err != nil {
+		if err := d.kubectl(ctx, "", "exec", podName, "--container=nginx", "--", "sh", "-c", "echo "+flip.state+" >/tmp/state"); err != nil {
 			return err
 		}
-		told.begin()
-		told.tell("the program answers %q at /state, which is asked every second", flip.state)
-		err := s.sees(ctx, "the label", func(pod *corev1.Pod) bool { return pod.Labels["gameserver-idle"] == flip.idle })
+		t.begin()
+		t.print("the program answers %q at /state, which is probed every second", flip.state)
+		err := d.sees(ctx, "the label", func(pod *corev1.Pod) bool { return pod.Labels["gameserver-idle"] == flip.idle })
 		if err != nil {
 			return err
 		}
-		told.tell("pod web-0: label gameserver-idle=%s", flip.idle)
-		if err := s.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
-			state, err := s.opsState(ctx)
+		t.print("pod web-0: label gameserver-idle=%s", flip.idle)
+		if err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+			state, err := d.opsState(ctx)
 			return state == flip.opsState, err
 		}); err != nil {
 			return fmt.Errorf("wait for the GameServer to be %s: %w", flip.opsState, err)
 		}
-		told.tell("GameServer web-0: /spec/opsState=%s", flip.opsState)
+		t.print("GameServer web-0: /spec/opsState=%s", flip.opsState)
 	}
 	return nil
 }
 
-func (s *scene) opsState(ctx context.Context) (string, error) {
+func (d *demo) opsState(ctx context.Context) (string, error) {
 	server := &unstructured.Unstructured{}
 	server.SetAPIVersion("game.kruise.io/v1alpha1")
 	server.SetKind("GameServer")
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: podName}, server); err != nil {
+	if err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: podName}, server); err != nil {
 		return "", err
 	}
 	state, _, err := unstructured.NestedString(server.Object, "spec", "opsState")
 	return state, err
 }
 
-func (s *scene) loseContainers(ctx context.Context, told *story) error {
+func (d *demo) loseContainers(ctx context.Context, t *transcript) error {
 	for _, container := range []string{"nginx", "refit-sidecar"} {
-		was, err := s.container(ctx, container)
+		was, err := d.container(ctx, container)
 		if err != nil {
 			return err
 		}
-		told.begin()
-		told.tell("KILL to every process %s", container)
-		// kubectl's own command may end with its container.
+		t.begin()
+		t.print("KILL to every process %s", container)
+		// kubectl'd own command may end with its container.
 		line := "for p in /proc/[0-9]*; do grep -qx " + container + " $p/comm && kill -KILL ${p#/proc/}; done"
-		_ = s.kubectl(ctx, "", "exec", podName, "--container=nginx", "--", "sh", "-c", line)
+		_ = d.kubectl(ctx, "", "exec", podName, "--container=nginx", "--", "sh", "-c", line)
 		var is corev1.ContainerStatus
-		if err := s.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
-			is, err = s.container(ctx, container)
+		if err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+			is, err = d.container(ctx, container)
 			return is.ContainerID != was.ContainerID && is.Ready, err
 		}); err != nil {
 			return fmt.Errorf("wait for container %s: %w", container, err)
 		}
-		told.tell("container %s runs again, restartCount %d", container, is.RestartCount)
-		if err := s.serves(ctx); err != nil {
+		t.print("container %s runs again, restartCount %d", container, is.RestartCount)
+		if err := d.serves(ctx); err != nil {
 			return err
 		}
-		told.tell("nginx serves %q", accepted)
+		t.print("nginx serves %q", accepted)
 	}
 	return nil
 }
 
-func (s *scene) container(ctx context.Context, name string) (corev1.ContainerStatus, error) {
-	pod, err := s.pod(ctx, podName)
+func (d *demo) container(ctx context.Context, name string) (corev1.ContainerStatus, error) {
+	pod, err := d.pod(ctx, podName)
 	if err != nil {
 		return corev1.ContainerStatus{}, err
 	}
@@ -214,23 +214,23 @@ func (s *scene) container(ctx context.Context, name string) (corev1.ContainerSta
 	return corev1.ContainerStatus{}, nil
 }
 
-func (s *scene) losePod(ctx context.Context, told *story) error {
-	pod, err := s.pod(ctx, podName)
+func (d *demo) losePod(ctx context.Context, t *transcript) error {
+	pod, err := d.pod(ctx, podName)
 	if err != nil {
 		return err
 	}
-	told.tell("delete pod web-0, UID %s", pod.UID)
-	if err := s.client.Delete(ctx, pod, client.GracePeriodSeconds(1)); err != nil {
+	t.print("delete pod web-0, UID %s", pod.UID)
+	if err := d.client.Delete(ctx, pod, client.GracePeriodSeconds(1)); err != nil {
 		return err
 	}
-	again, err := s.ready(ctx, podName, string(pod.UID))
+	again, err := d.ready(ctx, podName, string(pod.UID))
 	if err != nil {
 		return err
 	}
-	told.tell("pod web-0 is ready, UID %s", again.UID)
-	if err := s.serves(ctx); err != nil {
+	t.print("pod web-0 is ready, UID %s", again.UID)
+	if err := d.serves(ctx); err != nil {
 		return err
 	}
-	told.tell("nginx serves %q, which its workload had accepted", accepted)
+	t.print("nginx serves %q, the revision that its workload had accepted", accepted)
 	return nil
 }

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// story tells what happens, and how long after the beginning of its chapter.
-type story struct {
+// transcript prints what happens, with the time since the beginning of its section.
+type transcript struct {
 	out   io.Writer
 	now   func() time.Time
 	began time.Time
 }
 
-func newStory(out io.Writer, title string) *story {
+func newTranscript(out io.Writer, title string) *transcript {
 	fmt.Fprintf(out, "\n%s\n", title)
-	s := &story{out: out, now: time.Now}
+	s := &transcript{out: out, now: time.Now}
 	s.begin()
 	return s
 }
 
 // begin sets the clock to zero.
-func (s *story) begin() { s.began = s.now() }
+func (t *transcript) begin() { t.began = t.now() }
 
-func (s *story) tell(format string, args ...any) {
+func (t *transcript) print(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
-	fmt.Fprintf(s.out, "  %9.1f ms   %s\n", float64(s.now().Sub(s.began).Microseconds())/1000, strings.ReplaceAll(text, "\n", "\n                 "))
+	fmt.Fprintf(t.out, "  %9.1f ms   %s\n", float64(t.now().Sub(t.began).Microseconds())/1000, strings.ReplaceAll(text, "\n", "\n                 "))
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestStory(t *testing.T) {
+func TestTranscriptPrintsTheTimeSinceItsBeginning(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	told := newStory(&out, "An update")
+	transcript := newTranscript(&out, "An update")
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	told.now = func() time.Time { return at }
-	told.begin()
-	told.tell("sent")
+	transcript.now = func() time.Time { return at }
+	transcript.begin()
+	transcript.print("sent")
 	at = at.Add(1234567 * time.Microsecond)
-	told.tell("answered %d: %s", 500, "line one\nline two\n")
+	transcript.print("answered %d: %s", 500, "line one\nline two\n")
 	want := `
 An update
         0.0 ms   sent
@@ -25,6 +25,6 @@ An update
                  line two
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("story (-want +got):\n%s", diff)
+		t.Errorf("transcript (-want +got):\n%s", diff)
 	}
 }

@@ -33,45 +33,45 @@ const (
 	pollInterval   = 200 * time.Millisecond
 )
 
-// scene is the pod and the request of the demo on a cluster.
-type scene struct {
+// demo is the pod and the request of the demo on a cluster.
+type demo struct {
 	place.Place
 	client  client.WithWatch
 	pod     *corev1.Pod
 	request *v1beta1.ContainerRecreateRequest
 }
 
-func openScene(where place.Place) (*scene, error) {
+func newDemo(where place.Place) (*demo, error) {
 	api, err := place.Connect(where.Kubeconfig, v1beta1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{Place: where, client: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
+	s := &demo{Place: where, client: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
 	return s, errors.Join(yaml.UnmarshalStrict(podManifest, s.pod), yaml.UnmarshalStrict(requestManifest, s.request))
 }
 
 // setUp makes the pod anew and waits until it is ready.
-func (s *scene) setUp(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.pod.Namespace}}
-	if err := s.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+func (d *demo) setUp(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.pod.Namespace}}
+	if err := d.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make namespace: %w", err)
 	}
-	for _, object := range []client.Object{s.request.DeepCopy(), s.pod.DeepCopy()} {
-		if err := s.remove(ctx, object); err != nil {
+	for _, object := range []client.Object{d.request.DeepCopy(), d.pod.DeepCopy()} {
+		if err := d.remove(ctx, object); err != nil {
 			return err
 		}
 	}
 	// The service account, without which no pod is let in, comes a moment after its namespace.
-	err := s.until(ctx, func(ctx context.Context) (bool, error) {
-		err := s.client.Create(ctx, s.pod)
+	err := d.until(ctx, func(ctx context.Context) (bool, error) {
+		err := d.client.Create(ctx, d.pod)
 		return err == nil, client.IgnoreNotFound(ignoreForbidden(err))
 	})
 	if err != nil {
 		return fmt.Errorf("make pod web: %w", err)
 	}
-	err = s.until(ctx, func(ctx context.Context) (bool, error) {
-		err := s.client.Get(ctx, client.ObjectKeyFromObject(s.pod), s.pod)
-		return err == nil && podReady(s.pod), err
+	err = d.until(ctx, func(ctx context.Context) (bool, error) {
+		err := d.client.Get(ctx, client.ObjectKeyFromObject(d.pod), d.pod)
+		return err == nil && podReady(d.pod), err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for pod web to be ready: %w", err)
@@ -86,14 +86,14 @@ func ignoreForbidden(err error) error {
 	return err
 }
 
-func (s *scene) remove(ctx context.Context, object client.Object) error {
-	return s.until(ctx, func(ctx context.Context) (bool, error) {
-		err := s.client.Delete(ctx, object, client.GracePeriodSeconds(0))
+func (d *demo) remove(ctx context.Context, object client.Object) error {
+	return d.until(ctx, func(ctx context.Context) (bool, error) {
+		err := d.client.Delete(ctx, object, client.GracePeriodSeconds(0))
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 }
 
-func (s *scene) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
+func (d *demo) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
 }
 
@@ -113,34 +113,34 @@ func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
 }
 
 // restart sends the request and follows it to its end.
-func (s *scene) restart(ctx context.Context) (story, error) {
+func (d *demo) restart(ctx context.Context) (timeline, error) {
 	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 	defer cancel()
-	before := s.pod.DeepCopy()
+	before := d.pod.DeepCopy()
 	// Watched from here on, so that nothing happens before we look.
-	pods, err := s.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(s.pod.Namespace), client.MatchingFields{"metadata.name": s.pod.Name})
+	pods, err := d.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(d.pod.Namespace), client.MatchingFields{"metadata.name": d.pod.Name})
 	if err != nil {
-		return story{}, fmt.Errorf("watch pod: %w", err)
+		return timeline{}, fmt.Errorf("watch pod: %w", err)
 	}
 	defer pods.Stop()
-	requests, err := s.client.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(s.pod.Namespace))
+	requests, err := d.client.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(d.pod.Namespace))
 	if err != nil {
-		return story{}, fmt.Errorf("watch request: %w", err)
+		return timeline{}, fmt.Errorf("watch request: %w", err)
 	}
 	defer requests.Stop()
-	told := story{before: before, created: time.Now()}
-	if err := s.client.Create(ctx, s.request); err != nil {
-		return story{}, fmt.Errorf("make request: %w", err)
+	recorded := timeline{before: before, created: time.Now()}
+	if err := d.client.Create(ctx, d.request); err != nil {
+		return timeline{}, fmt.Errorf("make request: %w", err)
 	}
-	if err := told.follow(ctx, s.request.Name, pods.ResultChan(), requests.ResultChan()); err != nil {
-		return story{}, err
+	if err := recorded.follow(ctx, d.request.Name, pods.ResultChan(), requests.ResultChan()); err != nil {
+		return timeline{}, err
 	}
-	return told, s.lookUp(ctx, &told)
+	return recorded, d.lookUp(ctx, &recorded)
 }
 
 // follow notes when the new container is first seen ready and the request completed.
-func (s *story) follow(ctx context.Context, name string, pods, requests <-chan watch.Event) error {
-	for s.ready.IsZero() || s.completed.IsZero() {
+func (t *timeline) follow(ctx context.Context, name string, pods, requests <-chan watch.Event) error {
+	for t.ready.IsZero() || t.completed.IsZero() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the request to complete: %w", ctx.Err())
@@ -150,18 +150,18 @@ func (s *story) follow(ctx context.Context, name string, pods, requests <-chan w
 				return fmt.Errorf("watch pod: ended by %s", event.Type)
 			}
 			app := container(pod, "app")
-			if s.ready.IsZero() && app.Ready && app.ContainerID != container(s.before, "app").ContainerID {
-				s.ready, s.after = time.Now(), pod
+			if t.ready.IsZero() && app.Ready && app.ContainerID != container(t.before, "app").ContainerID {
+				t.ready, t.after = time.Now(), pod
 			}
 		case event := <-requests:
 			request, ok := event.Object.(*v1beta1.ContainerRecreateRequest)
 			if !ok {
 				return fmt.Errorf("watch request: ended by %s", event.Type)
 			}
-			if request.Name != name || request.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !s.completed.IsZero() {
+			if request.Name != name || request.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !t.completed.IsZero() {
 				continue
 			}
-			s.completed, s.request = time.Now(), request
+			t.completed, t.request = time.Now(), request
 			if request.Status.Message != "" {
 				return fmt.Errorf("the request failed: %s", request.Status.Message)
 			}
@@ -171,9 +171,9 @@ func (s *story) follow(ctx context.Context, name string, pods, requests <-chan w
 }
 
 // socket is the runtime's on the pod's node, where that is on this machine.
-func (s *scene) socket() string {
-	if !s.Own {
+func (d *demo) socket() string {
+	if !d.Own {
 		return ""
 	}
-	return filepath.Join(s.Root, ".cluster", "nodes", s.pod.Spec.NodeName, "containerd.sock")
+	return filepath.Join(d.Root, ".cluster", "nodes", d.pod.Spec.NodeName, "containerd.sock")
 }

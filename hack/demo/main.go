@@ -33,22 +33,22 @@ func run(ctx context.Context) error {
 	if _, err := where.Prepare(ctx, report); err != nil {
 		return err
 	}
-	scene, err := openScene(where)
+	demo, err := newDemo(where)
 	if err != nil {
 		return err
 	}
-	if err := report.Do("pod web of two containers, nginx and busybox", func() error { return scene.setUp(ctx) }); err != nil {
+	if err := report.Do("pod web of two containers, nginx and busybox", func() error { return demo.setUp(ctx) }); err != nil {
 		return err
 	}
-	var story story
+	var timeline timeline
 	err = report.Do("ContainerRecreateRequest restart-app", func() error {
-		story, err = scene.restart(ctx)
+		timeline, err = demo.restart(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	story.print(os.Stdout)
+	timeline.print(os.Stdout)
 	fmt.Printf(next, where.Kubeconfig, filepath.Dir(where.Kubectl))
 	if where.Own {
 		fmt.Println("  make cluster-down                                       # leaves nothing behind")

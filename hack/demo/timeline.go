@@ -19,8 +19,8 @@ import (
 	"github.com/refit-project/refit/identity"
 )
 
-// story is what happened, each moment from the record that is nearest to it.
-type story struct {
+// timeline is what happened, each moment from the record that is nearest to it.
+type timeline struct {
 	before, after *corev1.Pod
 	request       *v1beta1.ContainerRecreateRequest
 
@@ -30,30 +30,30 @@ type story struct {
 }
 
 // lookUp fills in what others have recorded.
-func (s *scene) lookUp(ctx context.Context, told *story) error {
-	admitted, err := time.Parse(time.RFC3339Nano, told.request.Annotations[v1beta1.AnnotationAdmittedAt])
+func (d *demo) lookUp(ctx context.Context, recorded *timeline) error {
+	admitted, err := time.Parse(time.RFC3339Nano, recorded.request.Annotations[v1beta1.AnnotationAdmittedAt])
 	if err != nil {
 		return fmt.Errorf("read when the request was admitted: %w", err)
 	}
-	told.admitted = admitted
-	log, err := s.daemonLog(ctx)
+	recorded.admitted = admitted
+	log, err := d.daemonLog(ctx)
 	if err != nil {
 		return err
 	}
-	if told.stopCalled, err = logged(log, "stopping container", s.request.Name); err != nil {
+	if recorded.stopCalled, err = logged(log, "stopping container", d.request.Name); err != nil {
 		return err
 	}
-	if socket := s.socket(); socket != "" {
-		return told.askRuntime(ctx, socket)
+	if socket := d.socket(); socket != "" {
+		return recorded.askRuntime(ctx, socket)
 	}
-	told.exitedBy, told.runningBy = "log of refit-daemon: the stop returned", "pod status, whole seconds"
-	told.running = container(told.after, "app").State.Running.StartedAt.Time
-	told.exited, err = logged(log, "stopped container", s.request.Name)
+	recorded.exitedBy, recorded.runningBy = "log of refit-daemon: the stop returned", "pod status, whole seconds"
+	recorded.running = container(recorded.after, "app").State.Running.StartedAt.Time
+	recorded.exited, err = logged(log, "stopped container", d.request.Name)
 	return err
 }
 
 // askRuntime reads the end of the old instance and the start of the new one to the nanosecond.
-func (s *story) askRuntime(ctx context.Context, socket string) error {
+func (t *timeline) askRuntime(ctx context.Context, socket string) error {
 	runtime, err := cri.New(cri.Config{Endpoint: socket})
 	if err != nil {
 		return err
@@ -66,25 +66,25 @@ func (s *story) askRuntime(ctx context.Context, socket string) error {
 		}
 		return runtime.ContainerStatus(ctx, id.ID)
 	}
-	old, errOld := status(s.before)
-	current, errNew := status(s.after)
-	s.exited, s.running = old.FinishedAt, current.StartedAt
-	s.exitedBy, s.runningBy = "containerd, through CRI", "containerd, through CRI"
+	old, errOld := status(t.before)
+	current, errNew := status(t.after)
+	t.exited, t.running = old.FinishedAt, current.StartedAt
+	t.exitedBy, t.runningBy = "containerd, through CRI", "containerd, through CRI"
 	return errors.Join(errOld, errNew)
 }
 
 // daemonLog is the latest of the daemon on the pod's node.
-func (s *scene) daemonLog(ctx context.Context) (string, error) {
-	name, err := s.kubectlOutput(ctx, "get", "pods", "--namespace=refit-system", "--selector=app.kubernetes.io/name=refit-daemon",
-		"--field-selector=spec.nodeName="+s.pod.Spec.NodeName, "--output=name")
+func (d *demo) daemonLog(ctx context.Context) (string, error) {
+	name, err := d.kubectlOutput(ctx, "get", "pods", "--namespace=refit-system", "--selector=app.kubernetes.io/name=refit-daemon",
+		"--field-selector=spec.nodeName="+d.pod.Spec.NodeName, "--output=name")
 	if err != nil {
 		return "", err
 	}
-	return s.kubectlOutput(ctx, "logs", "--namespace=refit-system", strings.TrimSpace(name), "--since=2m")
+	return d.kubectlOutput(ctx, "logs", "--namespace=refit-system", strings.TrimSpace(name), "--since=2m")
 }
 
-func (s *scene) kubectlOutput(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, s.Kubectl, args...).Output()
+func (d *demo) kubectlOutput(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, d.Kubectl, args...).Output()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)
 	}
@@ -109,25 +109,25 @@ type moment struct {
 	what, recorded string
 }
 
-func (s *story) print(out io.Writer) {
-	app, was := container(s.after, "app"), container(s.before, "app")
+func (t *timeline) print(out io.Writer) {
+	app, was := container(t.after, "app"), container(t.before, "app")
 	moments := []moment{
-		{s.created, "created", "this program, as it sent the request"},
-		{s.admitted, "admitted", "annotation refit.dev/admitted-at, of refit-manager"},
-		{s.stopCalled, "stop called", "log of refit-daemon on " + s.after.Spec.NodeName},
-		{s.exited, "exited", s.exitedBy},
-		{s.running, "new container running", s.runningBy},
-		{s.ready, "ready", "pod status, as it reached this program's watch"},
-		{s.completed, "completed", "request status, as it reached this program's watch"},
+		{t.created, "created", "this program, as it sent the request"},
+		{t.admitted, "admitted", "annotation refit.dev/admitted-at, of refit-manager"},
+		{t.stopCalled, "stop called", "log of refit-daemon on " + t.after.Spec.NodeName},
+		{t.exited, "exited", t.exitedBy},
+		{t.running, "new container running", t.runningBy},
+		{t.ready, "ready", "pod status, as it reached this program's watch"},
+		{t.completed, "completed", "request status, as it reached this program's watch"},
 	}
 	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
 	fmt.Fprintln(out, "\n  since creation   what                     recorded by")
 	for _, m := range moments {
-		fmt.Fprintf(out, "  %11.3f ms   %-22s   %s\n", float64(m.at.Sub(s.created).Microseconds())/1000, m.what, m.recorded)
+		fmt.Fprintf(out, "  %11.3f ms   %-22s   %s\n", float64(m.at.Sub(t.created).Microseconds())/1000, m.what, m.recorded)
 	}
 	fmt.Fprintf(out, "\n  container app: %s -> %s, restartCount %d -> %d\n", short(was), short(app), was.RestartCount, app.RestartCount)
-	fmt.Fprintf(out, "  container log: %s\n", same(short(container(s.before, "log")), short(container(s.after, "log"))))
-	fmt.Fprintf(out, "  pod IP:        %s\n", same(s.before.Status.PodIP, s.after.Status.PodIP))
+	fmt.Fprintf(out, "  container log: %s\n", same(short(container(t.before, "log")), short(container(t.after, "log"))))
+	fmt.Fprintf(out, "  pod IP:        %s\n", same(t.before.Status.PodIP, t.after.Status.PodIP))
 }
 
 func same(before, after string) string {

@@ -36,12 +36,12 @@ func TestPrintTellsInTheOrderOfEvents(t *testing.T) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://" + strings.Repeat(id, 64)}}
 		return p
 	}
-	told := story{
+	recorded := timeline{
 		before: pod("a", "10.0.0.1"), after: pod("b", "10.0.0.2"),
 		created: at(0), admitted: at(5), stopCalled: at(40), exited: at(60), running: at(900), ready: at(1200), completed: at(1100),
 	}
 	var out bytes.Buffer
-	told.print(&out)
+	recorded.print(&out)
 	text := out.String()
 	last := -1
 	for _, word := range []string{"created", "admitted", "stop called", "exited", "new container running", "completed", "ready", "aaaaaaaaaaaa -> bbbbbbbbbbbb", "10.0.0.1 -> 10.0.0.2"} {
