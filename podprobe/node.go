@@ -2,7 +2,6 @@ package podprobe
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -12,16 +11,9 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 )
 
-const (
-	// maxNode bounds the probes of a node in bytes. An object can be 1.5 MiB large, and its status needs space too.
-	maxNode = 768 << 10
-	// maxPods is the limit of the schema of NodePodProbe.
-	maxPods = 1024
-)
-
-// NodeSpec computes the whole spec of a node's NodePodProbe from the pods of the node. Where all their probes exceed the
-// size of one object, the pods with the largest are left out, so that they do not displace the others; these pods are the
-// second result.
+// NodeSpec computes the whole spec of a node's NodePodProbe from the pods of the node. Where their probes exceed what one
+// object can hold, namespaces get equal shares of it, and in each the pods with the smallest probes are first. The pods
+// that are left out are the second result.
 func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, []*corev1.Pod) {
 	byUID := make(map[string]*corev1.Pod, len(pods))
 	var all []v1alpha1.PodProbe
@@ -67,33 +59,6 @@ func probesOf(pod *corev1.Pod, markers []Marker) (probes []v1alpha1.ContainerPro
 		}
 	}
 	return probes, omitted
-}
-
-// fit removes the largest until the rest is within the limits.
-func fit(all []v1alpha1.PodProbe) (fitting, omitted []v1alpha1.PodProbe) {
-	sizes := make(map[string]int, len(all))
-	total := 0
-	for _, p := range all {
-		content, err := json.Marshal(p)
-		if err != nil { // all of its types can be encoded
-			content = make([]byte, maxNode)
-		}
-		sizes[p.UID] = len(content)
-		total += len(content)
-	}
-	if total <= maxNode && len(all) <= maxPods {
-		return all, nil
-	}
-	slices.SortFunc(all, func(a, b v1alpha1.PodProbe) int {
-		return cmp.Or(cmp.Compare(sizes[a.UID], sizes[b.UID]), cmp.Compare(a.UID, b.UID))
-	})
-	fitting = all
-	for total > maxNode || len(fitting) > maxPods {
-		last := len(fitting) - 1
-		total -= sizes[fitting[last].UID]
-		fitting = fitting[:last]
-	}
-	return fitting, all[len(fitting):]
 }
 
 // resolve finds the container and replaces named ports by numbers.

@@ -161,6 +161,8 @@ const (
 	ConditionPodProbeMarkerReady = "Ready"
 	// FinalizerNodePodProbeCleanup is put on markers by a kruise-manager. Refit needs none, and removes it.
 	FinalizerNodePodProbeCleanup = "kruise.io/node-pod-probe-cleanup"
+	// MaxProbesOfNode is the number of probes that a node can have, which a daemon runs.
+	MaxProbesOfNode = 3000
 	// MaxProbesOfMarker is the number of probes that a marker can have.
 	MaxProbesOfMarker = 100
 	// MaxProbesOfPod is the number of probes that a pod can have by all its markers, as in NodePodProbe's schema.

@@ -19,7 +19,6 @@ import (
 // What one NodePodProbe can ask for. A kubelet takes some 250 pods; a probe costs a goroutine and, of exec, a process
 // each time.
 const (
-	maxProbesOfNode = 3000
 	// maxName bounds a probe's name, "<marker>#<probe>", in bytes, as the CRD does.
 	maxName = 512
 )
@@ -75,8 +74,8 @@ func (p podProbes) refuse(one v1alpha1.ContainerProbe, total int) error {
 		return fmt.Errorf("probe %q: name given twice", one.Name)
 	case len(p.probes) >= v1alpha1.MaxProbesOfPod:
 		return fmt.Errorf("%w: a pod can have %d", errTooMany, v1alpha1.MaxProbesOfPod)
-	case total >= maxProbesOfNode:
-		return fmt.Errorf("%w: a node can have %d", errTooMany, maxProbesOfNode)
+	case total >= v1alpha1.MaxProbesOfNode:
+		return fmt.Errorf("%w: a node can have %d", errTooMany, v1alpha1.MaxProbesOfNode)
 	}
 	// With some address and some way to run commands: what is wrong now will be wrong with the right ones too.
 	if _, err := specOf(one.Probe.Probe, probe.Place{Host: "192.0.2.1", Ports: anyPort(one.Probe.Probe), Execer: nowhere{}}); err != nil {

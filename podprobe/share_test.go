@@ -1,0 +1,69 @@
+package podprobe_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe"
+)
+
+// A namespace with more probes than a node can have leaves another one its share.
+func TestNamespacesShareTheProbesOfANode(t *testing.T) {
+	t.Parallel()
+	in := func(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
+	many := func(namespace string, probes, bytes int) v1alpha1.PodProbeMarker {
+		return marker("m", func(m *v1alpha1.PodProbeMarker) {
+			m.Namespace, m.Spec.Probes = namespace, nil
+			for i := range probes {
+				p := probe(fmt.Sprint("p", i))
+				p.Probe.Exec.Command = []string{strings.Repeat("x", bytes)}
+				m.Spec.Probes = append(m.Spec.Probes, p)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		pods    map[string]int // by namespace
+		probes  int            // of each pod
+		bytes   int            // of each probe's command
+		want    map[string]int // pods that are probed
+		omitted int
+	}{
+		"there is space for all":   {map[string]int{"a": 20, "b": 5}, 100, 1, map[string]int{"a": 20, "b": 5}, 0},
+		"too many probes":          {map[string]int{"a": 100, "b": 5}, 100, 1, map[string]int{"a": 25, "b": 5}, 75},
+		"too many of everybody":    {map[string]int{"a": 100, "b": 20, "c": 100}, 100, 1, map[string]int{"a": 10, "b": 10, "c": 10}, 190},
+		"too many bytes":           {map[string]int{"a": 100, "b": 1}, 10, 4 << 10, map[string]int{"a": 17, "b": 1}, 83},
+		"too many pods for a spec": {map[string]int{"a": 2000, "b": 5}, 1, 1, map[string]int{"a": 1019, "b": 5}, 981},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var pods []*corev1.Pod
+			var markers []v1alpha1.PodProbeMarker
+			for namespace, count := range tc.pods {
+				markers = append(markers, many(namespace, tc.probes, tc.bytes))
+				for i := range count {
+					pods = append(pods, pod(fmt.Sprintf("%s-%04d", namespace, i), in(namespace)))
+				}
+			}
+			spec, omitted := podprobe.NodeSpec(pods, compile(markers...))
+			got := map[string]int{}
+			for _, p := range spec.PodProbes {
+				got[p.Namespace]++
+			}
+			for namespace, want := range tc.want {
+				if got[namespace] != want {
+					t.Errorf("of %s %d pods are probed, want %d", namespace, got[namespace], want)
+				}
+			}
+			if len(omitted) != tc.omitted {
+				t.Errorf("%d pods are left out, want %d", len(omitted), tc.omitted)
+			}
+			if again, _ := podprobe.NodeSpec(pods, compile(markers...)); fmt.Sprint(again) != fmt.Sprint(spec) {
+				t.Error("the same pods do not give the same spec")
+			}
+		})
+	}
+}
