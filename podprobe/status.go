@@ -2,11 +2,13 @@ package podprobe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/result"
@@ -21,37 +23,32 @@ const (
 	ReasonTooManyProbes = "TooManyProbes"
 )
 
-// Status computes the status of a marker: how many pods it matches, and whether all of them can be probed.
-//
-// The pods are those of the marker's namespace, or at least those that it selects; all are the markers of the namespace,
-// with which it shares the limit of probes per pod.
-func Status(marker *v1alpha1.PodProbeMarker, all []Marker, pods []*corev1.Pod, now time.Time) v1alpha1.PodProbeMarkerStatus {
+// Reasons of the condition Delayed.
+const (
+	ReasonDelayed = "ProbesDelayed"
+	ReasonOnTime  = "ProbesOnTime"
+)
+
+// Surroundings are what the status of a marker depends on, besides the marker.
+type Surroundings struct {
+	// Markers of the namespace, with which the marker shares the limit of probes per pod.
+	Markers []Marker
+	// Pods of the namespace, or at least those that the marker selects.
+	Pods []*corev1.Pod
+	// Omitted are the pods that are not probed, as the probes of their node exceed the limits of a NodePodProbe.
+	Omitted map[types.UID]bool
+	// Delayed are the nodes that run exec probes less often than their periods say, with a message.
+	Delayed map[string]string
+}
+
+// Status computes the status of a marker: how many pods it matches, whether all of them can be probed, and whether on
+// time.
+func Status(marker *v1alpha1.PodProbeMarker, around Surroundings, now time.Time) v1alpha1.PodProbeMarkerStatus {
 	m := NewMarker(marker)
 	status := *marker.Status.DeepCopy()
 	status.ObservedGeneration = marker.Generation
-	status.MatchedPods = 0
-	overLimit := ExceedsPodLimit(all)
-	unresolved, limited, example := 0, 0, ""
-	for _, pod := range pods {
-		if !m.Selects(pod) || !Probeable(pod) {
-			continue
-		}
-		status.MatchedPods++
-		if overLimit {
-			if _, omitted := probesOf(pod, all); omitted[m.Name] {
-				limited++
-			}
-		}
-		for _, p := range m.Probes {
-			if _, err := resolve(pod, p); err != nil {
-				unresolved++
-				if example == "" || err.Error() < example { // the same one for every order of the pods
-					example = err.Error()
-				}
-				break
-			}
-		}
-	}
+	pods := countPods(m, around)
+	status.MatchedPods = int64(pods.matched)
 	ready := metav1.Condition{
 		Type: v1alpha1.ConditionPodProbeMarkerReady, Status: metav1.ConditionTrue, ObservedGeneration: marker.Generation,
 		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), Reason: ReasonProbing, Message: "all matching pods are being probed",
@@ -60,17 +57,85 @@ func Status(marker *v1alpha1.PodProbeMarker, all []Marker, pods []*corev1.Pod, n
 	case len(m.Faults) > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonInvalidSpec
 		ready.Message = fmt.Sprintf("invalid probes are left out: %v", m.Faults.ToAggregate())
-	case unresolved > 0:
+	case pods.unresolved > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonNotResolvable
-		ready.Message = fmt.Sprintf("%d of %d pods lack the container or port of a probe, for example: %s", unresolved, status.MatchedPods, example)
-	case limited > 0:
+		ready.Message = fmt.Sprintf("%d of %d pods lack the container or port of a probe, for example: %s", pods.unresolved, pods.matched, pods.example)
+	case pods.limited > 0:
 		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonTooManyProbes
 		ready.Message = fmt.Sprintf("%d of %d pods have more than %d probes: the last ones, by name of the marker, are left out",
-			limited, status.MatchedPods, v1alpha1.MaxProbesOfPod)
-	case status.MatchedPods == 0:
+			pods.limited, pods.matched, v1alpha1.MaxProbesOfPod)
+	case pods.omitted > 0:
+		ready.Status, ready.Reason = metav1.ConditionFalse, ReasonTooManyProbes
+		ready.Message = fmt.Sprintf("%d of %d pods are not probed: the probes of all pods of their nodes exceed what one NodePodProbe can hold",
+			pods.omitted, pods.matched)
+	case pods.matched == 0:
 		ready.Reason, ready.Message = ReasonNoPods, "no initialized and running pod matches the selector"
 	}
 	ready.Message = result.Cut(ready.Message, result.MaxMessage)
 	meta.SetStatusCondition(&status.Conditions, ready)
+	setDelayed(&status, pods, now)
 	return status
+}
+
+// setDelayed sets the condition Delayed, which a marker that was never delayed does not have.
+func setDelayed(status *v1alpha1.PodProbeMarkerStatus, pods podCount, now time.Time) {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionProbesDelayed, Status: metav1.ConditionFalse, ObservedGeneration: status.ObservedGeneration,
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), Reason: ReasonOnTime,
+	}
+	switch {
+	case pods.delayed > 0:
+		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonDelayed
+		condition.Message = result.Cut(fmt.Sprintf("exec probes of %d of %d pods are delayed, for example on node %s: %s",
+			pods.delayed, pods.matched, pods.node, pods.delay), result.MaxMessage)
+	case meta.FindStatusCondition(status.Conditions, condition.Type) == nil:
+		return
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// podCount counts the pods that a marker matches, and those of them that lack something. The examples are the same ones
+// for every order of the pods.
+type podCount struct {
+	matched, limited, unresolved, omitted, delayed int
+
+	example     string // of a pod that lacks a container or port
+	node, delay string // of one whose probes are delayed
+}
+
+func countPods(m Marker, around Surroundings) podCount {
+	var c podCount
+	overLimit := ExceedsPodLimit(around.Markers)
+	execs := slices.ContainsFunc(m.Probes, func(p v1alpha1.PodContainerProbe) bool { return p.Probe.Exec != nil })
+	for _, pod := range around.Pods {
+		if !m.Selects(pod) || !Probeable(pod) {
+			continue
+		}
+		c.matched++
+		if overLimit {
+			if _, omitted := probesOf(pod, around.Markers); omitted[m.Name] {
+				c.limited++
+			}
+		}
+		if around.Omitted[pod.UID] {
+			c.omitted++
+		}
+		node := pod.Spec.NodeName
+		if delay, delayed := around.Delayed[node]; delayed && execs {
+			c.delayed++
+			if c.node == "" || node < c.node {
+				c.node, c.delay = node, delay
+			}
+		}
+		for _, p := range m.Probes {
+			if _, err := resolve(pod, p); err != nil {
+				c.unresolved++
+				if c.example == "" || err.Error() < c.example {
+					c.example = err.Error()
+				}
+				break
+			}
+		}
+	}
+	return c
 }

@@ -8,7 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/podprobe"
@@ -32,10 +35,13 @@ func TestStatus(t *testing.T) {
 		others  []v1alpha1.PodProbeMarker
 		edit    func(*v1alpha1.PodProbeMarker)
 		pods    []*corev1.Pod
+		omitted map[types.UID]bool
+		delayed map[string]string
 		matched int64
 		status  metav1.ConditionStatus
 		reason  string
 		words   string
+		delay   string // message of the condition Delayed
 	}{
 		"no pods":    {pods: []*corev1.Pod{other}, status: "True", reason: "NoPods"},
 		"all probed": {pods: []*corev1.Pod{pod("a"), pod("b"), other}, matched: 2, status: "True", reason: "Probing"},
@@ -56,6 +62,20 @@ func TestStatus(t *testing.T) {
 			others: []v1alpha1.PodProbeMarker{large("a"), large("b"), large("n")},
 			pods:   []*corev1.Pod{pod("a"), other}, matched: 1, status: "True", reason: "Probing",
 		},
+		"left out of the NodePodProbe": {
+			pods: []*corev1.Pod{pod("a"), pod("b"), other}, omitted: map[types.UID]bool{"uid-a": true, "uid-other": true},
+			matched: 2, status: "False", reason: "TooManyProbes", words: "1 of 2 pods are not probed",
+		},
+		"on a node with too many exec probes": {
+			pods: []*corev1.Pod{pod("a"), pod("b", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }), other}, delayed: map[string]string{"node-1": "3 times"},
+			matched: 2, status: "True", reason: "Probing", delay: "exec probes of 1 of 2 pods are delayed, for example on node node-1: 3 times",
+		},
+		"http probes beside them": {
+			edit: func(m *v1alpha1.PodProbeMarker) {
+				m.Spec.Probes = []v1alpha1.PodContainerProbe{httpProbe("p", intstr.FromInt32(80))}
+			},
+			pods: []*corev1.Pod{pod("a")}, delayed: map[string]string{"node-1": "3 times"}, matched: 1, status: "True", reason: "Probing",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,16 +83,28 @@ func TestStatus(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&m)
 			}
-			all := compile(append(tc.others, m)...)
-			got := podprobe.Status(&m, all, tc.pods, noon)
+			around := podprobe.Surroundings{Markers: compile(append(tc.others, m)...), Pods: tc.pods, Omitted: tc.omitted, Delayed: tc.delayed}
+			got := podprobe.Status(&m, around, noon)
 			ready := got.Conditions[0]
 			if got.MatchedPods != tc.matched || got.ObservedGeneration != 1 || ready.Type != "Ready" || ready.Status != tc.status ||
 				ready.Reason != tc.reason || !strings.Contains(ready.Message, tc.words) {
 				t.Errorf("%+v", got)
 			}
+			delay := ""
+			if c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionProbesDelayed); c != nil && c.Status == "True" {
+				delay = c.Message
+			}
+			if delay != tc.delay {
+				t.Errorf("delay %q, want %q", delay, tc.delay)
+			}
 			m.Status = got
-			if diff := cmp.Diff(got, podprobe.Status(&m, all, tc.pods, noon.Add(time.Hour))); diff != "" {
+			if diff := cmp.Diff(got, podprobe.Status(&m, around, noon.Add(time.Hour))); diff != "" {
 				t.Errorf("an hour later nothing has changed (-then +now):\n%s", diff)
+			}
+			around.Delayed = nil
+			later := podprobe.Status(&m, around, noon.Add(time.Hour))
+			if c := meta.FindStatusCondition(later.Conditions, v1alpha1.ConditionProbesDelayed); (c != nil) != (tc.delay != "") || c != nil && c.Status != "False" {
+				t.Errorf("when the delay has ended: %+v", c)
 			}
 		})
 	}

@@ -97,6 +97,7 @@ type apiServer struct {
 	t      testing.TB
 	writes []string
 	events *events.FakeRecorder
+	pruned bool // the CRD of markers is OpenKruise's, which has no conditions
 	// records of what was applied, by pod.
 	records map[string]metav1.ManagedFieldsEntry
 }
@@ -122,6 +123,9 @@ func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				noted("patch "+sub, o)
+				if marker, ok := o.(*v1alpha1.PodProbeMarker); ok && w.pruned {
+					marker.Status.Conditions = nil
+				}
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 			SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {

@@ -1,8 +1,12 @@
 package podprobes
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/podprobe"
 )
 
@@ -30,16 +35,24 @@ func addMarkers(mgr ctrl.Manager, a *api) error {
 		For(&v1alpha1.PodProbeMarker{}, builder.WithPredicates(markerChanged())).
 		Watches(&corev1.Pod{}, enqueue(markerDelay, r.markersOfPod)).
 		Watches(&v1alpha1.PodProbeMarker{}, enqueue(markerDelay, r.markersBeside), builder.WithPredicates(markerChanged())).
+		Watches(&v1alpha1.NodePodProbe{}, enqueue(markerDelay, r.markersOfNode)).
 		Complete(r)
 }
 
 // markerReconciler writes the status of markers.
-type markerReconciler struct{ *api }
+type markerReconciler struct {
+	*api
+	// pruned is that the CRD, which is OpenKruise's, drops the conditions of the status. They are then kept here, so that
+	// Events are recorded of changes only.
+	pruned     atomic.Bool
+	conditions sync.Map // types.NamespacedName to []metav1.Condition
+}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *markerReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var marker v1alpha1.PodProbeMarker
 	if err := r.client.Get(ctx, request.NamespacedName, &marker); err != nil {
+		r.conditions.Delete(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	write := r.writeStatus
@@ -62,29 +75,109 @@ func (r *markerReconciler) writeStatus(ctx context.Context, marker *v1alpha1.Pod
 	if err != nil {
 		return err
 	}
-	changed := marker.DeepCopy()
-	changed.Status = podprobe.Status(marker, all, pods, r.now())
-	if equality.Semantic.DeepEqual(marker.Status, changed.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{})
-	if err := r.written("podprobemarkers", "patch status of marker", r.client.Status().Patch(ctx, changed, patch)); err != nil {
+	delayed, err := r.delayedNodes(ctx)
+	if err != nil {
 		return err
 	}
-	r.recordEvent(marker, changed)
+	before, key := marker.DeepCopy(), client.ObjectKeyFromObject(marker)
+	if kept, ok := r.conditions.Load(key); ok && r.pruned.Load() {
+		before.Status.Conditions = kept.([]metav1.Condition) //nolint:forcetypeassert // nothing else is stored
+	}
+	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.all(), Delayed: delayed}
+	after := before.DeepCopy()
+	after.Status = podprobe.Status(before, around, r.now())
+	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+		return nil
+	}
+	if changed := after.DeepCopy(); !r.pruned.Load() || !sameCounts(before, after) {
+		patch := client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{})
+		if err := r.written("podprobemarkers", "patch status of marker", r.client.Status().Patch(ctx, changed, patch)); err != nil {
+			return err
+		}
+		r.pruned.Store(len(changed.Status.Conditions) == 0)
+	}
+	if r.pruned.Load() {
+		r.conditions.Store(key, after.Status.Conditions)
+	}
+	r.recordEvent(before, after)
 	return nil
 }
 
-// recordEvent reports that the condition Ready has become False, or True again.
+// sameCounts reports whether two statuses differ in nothing but their conditions.
+func sameCounts(a, b *v1alpha1.PodProbeMarker) bool {
+	return a.Status.ObservedGeneration == b.Status.ObservedGeneration && a.Status.MatchedPods == b.Status.MatchedPods
+}
+
+// delayedNodes are the nodes with more exec probes than they can run, with what their daemon says.
+func (r *markerReconciler) delayedNodes(ctx context.Context) (map[string]string, error) {
+	var list v1alpha1.NodePodProbeList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	}
+	delayed := map[string]string{}
+	for i := range list.Items {
+		if c := delayOf(&list.Items[i]); c != "" {
+			delayed[list.Items[i].Name] = c
+		}
+	}
+	return delayed, nil
+}
+
+// delayOf is the message of the condition Delayed, if it is True.
+func delayOf(object client.Object) string {
+	node, ok := object.(*v1alpha1.NodePodProbe)
+	if !ok || !meta.IsStatusConditionTrue(node.Status.Conditions, v1alpha1.ConditionProbesDelayed) {
+		return ""
+	}
+	return meta.FindStatusCondition(node.Status.Conditions, v1alpha1.ConditionProbesDelayed).Message
+}
+
+// markersOfNode returns the markers of the namespaces with pods on a node that has begun or ceased to be delayed, or that
+// has more probes than fit into its NodePodProbe.
+func (r *markerReconciler) markersOfNode(ctx context.Context, before, after client.Object) []ctrl.Request {
+	either := after
+	if either == nil {
+		either = before
+	}
+	changedSpec := before == nil || after == nil || before.GetGeneration() != after.GetGeneration()
+	if delayOf(before) == delayOf(after) && !(changedSpec && r.omitted.any(either.GetName())) {
+		return nil
+	}
+	pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})
+	if err != nil {
+		r.log.Error("list pods of node", "node", either.GetName(), "err", err)
+	}
+	namespaces := map[string]bool{}
+	for _, pod := range pods {
+		namespaces[pod.Namespace] = true
+	}
+	var requests []ctrl.Request
+	for namespace := range namespaces {
+		markers, err := r.listMarkers(ctx, namespace)
+		if err != nil {
+			r.log.Error("list markers", "namespace", namespace, "err", err)
+		}
+		for _, m := range markers {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: m.Namespace, Name: m.Name}})
+		}
+	}
+	return requests
+}
+
+// recordEvent reports that the condition Ready has become False, or Delayed True, and when that has ended.
 func (r *markerReconciler) recordEvent(before, after *v1alpha1.PodProbeMarker) {
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionPodProbeMarkerReady)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionPodProbeMarkerReady)
-	switch {
-	case is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason:
-	case is.Status == metav1.ConditionFalse:
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Probe", "%s", is.Message)
-	case was != nil && was.Status == metav1.ConditionFalse:
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, is.Reason, "Probe", "%s", is.Message)
+	for kind, bad := range map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionPodProbeMarkerReady: metav1.ConditionFalse, v1alpha1.ConditionProbesDelayed: metav1.ConditionTrue,
+	} {
+		was := meta.FindStatusCondition(before.Status.Conditions, kind)
+		is := meta.FindStatusCondition(after.Status.Conditions, kind)
+		switch {
+		case is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason:
+		case is.Status == bad:
+			r.recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Probe", "%s", is.Message)
+		case was != nil && was.Status == bad:
+			r.recorder.Eventf(after, nil, corev1.EventTypeNormal, is.Reason, "Probe", "%s", cmp.Or(is.Message, "the probes run on time again"))
+		}
 	}
 }
 

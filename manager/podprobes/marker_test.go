@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
@@ -110,5 +112,95 @@ func TestMarkersOfAPod(t *testing.T) {
 		if got := s.markersOfPod(t.Context(), tc.before, tc.after); len(got) != tc.want {
 			t.Errorf("%s: %v, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// statusOf is the status of a marker after it was reconciled.
+func statusOf(w *apiServer, r *markerReconciler, name string) v1alpha1.PodProbeMarkerStatus {
+	w.t.Helper()
+	w.settle(r, "shop", name)
+	var m v1alpha1.PodProbeMarker
+	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &m); err != nil {
+		w.t.Fatal(err)
+	}
+	return m.Status
+}
+
+func TestDelayedNodeIsReportedOnTheMarkersOfItsPods(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, gameMarker("m"), gamePod("a"))
+	r := &markerReconciler{api: w.api}
+	statusOf(w, r, "m")
+	w.report()
+	before := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	delayed := before.DeepCopy()
+	edit(w, delayed, func(n *v1alpha1.NodePodProbe) {})
+	delayed.Status.Conditions = []metav1.Condition{{Type: "Delayed", Status: "True", Reason: "ProbesDelayed", Message: "3 times their periods"}}
+	if err := w.Client.Status().Update(t.Context(), delayed); err != nil {
+		t.Fatal(err)
+	}
+	requests := r.markersOfNode(t.Context(), before, delayed)
+	if len(requests) != 1 || requests[0].Name != "m" {
+		t.Errorf("enqueued %v", requests)
+	}
+	if requests := r.markersOfNode(t.Context(), delayed, delayed); len(requests) > 0 {
+		t.Errorf("enqueued %v without a change", requests)
+	}
+	c := meta.FindStatusCondition(statusOf(w, r, "m").Conditions, "Delayed")
+	if event := nextEvent(w.events); c == nil || c.Status != "True" || !strings.Contains(event, "Warning ProbesDelayed exec probes of 1 of 1 pods") {
+		t.Errorf("condition %+v, event %q", c, event)
+	}
+	delayed.Status.Conditions[0].Status = "False"
+	if err := w.Client.Status().Update(t.Context(), delayed); err != nil {
+		t.Fatal(err)
+	}
+	c = meta.FindStatusCondition(statusOf(w, r, "m").Conditions, "Delayed")
+	if event := nextEvent(w.events); c == nil || c.Status != "False" || !strings.Contains(event, "Normal ProbesOnTime") {
+		t.Errorf("condition %+v, event %q", c, event)
+	}
+}
+
+// What the CRD drops is neither written nor reported again and again.
+func TestNoRepeatedPatchesUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	broken := gameMarker("broken")
+	broken.Spec.Probes[0].ContainerName = "none"
+	w := newAPIServer(t, broken, gamePod("a"))
+	w.pruned = true
+	r := &markerReconciler{api: w.api}
+	same(t, "writes", w.settle(r, "shop", "broken"), "patch status broken")
+	same(t, "writes a minute later", w.settle(r, "shop", "broken"))
+	if event := nextEvent(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
+		t.Errorf("event %q", event)
+	}
+	if event := nextEvent(w.events); event != "" {
+		t.Errorf("another event %q", event)
+	}
+	edit(w, broken, func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].ContainerName = "app" })
+	same(t, "writes after a change", w.settle(r, "shop", "broken"), "patch status broken")
+	if event := nextEvent(w.events); !strings.Contains(event, "Normal Probing") {
+		t.Errorf("event %q", event)
+	}
+}
+
+func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), largeMarker("m"), gamePod("a"))
+	n := &nodeReconciler{api: w.api}
+	w.settle(n, "", "node-1")
+	for range 3 {
+		w.settle(n, "", "node-1")
+	}
+	if nextEvent(w.events) == "" || nextEvent(w.events) != "" {
+		t.Error("the pod is to be told once")
+	}
+	r := &markerReconciler{api: w.api}
+	if c := statusOf(w, r, "m").Conditions[0]; c.Status != "False" || c.Reason != "TooManyProbes" || !strings.Contains(c.Message, "1 of 1 pods are not probed") {
+		t.Errorf("%+v", c)
+	}
+	w.remove(gamePod("a"))
+	w.settle(n, "", "node-1")
+	if c := statusOf(w, r, "m").Conditions[0]; c.Reason != "NoPods" || len(w.omitted.all()) > 0 {
+		t.Errorf("after its pod is gone: %+v", c)
 	}
 }

@@ -56,6 +56,7 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, err
 	}
 	if !exists {
+		r.omitted.set(request.Name, nil)
 		if missing {
 			return ctrl.Result{}, nil
 		}
@@ -78,6 +79,7 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
 	markers, err := r.listMarkers(ctx, "")
 	if err != nil || len(markers) == 0 {
+		r.omitted.set(node, nil)
 		return v1alpha1.NodePodProbeSpec{}, err
 	}
 	pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: node})
@@ -85,10 +87,10 @@ func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePo
 		return v1alpha1.NodePodProbeSpec{}, err
 	}
 	spec, omitted := podprobe.NodeSpec(pods, markers)
-	for _, pod := range omitted {
-		r.log.Warn("pod is not probed: the probes of its node exceed the size of one NodePodProbe", "pod", pod.Namespace+"/"+pod.Name, "node", node)
+	for _, pod := range r.omitted.set(node, omitted) {
+		r.log.Warn("pod is not probed: the probes of its node exceed what one NodePodProbe can hold", "pod", pod.Namespace+"/"+pod.Name, "node", node)
 		r.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
-			"Not probed: the probes of all pods of node %s exceed the size of one NodePodProbe, and those of this pod are among the largest", node)
+			"Not probed: the probes of all pods of node %s exceed what one NodePodProbe can hold, and those of this pod are among the largest of its namespace", node)
 	}
 	return spec, nil
 }

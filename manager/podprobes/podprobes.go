@@ -76,6 +76,7 @@ type api struct {
 	writes   *prometheus.CounterVec
 	log      *slog.Logger
 	compiled compiledMarkers
+	omitted  omittedPods
 }
 
 // listMarkers of a namespace; of all namespaces when it is empty.
