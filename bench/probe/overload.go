@@ -96,7 +96,7 @@ func (b *bench) watchOverload(ctx context.Context, o *overload) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil:
+		case client.IgnoreNotFound(err) != nil: // there is none before the node's first probe
 			return fmt.Errorf("read results: %w", err)
 		}
 		right, failed := 0, 0
