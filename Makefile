@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe timeline test check fmt generate images cluster-up cluster-down chaos
+.PHONY: help demo demo-sidecar demo-probe timeline test check fmt generate images cluster-up cluster-down mutation chaos
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -46,6 +46,9 @@ cluster-down: ## Stop it and leave nothing behind
 
 timeline: ## Record a restart in place beside a deletion and draw docs/images/restart-timeline.svg
 	@hack/run.sh timeline
+
+mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (ROOMS="crr hook")
+	@hack/run.sh mutation $(ROOMS)
 
 chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m)
 	@hack/run.sh chaos

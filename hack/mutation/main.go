@@ -1,0 +1,124 @@
+// Command mutation changes the code of the rooms that decide, one small change at a time, and reports the changes that no
+// test of the room notices: an inverted condition, a boundary moved by one, a statement left out.
+//
+// All changes of a room are compiled into one test binary and switched by an environment variable, so that a change
+// costs one run of the tests and no build.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// rooms are those that decide.
+var rooms = []string{
+	"crr", "kubelet", "hook", "podprobe", "inplace", "image", "signal", "hotupdate", "sidecarmode/recreate", "manager/requests", "daemon/requests",
+}
+
+// equivalent lists the mutants that change nothing that could be noticed: key, tab, reason.
+//
+//go:embed equivalent.txt
+var equivalent string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c check
+	flag.Float64Var(&c.least, "least", 0.85, "share of the mutants of each room that has to be noticed")
+	flag.IntVar(&c.workers, "workers", 4, "mutants tried at once")
+	flag.IntVar(&c.every, "every", 1, "try only every nth mutant")
+	flag.StringVar(&c.only, "match", "", "try only mutants whose key contains this")
+	flag.Parse()
+	paths := flag.Args()
+	if len(paths) == 0 {
+		paths = rooms
+	}
+	if err := c.rooms(ctx, paths); err != nil {
+		fmt.Fprintln(os.Stderr, "mutation:", err)
+		os.Exit(1)
+	}
+}
+
+// check is what is asked for on the command line.
+type check struct {
+	least          float64
+	workers, every int
+	only           string
+}
+
+func (c check) rooms(ctx context.Context, paths []string) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "refit-mutation-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // the system cleans up the rest
+	reasons := reasonsIn(equivalent)
+	var below []string
+	for _, path := range paths {
+		share, err := c.room(ctx, root, path, work, reasons)
+		if err != nil {
+			return err
+		}
+		if share < c.least {
+			below = append(below, path)
+		}
+	}
+	if len(below) > 0 {
+		return fmt.Errorf("less than %.0f %% of the mutants are noticed in %s", 100*c.least, strings.Join(below, ", "))
+	}
+	return nil
+}
+
+// room prints a line for a room and one for each survivor, and returns the share that was noticed.
+func (c check) room(ctx context.Context, root, path, work string, reasons map[string]string) (float64, error) {
+	r, err := build(ctx, root, path, work)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.baseline(ctx, root); err != nil {
+		return 0, err
+	}
+	var tried []mutant
+	same := 0
+	for _, m := range r.mutants {
+		switch {
+		case reasons[m.key()] != "":
+			same++
+		case m.number%c.every == 0 && strings.Contains(m.key(), c.only):
+			tried = append(tried, m)
+		}
+	}
+	found, err := r.survivors(ctx, root, tried, c.workers)
+	if err != nil {
+		return 0, err
+	}
+	share := 1.0
+	if len(tried) > 0 {
+		share = float64(len(tried)-len(found)) / float64(len(tried))
+	}
+	fmt.Printf("%-24s %4d of %4d noticed: %5.1f %% (%d mean the same)\n", path, len(tried)-len(found), len(tried), 100*share, same)
+	for _, m := range found {
+		fmt.Printf("    %s:%d: %s: %s: %.120s\n", m.file, m.line, m.in, m.kind, m.text)
+	}
+	return share, nil
+}
+
+func reasonsIn(list string) map[string]string {
+	reasons := map[string]string{}
+	for line := range strings.Lines(list) {
+		if key, reason, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && !strings.HasPrefix(line, "#") {
+			reasons[key] = reason
+		}
+	}
+	return reasons
+}

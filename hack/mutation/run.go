@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// room is a package whose tests have to notice its mutants.
+type room struct {
+	path    string
+	mutants []mutant
+	binary  string
+	limit   time.Duration // for the tests with one mutant
+}
+
+// build compiles the tests of a room with all of its mutants in them, none switched on.
+func build(ctx context.Context, root, path, work string) (*room, error) {
+	r := &room{path: path, binary: filepath.Join(work, strings.ReplaceAll(path, "/", "_")+".test")}
+	entries, err := os.ReadDir(filepath.Join(root, path))
+	if err != nil {
+		return nil, err
+	}
+	replace := map[string]string{}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "zz_") {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(root, path, name))
+		if err != nil {
+			return nil, err
+		}
+		mutants, mutated, err := mutate(filepath.Join(path, name), source, len(r.mutants)+1)
+		if err != nil {
+			return nil, err
+		}
+		r.mutants = append(r.mutants, mutants...)
+		copied := filepath.Join(work, strings.ReplaceAll(filepath.Join(path, name), "/", "_"))
+		if err := os.WriteFile(copied, mutated, 0o600); err != nil {
+			return nil, err
+		}
+		replace[filepath.Join(root, path, name)] = copied
+	}
+	added := filepath.Join(work, strings.ReplaceAll(path, "/", "_")+"_mutation.go")
+	if err := os.WriteFile(added, fmt.Appendf(nil, support, filepath.Base(path)), 0o600); err != nil {
+		return nil, err
+	}
+	replace[filepath.Join(root, path, "mutation_support.go")] = added
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(work, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", file, "-o", r.binary, "./"+path)
+	command.Dir = root
+	if out, err := command.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile the mutants of %s: %w\n%s", path, err, out)
+	}
+	return r, nil
+}
+
+// baseline runs the tests without a mutant, which must succeed.
+func (r *room) baseline(ctx context.Context, root string) error {
+	began := time.Now()
+	r.limit = 5 * time.Minute
+	noticed, out, err := r.run(ctx, root, 0)
+	if err != nil {
+		return err
+	}
+	if noticed {
+		return fmt.Errorf("the tests of %s fail without any mutant:\n%s", r.path, out)
+	}
+	r.limit = 5*time.Since(began) + 10*time.Second
+	return nil
+}
+
+// survivors runs the tests once for each mutant, a few at a time, and returns those that no test noticed.
+func (r *room) survivors(ctx context.Context, root string, mutants []mutant, workers int) ([]mutant, error) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var found []mutant
+	var failed error
+	next := make(chan mutant)
+	for range workers {
+		group.Go(func() {
+			for m := range next {
+				noticed, _, err := r.run(ctx, root, m.number)
+				mu.Lock()
+				if err != nil {
+					failed = errors.Join(failed, err)
+				} else if !noticed {
+					found = append(found, m)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range mutants {
+		next <- m
+	}
+	close(next)
+	group.Wait()
+	slices.SortFunc(found, func(a, b mutant) int { return a.number - b.number })
+	return found, failed
+}
+
+// run reports whether the tests fail, hang or crash with a mutant.
+func (r *room) run(ctx context.Context, root string, number int) (noticed bool, out []byte, err error) {
+	limited, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	command := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.timeout="+r.limit.String())
+	command.Dir = filepath.Join(root, r.path)
+	command.Env = append(os.Environ(), "REFIT_MUTANT="+strconv.Itoa(number))
+	var buffer bytes.Buffer
+	command.Stdout, command.Stderr = &buffer, &buffer
+	err = command.Run()
+	if ctx.Err() != nil {
+		return false, nil, ctx.Err()
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return false, nil, fmt.Errorf("run the tests of %s: %w", r.path, err)
+	}
+	return err != nil, buffer.Bytes(), nil
+}
