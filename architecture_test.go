@@ -38,7 +38,7 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", imports: "cli inplace kube"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/requests daemon/podprobes crr cri kube wait"},
+		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
@@ -48,6 +48,7 @@ var rows = []row{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "probe cri result api kubelet identity"},
 		{path: "daemon/images", imports: "image cri result api"},
+		{path: "daemon/containermeta", imports: "inplace hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
 			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result"},

@@ -57,6 +57,7 @@ func (n *node) run(ctx context.Context) error {
 	group.Go(func() error { return n.runRequests(ctx) })
 	group.Go(func() error { return n.runPodProbes(ctx) })
 	group.Go(func() error { return n.runImages(ctx) })
+	group.Go(func() error { return n.runContainerMeta(ctx) })
 	return group.Wait()
 }
 

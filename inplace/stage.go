@@ -160,7 +160,7 @@ func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
 	priorities := map[string]int64{}
 	highest := int64(math.MinInt32)
 	for i := range spec.Containers {
-		if priority, ok := launchPriority(&spec.Containers[i]); ok {
+		if priority, ok := LaunchPriority(&spec.Containers[i]); ok {
 			priorities[spec.Containers[i].Name] = priority
 			highest = max(highest, priority)
 		}
@@ -178,8 +178,9 @@ func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
 	}
 }
 
-// launchPriority is what OpenKruise's webhook has injected.
-func launchPriority(container *corev1.Container) (int64, bool) {
+// LaunchPriority is the priority that OpenKruise's webhook has injected into a container: those of a higher one start
+// before the others. It is false when there is none.
+func LaunchPriority(container *corev1.Container) (int64, bool) {
 	for _, env := range container.Env {
 		if env.Name != v1beta1.EnvContainerBarrier || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
 			continue

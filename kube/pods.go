@@ -44,10 +44,18 @@ func trimPod(object any) (any, error) {
 		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, HostNetwork: pod.Spec.HostNetwork,
 		Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
 	}
+	if UpdatedInPlace(pod) {
+		keepForInPlaceUpdate(pod, trimmed)
+	}
 	trimmed.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase, PodIP: pod.Status.PodIP, Conditions: trimConditions(pod.Status.Conditions),
 		ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
 		InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1beta1.ReadinessGateInPlaceUpdateReady {
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+		}
 	}
 	return trimmed, nil
 }

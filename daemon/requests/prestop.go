@@ -12,6 +12,11 @@ import (
 	"github.com/refit-project/refit/kubelet"
 )
 
+// NewHooks makes a runner of preStop hooks in the node's containers.
+func NewHooks(runtime Runtime) *hook.Runner {
+	return hook.New(hook.Config{Executor: hookRuntime{runtime}, Addresses: hookRuntime{runtime}})
+}
+
 // hookRuntime has the ports of hook.Config.
 type hookRuntime struct{ runtime Runtime }
 

@@ -1,0 +1,127 @@
+package containermeta
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// instance is what the runtime says of a container's current instance.
+type instance struct {
+	hash  string // kubelet's, as on the container
+	image string // as the spec asked for it then
+	env   map[string]string
+	noEnv bool // the runtime does not tell the environment
+}
+
+// instances by the container ID of the pod's status.
+type instances map[string]instance
+
+// current are the statuses of the pod's containers that have an instance, in the order of the spec.
+func current(pod *corev1.Pod) []*corev1.ContainerStatus {
+	var list []*corev1.ContainerStatus
+	for i := range pod.Spec.Containers {
+		for j := range pod.Status.ContainerStatuses {
+			if s := &pod.Status.ContainerStatuses[j]; s.Name == pod.Spec.Containers[i].Name && s.ContainerID != "" && s.State.Running != nil {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// report is the value of the annotation; empty when nothing is known of any container.
+func report(pod *corev1.Pod, known instances) (string, error) {
+	set := v1beta1.RuntimeContainerMetaSet{}
+	for _, status := range current(pod) {
+		is, ok := known[status.ContainerID]
+		if !ok {
+			continue
+		}
+		plain, err := strconv.ParseUint(is.hash, 16, 64)
+		if err != nil {
+			return "", fmt.Errorf("hash %q of container %s: %w", is.hash, status.Name, err)
+		}
+		set.Containers = append(set.Containers, v1beta1.RuntimeContainerMeta{
+			Name: status.Name, ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+			Hashes: v1beta1.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: envHash(pod, status.Name, is)},
+		})
+	}
+	if len(set.Containers) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(set)
+	return string(text), err
+}
+
+// envHash is 0 when the environment is not known.
+func envHash(pod *corev1.Pod, container string, is instance) uint64 {
+	if is.noEnv {
+		return 0
+	}
+	return inplace.MetadataEnvHash(specOf(pod, container), func(env inplace.MetadataEnv) string { return is.env[env.Name] })
+}
+
+func specOf(pod *corev1.Pod, container string) *corev1.Container {
+	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+	return &pod.Spec.Containers[i]
+}
+
+// stops are the containers to be restarted now, of those whose environment is not that of the pod's metadata: the ones
+// without a launch priority, and the ones of the highest when all above them are ready. A container whose image changes as
+// well is left to kubelet, which starts it with the new environment: it is stopped once.
+func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
+	if !updating(pod) {
+		return nil
+	}
+	var now []*corev1.ContainerStatus
+	ordered := map[int64][]*corev1.ContainerStatus{}
+	for _, status := range current(pod) {
+		is, ok := known[status.ContainerID]
+		spec := specOf(pod, status.Name)
+		if !ok || is.noEnv || len(inplace.MetadataEnvs(spec)) == 0 || imageChanges(spec, is) || envHash(pod, status.Name, is) == inplace.ExpectedEnvHash(spec, pod) {
+			continue
+		}
+		if priority, has := inplace.LaunchPriority(spec); has {
+			ordered[priority] = append(ordered[priority], status)
+		} else {
+			now = append(now, status)
+		}
+	}
+	if len(ordered) == 0 {
+		return now
+	}
+	highest := slices.Max(slices.Collect(maps.Keys(ordered)))
+	for i := range pod.Spec.Containers {
+		if priority, has := inplace.LaunchPriority(&pod.Spec.Containers[i]); has && priority > highest && !ready(pod, pod.Spec.Containers[i].Name) {
+			return now
+		}
+	}
+	return append(now, ordered[highest]...)
+}
+
+// updating reports whether the pod is being updated in place, as the condition says that controllers and kubectl-refit
+// set. An annotation that somebody edits restarts nothing.
+func updating(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1beta1.ReadinessGateInPlaceUpdateReady && c.Status == corev1.ConditionFalse
+	})
+}
+
+func ready(pod *corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container && s.Ready })
+}
+
+// imageChanges reports whether kubelet is going to restart the instance for its image. A kubelet before 1.31 hashes more
+// than the image, so that another hash alone does not say so.
+func imageChanges(spec *corev1.Container, is instance) bool {
+	return kubelet.ContainerHash(spec) != is.hash && spec.Image != is.image
+}

@@ -1,0 +1,274 @@
+package containermeta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/hook"
+	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// Config of a Reporter; every field is needed.
+type Config struct {
+	// RuntimeName is the scheme of container IDs.
+	RuntimeName string
+	Runtime     Runtime
+	// Pods caches the pods of the node. Somebody else runs it.
+	Pods cache.SharedIndexInformer
+	// Wants tells which pods are reported of; kube.UpdatedInPlace.
+	Wants  func(pod *corev1.Pod) bool
+	API    API
+	Hooks  Hooks
+	Events EventRecorder
+	Logger *slog.Logger
+}
+
+// Runtime tells of containers and stops them; *cri.Client has it.
+type Runtime interface {
+	ContainerStatus(ctx context.Context, id string) (cri.ContainerStatus, error)
+	Environment(ctx context.Context, id string) (map[string]string, error)
+	StopContainer(ctx context.Context, id string, grace time.Duration) error
+}
+
+// API writes one annotation of a pod; *kube.Client has it.
+type API interface {
+	Annotate(ctx context.Context, pod *corev1.Pod, key, value string) error
+}
+
+// Hooks runs preStop hooks; *hook.Runner has it.
+type Hooks interface {
+	Run(ctx context.Context, call hook.Call) error
+}
+
+// EventRecorder records Kubernetes Events; *kube.Events has it.
+type EventRecorder interface {
+	Event(about corev1.ObjectReference, eventType, reason, message string)
+}
+
+const (
+	// settle is how long a change of a pod waits for others. It also gives kubelet, which learns of a change of labels at
+	// the same time as we do, the time to take it over before a container is stopped for it.
+	settle     = time.Second
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// Reporter reports of the node's pods. Make it with New.
+type Reporter struct {
+	config Config
+	queue  workqueue.TypedRateLimitingInterface[string]
+	work   sync.WaitGroup // stops under way
+
+	mu       sync.Mutex
+	known    map[string]instances // by pod
+	stopping map[string]bool      // container IDs, until the pod's status tells of others
+}
+
+// New makes a Reporter; it works while Run runs.
+func New(config Config) (*Reporter, error) {
+	r := &Reporter{
+		config: config, known: map[string]instances{}, stopping: map[string]bool{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
+	}
+	changed := func(object any) {
+		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = unknown.Obj
+		}
+		if pod, ok := object.(*corev1.Pod); ok && config.Wants(pod) {
+			r.queue.AddAfter(pod.Namespace+"/"+pod.Name, settle)
+		}
+	}
+	_, err := config.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: changed,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow pods: %w", err)
+	}
+	return r, nil
+}
+
+// Run works until ctx ends, and returns when its goroutines have.
+func (r *Reporter) Run(ctx context.Context) error {
+	defer r.work.Wait()
+	end := context.AfterFunc(ctx, r.queue.ShutDown)
+	defer end()
+	for {
+		key, shutdown := r.queue.Get()
+		if shutdown {
+			return nil
+		}
+		if err := r.sync(ctx, key); err != nil && ctx.Err() == nil {
+			r.config.Logger.Warn("cannot report of a pod's containers yet, retrying", "pod", key, "err", err)
+			r.queue.AddRateLimited(key)
+		} else {
+			r.queue.Forget(key)
+		}
+		r.queue.Done(key)
+	}
+}
+
+func (r *Reporter) sync(ctx context.Context, key string) error {
+	object, found, err := r.config.Pods.GetStore().GetByKey(key)
+	pod, isPod := object.(*corev1.Pod)
+	if err != nil || !found || !isPod || !r.config.Wants(pod) || pod.DeletionTimestamp != nil {
+		r.forget(key)
+		return err
+	}
+	known, err := r.look(ctx, key, pod)
+	if err != nil {
+		return err
+	}
+	value, err := report(pod, known)
+	if err != nil {
+		return err
+	}
+	if value != "" && value != pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] {
+		if err := r.config.API.Annotate(ctx, pod, v1beta1.AnnotationRuntimeContainersMeta, value); err != nil {
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another of its name
+				return nil
+			}
+			return err
+		}
+	}
+	for _, status := range stops(pod, known) {
+		r.stop(ctx, key, pod, status)
+	}
+	return nil
+}
+
+func (r *Reporter) forget(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.known[key] {
+		delete(r.stopping, id)
+	}
+	delete(r.known, key)
+}
+
+// look asks the runtime about the instances that it has not been asked about before: neither the hash nor the environment
+// of an instance ever changes.
+func (r *Reporter) look(ctx context.Context, key string, pod *corev1.Pod) (instances, error) {
+	r.mu.Lock()
+	before := r.known[key]
+	r.mu.Unlock()
+	now := instances{}
+	var faults []error
+	for _, status := range current(pod) {
+		is, ok := before[status.ContainerID]
+		if !ok {
+			var err error
+			is, err = r.ask(ctx, pod, status)
+			if errors.Is(err, cri.ErrNotFound) {
+				continue // the pod's status lags behind
+			}
+			if err != nil {
+				faults = append(faults, fmt.Errorf("container %s: %w", status.Name, err))
+				continue
+			}
+		}
+		now[status.ContainerID] = is
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range before {
+		if _, ok := now[id]; !ok {
+			delete(r.stopping, id)
+		}
+	}
+	r.known[key] = now
+	return now, errors.Join(faults...)
+}
+
+func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) (instance, error) {
+	id, ok := strings.CutPrefix(status.ContainerID, r.config.RuntimeName+"://")
+	if !ok {
+		return instance{}, fmt.Errorf("container ID %q is not of runtime %s: %w", status.ContainerID, r.config.RuntimeName, cri.ErrNotFound)
+	}
+	seen, err := r.config.Runtime.ContainerStatus(ctx, id)
+	if err != nil {
+		return instance{}, err
+	}
+	is := instance{hash: seen.Hash, image: seen.Image}
+	envs := inplace.MetadataEnvs(specOf(pod, status.Name))
+	if len(envs) == 0 {
+		return is, nil
+	}
+	all, err := r.config.Runtime.Environment(ctx, id)
+	if errors.Is(err, cri.ErrUnsupported) {
+		r.config.Logger.Warn("the container runtime does not tell the environment of containers: updates of it cannot be seen", "err", err)
+		is.noEnv = true
+		return is, nil
+	}
+	if err != nil {
+		return instance{}, err
+	}
+	is.env = map[string]string{}
+	for _, env := range envs {
+		is.env[env.Name] = all[env.Name]
+	}
+	return is, nil
+}
+
+// stop ends one instance, once, as kubelet would: preStop within the grace period, TERM, KILL. kubelet starts the next.
+func (r *Reporter) stop(ctx context.Context, key string, pod *corev1.Pod, status *corev1.ContainerStatus) {
+	r.mu.Lock()
+	begun := r.stopping[status.ContainerID]
+	r.stopping[status.ContainerID] = true
+	r.mu.Unlock()
+	if begun {
+		return
+	}
+	r.config.Logger.Info("stopping container for its environment", "pod", key, "container", status.Name, "id", status.ContainerID)
+	r.config.Events.Event(about(pod, status.Name), corev1.EventTypeNormal, "Killing",
+		fmt.Sprintf("Stopping container %s: its environment from labels and annotations of the pod has changed", status.Name))
+	r.work.Go(func() {
+		if err := r.stopNow(ctx, pod, status); err != nil && ctx.Err() == nil {
+			r.config.Logger.Warn("container not stopped", "pod", key, "container", status.Name, "err", err)
+			r.mu.Lock()
+			delete(r.stopping, status.ContainerID)
+			r.mu.Unlock()
+			r.queue.AddRateLimited(key)
+		}
+	})
+}
+
+func (r *Reporter) stopNow(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) error {
+	grace := corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	id := strings.TrimPrefix(status.ContainerID, r.config.RuntimeName+"://")
+	begun := time.Now()
+	if spec := specOf(pod, status.Name); grace > 0 && spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil {
+		call := hook.Call{
+			Pod: pod, Container: status.Name, ID: identity.ContainerID{Runtime: r.config.RuntimeName, ID: id},
+			Handler: spec.Lifecycle.PreStop, Timeout: grace,
+		}
+		if err := r.config.Hooks.Run(ctx, call); err != nil {
+			r.config.Events.Event(about(pod, status.Name), corev1.EventTypeWarning, "FailedPreStopHook", err.Error())
+		}
+		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
+	}
+	return r.config.Runtime.StopContainer(ctx, id, grace)
+}
+
+func about(pod *corev1.Pod, container string) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		FieldPath: fmt.Sprintf("spec.containers{%s}", container),
+	}
+}
