@@ -54,8 +54,8 @@ func draw(restart, deletion recording) ([]byte, error) {
 	}
 	top := newPanel(44, "Restarted in place", restart, scale, end)
 	bottom := newPanel(top.Bottom+44, "Deleted and recreated by its StatefulSet", deletion, scale, end)
-	top.Note = fmt.Sprintf("app down for %s; IP %s as before", restart.down("app"), restart.spans[0].ip)
-	bottom.Note = fmt.Sprintf("app down for %s; %s", deletion.down("app"), deletion.addresses())
+	top.Note = fmt.Sprintf("app down for %s; IP %s as before", restart.down(), restart.spans[0].ip)
+	bottom.Note = fmt.Sprintf("app down for %s; %s", deletion.down(), deletion.addresses())
 	var ticks []tick
 	for at := time.Duration(0); at < end; at += tickInterval(end) {
 		ticks = append(ticks, tick{scale(at), fmt.Sprintf("%g s", at.Seconds())})

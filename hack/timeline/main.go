@@ -43,7 +43,7 @@ func run(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	defer r.runtime.Close()
+	defer func() { _ = r.runtime.Close() }()
 	if err := report.Do("StatefulSet web of one pod", func() error { return r.setUp(ctx) }); err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func run(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, picture, 0o644); err != nil { //nolint:gosec // a picture of the documentation
+	if err := os.WriteFile(out, picture, 0o644); err != nil {
 		return err
 	}
-	fmt.Printf("\n%s: container app was down for %s, against %s with deletion\n", out, restart.down("app"), deletion.down("app"))
+	fmt.Printf("\n%s: container app was down for %s, against %s with deletion\n", out, restart.down(), deletion.down())
 	return nil
 }

@@ -222,11 +222,11 @@ func (l *eventLog) spans(begin time.Time, pods ...*corev1.Pod) []span {
 	return spans
 }
 
-// down is how long no instance of a container ran.
-func (r recording) down(container string) time.Duration {
+// down is how long no instance of container app ran.
+func (r recording) down() time.Duration {
 	var stopped, started time.Time
 	for _, s := range r.spans {
-		if s.container != container {
+		if s.container != "app" {
 			continue
 		}
 		if s.start.Equal(r.begin) {
