@@ -1,6 +1,7 @@
 package crr_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,6 +119,59 @@ func TestAdmitRefuses(t *testing.T) {
 			_, err := crr.Admit(r, known)
 			refused(t, err, tc.code, tc.field, tc.words...)
 		})
+	}
+}
+
+// The limits themselves are allowed, and one more is not.
+func TestCheckRequestLimits(t *testing.T) {
+	t.Parallel()
+	names := func(n int) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf("c%d", i)
+		}
+		return list
+	}
+	for name, tt := range map[string]struct {
+		change func(*v1beta1.ContainerRecreateRequest)
+		ok     bool
+	}{
+		"256 containers": {func(r *v1beta1.ContainerRecreateRequest) {
+			r.Spec.Containers = userRequest(names(256)...).Spec.Containers
+		}, true},
+		"257 containers": {func(r *v1beta1.ContainerRecreateRequest) {
+			r.Spec.Containers = userRequest(names(257)...).Spec.Containers
+		}, false},
+		"deadline of 3 s": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.ActiveDeadlineSeconds = new(int64(3)) }, true},
+		"the longest deadline": {func(r *v1beta1.ContainerRecreateRequest) {
+			r.Spec.ActiveDeadlineSeconds = new(int64(v1beta1.MaxSeconds))
+		}, true},
+		"a longer deadline": {func(r *v1beta1.ContainerRecreateRequest) {
+			r.Spec.ActiveDeadlineSeconds = new(int64(v1beta1.MaxSeconds) + 1)
+		}, false},
+		"deleted at once": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }, true},
+	} {
+		r := userRequest("app")
+		tt.change(r)
+		if err := crr.CheckRequest(r); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A pod with hundreds of containers does not make a message of hundreds of names.
+func TestAdmitNamesTheContainersOfThePod(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{19: ", c18", 20: ", c19", 21: ", and 1 more", 300: ", and 280 more"} {
+		pod := webPod()
+		pod.Spec.Containers = nil
+		for i := range n {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i)})
+		}
+		_, err := crr.Admit(userRequest("absent"), facts(pod))
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%d containers: %v, want …%s", n, err, want)
+		}
 	}
 }
 
