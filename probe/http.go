@@ -75,22 +75,10 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 	}
 	return &HTTP{config: config, request: newRequest(u, config), client: http.Client{
 		CheckRedirect: sameHostRedirects,
-		Transport: &http.Transport{
-			// One connection for each probe: a kept one would prove that the server worked, not that it does.
-			DisableKeepAlives: true,
-			DialContext:       dialer().DialContext,
-			// Each probe makes them anew, and questions and most answers are small.
-			ReadBufferSize: 1 << 10, WriteBufferSize: 512,
-			// A small compressed body may be a large one, and the limit is on what is read.
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: maxHeader,
-			TLSClientConfig: &tls.Config{
-				InsecureSkipVerify: config.SkipTLSVerify, //nolint:gosec // as Kubernetes' probes, when asked for
-				MinVersion:         tls.VersionTLS12,
-			},
-			// No proxy: the thing probed is near, and a proxy of the environment would answer in its place.
-			Proxy: nil,
-		},
+		Transport: &roundTripper{tls: &tls.Config{
+			InsecureSkipVerify: config.SkipTLSVerify, //nolint:gosec // as Kubernetes' probes, when asked for
+			MinVersion:         tls.VersionTLS12,
+		}},
 	}}, nil
 }
 
