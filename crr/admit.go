@@ -36,6 +36,7 @@ func forbidden(field, format string, args ...any) error {
 type Facts struct {
 	Pod  *corev1.Pod        // of the request's namespace and spec.podName; nil when there is none
 	Node *metav1.ObjectMeta // the node the pod is bound to; nil when there is none
+	User string             // name of the user who creates it, as the API server has authenticated it
 	Now  time.Time          // stamped on the request, to order those created within one second
 }
 
@@ -51,13 +52,17 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	if err := CheckRequest(request); err != nil {
 		return nil, err
 	}
-	if err := checkReadOnly(request); err != nil {
-		return nil, err
-	}
 	if err := checkPod(request, facts); err != nil {
 		return nil, err
 	}
 	out := request.DeepCopy()
+	if admittedByAnother(request, facts.Pod) {
+		for i := range out.Spec.Containers { // filled in again below: nothing of it is believed
+			out.Spec.Containers[i] = v1beta1.ContainerRecreateRequestContainer{Name: out.Spec.Containers[i].Name}
+		}
+	} else if err := checkReadOnly(request); err != nil {
+		return nil, err
+	}
 	out.Status = v1beta1.ContainerRecreateRequestStatus{}
 	for _, key := range []string{v1beta1.AnnotationSyncContainerStatuses, v1beta1.AnnotationUnreadyAcquired} {
 		delete(out.Annotations, key) // they are status, which nobody but a manager writes
@@ -73,6 +78,10 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
+	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
+	if user := printable(facts.User, maxUser); user != "" {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, user)
+	}
 	return out, nil
 }
 
@@ -164,6 +173,9 @@ func checkAnnotations(annotations map[string]string) error {
 	const path = "metadata.annotations"
 	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
 		return invalid(path, "%v", err)
+	}
+	if reason := annotations[v1beta1.AnnotationReason]; reason != printable(reason, v1beta1.MaxReason) {
+		return invalid(fmt.Sprintf("%s[%s]", path, v1beta1.AnnotationReason), "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 	}
 	for key, allowed := range map[string][]string{
 		v1beta1.AnnotationRestartBackoff: {v1beta1.RestartBackoffRespect, v1beta1.RestartBackoffSkip},

@@ -40,6 +40,10 @@ func FuzzAdmit(f *testing.F) {
 		if err := crr.CheckRequest(got); err != nil {
 			t.Errorf("admitted, but: %v", err)
 		}
+		if again, err := crr.Admit(got, facts(&pod)); err != nil || !cmp.Equal(again, got) {
+			t.Errorf("after another webhook that fills in the same: %+v, %v", again, err)
+		}
+		delete(got.Labels, v1beta1.LabelActive)
 		_, err = crr.Admit(got, facts(&pod))
 		refused(t, err, http.StatusBadRequest, firstReadOnly(got))
 		for i := range got.Spec.Containers {

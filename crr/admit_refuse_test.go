@@ -201,6 +201,8 @@ func TestAdmitUpdate(t *testing.T) {
 		},
 		"jumping the queue":      {after: annotate("refit.dev/admitted-at", "2000-01-01T00:00:00Z"), field: "metadata.annotations[refit.dev/admitted-at]"},
 		"override afterwards":    {after: annotate("refit.dev/restart-policy", "override"), field: "metadata.annotations[refit.dev/restart-policy]"},
+		"another requester":      {after: annotate("refit.dev/requested-by", "bob"), field: "metadata.annotations[refit.dev/requested-by]"},
+		"another reason":         {after: annotate("refit.dev/reason", "because"), field: "metadata.annotations[refit.dev/reason]"},
 		"drain begun":            {after: annotate(acquiredKey, acquired)},
 		"drain pretended longer": {before: annotate(acquiredKey, acquired), after: annotate(acquiredKey, "2000-01-01T00:00:00Z"), field: "metadata.annotations[" + acquiredKey + "]"},
 	} {

@@ -52,7 +52,7 @@ func webPod() *corev1.Pod {
 }
 
 func facts(pod *corev1.Pod) crr.Facts {
-	return crr.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, Now: admission}
+	return crr.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: admission}
 }
 
 func statusContext(id string, restarts int32) *v1beta1.ContainerRecreateRequestContainerContext {
@@ -74,7 +74,7 @@ func TestAdmitFillsInWhatItKnows(t *testing.T) {
 	want.Labels = map[string]string{
 		"team": "a", "crr.apps.kruise.io/pod-uid": "uid-1", "crr.apps.kruise.io/node-name": "node-1", "crr.apps.kruise.io/active": "true",
 	}
-	want.Annotations = map[string]string{"refit.dev/admitted-at": "2026-11-21T10:00:00.123456789Z"}
+	want.Annotations = map[string]string{"refit.dev/admitted-at": "2026-11-21T10:00:00.123456789Z", "refit.dev/requested-by": "alice"}
 	want.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
 		{Name: "log", StatusContext: statusContext("log1", 0)}, {Name: "app", StatusContext: statusContext("app1", 3)},
 	}
@@ -168,6 +168,32 @@ func TestAdmit(t *testing.T) {
 			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
 				if at := got.Annotations["refit.dev/admitted-at"]; at != "2026-11-21T10:00:00.123456789Z" {
 					t.Errorf("admitted at %s", at)
+				}
+			},
+		},
+		"a forged requester": {
+			request: func(r *v1beta1.ContainerRecreateRequest) {
+				r.Annotations = map[string]string{"refit.dev/requested-by": "system:admin", "refit.dev/reason": "node pressure"}
+			},
+			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+				if by := crr.RequestedBy(got); by != "requested by alice: node pressure" {
+					t.Errorf("got %q", by)
+				}
+			},
+		},
+		"filled in by the webhook of a kruise-manager": {
+			request: func(r *v1beta1.ContainerRecreateRequest) {
+				r.Labels = map[string]string{"crr.apps.kruise.io/pod-uid": "uid-1", "crr.apps.kruise.io/node-name": "node-1", "crr.apps.kruise.io/active": "true"}
+				r.Spec.Containers[0].StatusContext = statusContext("of-a-stale-cache", 0)
+				r.Spec.Containers[0].PreStop = &v1beta1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"forged"}}}
+			},
+			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
+				want, err := crr.Admit(userRequest("app"), facts(webPod()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+					t.Errorf("not replaced by what the pod says (-want +got):\n%s", diff)
 				}
 			},
 		},

@@ -30,7 +30,8 @@ func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.Cont
 		return nil, forbidden("metadata.annotations["+v1beta1.AnnotationUnreadyAcquired+"]", "not allowed to update annotation %s once it is set",
 			v1beta1.AnnotationUnreadyAcquired)
 	}
-	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy} {
+	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy,
+		v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason} {
 		if changed(before.Annotations, after.Annotations, key) {
 			return nil, forbidden("metadata.annotations["+key+"]", "not allowed to update immutable annotation %s: create another request", key)
 		}

@@ -16,6 +16,9 @@ import (
 const (
 	// daemonResponseTimeout is how long a daemon may take to write the first status of a request.
 	daemonResponseTimeout = time.Minute
+	// daemonSilence is how long a node may be without a ready daemon while a request is carried out: long enough for a
+	// daemon to be updated, including the pull of its image.
+	daemonSilence = 5 * time.Minute
 	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request if the daemon has not. The
 	// daemon ends it at the deadline itself, with a more detailed message.
 	deadlineBackstop = 3 * time.Second
@@ -30,6 +33,9 @@ type LifecycleObservation struct {
 	Pod *corev1.Pod
 	// NodeGone: the node in LabelNodeName does not exist.
 	NodeGone bool
+	// NoDaemonSince is since when the manager has seen no ready daemon on the node, by its own clock; zero when there is
+	// one, or where the node's daemon is not expected to be a pod.
+	NoDaemonSince time.Time
 }
 
 // LifecycleDecision is at most one write. Every write is for the observed version of the object: it is sent with the
@@ -56,7 +62,7 @@ type LifecycleDecision struct {
 //
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
 func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObservation, now time.Time) LifecycleDecision {
-	l := lifecycle{request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, now: now}
+	l := lifecycle{request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince, now: now}
 	v1beta1.ReadHandOff(l.request)
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
 		l.pod = nil // another pod of the same name
@@ -84,7 +90,9 @@ type lifecycle struct {
 	request *v1beta1.ContainerRecreateRequest // its status completed by ReadHandOff
 	stored  v1beta1.ContainerRecreateRequestStatus
 	pod     *corev1.Pod // the pod of the request's UID, or nil
-	now     time.Time
+	// noDaemonSince is LifecycleObservation.NoDaemonSince.
+	noDaemonSince time.Time
+	now           time.Time
 }
 
 // cleanUp decides for a request that has ended or is being deleted.
@@ -137,7 +145,8 @@ func (l lifecycle) expired() bool {
 // it too. It also ends a request again for which such a daemon has written an old phase after the end.
 func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	stored := l.request.Status
-	if stored.Phase == v1beta1.ContainerRecreateRequestCompleted && meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionSucceeded) != nil {
+	if stored.Phase == v1beta1.ContainerRecreateRequestCompleted && meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionSucceeded) != nil &&
+		meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionComplete) != nil {
 		return nil, false
 	}
 	if !Completed(l.request) {
@@ -152,9 +161,15 @@ func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	return status, true
 }
 
-// foreignOutcome reads what became of a request whose daemon writes no conditions: any message is a failure, and
-// so is any container that is not Succeeded.
+// foreignOutcome reads the outcome of a request whose daemon writes not all conditions: without any, a message is a failure,
+// and so is any container that is not Succeeded.
 func foreignOutcome(request *v1beta1.ContainerRecreateRequest) Outcome {
+	if succeeded := meta.FindStatusCondition(request.Status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
+		if succeeded.Status == metav1.ConditionTrue {
+			return Outcome{}
+		}
+		return Outcome{Reason: succeeded.Reason, Message: succeeded.Message}
+	}
 	if request.Status.Message != "" {
 		return Outcome{Reason: ReasonContainerFailed, Message: request.Status.Message}
 	}
@@ -194,6 +209,9 @@ func (l lifecycle) ended(nodeGone bool) (Outcome, bool) {
 	case l.request.Status.Phase == "" && due(l.responseDeadline(), l.now):
 		return Outcome{Reason: ReasonDaemonNotResponding, Message: fmt.Sprintf(
 			"daemon has not responded for a long time: is the pod of refit-daemon on node %s running and ready?", node)}, true
+	case l.request.Status.Phase != "" && due(l.silenceDeadline(), l.now):
+		return Outcome{Reason: ReasonDaemonNotResponding, Message: fmt.Sprintf(
+			"daemon has not responded for a long time: no pod of refit-daemon on node %s has been ready for %s", node, daemonSilence)}, true
 	}
 	return Outcome{}, false
 }
@@ -230,11 +248,19 @@ func (l lifecycle) responseDeadline() time.Time {
 	return l.request.CreationTimestamp.Add(daemonResponseTimeout)
 }
 
+// silenceDeadline is when a request that is carried out is ended for want of a daemon; zero when there is one.
+func (l lifecycle) silenceDeadline() time.Time {
+	if l.noDaemonSince.IsZero() {
+		return time.Time{}
+	}
+	return l.noDaemonSince.Add(daemonSilence)
+}
+
 func (l lifecycle) nextTimer() time.Time {
 	if l.request.Status.Phase == "" {
 		return earlier(l.deadline(), l.responseDeadline())
 	}
-	return l.deadline()
+	return earlier(l.deadline(), l.silenceDeadline())
 }
 
 // due reports whether at has come; the zero time never does.

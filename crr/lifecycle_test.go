@@ -83,13 +83,14 @@ func ttl(seconds int32) edit {
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		request []edit
-		pod     func(*corev1.Pod)
-		noPod   bool
-		noNode  bool
-		after   time.Duration // since creation
-		want    string        // status, meta, pod, delete, or nothing
-		again   time.Duration // since creation; 0 for none
+		request  []edit
+		pod      func(*corev1.Pod)
+		noPod    bool
+		noNode   bool
+		noDaemon bool          // since creation
+		after    time.Duration // since creation
+		want     string        // status, meta, pod, delete, or nothing
+		again    time.Duration // since creation; 0 for none
 	}{
 		"fresh":                      {want: "", again: time.Minute},
 		"fresh with a deadline":      {request: []edit{deadline(10)}, want: "", again: 13 * time.Second},
@@ -114,13 +115,17 @@ func TestLifecycle(t *testing.T) {
 		"deleted, nothing to do":       {request: []edit{taken, deleted}, want: ""},
 		"deleted, time to live over":   {request: []edit{taken, succeeded, inactive, ttl(0), deleted}, after: time.Hour, want: ""},
 
-		"never admitted": {request: []edit{unadmitted}, want: "status"},
-		"pod gone":       {noPod: true, want: "status"},
-		"pod going":      {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: admission} }, want: "status"},
-		"pod replaced":   {pod: func(p *corev1.Pod) { p.UID = "uid-2" }, request: []edit{taken}, want: "status"},
-		"node gone":      {noNode: true, request: []edit{taken}, want: "status"},
-		"deadline":       {request: []edit{taken, deadline(10)}, after: 13 * time.Second, want: "status"},
-		"no daemon":      {after: time.Minute, want: "status"},
+		"never admitted":                   {request: []edit{unadmitted}, want: "status"},
+		"pod gone":                         {noPod: true, want: "status"},
+		"pod going":                        {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: admission} }, want: "status"},
+		"pod replaced":                     {pod: func(p *corev1.Pod) { p.UID = "uid-2" }, request: []edit{taken}, want: "status"},
+		"node gone":                        {noNode: true, request: []edit{taken}, want: "status"},
+		"deadline":                         {request: []edit{taken, deadline(10)}, after: 13 * time.Second, want: "status"},
+		"no daemon":                        {after: time.Minute, want: "status"},
+		"daemon not ready":                 {request: []edit{taken}, noDaemon: true, after: 4 * time.Minute, want: "", again: 5 * time.Minute},
+		"daemon dead":                      {request: []edit{taken}, noDaemon: true, after: 5 * time.Minute, want: "status"},
+		"daemon dead while queued":         {request: []edit{phase("Pending")}, noDaemon: true, after: 5 * time.Minute, want: "status"},
+		"ended without condition Complete": {request: []edit{taken, succeeded, inactive, incomplete}, want: "status"},
 
 		"drain: finalizer first":                       {request: []edit{taken, drainFor(5)}, pod: gated, want: "meta"},
 		"drain: pod second":                            {request: []edit{taken, drainFor(5), finalized}, pod: gated, want: "pod"},
@@ -150,6 +155,9 @@ func TestLifecycle(t *testing.T) {
 			}
 			if tc.noPod {
 				observed.Pod = nil
+			}
+			if tc.noDaemon {
+				observed.NoDaemonSince = admission
 			}
 			before, podBefore := request.DeepCopy(), observed.Pod.DeepCopy()
 			got := crr.Lifecycle(request, observed, admission.Add(tc.after))
@@ -187,6 +195,10 @@ func writes(d crr.LifecycleDecision) []string {
 		}
 	}
 	return list
+}
+
+func incomplete(r *v1beta1.ContainerRecreateRequest) {
+	meta.RemoveStatusCondition(&r.Status.Conditions, "Complete")
 }
 
 func inactive(r *v1beta1.ContainerRecreateRequest) { delete(r.Labels, "crr.apps.kruise.io/active") }

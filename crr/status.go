@@ -37,8 +37,8 @@ func Completed(request *v1beta1.ContainerRecreateRequest) bool {
 	return request.Status.Phase == v1beta1.ContainerRecreateRequestCompleted || request.Status.CompletionTime != nil
 }
 
-// Complete ends a request: phase Completed as OpenKruise writes it, the conditions Succeeded and Failed as
-// `kubectl wait` understands them, and every container that is not finished marked Failed with why, so that no
+// Complete ends a request: phase Completed as OpenKruise writes it, the conditions Succeeded, Failed and
+// Complete for `kubectl wait`, and every container that is not finished marked Failed with why, so that no
 // state of an ended request looks as if work went on.
 func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, generation int64, now time.Time) {
 	at := metav1.NewTime(now)
@@ -63,6 +63,8 @@ func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, g
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	condition.Type, condition.Status = v1beta1.ConditionFailed, failed
+	meta.SetStatusCondition(&status.Conditions, condition)
+	condition.Type, condition.Status = v1beta1.ConditionComplete, metav1.ConditionTrue
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 

@@ -103,7 +103,8 @@ func trimRequest(object any) (any, error) {
 	v1beta1.ReadHandOff(request)
 	request.ManagedFields = nil
 	kept := map[string]string{}
-	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy, v1beta1.AnnotationInstances} {
+	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy, v1beta1.AnnotationInstances,
+		v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason} {
 		if value, ok := request.Annotations[key]; ok {
 			kept[key] = value
 		}

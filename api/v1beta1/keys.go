@@ -35,6 +35,12 @@ const (
 	// within one second, which is all that creationTimestamp resolves.
 	AnnotationAdmittedAt = "refit.dev/admitted-at"
 
+	// AnnotationRequestedBy is the name of the user who created the request, recorded at admission.
+	AnnotationRequestedBy = "refit.dev/requested-by"
+
+	// AnnotationReason is an optional text by which the user says why, at most MaxReason bytes in one line.
+	AnnotationReason = "refit.dev/reason"
+
 	// AnnotationInstances records which container instances a request replaces, as a JSON object from container name to
 	// container ID. refit-daemon writes it, before it stops anything, where the CRD has no
 	// status.containerRecreateStates[].containerID, as that of OpenKruise.
@@ -53,6 +59,8 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionFailed is True when the request ended and a container was not recreated, False when it succeeded.
 	ConditionFailed = "Failed"
+	// ConditionComplete is True when the request has ended, whatever the outcome.
+	ConditionComplete = "Complete"
 	// ConditionPreRecreateGrace is True, since its lastTransitionTime, when the manager has made the pod not ready.
 	ConditionPreRecreateGrace = "PreRecreateGrace"
 )
@@ -78,6 +86,8 @@ const (
 	// MaxContainers bounds spec.containers: every one has a state with a message in status, and an object of the
 	// API has to stay below 1.5 MB.
 	MaxContainers = 256
+	// MaxReason bounds AnnotationReason in bytes: it is repeated in Events, whose notes are limited to 1 KiB.
+	MaxReason = 256
 	// MinActiveDeadlineSeconds is the shortest activeDeadlineSeconds.
 	MinActiveDeadlineSeconds = 3
 	// MaxSeconds bounds every number of seconds: far enough from overflow in nanoseconds for sums of a few.

@@ -30,7 +30,7 @@ func (w *Worker) record(e event) { w.events.Event(e.about, e.kind, e.reason, e.m
 
 func killing(request *crr.Request, pod *corev1.Pod, container string) event {
 	return event{aboutContainer(pod, container), corev1.EventTypeNormal, eventKilling,
-		fmt.Sprintf("Stopping container %s by ContainerRecreateRequest %s", container, request.Name)}
+		withRequester(fmt.Sprintf("Stopping container %s by ContainerRecreateRequest %s", container, request.Name), request)}
 }
 
 func failedPreStopHook(pod *corev1.Pod, container string, err error) event {
@@ -48,9 +48,17 @@ func backoffSkipped(request *crr.Request, container string) event {
 func ended(request *crr.Request, status crr.Status) event {
 	if status.Message == "" {
 		return event{aboutRequest(request), corev1.EventTypeNormal, eventRecreated,
-			fmt.Sprintf("Recreated %d containers of pod %s", len(status.ContainerRecreateStates), request.Spec.PodName)}
+			withRequester(fmt.Sprintf("Recreated %d containers of pod %s", len(status.ContainerRecreateStates), request.Spec.PodName), request)}
 	}
-	return event{aboutRequest(request), corev1.EventTypeWarning, eventFailed, status.Message}
+	return event{aboutRequest(request), corev1.EventTypeWarning, eventFailed, withRequester(status.Message, request)}
+}
+
+// withRequester adds who asked for the restart, and why.
+func withRequester(message string, request *crr.Request) string {
+	if by := crr.RequestedBy(request); by != "" {
+		return message + ", " + by
+	}
+	return message
 }
 
 func aboutContainer(pod *corev1.Pod, container string) corev1.ObjectReference {

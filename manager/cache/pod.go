@@ -50,7 +50,7 @@ func TrimPod(object any) (any, error) {
 	}
 	for _, c := range pod.Status.Conditions {
 		switch {
-		case c.Type == corev1.PodInitialized:
+		case c.Type == corev1.PodInitialized, c.Type == corev1.PodReady && IsDaemon(pod):
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
 		case !result.NativeCondition(c.Type):
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)

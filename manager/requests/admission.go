@@ -67,6 +67,9 @@ func (h *admissionHandler) Handle(ctx context.Context, request admission.Request
 		h.log.Info("request refused", "request", request.Namespace+"/"+request.Name, "user", request.UserInfo.Username,
 			"code", code, "reason", response.Result.Message)
 	}
+	if response.Allowed && request.Operation == admissionv1.Create {
+		h.log.Info("request admitted", "request", request.Namespace+"/"+request.Name, "user", request.UserInfo.Username)
+	}
 	h.answers.WithLabelValues(string(request.Operation), strconv.Itoa(int(code))).Inc()
 	return response
 }
@@ -100,7 +103,7 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 	if err := crr.CheckRequest(sent); err != nil {
 		return nil, nil, err // before a name that was not checked is used in a look-up
 	}
-	facts := crr.Facts{Now: h.now()}
+	facts := crr.Facts{User: request.UserInfo.Username, Now: h.now()}
 	if facts.Pod, err = h.pod(ctx, sent); err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,12 +38,13 @@ func newAdmissionHandler(t *testing.T, objects ...client.Object) *admissionHandl
 
 func review(operation admissionv1.Operation, object, old string) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: operation, Namespace: "shop", Name: "r",
+		Operation: operation, Namespace: "shop", Name: "r", UserInfo: authenticationv1.UserInfo{Username: "alice"},
 		Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(old)},
 	}}
 }
 
-const userJSON = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"r","namespace":"shop"},
+const userJSON = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"r","namespace":"shop",
+	"annotations":{"refit.dev/reason":"node pressure","refit.dev/requested-by":"system:admin"}},
 	"spec":{"podName":"web","containers":[{"name":"app"}],"ofTheFuture":1}}`
 
 func TestCreateIsPatched(t *testing.T) {

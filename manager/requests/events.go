@@ -17,7 +17,7 @@ func recordEvent(recorder events.EventRecorder, request *v1beta1.ContainerRecrea
 	case decision.Pod != nil && ended(request):
 		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodReadinessReturned", "Undrain", "Pod %s is no longer kept not ready", pod.Name)
 	case decision.Pod != nil:
-		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodMadeNotReady", "Drain", "Pod %s is made not ready before its containers are stopped", pod.Name)
+		recorder.Eventf(request, pod, corev1.EventTypeNormal, "PodMadeNotReady", "Drain", "%s", withRequester("Pod "+pod.Name+" is made not ready before its containers are stopped", request))
 	}
 }
 
@@ -27,5 +27,13 @@ func recordEnd(recorder events.EventRecorder, request *v1beta1.ContainerRecreate
 	if failed := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionFailed); failed != nil {
 		reason = failed.Reason
 	}
-	recorder.Eventf(request, nil, corev1.EventTypeWarning, reason, "End", "%s", status.Message)
+	recorder.Eventf(request, nil, corev1.EventTypeWarning, reason, "End", "%s", withRequester(status.Message, request))
+}
+
+// withRequester adds who asked for the restart, and why.
+func withRequester(message string, request *v1beta1.ContainerRecreateRequest) string {
+	if by := crr.RequestedBy(request); by != "" {
+		return message + ", " + by
+	}
+	return message
 }

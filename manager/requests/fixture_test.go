@@ -52,10 +52,20 @@ func testPod() *corev1.Pod {
 
 func testNode() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}} }
 
+// daemonPod is the ready refit-daemon of node-1.
+func daemonPod() *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "refit-system", Name: "refit-daemon-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-daemon"},
+	}}
+	pod.Spec.NodeName = "node-1"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return pod
+}
+
 func userRequest() *v1beta1.ContainerRecreateRequest {
 	request := &v1beta1.ContainerRecreateRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindContainerRecreateRequest},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r", Annotations: map[string]string{v1beta1.AnnotationReason: "node pressure"}},
 	}
 	request.Spec.PodName = "web"
 	request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}
@@ -65,7 +75,7 @@ func userRequest() *v1beta1.ContainerRecreateRequest {
 // storedRequest is what a user's request is after admission.
 func storedRequest(t *testing.T) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	request, err := crr.Admit(userRequest(), crr.Facts{Pod: testPod(), Node: &metav1.ObjectMeta{Name: "node-1"}, Now: noon})
+	request, err := crr.Admit(userRequest(), crr.Facts{Pod: testPod(), Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: noon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +96,8 @@ type apiServer struct {
 func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 	t.Helper()
 	w := &apiServer{t: t, now: noon.Add(time.Second), events: events.NewFakeRecorder(10)}
-	w.Client = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
-		WithStatusSubresource(&v1beta1.ContainerRecreateRequest{}, &corev1.Pod{}).
+	w.Client = fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(append(objects, daemonPod())...).
+		WithIndex(&corev1.Pod{}, cache.PodsByNode, cache.NodeOfPod).WithStatusSubresource(&v1beta1.ContainerRecreateRequest{}, &corev1.Pod{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				w.writes = append(w.writes, "patch "+o.GetName())
@@ -103,7 +113,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 			},
 		}).Build()
 	w.reconciler = &lifecycleReconciler{
-		client: w, live: w, nodes: cache.NewNodes(w, w), recorder: w.events, now: func() time.Time { return w.now }, log: discard,
+		client: w, live: w, nodes: cache.NewNodes(w, w), daemons: newDaemons(w), recorder: w.events, now: func() time.Time { return w.now }, log: discard,
 	}
 	return w
 }

@@ -27,7 +27,7 @@ import (
 // addLifecycle adds the controller of requests.
 func addLifecycle(mgr ctrl.Manager, cfg Config) error {
 	r := &lifecycleReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, daemons: newDaemons(mgr.GetClient()), recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("lifecycle").
@@ -42,6 +42,7 @@ type lifecycleReconciler struct {
 	client   client.Client // reads from the cache
 	live     client.Reader // reads from the API server
 	nodes    cache.Nodes
+	daemons  *daemons
 	recorder events.EventRecorder
 	now      func() time.Time
 	log      *slog.Logger
@@ -57,16 +58,25 @@ func podChanged() predicate.Predicate {
 	}}
 }
 
-// requestsOfPod returns the requests whose lifecycle a change of the pod may affect.
-func (r *lifecycleReconciler) requestsOfPod(ctx context.Context, pod client.Object) []ctrl.Request {
+// requestsOfPod returns the requests whose lifecycle a change of the pod may affect: those for the pod, and those that it
+// carries out if it is a daemon.
+func (r *lifecycleReconciler) requestsOfPod(ctx context.Context, object client.Object) []ctrl.Request {
+	namespace, affects := object.GetNamespace(), func(request *v1beta1.ContainerRecreateRequest) bool {
+		return request.Spec.PodName == object.GetName() && (!ended(request) || holdsReadiness(request))
+	}
+	if pod, ok := object.(*corev1.Pod); ok && cache.IsDaemon(pod) {
+		namespace, affects = "", func(request *v1beta1.ContainerRecreateRequest) bool {
+			return request.Labels[v1beta1.LabelNodeName] == pod.Spec.NodeName && !ended(request)
+		}
+	}
 	var list v1beta1.ContainerRecreateRequestList
-	if err := r.client.List(ctx, &list, client.InNamespace(pod.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		r.log.Error("list requests of pod", "pod", pod.GetNamespace()+"/"+pod.GetName(), "err", err)
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		r.log.Error("list requests of pod", "pod", object.GetNamespace()+"/"+object.GetName(), "err", err)
 		return nil
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if item := &list.Items[i]; item.Spec.PodName == pod.GetName() && (!ended(item) || holdsReadiness(item)) {
+		if item := &list.Items[i]; affects(item) {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(item)})
 		}
 	}
@@ -124,9 +134,15 @@ func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.Cont
 		if err != nil {
 			return observed, err
 		}
-		observed.NodeGone = found == nil
+		if observed.NodeGone = found == nil; observed.NodeGone {
+			r.daemons.forget(node)
+			return observed, nil
+		}
 	}
-	return observed, nil
+	if request.Status.Phase != "" {
+		observed.NoDaemonSince, err = r.daemons.absentSince(ctx, request, r.now())
+	}
+	return observed, err
 }
 
 func (r *lifecycleReconciler) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {

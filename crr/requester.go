@@ -1,0 +1,50 @@
+package crr
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// maxUser bounds the recorded name of a user in bytes, as MaxReason bounds the reason.
+const maxUser = 256
+
+// RequestedBy is a clause for Events that says who created a request and why, as "requested by alice: node pressure"; empty
+// when it was not recorded, as the request was admitted by a kruise-manager.
+func RequestedBy(request *v1beta1.ContainerRecreateRequest) string {
+	user := printable(request.Annotations[v1beta1.AnnotationRequestedBy], maxUser)
+	if user == "" {
+		return ""
+	}
+	if reason := printable(request.Annotations[v1beta1.AnnotationReason], v1beta1.MaxReason); reason != "" {
+		return fmt.Sprintf("requested by %s: %s", user, reason)
+	}
+	return "requested by " + user
+}
+
+// printable returns a text without characters that could forge lines of a log, at most limit bytes long.
+func printable(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	for len(text) > limit {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}
+
+// admittedByAnother reports whether the webhook of a kruise-manager, which is called before ours, has filled in what a user
+// may not: its labels name the present pod and its node. A user who writes the same gains nothing, as all of it is replaced.
+func admittedByAnother(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
+	return request.Labels[v1beta1.LabelPodUID] == string(pod.UID) && request.Labels[v1beta1.LabelNodeName] == pod.Spec.NodeName &&
+		request.Labels[v1beta1.LabelActive] != ""
+}

@@ -1,0 +1,26 @@
+package cache
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// IsDaemon reports whether a pod is one of refit-daemon or kruise-daemon, by the labels of their DaemonSets.
+func IsDaemon(pod *corev1.Pod) bool {
+	return pod.Labels["app.kubernetes.io/name"] == "refit-daemon" ||
+		pod.Labels["control-plane"] == "daemon" && strings.HasPrefix(pod.Name, "kruise-daemon")
+}
+
+// IsReady reports whether a pod runs and its condition Ready is True.
+func IsReady(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

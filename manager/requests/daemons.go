@@ -1,0 +1,59 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
+)
+
+// daemons remembers since when nodes have been without a ready daemon. The times are those at which this process saw it:
+// clocks of nodes and of requests are not compared, and after a change of leader the time begins again.
+type daemons struct {
+	pods client.Reader // the cache, with the index cache.PodsByNode
+
+	mu     sync.Mutex
+	absent map[string]time.Time // by node
+}
+
+func newDaemons(pods client.Reader) *daemons {
+	return &daemons{pods: pods, absent: map[string]time.Time{}}
+}
+
+// absentSince returns since when the node of a request has had no ready daemon; zero when it has one, and for virtual nodes,
+// where the daemon's part is done by a container of the pod.
+func (d *daemons) absentSince(ctx context.Context, request *v1beta1.ContainerRecreateRequest, now time.Time) (time.Time, error) {
+	node := request.Labels[v1beta1.LabelNodeName]
+	if node == "" || request.Labels[v1beta1.LabelType] == v1beta1.TypeVirtualKubelet {
+		return time.Time{}, nil
+	}
+	var pods corev1.PodList
+	if err := d.pods.List(ctx, &pods, client.MatchingFields{cache.PodsByNode: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range pods.Items {
+		if cache.IsDaemon(&pods.Items[i]) && cache.IsReady(&pods.Items[i]) {
+			delete(d.absent, node)
+			return time.Time{}, nil
+		}
+	}
+	if _, known := d.absent[node]; !known {
+		d.absent[node] = now
+	}
+	return d.absent[node], nil
+}
+
+// forget drops a node that does not exist any more.
+func (d *daemons) forget(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.absent, node)
+}
