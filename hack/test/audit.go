@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mayBeDead are functions that no program reaches yet, as FILE:FUNCTION, with what will use them.
+var mayBeDead = map[string]string{
+	"image/reference.go:Parse": "image pulls on a node",
+}
+
+// deadCode fails for functions that no program reaches. What only tests reach is dead too, except in testkit.
+func (s *suite) deadCode(ctx context.Context) error {
+	return s.report.Do("dead code", func() error {
+		out, err := output(ctx, s.root, s.tool["deadcode"], "-filter=github.com/refit-project/refit",
+			"./cmd/...", "./hack/...", "./bench/...", "./test/...", "./docs/...")
+		if err != nil {
+			return err
+		}
+		if dead := unexpectedlyDead(out); len(dead) > 0 {
+			return fmt.Errorf("no program reaches:\n%s", strings.Join(dead, "\n"))
+		}
+		return nil
+	})
+}
+
+// unexpectedlyDead are the lines of deadcode, "FILE:LINE:COLUMN: unreachable func: NAME", that nobody has explained.
+func unexpectedlyDead(out string) []string {
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool {
+		file, _, _ := strings.Cut(line, ":")
+		name := line[strings.LastIndex(line, " ")+1:]
+		return line == "" || mayBeDead[file+":"+name] != ""
+	})
+}
+
+// exitVulnerable is govulncheck's exit code when the program calls something vulnerable.
+const exitVulnerable = 3
+
+// vulnerabilities asks the database of known vulnerabilities. Where it cannot be reached that is said, and is no fault of
+// the code.
+func (s *suite) vulnerabilities(ctx context.Context) error {
+	skipped := ""
+	err := s.report.Do("known vulnerabilities", func() error {
+		command := exec.CommandContext(ctx, s.tool["govulncheck"], "./...")
+		command.Dir, command.WaitDelay = s.root, time.Second
+		out, err := command.CombinedOutput()
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &exit) && exit.ExitCode() == exitVulnerable:
+			return fmt.Errorf("known vulnerabilities:\n%s", out)
+		case strings.Contains(string(out), "fetching vulnerabilities"):
+			skipped = strings.TrimSpace(string(out))
+			return nil
+		}
+		return fmt.Errorf("govulncheck: %w: %s", err, out)
+	})
+	if skipped != "" {
+		s.report.Say("known vulnerabilities: NOT CHECKED, the database cannot be reached: %s", skipped)
+	}
+	return err
+}
