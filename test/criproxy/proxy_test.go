@@ -2,7 +2,9 @@ package criproxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// callTimeout is long enough for a busy machine; only calls that hang last so long.
+const callTimeout = 3 * time.Second
 
 type setup struct {
 	runtime *fakecri.Runtime
@@ -54,7 +59,7 @@ func start(t *testing.T) *setup {
 		}
 		s.stop = func() {}
 	}
-	s.client, err = cri.New(cri.Config{Endpoint: s.config.Listen, CallTimeout: 300 * time.Millisecond})
+	s.client, err = cri.New(cri.Config{Endpoint: s.config.Listen, CallTimeout: callTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +83,26 @@ func (s *setup) faults(t *testing.T, text string) {
 	}
 }
 
+// readRecord reads what a proxy has written so far. A last line that is not complete is left out.
+func readRecord(name string) ([]criproxy.Line, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read record: %w", err)
+	}
+	var lines []criproxy.Line
+	for text := range strings.Lines(string(b)) {
+		if !strings.HasSuffix(text, "\n") {
+			break
+		}
+		var l criproxy.Line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			return nil, fmt.Errorf("read record line %d: %w", len(lines)+1, err)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -93,7 +118,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("ContainerStatus = %v, want the runtime's ErrNotFound", err)
 	}
 	s.stop()
-	lines, err := criproxy.ReadRecord(s.config.Record)
+	lines, err := readRecord(s.config.Record)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,26 +65,6 @@ func (r *record) close() {
 	}
 }
 
-// ReadRecord reads what a proxy has written so far. A last line that is not complete is left out.
-func ReadRecord(name string) ([]Line, error) {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read record: %w", err)
-	}
-	var lines []Line
-	for text := range strings.Lines(string(b)) {
-		if !strings.HasSuffix(text, "\n") {
-			break
-		}
-		var l Line
-		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			return nil, fmt.Errorf("read record line %d: %w", len(lines)+1, err)
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
-}
-
 // ended completes the line of a call.
 func (l Line) ended(err error) Line {
 	s := status.Convert(err)
