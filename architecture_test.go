@@ -51,7 +51,7 @@ var rows = []row{
 		{path: "daemon/containermeta", imports: "inplace hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
-			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result"},
+			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result wait"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
 		{path: "sidecarmode/podprobe", imports: "sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
@@ -65,7 +65,7 @@ var rows = []row{
 		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},
 		{path: "sidecarmode/update/record", imports: "hotupdate kube/ownpod identity"},
 		{path: "sidecarmode/update/steps", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/process hotupdate/action probe signal"},
-		{path: "sidecarmode/update/trigger", imports: "hotupdate kube/ownpod"},
+		{path: "sidecarmode/update/trigger", imports: "sidecarmode/plugin hotupdate kube/ownpod wait"},
 	}},
 	{name: "what parts of a mode share", rooms: []room{
 		{path: "manager/cache", imports: "podprobe result"},
@@ -73,7 +73,7 @@ var rows = []row{
 		{path: "sidecarmode/server", imports: "sidecarmode/config"},
 	}},
 	{name: "what plugins of the sidecar are given", rooms: []room{
-		{path: "sidecarmode/plugin", imports: "sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
+		{path: "sidecarmode/plugin", imports: "sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity wait"},
 	}},
 	{name: "sidecar configuration and processes", rooms: []room{
 		{path: "sidecarmode/config", imports: "result identity"},

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -130,12 +131,22 @@ func (w *Worker) probe(ctx context.Context, spec Spec) (outcome Outcome, started
 	started = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
 	defer cancel()
-	outcome = spec.Prober.Probe(ctx)
+	outcome = safely(ctx, spec.Prober)
 	outcome.Message = tidy(outcome.Message)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.abandon = nil
 	return outcome, started, outcome.State != "" && w.spec.Since.Equal(spec.Since)
+}
+
+// safely makes an outcome of a panic: one probe's fault is not to end the program with all others.
+func safely(ctx context.Context, p Prober) (outcome Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			outcome = Outcome{State: Unknown, Message: fmt.Sprintf("the probe panicked: %v", r)}
+		}
+	}()
+	return p.Probe(ctx)
 }
 
 func (w *Worker) current() Spec {

@@ -402,3 +402,24 @@ func TestAProbeWaitsForItsTurn(t *testing.T) {
 		}
 	})
 }
+
+// A probe that panics is unknown; the worker and the others go on.
+func TestAPanicIsAnUnknownResult(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		probes := 0
+		prober := proberFunc(func(context.Context) probe.Outcome {
+			if probes++; probes == 1 {
+				panic("broken")
+			}
+			return probe.Outcome{State: probe.Succeeded, Message: "idle"}
+		})
+		var results []probe.Result
+		w := start(t, probe.Spec{Prober: prober, Timing: timing()}, func(r probe.Result) { results = append(results, r) })
+		time.Sleep(11 * time.Second)
+		w.Stop()
+		if len(results) != 2 || results[0].State != probe.Unknown || results[1].State != probe.Succeeded {
+			t.Errorf("results %+v", results)
+		}
+	})
+}

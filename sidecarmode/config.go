@@ -23,6 +23,8 @@ type Config struct {
 	File string
 	// Namespace and Pod are where we are, Container is our own name there.
 	Namespace, Pod, Container string
+	// UID of the pod, from fieldRef metadata.uid; empty reads it from the API, which then has to be there at the start.
+	UID string
 	// API is the connection to the API server; nil is that of the pod's service account.
 	API *rest.Config
 	// Grace is how long an end may take; less than the pod's terminationGracePeriodSeconds.

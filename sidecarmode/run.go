@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -80,6 +81,7 @@ func Run(ctx context.Context, c Config) error {
 		return errors.Join(err, group.Wait())
 	}
 	s.carry(carriers, group)
+	s.reapAsInit(carriers, group)
 	group.Go(func() error {
 		defer endCarriers()
 		return s.work(ctx, carriers, file, digest)
@@ -90,7 +92,7 @@ func Run(ctx context.Context, c Config) error {
 // assemble makes the parts that do not depend on the configuration file.
 func assemble(ctx context.Context, c Config) (*sidecar, error) {
 	s := &sidecar{
-		config: c, logger: c.Logger, pod: identity.Pod{Namespace: c.Namespace, Name: c.Pod}, feed: newPodFeed(),
+		config: c, logger: c.Logger, pod: identity.Pod{Namespace: c.Namespace, Name: c.Pod, UID: c.UID}, feed: newPodFeed(),
 	}
 	connection, err := c.API, error(nil)
 	if connection == nil {
@@ -104,7 +106,7 @@ func assemble(ctx context.Context, c Config) (*sidecar, error) {
 		}
 		s.events = ownpod.NewEvents(s.api, component, c.Logger)
 		s.feed.look(ctx, s.api, s.pod, c.Logger)
-		if pod := s.feed.latest(); pod != nil {
+		if pod := s.feed.latest(); pod != nil && s.pod.UID == "" {
 			s.pod.UID = string(pod.UID)
 		}
 	}
@@ -169,6 +171,13 @@ func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config
 		return server.Listen(ctx, group, address, s.state.health(), nil)
 	}
 	return nil
+}
+
+// reapAsInit waits for orphans where this program is PID 1, which they are given to.
+func (s *sidecar) reapAsInit(ctx context.Context, group *errgroup.Group) {
+	if os.Getpid() == 1 && s.processes != nil {
+		group.Go(func() error { reap(ctx, s.processes, reapInterval, s.logger); return nil })
+	}
 }
 
 // carry starts what takes news to and from the API.

@@ -17,6 +17,9 @@ type Selector struct {
 	// Title is a process title such as "nginx: master process nginx": the whole command line or its
 	// beginning up to a space.
 	Title string
+	// Program is a process title as Title, compared with the command line without the folder of the program:
+	// "nginx -g" is of "/usr/sbin/nginx -g daemon off;". What stands among the arguments never counts.
+	Program string
 	// Comm is the kernel's name of the process, at most 15 bytes, equal as a whole.
 	Comm string
 	// Cmdline, CmdlinePrefix and CmdlineContains are compared with the command line, CmdlineRegexp is
@@ -36,6 +39,8 @@ type Selector struct {
 const (
 	// maxComm is TASK_COMM_LEN without its NUL.
 	maxComm = 15
+	// maxProgramDir is PATH_MAX: what a folder can take in front of a program.
+	maxProgramDir = 4 << 10
 	// maxPattern keeps patterns well below maxCmdline, so that what is cut off never decides.
 	maxPattern = 16 << 10
 )
@@ -67,7 +72,7 @@ type text struct{ name, value string }
 
 func (s Selector) texts() []text {
 	return []text{
-		{"title", s.Title}, {"comm", s.Comm}, {"command line", s.Cmdline},
+		{"title", s.Title}, {"program", s.Program}, {"comm", s.Comm}, {"command line", s.Cmdline},
 		{"command line prefix", s.CmdlinePrefix}, {"command line part", s.CmdlineContains},
 		{"command line regexp", s.CmdlineRegexp}, {"executable", s.Exe},
 	}
@@ -116,8 +121,8 @@ func (s Selector) compile() (*matcher, error) {
 	switch {
 	case s.Cmdline != "" || s.CmdlineContains != "" || s.CmdlineRegexp != "":
 		m.cmdline = maxCmdline
-	case s.Title != "" || s.CmdlinePrefix != "":
-		m.cmdline = max(firstRead, len(s.Title)+1, len(s.CmdlinePrefix))
+	case s.Title != "" || s.Program != "" || s.CmdlinePrefix != "":
+		m.cmdline = max(firstRead, len(s.Title)+1, maxProgramDir+len(s.Program)+1, len(s.CmdlinePrefix))
 	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("process selector: %w", errors.Join(faults...))
@@ -129,6 +134,7 @@ func (s Selector) compile() (*matcher, error) {
 func (m *matcher) matchCmdline(line []byte) bool {
 	switch {
 	case m.Title != "" && !isTitle(line, m.Title),
+		m.Program != "" && !isTitle(withoutDir(line), m.Program),
 		m.Cmdline != "" && string(line) != m.Cmdline,
 		m.CmdlinePrefix != "" && !bytes.HasPrefix(line, []byte(m.CmdlinePrefix)),
 		m.CmdlineContains != "" && !bytes.Contains(line, []byte(m.CmdlineContains)),
@@ -136,6 +142,15 @@ func (m *matcher) matchCmdline(line []byte) bool {
 		return false
 	}
 	return true
+}
+
+// withoutDir drops the folder of the program, up to the last slash of the first word.
+func withoutDir(line []byte) []byte {
+	end := bytes.IndexByte(line, ' ')
+	if end < 0 {
+		end = len(line)
+	}
+	return line[bytes.LastIndexByte(line[:end], '/')+1:]
 }
 
 func isTitle(line []byte, title string) bool {

@@ -17,12 +17,12 @@ import (
 const long = `refit-sidecar runs in a pod, for nodes without a daemon: it updates files under a running program and tells it,
 probes and writes the results where they are wanted, and carries out ContainerRecreateRequests of its own pod.
 
-What it does is in its configuration file, which is read again when it changes. The environment variables POD_NAME
-and POD_NAMESPACE say where it is; take them from fieldRef metadata.name and metadata.namespace.`
+What it does is in its configuration file, which is read again when it changes. The environment variables POD_NAME,
+POD_NAMESPACE and POD_UID say where it is; take them from fieldRef metadata.name, metadata.namespace and metadata.uid.`
 
 func newCommand(version string) *cobra.Command {
 	config := sidecarmode.Config{
-		Version: version, Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME"),
+		Version: version, Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME"), UID: os.Getenv("POD_UID"),
 		Container: cmp.Or(os.Getenv("CONTAINER_NAME"), "refit-sidecar"),
 	}
 	var log logging.Options

@@ -264,7 +264,7 @@ func (m *Manager) remount() {
 	for _, u := range m.units {
 		u.mu.Lock()
 		for pattern := range u.routes {
-			if err := safely(func() error { mux.Handle(pattern, u.serve(pattern)); return nil }); err != nil {
+			if err := Safely(func() error { mux.Handle(pattern, u.serve(pattern)); return nil }); err != nil {
 				m.config.Host.Logger.Error("route of another plugin left out", "plugin", u.spec.Name, "err", err)
 			}
 		}

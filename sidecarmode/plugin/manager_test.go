@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
@@ -575,6 +576,45 @@ func TestPanicInStatusAndMetricsOfPlugins(t *testing.T) {
 		}
 		if families, err := s.Gather(); err != nil || len(families) != 0 {
 			t.Errorf("metrics of an ended plugin: %v %v", families, err)
+		}
+	})
+}
+
+// A panic in a goroutine of a plugin ends that plugin, which is started again, and not the others.
+func TestAPanicInAPluginsWorkerDoesNotEndTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		starts := 0
+		s := newStage(t, config.File{},
+			func(d *diary) *actor {
+				return &actor{name: "broken", diary: d, start: func(ctx context.Context) error {
+					starts++
+					group, ctx := errgroup.WithContext(ctx)
+					first := starts == 1
+					plugin.Go(group, func() error {
+						if first {
+							panic("in a worker")
+						}
+						<-ctx.Done()
+						return nil
+					})
+					plugin.Go(group, func() error { <-ctx.Done(); return nil })
+					return group.Wait()
+				}}
+			},
+			func(d *diary) *actor { return &actor{name: "other", diary: d} })
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		for _, status := range s.Statuses() {
+			want := map[string]int{"broken": 1, "other": 0}[status.Name]
+			if !status.Running || status.Restarts != want {
+				t.Errorf("%s: %+v", status.Name, status)
+			}
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -104,12 +106,8 @@ func (u *unit) run(ctx context.Context) {
 		if policy == Never || policy == OnFailure && err == nil {
 			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait.For(ctx, pause) != nil {
 			return
-		case <-timer.C:
 		}
 		pause = min(pause*2, lastRestart)
 		u.mu.Lock()
@@ -127,7 +125,7 @@ func (u *unit) once(ctx context.Context) error {
 	host.Metrics = u.registry
 	u.mu.Unlock()
 	host.Logger = host.Logger.With("plugin", u.spec.Name)
-	err := safely(func() error {
+	err := Safely(func() error {
 		ctx, cancel := context.WithTimeout(ctx, initTimeout)
 		defer cancel()
 		return p.Init(ctx, u.spec.Config, host)
@@ -137,7 +135,7 @@ func (u *unit) once(ctx context.Context) error {
 		return fmt.Errorf("init: %w", err)
 	}
 	defer u.setRunning(false)
-	return safely(func() error { return p.Start(ctx) })
+	return Safely(func() error { return p.Start(ctx) })
 }
 
 func (u *unit) setRunning(running bool) {
@@ -181,7 +179,7 @@ func (u *unit) stop(ctx context.Context) error {
 	var err error
 	if running {
 		stopped := make(chan error, 1)
-		go func() { stopped <- safely(func() error { return p.Stop(ctx) }) }()
+		go func() { stopped <- Safely(func() error { return p.Stop(ctx) }) }()
 		select {
 		case err = <-stopped:
 		case <-ctx.Done():
@@ -208,7 +206,7 @@ func (u *unit) snapshot() Status {
 		status.Health = Health{Message: status.LastError}
 		return status
 	}
-	err := safely(func() error {
+	err := Safely(func() error {
 		status.Health = p.Status()
 		return nil
 	})
@@ -260,12 +258,18 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// safely makes an error of a panic: one plugin's fault is not to be the others' end.
-func safely(do func() error) (err error) {
+// Safely calls a function and makes an error of a panic. A plugin calls what it runs in goroutines of its own through it:
+// one plugin's fault is not to be the others' end.
+func Safely(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &panicError{value: r, stack: string(debug.Stack())}
 		}
 	}()
 	return do()
+}
+
+// Go runs a function in a group; a panic ends the group with an error.
+func Go(group *errgroup.Group, do func() error) {
+	group.Go(func() error { return Safely(do) })
 }

@@ -20,8 +20,9 @@ import (
 
 // Config of a selector. Every condition that is given must hold.
 type Config struct {
-	// ProcessName is the KEP's: a process title such as "nginx: master process nginx", whole or up to a space.
-	// Where no title is like that, it may be anywhere in the command line, as in the reference implementation.
+	// ProcessName is the KEP's: a process title such as "nginx: master process nginx", whole or up to a space. Where no
+	// title is like that, the folder of the program is left out: "nginx" is "/usr/sbin/nginx -g ..." then. It is never
+	// looked for among arguments, as in the reference implementation, for those may be of another program.
 	ProcessName    string `yaml:"processName"`
 	Comm           string `yaml:"comm"`
 	Cmdline        string `yaml:"cmdline"`
@@ -106,7 +107,7 @@ func (f Finder) find(ctx context.Context, otherwise signal.Choice) (signal.Selec
 	}
 	found, err := f.FS.Find(ctx, selector)
 	if errors.Is(err, signal.ErrNotFound) && selector.Title != "" {
-		selector.CmdlineContains, selector.Title = selector.Title, ""
+		selector.Program, selector.Title = selector.Title, ""
 		found, err = f.FS.Find(ctx, selector)
 	}
 	if errors.Is(err, signal.ErrNotFound) && os.Getpid() == 1 { // with a shared namespace the sandbox has that number

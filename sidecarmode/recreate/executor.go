@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -160,7 +161,9 @@ func (e *executor) begin(ctx context.Context, pod *corev1.Pod, stop crr.Stop) {
 	e.busy = true
 	uid := e.uid
 	e.logger.Info("stopping container", "container", stop.Container, "id", stop.ID.String(), "grace", stop.Grace)
-	go func() { e.ended <- stopped{uid, stop.Container, e.stop(ctx, pod, stop)} }()
+	go func() {
+		e.ended <- stopped{uid, stop.Container, plugin.Safely(func() error { return e.stop(ctx, pod, stop) })}
+	}()
 }
 
 // end records what became of a stop.

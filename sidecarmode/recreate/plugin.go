@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -29,6 +30,8 @@ const (
 	slow = 30 * time.Second
 	// crdRetry is how often it is looked whether requests are served yet.
 	crdRetry = 30 * time.Second
+	// findTimeout bounds the question whether they are.
+	findTimeout = 10 * time.Second
 )
 
 // Config of the plugin: there is nothing to configure.
@@ -37,6 +40,9 @@ type Config struct{}
 // Plugin implements plugin.Plugin.
 type Plugin struct {
 	host plugin.Host
+
+	mu      sync.Mutex
+	waiting error // why requests cannot be read
 }
 
 // New is the plugin's Factory.
@@ -68,7 +74,14 @@ func (p *Plugin) Init(_ context.Context, _ any, host plugin.Host) error {
 func (p *Plugin) Stop(context.Context) error { return nil }
 
 // Status implements plugin.Plugin.
-func (p *Plugin) Status() plugin.Health { return plugin.Health{Healthy: true} }
+func (p *Plugin) Status() plugin.Health {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != nil {
+		return plugin.Health{Message: p.waiting.Error()}
+	}
+	return plugin.Health{Healthy: true}
+}
 
 // Needs implements plugin.Needer.
 func (p *Plugin) Needs() plugin.Needs {
@@ -82,9 +95,9 @@ func (p *Plugin) Needs() plugin.Needs {
 
 // Start implements plugin.Plugin.
 func (p *Plugin) Start(ctx context.Context) error {
-	requests, err := p.await(ctx)
-	if err != nil || requests == nil {
-		return err
+	requests := p.await(ctx)
+	if requests == nil {
+		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	news := make(chan map[string]*v1beta1.ContainerRecreateRequest, 1)
@@ -111,20 +124,53 @@ func (p *Plugin) Start(ctx context.Context) error {
 	return p.loop(ctx, e, news)
 }
 
-// await waits until requests are served; nil when ctx ends first.
-func (p *Plugin) await(ctx context.Context) (*ownpod.Requests, error) {
+// await waits until the UID of the pod is known and requests are served, and logs what it waits for; nil when ctx ends
+// first.
+func (p *Plugin) await(ctx context.Context) *ownpod.Requests {
+	said := ""
 	for {
-		requests, err := p.host.API.Requests(ctx, p.host.Pod)
+		requests, err := p.find(ctx)
 		if err == nil || ctx.Err() != nil {
-			return requests, nil
+			return requests
 		}
-		if !errors.Is(err, ownpod.ErrNotFound) {
-			return nil, fmt.Errorf("look for requests: %w", err)
+		if text := err.Error(); text != said {
+			p.host.Logger.Warn("no ContainerRecreateRequest can be carried out until they can be read", "err", err)
+			said = text
 		}
-		if wait.For(ctx, crdRetry) != nil {
-			return nil, nil //nolint:nilnil // the end
+		p.setWaiting(err)
+		pause := lastRetry
+		if errors.Is(err, ownpod.ErrNotFound) {
+			pause = crdRetry
+		}
+		if wait.For(ctx, pause) != nil {
+			return nil
 		}
 	}
+}
+
+// find returns the requests for the pod, which are selected by its UID.
+func (p *Plugin) find(ctx context.Context) (*ownpod.Requests, error) {
+	pod := p.host.Pod
+	if observed := p.host.Observed(); pod.UID == "" && observed != nil {
+		pod.UID = string(observed.UID)
+	}
+	if pod.UID == "" {
+		return nil, errors.New("UID of the pod is not known: set POD_UID from fieldRef metadata.uid")
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	requests, err := p.host.API.Requests(ctx, pod)
+	if err != nil {
+		return nil, fmt.Errorf("look for ContainerRecreateRequests: %w", err)
+	}
+	p.setWaiting(nil)
+	return requests, nil
+}
+
+func (p *Plugin) setWaiting(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = err
 }
 
 // loop looks whenever something has changed. A stop under way is waited for at the end: it ends with ctx.

@@ -108,9 +108,9 @@ func (p *Plugin) Start(ctx context.Context) error {
 	p.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	triggers := p.startTriggers(ctx, group)
-	group.Go(func() error { p.awaitTriggers(ctx, triggers); return nil })
-	group.Go(func() error { p.tellLater(ctx); return nil })
-	group.Go(func() error {
+	plugin.Go(group, func() error { p.awaitTriggers(ctx, triggers); return nil })
+	plugin.Go(group, func() error { p.tellLater(ctx); return nil })
+	plugin.Go(group, func() error {
 		for {
 			select {
 			case <-ctx.Done():
@@ -120,7 +120,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 			}
 		}
 	})
-	group.Go(func() error {
+	plugin.Go(group, func() error {
 		for {
 			select {
 			case <-ctx.Done():
@@ -143,7 +143,7 @@ func (p *Plugin) startTriggers(ctx context.Context, group *errgroup.Group) []*tr
 			Namespace: p.host.Pod.Namespace, API: p.host.API, Updater: triggered{p}, Logger: p.host.Logger,
 		})
 		triggers = append(triggers, t)
-		group.Go(func() error { t.Run(ctx); <-ctx.Done(); return nil })
+		group.Go(func() error { return t.Run(ctx) })
 	}
 	return triggers
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/sidecarmode/process"
 	"github.com/refit-project/refit/sidecarmode/update/record"
 	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -105,12 +106,8 @@ func (p *Plugin) retry(ctx context.Context, doing string, try func() error) erro
 		}
 		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)
 		p.setNote(doing + ": " + err.Error())
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait.For(ctx, pause) != nil {
 			return err
-		case <-timer.C:
 		}
 		pause = min(pause*2, lastRetry)
 	}
@@ -168,12 +165,8 @@ func (p *Plugin) awaitProgram(ctx context.Context) error {
 			return nil
 		}
 		p.setNote("waiting for the process: " + err.Error())
-		timer := time.NewTimer(processInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait.For(ctx, processInterval) != nil {
 			return err
-		case <-timer.C:
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/update/httpapi"
 )
 
@@ -25,8 +26,13 @@ func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context,
 	ended := make(chan outcome, 1)
 	select {
 	case p.work <- func(ctx context.Context, u *hotupdate.Updater) {
-		o := do(ctx, u)
+		var o outcome
+		fault := plugin.Safely(func() error { o = do(ctx, u); return nil })
 		<-p.slot
+		if fault != nil {
+			p.host.Logger.Error("update ended in a panic", "err", fault)
+			o.err = fault
+		}
 		ended <- o
 	}:
 	case <-ctx.Done():

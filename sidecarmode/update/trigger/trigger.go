@@ -12,6 +12,8 @@ import (
 
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -62,24 +64,31 @@ func (t *Trigger) name() string { return t.config.Name(t.ref.Namespace) }
 
 func (t *Trigger) markTried() { t.first.Do(func() { close(t.tried) }) }
 
-// Run follows the source until ctx ends.
-func (t *Trigger) Run(ctx context.Context) {
+// Run follows the source until ctx ends, and returns nil then.
+func (t *Trigger) Run(ctx context.Context) error {
 	defer t.markTried()
 	if t.config.Directory == "" && t.api == nil {
+		t.markTried()
 		t.logger.Warn("trigger needs an API server: left out", "trigger", t.name())
-		return
+		<-ctx.Done()
+		return nil
 	}
 	changes := make(chan content, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	var applying sync.WaitGroup
-	applying.Go(func() { t.apply(ctx, changes) })
-	if t.config.Directory != "" {
-		t.followDirectory(ctx, changes)
-	} else {
-		t.followObject(ctx, changes)
-	}
+	var applied error
+	applying.Go(func() { applied = plugin.Safely(func() error { t.apply(ctx, changes); return nil }); cancel() })
+	followed := plugin.Safely(func() error {
+		if t.config.Directory != "" {
+			t.followDirectory(ctx, changes)
+		} else {
+			t.followObject(ctx, changes)
+		}
+		return nil
+	})
 	cancel()
 	applying.Wait()
+	return errors.Join(followed, applied)
 }
 
 // followObject offers the object's content when it has changed. One that does not exist, or is deleted, leaves the
@@ -157,12 +166,9 @@ func (t *Trigger) followDirectory(ctx context.Context, changes chan content) {
 		}
 		t.logger.Warn("volume is not followed, trying again", "trigger", t.name(), "err", err)
 		t.markTried()
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		if wait.For(ctx, pause) != nil {
+			return
 		}
-		timer.Stop()
 		pause = min(pause*2, lastRetry)
 	}
 }

@@ -1,0 +1,42 @@
+package sidecarmode
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/signal"
+)
+
+// reapInterval is twice as long as anybody who started a process takes to wait for its end.
+const reapInterval = 10 * time.Second
+
+// reap waits for processes that became our children because their parent ended, as those do that a command left behind
+// where this program is PID 1. What was dead at two looks is nobody's: whoever starts a process here waits for it at once.
+func reap(ctx context.Context, processes *signal.FS, interval time.Duration, logger *slog.Logger) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var before []int
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		dead, err := processes.DeadChildren(ctx)
+		if err != nil {
+			logger.Debug("children not listed", "err", err)
+			continue
+		}
+		for _, pid := range dead {
+			if slices.Contains(before, pid) {
+				_, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+				logger.Debug("waited for a process that a command left behind", "pid", pid, "err", err)
+			}
+		}
+		before = dead
+	}
+}
