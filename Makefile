@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe timeline test check fmt generate images cluster-up cluster-down mutation chaos
+.PHONY: help demo demo-sidecar demo-probe demo-inplace timeline test check fmt generate images cluster-up cluster-down mutation chaos
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -16,6 +16,9 @@ demo-sidecar: ## Hot updates, probes and a restore by the sidecar, in a pod with
 
 demo-probe: ## A probe labels a pod as idle and as allocated (or on your cluster: as demo)
 	@hack/run.sh demo-probe
+
+demo-inplace: ## A running pod gets a new image and resources in place, beside one that is recreated (or on your cluster: as demo)
+	@hack/run.sh demo-inplace
 
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind
 	@hack/run.sh test

@@ -19,6 +19,8 @@ import (
 // API is what an update needs of the cluster.
 type API interface {
 	inplace.API
+	// TryPatchPod asks the API server whether it would take a patch.
+	TryPatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) error
 	// WatchPod delivers the changes of one pod from its resource version on.
 	WatchPod(ctx context.Context, pod *corev1.Pod) (watch.Interface, error)
 	// Template is the pod template of a workload that owns pods.

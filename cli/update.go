@@ -84,6 +84,9 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	if err != nil {
 		return u.refused(ctx, err, record)
 	}
+	if err := u.try(ctx, &update); err != nil {
+		return err
+	}
 	u.explain(ctx, &update, wanted)
 	if u.DryRun {
 		return nil
@@ -97,7 +100,16 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	if err := u.begin(ctx, &update); err != nil {
 		return err
 	}
-	return u.follow(ctx)
+	return u.finish(ctx)
+}
+
+// finish follows an update to its end and tells how the pod is then.
+func (u *updater) finish(ctx context.Context) error {
+	if err := u.follow(ctx); err != nil {
+		return err
+	}
+	u.summary()
+	return nil
 }
 
 // refused is what there is to do about a change that is none: perhaps to follow an update that was left.
@@ -111,7 +123,26 @@ func (u *updater) refused(ctx context.Context, err error, record *inplace.Record
 		return err
 	}
 	u.Output.Say("the change was made before; following it to its end")
-	return u.follow(ctx)
+	return u.finish(ctx)
+}
+
+// try asks the API server what it would refuse. Whatever else it answers shows when the update is made.
+func (u *updater) try(ctx context.Context, update *inplace.Update) error {
+	refused := &inplace.RefusedError{}
+	for _, trial := range inplace.Trials(u.pod, update) {
+		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch); final(err) {
+			refused.Refusals = append(refused.Refusals, inplace.Refusal{Reason: inplace.ReasonInvalid, Why: trial.Message + ": " + err.Error()})
+		}
+	}
+	if len(refused.Refusals) > 0 {
+		return refused
+	}
+	return nil
+}
+
+// final reports whether the API server would answer the same again.
+func final(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 // begin writes the record. A status that kubelet writes meanwhile is no reason to give up.
@@ -170,7 +201,6 @@ func (u *updater) follow(ctx context.Context) error {
 			}
 		case inplace.KindDone:
 			if ready(u.pod) || !ready(u.before) {
-				u.summary()
 				return nil
 			}
 			u.Output.Wait("waiting for the pod to be ready")
@@ -204,7 +234,7 @@ func (u *updater) apply(ctx context.Context, step *inplace.Step) error {
 		u.see(stored)
 		return nil
 	}
-	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
+	if !final(err) {
 		return u.again(ctx, err)
 	}
 	refusal := &inplace.RefusedError{Refusals: []inplace.Refusal{{Reason: inplace.ReasonInvalid, Why: err.Error()}}}

@@ -25,6 +25,7 @@ type cluster struct {
 	pod      *corev1.Pod
 	template *corev1.PodTemplateSpec
 	patch    func(subresource string) (*corev1.Pod, error)
+	try      func(subresource string) error
 	writes   int
 }
 
@@ -41,6 +42,13 @@ func (c *cluster) PatchPod(_ context.Context, _ *corev1.Pod, subresource string,
 		return nil, errors.New("no write was expected")
 	}
 	return c.patch(subresource)
+}
+
+func (c *cluster) TryPatchPod(_ context.Context, _ *corev1.Pod, subresource string, _ []byte) error {
+	if c.try == nil {
+		return nil
+	}
+	return c.try(subresource)
 }
 
 func (c *cluster) Restart(context.Context, *corev1.Pod, inplace.Instance) error {
@@ -235,5 +243,19 @@ func TestRefusalOfTheAPIServerIsToldAndGivenUp(t *testing.T) {
 	said, err := update(t, api, cli.Config{}, must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=2"})))
 	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "exceeded quota") || api.writes != 3 {
 		t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
+	}
+}
+
+func TestWhatTheAPIServerWouldRefuseIsToldBeforehand(t *testing.T) {
+	t.Parallel()
+	api := &cluster{pod: web(), try: func(subresource string) error {
+		if subresource != "resize" {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota"))
+	}}
+	_, err := update(t, api, cli.Config{}, must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=2"})))
+	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "resize container app") || !strings.Contains(err.Error(), "exceeded quota") || api.writes > 0 {
+		t.Errorf("%v after %d writes", err, api.writes)
 	}
 }

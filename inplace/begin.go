@@ -31,6 +31,22 @@ func Start(pod *corev1.Pod, update *Update, now time.Time) (*Step, error) {
 	return v.save(StepRecord, next, "begin the update"), nil
 }
 
+// Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what
+// the API server refuses of them it would refuse then, when containers may have been stopped already.
+func Trials(pod *corev1.Pod, update *Update) []*Step {
+	v := &view{pod: pod, record: &Record{}}
+	var trials []*Step
+	for i := range update.Stages {
+		stage := &update.Stages[i]
+		if stage.Kind == StageResize {
+			trials = append(trials, v.resize(stage))
+		} else {
+			trials = append(trials, v.write(stage, false))
+		}
+	}
+	return trials
+}
+
 // unfinished keeps of a record what has been begun and has not taken effect.
 func (v *view) unfinished() *Record {
 	kept := &Record{State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}

@@ -22,9 +22,22 @@ import (
 
 // PatchPod sends a strategic merge patch to the pod or one of its subresources and returns the pod as stored.
 func (c *Client) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) (*corev1.Pod, error) {
+	return c.patchPod(ctx, pod, subresource, patch, nil)
+}
+
+// TryPatchPod asks the API server whether it would take a patch (dryRun=All); nothing is stored.
+func (c *Client) TryPatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) error {
+	_, err := c.patchPod(ctx, pod, subresource, patch, []string{metav1.DryRunAll})
+	return err
+}
+
+func (c *Client) patchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte, dryRun []string) (*corev1.Pod, error) {
 	request := c.core.Patch(types.StrategicMergePatchType).Resource("pods").Namespace(pod.Namespace).Name(pod.Name)
 	if subresource != "" {
 		request = request.SubResource(subresource)
+	}
+	for _, mode := range dryRun {
+		request = request.Param("dryRun", mode)
 	}
 	stored := &corev1.Pod{}
 	if err := request.Body(patch).Do(ctx).Into(stored); err != nil {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/kube"
+)
+
+const (
+	namespace     = "refit-bench-inplace"
+	updateTimeout = 3 * time.Minute
+	// script ends when it is told to, as a container should: what is measured is not its grace period.
+	script = `trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done`
+)
+
+// cluster is the checkout's own.
+type cluster struct {
+	api   client.WithWatch
+	refit cli.Cluster
+	node  string
+}
+
+func openCluster(kubeconfig string) (*cluster, error) {
+	api, err := place.Connect(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config, err := kube.Config(kubeconfig, "bench-inplace")
+	if err != nil {
+		return nil, err
+	}
+	own, err := kube.NewClient(config)
+	return &cluster{api: api, refit: cli.Cluster{Client: own}}, err
+}
+
+// prepare makes the namespace, and has both images on the node.
+func (c *cluster) prepare(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := c.api.List(ctx, &nodes); err != nil || len(nodes.Items) == 0 {
+		return fmt.Errorf("find a node: %w", err)
+	}
+	c.node = nodes.Items[0].Name
+	err := c.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make namespace: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i, image := range images {
+		pod := newPod(fmt.Sprintf("pull-%d", i), c.node)
+		pod.Spec.Containers[0].Image = image
+		if err := c.create(ctx, pod); err != nil {
+			return err
+		}
+		pods = append(pods, pod)
+	}
+	if err := c.awaitReady(ctx, pods); err != nil {
+		return err
+	}
+	return each(ctx, len(pods), func(ctx context.Context, i int) error { return c.remove(ctx, pods[i].Name, 0) })
+}
+
+func (c *cluster) tearDown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := c.api.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+		return fmt.Errorf("delete pods: %w", err)
+	}
+	return client.IgnoreNotFound(c.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+}
+
+func newPod(name, node string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{"level": "none"}}}
+	container := func(name string) corev1.Container {
+		return corev1.Container{Name: name, Image: images[0], ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", script}}
+	}
+	app := container("app")
+	app.Env = []corev1.EnvVar{{Name: "LEVEL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['level']"}}}}
+	pod.Spec = corev1.PodSpec{
+		NodeName: node, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{app, container("other")},
+		ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}},
+	}
+	return pod
+}
+
+// create makes a pod and opens its readiness gate, as the controller of a workload does.
+func (c *cluster) create(ctx context.Context, pod *corev1.Pod) error {
+	// The service account, without which no pod is let in, comes a moment after its namespace.
+	err := await(ctx, "pod "+pod.Name+" to be made", func(ctx context.Context) (bool, error) {
+		err := c.api.Create(ctx, pod)
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	open := fmt.Sprintf(`{"status":{"conditions":[{"type":"InPlaceUpdateReady","status":"True","lastTransitionTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+	return c.api.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(open)))
+}
+
+func (c *cluster) awaitReady(ctx context.Context, pods []*corev1.Pod) error {
+	for _, pod := range pods {
+		err := await(ctx, "pod "+pod.Name+" to be ready", func(ctx context.Context) (bool, error) {
+			err := c.api.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+			return err == nil && ready(pod), err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+func await(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, updateTimeout, true, done); err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
+	}
+	return nil
+}
+
+// watcher adds up for how long each pod is not ready, from the first event that says so to the one that says otherwise.
+type watcher struct {
+	changes apiwatch.Interface
+	ended   chan struct{}
+
+	mutex sync.Mutex
+	since map[string]time.Time
+	total map[string]time.Duration
+}
+
+func (c *cluster) watch(ctx context.Context) (*watcher, error) {
+	changes, err := c.api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	w := &watcher{changes: changes, ended: make(chan struct{}), since: map[string]time.Time{}, total: map[string]time.Duration{}}
+	go w.follow()
+	return w, nil
+}
+
+func (w *watcher) stop() {
+	w.changes.Stop()
+	<-w.ended
+}
+
+func (w *watcher) follow() {
+	defer close(w.ended)
+	for event := range w.changes.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		w.mutex.Lock()
+		since, down := w.since[pod.Name]
+		switch up := event.Type != apiwatch.Deleted && ready(pod); {
+		case up && down:
+			w.total[pod.Name] += time.Since(since)
+			delete(w.since, pod.Name)
+		case !up && !down:
+			w.since[pod.Name] = time.Now()
+		}
+		w.mutex.Unlock()
+	}
+}
+
+// settled waits until n pods have been down and all are up again.
+func (w *watcher) settled(ctx context.Context, n int) ([]time.Duration, error) {
+	var downs []time.Duration
+	err := await(ctx, "all pods to be ready again", func(context.Context) (bool, error) {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		downs = slices.Collect(maps.Values(w.total))
+		return len(downs) == n && len(w.since) == 0, nil
+	})
+	return downs, err
+}
