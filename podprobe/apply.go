@@ -2,10 +2,15 @@ package podprobe
 
 import (
 	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
 )
 
 // FieldManager is the field manager of probe results on pods, which are set by server-side apply to the status
@@ -68,61 +73,119 @@ func (o Owned) read(fields []byte) {
 	}
 }
 
-// Plan compares the desired fields of a pod with the actual ones. It returns the whole set to be applied, and false when
-// nothing has to be written.
+// Planned is what has to be done to a pod.
+type Planned struct {
+	// Apply is the whole set of fields to be applied.
+	Apply Fields
+	// Changed is false when nothing has to be written.
+	Changed bool
+	// Overridden are the labels and annotations that are found to have been changed by others since the last write.
+	Overridden []string
+}
+
+// Plan compares the desired fields of a pod with the actual ones.
 //
 // The pod must not be older than Refit's last write to it. last is what was desired at that write, nil if that is not
-// known. A key that another writer has changed or removed since is left alone until its desired value changes: a marker
-// defines what a change of state sets, not a value that is enforced.
-func Plan(pod *corev1.Pod, desired Fields, last *Fields) (Fields, bool) {
-	owned := OwnedBy(pod)
-	labels := keyPlan{live: pod.Labels, owned: owned.Labels, first: last == nil && owned.Empty()}
-	annotations := keyPlan{live: pod.Annotations, owned: owned.Annotations, first: labels.first}
-	if last != nil {
-		labels.last, annotations.last = last.Labels, last.Annotations
+// known, as after a change of the leader. A key that another writer has changed or removed since is left alone until its
+// desired value changes: a marker defines what a change of state sets, not a value that is enforced. That is recorded on
+// the pod, in the annotation AnnotationOverridden, so that the next leader knows it: any other key that does not have its
+// desired value is a change that has not been applied yet.
+func Plan(pod *corev1.Pod, desired Fields, last *Fields) Planned {
+	if last == nil {
+		last = &Fields{}
 	}
-	apply, changed := Fields{}, [3]bool{}
-	apply.Labels, changed[0] = labels.of(desired.Labels)
-	apply.Annotations, changed[1] = annotations.of(desired.Annotations)
-	apply.Conditions, changed[2] = planConditions(desired.Conditions, pod.Status.Conditions, owned.Conditions)
-	return apply, changed[0] || changed[1] || changed[2]
+	owned, record := OwnedBy(pod), readOverridden(pod.Annotations[v1alpha1.AnnotationOverridden])
+	labels := keyPlan{live: pod.Labels, owned: owned.Labels, last: last.Labels, left: record.Labels}
+	annotations := keyPlan{live: pod.Annotations, owned: owned.Annotations, last: last.Annotations, left: record.Annotations}
+	p := Planned{}
+	var kept overridden
+	p.Apply.Labels, kept.Labels = labels.of(desired.Labels, &p)
+	p.Apply.Annotations, kept.Annotations = annotations.of(desired.Annotations, &p)
+	if text := kept.text(); text != "" {
+		p.Apply.Annotations[v1alpha1.AnnotationOverridden] = text
+		p.Changed = p.Changed || pod.Annotations[v1alpha1.AnnotationOverridden] != text
+	}
+	for _, keys := range []struct {
+		owned map[string]bool
+		apply map[string]string
+	}{{owned.Labels, p.Apply.Labels}, {owned.Annotations, p.Apply.Annotations}} {
+		for key := range keys.owned {
+			if _, stays := keys.apply[key]; !stays {
+				p.Changed = true
+			}
+		}
+	}
+	var changed bool
+	p.Apply.Conditions, changed = planConditions(desired.Conditions, pod.Status.Conditions, owned.Conditions)
+	p.Changed = p.Changed || changed
+	slices.Sort(p.Overridden)
+	return p
 }
 
 // keyPlan plans the labels or the annotations of one pod.
 type keyPlan struct {
 	live  map[string]string
 	owned map[string]bool
-	last  map[string]string // desired at the last write, nil if that is not known
-	first bool              // nothing has been written yet
+	last  map[string]string // desired at the last write, as far as that is known
+	left  map[string]string // hashes of the desired values of keys that are left alone
 }
 
-func (p keyPlan) of(desired map[string]string) (apply map[string]string, changed bool) {
-	apply = map[string]string{}
+// of returns the keys to apply, and those to leave alone with the hashes of their desired values.
+func (k keyPlan) of(desired map[string]string, p *Planned) (apply, left map[string]string) {
+	apply, left = map[string]string{}, map[string]string{}
 	for key, value := range desired {
-		live, exists := p.live[key]
+		live, exists := k.live[key]
+		before, known := k.last[key]
 		switch {
 		case exists && live == value:
-			if p.owned[key] { // a key that others have set to the same value stays theirs
+			if k.owned[key] { // a key that others have set to the same value stays theirs
 				apply[key] = value
 			}
-		case p.owned[key], p.isNew(key, value), !exists && p.last == nil:
-			apply[key], changed = value, true
+		case k.owned[key]:
+			apply[key], p.Changed = value, true
+		case k.left[key] == hash(value):
+			left[key] = hash(value)
+		case known && before == value:
+			left[key], p.Changed = hash(value), true
+			p.Overridden = append(p.Overridden, key)
+		default:
+			apply[key], p.Changed = value, true
 		}
 	}
-	for key := range p.owned {
-		if _, stays := apply[key]; !stays {
-			changed = true
-		}
-	}
-	return apply, changed
+	return apply, left
 }
 
-func (p keyPlan) isNew(key, value string) bool {
-	if p.last == nil {
-		return p.first
+// overridden is the content of the annotation AnnotationOverridden: by key, the hash of the desired value that another
+// writer has replaced.
+type overridden struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+func readOverridden(text string) overridden {
+	var o overridden
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return overridden{} // there is none, or somebody has edited it
 	}
-	before, was := p.last[key]
-	return !was || before != value
+	return o
+}
+
+// text is empty when there is nothing to record.
+func (o overridden) text() string {
+	if len(o.Labels)+len(o.Annotations) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(o)
+	if err != nil { // strings can be encoded
+		return ""
+	}
+	return string(text)
+}
+
+func hash(value string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(value)) // a hash has no errors
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 func planConditions(desired, live []corev1.PodCondition, owned map[string]bool) (apply []corev1.PodCondition, changed bool) {

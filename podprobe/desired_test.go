@@ -103,20 +103,23 @@ type life struct {
 	pod    *corev1.Pod
 	last   *podprobe.Fields
 	writes int
+	// overridden are the keys that were found to have been changed by others.
+	overridden []string
 }
 
 func (l *life) see(markers []v1alpha1.PodProbeMarker, states podprobe.States) {
 	l.t.Helper()
 	wanted := podprobe.Desired(l.pod, compile(markers...), states, noon.Add(time.Hour))
-	apply, changed := podprobe.Plan(l.pod, wanted, l.last)
-	if !changed {
+	planned := podprobe.Plan(l.pod, wanted, l.last)
+	l.overridden = append(l.overridden, planned.Overridden...)
+	if !planned.Changed {
 		return
 	}
 	l.writes++
-	l.pod, l.last = applied(l.t, l.pod, apply), &wanted
+	l.pod, l.last = applied(l.t, l.pod, planned.Apply), &wanted
 	again := podprobe.Desired(l.pod, compile(markers...), states, noon.Add(2*time.Hour))
-	if apply, changed := podprobe.Plan(l.pod, again, l.last); changed {
-		l.t.Errorf("a second write for the same: %+v", apply)
+	if again := podprobe.Plan(l.pod, again, l.last); again.Changed || len(again.Overridden) > 0 {
+		l.t.Errorf("a second write for the same: %+v", again)
 	}
 }
 
@@ -205,13 +208,21 @@ func TestAUsersValueStays(t *testing.T) {
 	l.pod.Annotations[cost] = "77"
 	l.writes = 0
 	l.see(m, said(v1alpha1.ProbeSucceeded))
+	l.carries(map[string]string{"free": "yes"}, "77", 1, 1) // which records it
+	l.see(m, said(v1alpha1.ProbeSucceeded))
 	l.carries(map[string]string{"free": "yes"}, "77", 1, 0)
+	if diff := cmp.Diff([]string{cost}, l.overridden); diff != "" {
+		t.Errorf("overridden (-want +got):\n%s", diff)
+	}
 
 	restarted := &life{t: t, pod: l.pod.DeepCopy()}
 	restarted.see(m, said(v1alpha1.ProbeSucceeded))
 	restarted.carries(map[string]string{"free": "yes"}, "77", 1, 0)
 	restarted.see(nil, nil)
 	restarted.carries(nil, "77", 0, 1)
+	if text, ok := restarted.pod.Annotations["refit.dev/podprobe-overridden"]; ok {
+		t.Errorf("the record stays behind: %s", text)
+	}
 
 	l.see(m, said(v1alpha1.ProbeFailed)) // a change of state is what the marker is for
 	l.carries(map[string]string{"busy": "yes"}, "10", 1, 1)
@@ -225,6 +236,9 @@ func TestAUsersRemovalStays(t *testing.T) {
 	delete(removed.Labels, "free")
 	l.pod = applied(t, l.pod, removed)
 	l.writes = 0
+	l.see(m, said(v1alpha1.ProbeSucceeded))
+	l.carries(nil, "-10", 1, 1) // which records it
+	l.last = nil                // and the next leader reads it
 	l.see(m, said(v1alpha1.ProbeSucceeded))
 	l.carries(nil, "-10", 1, 0)
 }
@@ -244,6 +258,19 @@ func TestResultThatChangedWhileNoManagerRan(t *testing.T) {
 	l.see(m, said(v1alpha1.ProbeSucceeded))
 	l.last, l.writes = nil, 0
 	l.see(m, said(v1alpha1.ProbeFailed))
+	l.carries(map[string]string{"busy": "yes"}, "10", 1, 1)
+}
+
+// Also where the pod has another value of the key that is not Refit's, as one from its template.
+func TestFlipIsNotLostAfterAChangeOfLeader(t *testing.T) {
+	t.Parallel()
+	m := marker("m", func(m *v1alpha1.PodProbeMarker) { delete(m.Spec.Probes[0].MarkerPolicy[0].Annotations, cost) })
+	m.Spec.Probes[0].MarkerPolicy[0].Annotations = nil
+	l := &life{t: t, pod: pod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{cost: "0"} })}
+	l.see([]v1alpha1.PodProbeMarker{m}, said(v1alpha1.ProbeSucceeded))
+	l.carries(map[string]string{"free": "yes"}, "0", 1, 1)
+	l.last = nil
+	l.see([]v1alpha1.PodProbeMarker{m}, said(v1alpha1.ProbeFailed))
 	l.carries(map[string]string{"busy": "yes"}, "10", 1, 1)
 }
 

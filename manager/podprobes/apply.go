@@ -19,6 +19,9 @@ import (
 	"github.com/refit-project/refit/result"
 )
 
+// eventOverridden is the reason of the Event about labels and annotations that others have changed.
+const eventOverridden = "ProbeResultOverridden"
+
 // maxNames bounds the names of probes in an Event, in bytes: the API server limits the whole note to 1 KiB.
 const maxNames = 512
 
@@ -60,21 +63,31 @@ func (d *podDestination) Write(ctx context.Context, key types.NamespacedName) (r
 	if err != nil {
 		return result.Requests{}, err
 	}
-	apply, changed := podprobe.Plan(&pod, desired, last)
-	if !changed {
+	planned := podprobe.Plan(&pod, desired, last)
+	if !planned.Changed {
 		return result.Requests{}, nil
 	}
-	version, err := d.apply(ctx, &pod, apply)
+	version, err := d.apply(ctx, &pod, planned.Apply)
 	if err != nil {
 		return result.Requests{Writes: 1}, client.IgnoreNotFound(err)
 	}
 	d.mu.Lock()
 	d.applied[key] = applied{uid: pod.UID, version: version, desired: desired}
 	d.mu.Unlock()
+	d.recordOverridden(&pod, planned.Overridden)
 	if pod.Annotations[v1alpha1.AnnotationPodProbe] != desired.Annotations[v1alpha1.AnnotationPodProbe] {
 		d.recordOmitted(&pod, omitted)
 	}
 	return result.Requests{Writes: 1}, nil
+}
+
+// recordOverridden reports the labels and annotations that others have changed, and that are left alone for that.
+func (d *podDestination) recordOverridden(pod *corev1.Pod, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	d.recorder.Eventf(pod, nil, corev1.EventTypeNormal, eventOverridden, "Probe",
+		"Changed by others, and left alone until the state of the probe changes: %s", result.Cut(strings.Join(keys, ", "), maxNames))
 }
 
 // recordOmitted reports the probes that exceed the size of the annotation of a pod on a virtual node.

@@ -3,6 +3,7 @@ package podprobes
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -88,5 +89,26 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 	gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
 	if requests := r.changedPod(t.Context(), gone, nil); len(requests) > 0 || len(r.destination.applied) > 0 {
 		t.Errorf("%v requested, %v remembered", requests, r.destination.applied)
+	}
+}
+
+func TestAnOverriddenResultIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	d := newPodDestination(w.api)
+	w.report(results("a", v1alpha1.ProbeFailed, "m#idle"))
+	same(t, "writes", w.settle(writing{d}, "shop", "a"), "apply status a")
+	edit(w, gamePod("a"), func(p *corev1.Pod) { p.Annotations["cost"] = "77" })
+	record := w.records["a"]
+	record.FieldsV1 = metav1.NewFieldsV1(strings.ReplaceAll(string(record.FieldsV1.GetRawBytes()), `"f:cost":{}`, ""))
+	w.records["a"] = record // an update by somebody else ends the ownership
+	same(t, "writes", w.settle(writing{d}, "shop", "a"), "apply status a")
+	if event := nextEvent(w.events); !strings.Contains(event, "Normal ProbeResultOverridden") || !strings.Contains(event, "cost") {
+		t.Errorf("event %q", event)
+	}
+	next := newPodDestination(w.api) // of the next leader
+	same(t, "writes of the next leader", w.settle(writing{next}, "shop", "a"))
+	if event := nextEvent(w.events); event != "" || w.podNamed("a").Annotations["cost"] != "77" {
+		t.Errorf("event %q, annotations %v", event, w.podNamed("a").Annotations)
 	}
 }
