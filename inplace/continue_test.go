@@ -154,8 +154,17 @@ func TestDrainLastsAsLongAsAskedFor(t *testing.T) {
 	}
 	drained := w.now
 	decision, err := w.next(w.pod.DeepCopy())
+	defer func() {
+		w.finish(t)
+		if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); c.Reason != "" || c.Message != "" {
+			t.Errorf("at the end: %+v", c)
+		}
+	}()
 	if err != nil || decision.Kind != inplace.KindWait || decision.Again.Sub(drained) < 5*time.Second {
 		t.Fatalf("%+v, %v: want a wait of 5 s", decision, err)
+	}
+	if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); c.Reason != v1beta1.ReasonStartInPlaceUpdate {
+		t.Errorf("while it drains: %+v", c)
 	}
 	w.now = decision.Again
 	if decision, err = w.next(w.pod.DeepCopy()); err != nil || decision.Step == nil || decision.Step.Kind != inplace.StepWrite {
@@ -290,4 +299,33 @@ func TestImageThatCannotBePulledIsReplacedByTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.finish(t)
+}
+
+func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"all is ready":           {func(*corev1.Pod) {}, true},
+		"a container is not":     {func(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].Ready = false }, false},
+		"kubelet says it is not": {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
+		"another gate is closed": {func(pod *corev1.Pod) {
+			pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "example.com/other"})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := newWorld(podOf(template(), true), false).pod
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+			tt.change(pod)
+			decision := inplace.Next(pod, nil, nil, time.Unix(1e9, 0))
+			if decision.Step == nil || decision.Step.Kind != inplace.StepMarkReady {
+				t.Fatalf("%+v", decision)
+			}
+			if got := strings.Contains(string(decision.Step.Patch), `"type":"Ready"`); got != tt.want {
+				t.Errorf("%s", decision.Step.Patch)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package inplace
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,16 @@ type patchedContainer struct {
 }
 
 type patchedStatus struct {
-	Conditions []corev1.PodCondition `json:"conditions"`
+	Conditions []patchedCondition `json:"conditions"`
+}
+
+// patchedCondition has null for what is empty, so that nothing is left of the condition before.
+type patchedCondition struct {
+	Type               corev1.PodConditionType `json:"type"`
+	Status             corev1.ConditionStatus  `json:"status"`
+	LastTransitionTime metav1.Time             `json:"lastTransitionTime"`
+	Reason             *string                 `json:"reason"`
+	Message            *string                 `json:"message"`
 }
 
 func (v *view) patch() *patch {
@@ -112,18 +122,37 @@ func (v *view) clear() *Step {
 // drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.
 func (v *view) drain() *Step {
 	return v.conditions(StepDrain, "take the pod out of its Services",
-		corev1.PodCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: v1beta1.ReasonStartInPlaceUpdate},
-		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady",
-			Message: fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateInPlaceUpdateReady)})
+		patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: new(v1beta1.ReasonStartInPlaceUpdate)},
+		patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: new("ReadinessGatesNotReady"),
+			Message: new(fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateInPlaceUpdateReady))})
 }
 
-// markReady leaves Ready to kubelet, which knows whether the containers are.
+// markReady writes Ready as well if nothing else is in its way, so that the pod is back in its Services without waiting for
+// kubelet, which takes a second to say the same. Otherwise Ready is kubelet's to write.
 func (v *view) markReady() *Step {
-	return v.conditions(StepMarkReady, "put the pod back into its Services",
-		corev1.PodCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue})
+	conditions := []patchedCondition{{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}}
+	if v.otherwiseReady() {
+		conditions = append(conditions, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	}
+	return v.conditions(StepMarkReady, "put the pod back into its Services", conditions...)
 }
 
-func (v *view) conditions(kind StepKind, message string, conditions ...corev1.PodCondition) *Step {
+// otherwiseReady reports whether the pod is ready but for our gate, by kubelet's rule: its containers and other gates are.
+func (v *view) otherwiseReady() bool {
+	isTrue := func(kind corev1.PodConditionType) bool {
+		c := condition(v.pod, kind)
+		return c != nil && c.Status == corev1.ConditionTrue
+	}
+	for _, gate := range v.pod.Spec.ReadinessGates {
+		if gate.ConditionType != v1beta1.ReadinessGateInPlaceUpdateReady && !isTrue(gate.ConditionType) {
+			return false
+		}
+	}
+	notReady := func(status corev1.ContainerStatus) bool { return !status.Ready }
+	return isTrue(corev1.ContainersReady) && !slices.ContainsFunc(v.pod.Status.ContainerStatuses, notReady)
+}
+
+func (v *view) conditions(kind StepKind, message string, conditions ...patchedCondition) *Step {
 	// Whole seconds are all that is stored: rounded up, so that a drain is never too short.
 	at := metav1.NewTime(v.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	for i := range conditions {
