@@ -89,7 +89,7 @@ func run(ctx context.Context, b *bench, only []string) error {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join(root, "dist", "bench"), "crr", &kept, kept.print)
+	return report.Save(filepath.Join(root, "dist", "bench"), "crr", &kept, kept.print, kept.figures()...)
 }
 
 // run makes the namespace and runs the scenarios in it.

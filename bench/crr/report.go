@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/refit-project/refit/bench/report"
 )
@@ -47,4 +50,18 @@ func (r *findings) print(out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	return nil
+}
+
+// figures are what is compared between runs.
+func (r *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, one := range r.Results {
+		o, f := one.Ours, one.Floor
+		for what, pair := range map[string][2]time.Duration{"p50": {o.P50, f.P50}, "p99": {o.P99, f.P99}, "last": {o.Last, f.Last}} {
+			all = append(all, report.Figure{Name: one.Name + "/" + what, Unit: "ns/op", Value: float64(pair[0]), Floor: float64(pair[1])})
+		}
+		all = append(all, report.Figure{Name: one.Name + "/peak RSS", Unit: "B", Value: float64(one.Cost.PeakRSS)})
+	}
+	slices.SortFunc(all, func(a, b report.Figure) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }

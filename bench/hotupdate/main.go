@@ -88,7 +88,7 @@ func run(ctx context.Context, o options) (err error) {
 	kept.End()
 	kept.judge()
 	fmt.Println()
-	return errors.Join(kept.print(os.Stdout), report.Save(o.out, "hotupdate", &kept, kept.print))
+	return errors.Join(kept.print(os.Stdout), report.Save(o.out, "hotupdate", &kept, kept.print, kept.figures()...))
 }
 
 // measure lets the contenders take turns; the order moves on by one each round. The first round is dropped.

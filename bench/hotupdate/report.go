@@ -102,3 +102,16 @@ func (r *findings) print(out io.Writer) error {
 	verdicts.Add("hot update", r.Verdicts...)
 	return verdicts.Flush()
 }
+
+// figures are what is compared between runs.
+func (r *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, o := range r.Sizes {
+		ours, floor := o.Ways[0], o.Ways[1]
+		all = append(all,
+			report.Figure{Name: o.Size + "/p50", Unit: "ns/op", Value: float64(ours.P50), Floor: float64(floor.P50)},
+			report.Figure{Name: o.Size + "/p99", Unit: "ns/op", Value: float64(ours.P99), Floor: float64(floor.P99)},
+			report.Figure{Name: o.Size + "/peak RSS", Unit: "B", Value: float64(o.PeakRSS)})
+	}
+	return all
+}

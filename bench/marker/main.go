@@ -97,5 +97,5 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), "marker", &kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), "marker", &kept, kept.print, kept.figures()...)
 }

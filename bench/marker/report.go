@@ -53,3 +53,17 @@ func (r *findings) print(out io.Writer) error {
 		"marker among them; given: until the benchmark has made the change; converged: until everything follows it\n")
 	return err
 }
+
+// figures are what is compared between runs.
+func (r *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, s := range r.Steps {
+		all = append(all,
+			report.Figure{Name: s.Name + "/converged", Unit: "ns/op", Value: float64(s.Converged), Floor: float64(s.Given)},
+			report.Figure{Name: s.Name + "/peak RSS", Unit: "B", Value: float64(s.PeakRSS)})
+		if s.Changes > 0 {
+			all = append(all, report.Figure{Name: s.Name + "/writes", Unit: "writes/change", Value: float64(s.Writes) / float64(s.Changes)})
+		}
+	}
+	return all
+}

@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 	kept.Results, kept.Notes = b.results, b.notes
 	if len(b.results) > 0 || kept.Overload != nil {
 		fmt.Println()
-		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(root, "dist", "bench"), "probe", &kept, kept.print))
+		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(root, "dist", "bench"), "probe", &kept, kept.print, kept.figures()...))
 	}
 	return err
 }

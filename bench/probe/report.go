@@ -107,3 +107,18 @@ func (r *findings) print(out io.Writer) error {
 
 // share of a processor.
 func share(cpu float64) string { return fmt.Sprintf("%.2f %%", 100*cpu) }
+
+// figures are what is compared between runs.
+func (r *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, one := range r.Results {
+		all = append(all,
+			report.Figure{Name: one.Name + "/late p99", Unit: "ns/op", Value: float64(one.Ours.LateP99)},
+			report.Figure{Name: one.Name + "/RSS", Unit: "B", Value: float64(one.Ours.RSS)})
+		if one.Both != nil {
+			all = append(all, report.Figure{Name: one.Name + "/CPU beyond idle", Unit: "cores",
+				Value: one.Both.Daemon - one.Idle.Daemon, Floor: one.Both.Kubelet - one.Idle.Kubelet})
+		}
+	}
+	return all
+}

@@ -79,8 +79,9 @@ func (v Verdicts) Add(about string, all ...Verdict) {
 // Flush ends the table.
 func (v Verdicts) Flush() error { return v.table.Flush() }
 
-// Save keeps a report in folder: what table prints as name.txt, all of it as name.json.
-func Save(folder, name string, report any, table func(io.Writer) error) error {
+// Save keeps a report in folder: what table prints as name.txt, all of it as name.json; the figures for benchstat as
+// name.bench and as a picture in name.svg.
+func Save(folder, name string, report any, table func(io.Writer) error, figures ...Figure) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("save report: %w", err)
 	}
@@ -92,7 +93,11 @@ func Save(folder, name string, report any, table func(io.Writer) error) error {
 	if err := table(&text); err != nil {
 		return fmt.Errorf("save report: %w", err)
 	}
-	for file, content := range map[string][]byte{name + ".json": raw, name + ".txt": text.Bytes()} {
+	files := map[string][]byte{name + ".json": raw, name + ".txt": text.Bytes()}
+	if len(figures) > 0 {
+		files[name+".bench"], files[name+".svg"] = benchstat(name, figures), plot(name, figures)
+	}
+	for file, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, file), content, 0o644); err != nil {
 			return fmt.Errorf("save report: %w", err)
 		}
