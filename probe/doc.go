@@ -6,5 +6,5 @@
 // room's means, such as a command in somebody else's container, is asked through a port.
 //
 // Numbers and meanings follow the probes of Kubernetes (pod lifecycle, kubelet's prober) unless said
-// otherwise; a state of its own is Unknown: the question could not be put, or the answer not understood.
+// otherwise; a state of its own is Unknown: the probe could not run, or its response was not understood.
 package probe

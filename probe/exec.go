@@ -9,8 +9,8 @@ import (
 // Execer runs a command where the thing probed lives, until its end or until ctx is done.
 //
 // A non-zero exit is a result. An error says that the command could not be run or did not end: one that is
-// context.DeadlineExceeded means not in time, one that is ErrNotAsked nothing, any other that the question could
-// not be put.
+// context.DeadlineExceeded means not in time, one that is ErrNotRun says nothing about the thing probed, any other means
+// that the probe could not run because of it.
 type Execer interface {
 	Exec(ctx context.Context, command []string) (Execution, error)
 }
@@ -35,7 +35,7 @@ func (e Exec) Probe(ctx context.Context) Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return failed("command did not end in time")
-	case errors.Is(err, ErrNotAsked):
+	case errors.Is(err, ErrNotRun):
 		return Outcome{}
 	case err != nil:
 		return unknown(err)

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/refit-project/refit/probe/transport"
 )
 
 // maxHeader bounds the header of an answer, in bytes.
@@ -75,7 +77,7 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 	}
 	return &HTTP{config: config, request: newRequest(u, config), client: http.Client{
 		CheckRedirect: sameHostRedirects,
-		Transport: &roundTripper{tls: &tls.Config{
+		Transport: &transport.Transport{Dial: dialer().DialContext, MaxHeader: maxHeader, TLS: &tls.Config{
 			InsecureSkipVerify: config.SkipTLSVerify, //nolint:gosec // as Kubernetes' probes, when asked for
 			MinVersion:         tls.VersionTLS12,
 		}},

@@ -17,9 +17,9 @@ const (
 	Unknown   State = "Unknown"
 )
 
-// ErrNotAsked is wrapped by the error of an Execer that could not put the question for reasons that say nothing
-// about the thing probed, as a runtime that is being restarted. The outcome then counts neither way.
-var ErrNotAsked = errors.New("not asked")
+// ErrNotRun is wrapped by the error of an Execer that could not run the command for reasons that say nothing about the
+// thing probed, for example a container runtime that is being restarted. The outcome then counts neither way.
+var ErrNotRun = errors.New("the probe could not run")
 
 // Outcome is one answer. One without a State is none, and counts neither way.
 type Outcome struct {

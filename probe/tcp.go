@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// dialer connects for one question. There is no silence to keep a connection alive in, and four system calls less.
+// dialer connects for one probe. Keep-alive is off: the connection is too short for it, and it costs four system calls.
 func dialer() *net.Dialer { return &net.Dialer{KeepAlive: -1} }
 
 // TCP connects to Address, "host:port", and hangs up.

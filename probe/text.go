@@ -125,7 +125,7 @@ func asText(v any) (string, error) {
 	return string(b), err
 }
 
-// result is the outcome of a question that was answered well: the text, or what path finds in it.
+// result is the outcome of a probe that succeeded: the text, or what path finds in it.
 func result(body []byte, path string) Outcome {
 	if path == "" {
 		return Outcome{Succeeded, tidy(string(body))}

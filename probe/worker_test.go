@@ -306,7 +306,7 @@ func TestWorkerIgnoresWhatWasNotAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
-		away := probe.Exec{Execer: execFunc(func() error { return fmt.Errorf("runtime away: %w", probe.ErrNotAsked) }), Command: []string{"true"}}
+		away := probe.Exec{Execer: execFunc(func() error { return fmt.Errorf("runtime away: %w", probe.ErrNotRun) }), Command: []string{"true"}}
 		spec := probe.Spec{Prober: d.prober(func(ctx context.Context, n int) probe.Outcome {
 			if n == 1 {
 				return probe.Outcome{State: probe.Succeeded, Message: "idle"}

@@ -119,7 +119,7 @@ func execError(err error) error {
 	case errors.Is(err, cri.ErrDeadline):
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrNotFound), errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %w", probe.ErrNotAsked, err)
+		return fmt.Errorf("%w: %w", probe.ErrNotRun, err)
 	case err != nil:
 		return errors.New(randomID.ReplaceAllString(err.Error(), "…"))
 	}
@@ -133,5 +133,5 @@ var randomID = regexp.MustCompile(`[0-9a-f]{64}`)
 type nowhere struct{}
 
 func (nowhere) Exec(context.Context, []string) (probe.Execution, error) {
-	return probe.Execution{}, probe.ErrNotAsked
+	return probe.Execution{}, probe.ErrNotRun
 }

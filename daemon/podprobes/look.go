@@ -46,7 +46,7 @@ type start struct {
 	spec probe.Spec
 }
 
-// spread has at most this many of the probes that begin together put their first question in a second.
+// spread is how many of the probes that begin together run for the first time in a second.
 const spread = 40
 
 // look compares a pod with its probes and returns the workers that are to be started.

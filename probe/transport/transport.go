@@ -1,4 +1,5 @@
-package probe
+// Package transport sends HTTP requests over connections of their own, for probes.
+package transport
 
 import (
 	"bufio"
@@ -13,15 +14,19 @@ import (
 	"time"
 )
 
-// roundTripper sends each request over a connection of its own. A kept connection would prove that the server worked, not
+// Transport sends each request over a connection of its own. A kept connection would prove that the server worked, not
 // that it does.
 //
 // It does what http.Transport does for such a request, without its two goroutines and its bookkeeping of idle
 // connections, which take half of a probe's CPU; and it resets the connection in the end, so that thousands of probes
 // leave no ports in TIME_WAIT. There is no proxy: the thing probed is near, and a proxy of the environment would answer in
 // its place. Compression is not asked for: the limit is on what is read.
-type roundTripper struct {
-	tls *tls.Config
+type Transport struct {
+	// Dial connects; TLS is for https.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	TLS  *tls.Config
+	// MaxHeader bounds the header of a response, in bytes.
+	MaxHeader int64
 }
 
 const (
@@ -41,10 +46,8 @@ type bufferPair struct {
 	writer *bufio.Writer
 }
 
-var errHeader = fmt.Errorf("the header of the response exceeds %d bytes", maxHeader)
-
 // RoundTrip implements http.RoundTripper.
-func (t *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	conn, err := t.connect(ctx, request)
 	if err != nil {
@@ -52,7 +55,7 @@ func (t *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) 
 	}
 	e := &exchange{conn: conn, buffers: buffers.Get().(*bufferPair)}       //nolint:forcetypeassert // of the pool's New
 	e.stop = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) }) // which ends reading and writing
-	response, err := e.do(request)
+	response, err := e.do(request, t.MaxHeader)
 	if err != nil {
 		_ = e.Close()
 		if ctx.Err() != nil {
@@ -65,12 +68,12 @@ func (t *roundTripper) RoundTrip(request *http.Request) (*http.Response, error) 
 
 var past = time.Unix(1, 0)
 
-func (t *roundTripper) connect(ctx context.Context, request *http.Request) (net.Conn, error) {
+func (t *Transport) connect(ctx context.Context, request *http.Request) (net.Conn, error) {
 	port := request.URL.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[request.URL.Scheme]
 	}
-	conn, err := dialer().DialContext(ctx, "tcp", net.JoinHostPort(request.URL.Hostname(), port))
+	conn, err := t.Dial(ctx, "tcp", net.JoinHostPort(request.URL.Hostname(), port))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func (t *roundTripper) connect(ctx context.Context, request *http.Request) (net.
 	if request.URL.Scheme != "https" {
 		return conn, nil
 	}
-	config := t.tls.Clone()
+	config := t.TLS.Clone()
 	if config.ServerName == "" {
 		config.ServerName = request.URL.Hostname()
 	}
@@ -101,7 +104,7 @@ type exchange struct {
 	closed  bool
 }
 
-func (e *exchange) do(request *http.Request) (*http.Response, error) {
+func (e *exchange) do(request *http.Request, maxHeader int64) (*http.Response, error) {
 	e.buffers.writer.Reset(e.conn)
 	plain := request.Clone(request.Context())
 	plain.Close = true
@@ -114,7 +117,7 @@ func (e *exchange) do(request *http.Request) (*http.Response, error) {
 		response, err := http.ReadResponse(e.buffers.reader, request)
 		switch {
 		case err != nil && limited.N <= 0:
-			return nil, errHeader
+			return nil, fmt.Errorf("the header of the response exceeds %d bytes", maxHeader)
 		case err != nil:
 			return nil, err
 		case response.StatusCode >= 100 && response.StatusCode < 200 && response.StatusCode != http.StatusSwitchingProtocols:
