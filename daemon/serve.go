@@ -25,7 +25,7 @@ import (
 // certificateLife is longer than a process should live. The certificate is self-signed and made at each start.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// authorizer tells whether a bearer token may GET a path; *kube.Client has it.
+// authorizer reports whether a bearer token may GET a path; *kube.Client has it.
 type authorizer interface {
 	MayGet(ctx context.Context, token, path string) (bool, error)
 }

@@ -1,6 +1,6 @@
-// Package prober keeps the probes of a node's NodePodProbe asked and its status true.
+// Package podprobes runs the probes of a node's NodePodProbe and writes their results to its status.
 //
-// In the room are: what of the spec can be asked (a decision about values), a probe.Worker for each of it, what they
-// have said, and the one writer of the status. What a probe is and when it counts belongs in probe; what
-// becomes of a result belongs to the manager; clients may not enter, they are ports.
+// In the room are: which probes of the spec can be run (a decision about values), a probe.Worker for each of them, their
+// results, and the writer of the status. How a probe is run and when its result changes belongs in probe; what becomes of
+// a result belongs to the manager; clients are ports.
 package podprobes

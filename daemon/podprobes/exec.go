@@ -28,7 +28,7 @@ type execer struct {
 	busy    chan struct{}   // holds one while a call is under way
 	queue   *turns.Queue
 	owner   turns.Owner
-	waited  func(time.Duration) // is told how long the pod's turn took to come
+	waited  func(time.Duration) // is called with how long the probe waited for the pod's turn
 	pace    turns.Pace          // of the goroutine of the call
 	turn    *turns.Turn         // of the next call; of the worker's goroutine
 }
@@ -97,12 +97,12 @@ func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, e
 const (
 	// killed is the exit code of a command that SIGKILL has ended: 128 and the signal's number, as in a shell.
 	killed = 128 + 9
-	// endGrace is how much later than the answer to an exec the runtime may tell that the container has ended.
+	// endGrace is how much later than the answer to an exec the runtime's event may report that the container has ended.
 	endGrace = time.Second
 )
 
-// letContainerEnd waits until the runtime would have told that the container has ended, which stops the probe and ends
-// ctx. Whatever ran in it was killed with it (pid_namespaces(7)), which says nothing of the application.
+// letContainerEnd waits until the runtime would have reported that the container has ended, which stops the probe and
+// ends ctx. The command was then killed with the container (pid_namespaces(7)), which is no result of the application.
 func letContainerEnd(ctx context.Context) {
 	timer := time.NewTimer(endGrace)
 	defer timer.Stop()
@@ -112,8 +112,8 @@ func letContainerEnd(ctx context.Context) {
 	}
 }
 
-// execError puts an error of the runtime into the words of probe. A container that is gone or a runtime that is away
-// says nothing of the application: the one is told by events, the other passes.
+// execError translates an error of the runtime into one of package probe. A container that is gone or a runtime that does
+// not answer is no result of the application: events report the former, the latter passes.
 func execError(err error) error {
 	switch {
 	case errors.Is(err, cri.ErrDeadline):

@@ -27,16 +27,16 @@ type record struct {
 	message             string
 	probedAt, changedAt time.Time
 	messageAt           time.Time // when the message has changed last
-	ended               bool      // the container has, which nobody has asked for
-	// hidden until then: nothing is known, and soon something may be.
+	ended               bool      // the container has ended
+	// hidden from the status until then: there is no result yet, and there may soon be one.
 	hidden time.Time
 }
 
-// recordOf an instance is what a status says.
-func recordOf(instance string, said v1alpha1.ContainerProbeState) *record {
+// recordOf is the record of an instance as it was last written to the status.
+func recordOf(instance string, written v1alpha1.ContainerProbeState) *record {
 	return &record{
-		instance: instance, state: said.State, message: said.Message,
-		probedAt: said.LastProbeTime.Time, changedAt: said.LastTransitionTime.Time,
+		instance: instance, state: written.State, message: written.Message,
+		probedAt: written.LastProbeTime.Time, changedAt: written.LastTransitionTime.Time,
 	}
 }
 
@@ -103,7 +103,7 @@ func (l ledger) hidden(now time.Time) time.Time {
 	return next
 }
 
-// lacks reports whether a status tells of a probe that has no record: its pod is gone, or nobody wants it any more.
+// lacks reports whether a status has a probe without a record: its pod is gone, or the spec has it no more.
 func (l ledger) lacks(status v1alpha1.NodePodProbeStatus) bool {
 	return slices.ContainsFunc(status.PodProbeStatuses, func(p v1alpha1.PodProbeStatus) bool {
 		known := l[types.UID(p.UID)]
@@ -119,7 +119,7 @@ func seconds(t time.Time) metav1.Time {
 	return metav1.NewTime(time.Unix(t.Unix(), 0).UTC())
 }
 
-// published finds what a status says of a probe.
+// published finds the state of a probe in a status.
 func published(status v1alpha1.NodePodProbeStatus, uid types.UID, name string) (v1alpha1.ContainerProbeState, bool) {
 	for _, p := range status.PodProbeStatuses {
 		if p.UID != string(uid) {
@@ -134,7 +134,7 @@ func published(status v1alpha1.NodePodProbeStatus, uid types.UID, name string) (
 	return v1alpha1.ContainerProbeState{}, false
 }
 
-// same reports whether b says nothing that a does not. That a probe was asked again is no news.
+// same reports whether b differs from a in nothing but the time of the last probe.
 func same(a, b v1alpha1.NodePodProbeStatus) bool {
 	return equality.Semantic.DeepEqual(a.Conditions, b.Conditions) && slices.EqualFunc(a.PodProbeStatuses, b.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) bool {
 		return a.Name == b.Name && a.Namespace == b.Namespace && a.UID == b.UID &&
@@ -164,8 +164,8 @@ func fit(status v1alpha1.NodePodProbeStatus, limit int) (v1alpha1.NodePodProbeSt
 	return status, cut, err
 }
 
-// transition is what an Event tells; false if the state is none that one is told of.
-func transition(state v1alpha1.ProbeState) (kind, reason string, told bool) {
+// transition is the type and reason of the Event for a state; false if there is none for it.
+func transition(state v1alpha1.ProbeState) (kind, reason string, ok bool) {
 	switch state {
 	case v1alpha1.ProbeSucceeded:
 		return corev1.EventTypeNormal, eventSucceeded, true

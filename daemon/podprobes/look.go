@@ -20,9 +20,9 @@ type podAtWork struct {
 	podProbes
 	firstSeen time.Time
 	known     bool // it is, or was, a pod of this node
-	told      bool // that it is not
+	reported  bool // that it is none
 	faults    int
-	said      string // of them
+	reason    string // describes them, as in the last Event
 	workers   map[string]*running
 }
 
@@ -55,12 +55,12 @@ func (m *Manager) look(ctx context.Context, p *podAtWork, now time.Time) []start
 	if pod == nil || pod.UID != p.uid || pod.Spec.NodeName != m.config.Node {
 		m.drop(p)
 		if !p.known && !now.Before(p.firstSeen.Add(unknownGrace)) {
-			p.told = true
+			p.reported = true
 			m.fault(p, []error{fmt.Errorf("no pod of this name and UID %.64q is on node %s", p.uid, m.config.Node)})
 		}
 		return nil
 	}
-	p.known, p.told = true, false
+	p.known, p.reported = true, false
 	faults := slices.Clone(p.refused)
 	var starts []start
 	kept := map[string]bool{}
@@ -79,7 +79,7 @@ func (m *Manager) look(ctx context.Context, p *podAtWork, now time.Time) []start
 	return starts
 }
 
-// keep forgets the other probes, and what the runtime had to tell before the pod's status did.
+// keep forgets the other probes, and the ends of containers that the pod's status reports meanwhile.
 func (m *Manager) keep(p *podAtWork, pod *corev1.Pod, kept map[string]bool) {
 	for name := range p.workers {
 		if !kept[name] {
@@ -110,7 +110,7 @@ func claimsRunning(pod *corev1.Pod, id string) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, claims) || slices.ContainsFunc(pod.Status.InitContainerStatuses, claims)
 }
 
-// adjust has one probe asked if its container runs. It returns the worker to start, if one is, and whether there is
+// adjust has one probe run if its container does. It returns the worker to start, if one is, and whether there is
 // anything to report of the probe.
 func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wanted v1alpha1.ContainerProbe) (*start, bool, error) {
 	where, found := containerOf(pod, wanted.ContainerName)
@@ -122,7 +122,7 @@ func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wan
 		return nil, false, nil // it was never started
 	case !where.running || m.hasEnded(p, where.instance):
 		m.stop(p, wanted.Name)
-		// The words of OpenKruise's daemon.
+		// The message of OpenKruise's daemon.
 		m.set(p.podProbes, wanted, record{instance: where.instance, state: v1alpha1.ProbeFailed, ended: true,
 			message: "Container(" + wanted.ContainerName + ") is Non-running"}, time.Now())
 		return nil, true, nil
@@ -181,7 +181,7 @@ func (m *Manager) specFor(ctx context.Context, p *podAtWork, r *running) (probe.
 	return spec, nil
 }
 
-// launch starts workers, not all at the same moment for ever.
+// launch starts workers with a jitter, so that their probes are not all due at the same moment.
 func (m *Manager) launch(ctx context.Context, starts []start) {
 	for _, s := range starts {
 		s.spec.Jitter = min(s.spec.Period, time.Duration(len(starts))*time.Second/spread)

@@ -35,19 +35,19 @@ type Manager struct {
 	config  Config
 	metrics *metrics
 	synced  cache.InformerSynced   // what the NodePodProbe's cache was filled with has been taken over
-	wake    chan struct{}          // holds one: something is stale
+	wake    chan struct{}          // holds one: there is something to reconcile
 	writer  *result.Writer[string] // of the status
 
 	mu        sync.Mutex
 	object    *v1alpha1.NodePodProbe // newest seen; nil: none
 	specStale bool
 	stale     map[types.UID]bool
-	ended     map[types.UID]map[string]bool // instances that the runtime says have ended
+	ended     map[types.UID]map[string]bool // instances that the runtime has reported as ended
 	ledger    ledger
 	looked    bool // the ledger has been filled for this object
 	cut       int  // what messages were cut to last
 	delay     turns.Delay
-	delayed   float64 // the factor that an Event has told
+	delayed   float64 // the factor in the last Event
 	pruned    bool    // the CRD, which is OpenKruise's, drops the conditions of the status
 
 	turns *turns.Queue  // of exec probes
@@ -77,7 +77,7 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 		m.wakeUp()
 	}
 	if object != nil && m.looked && !same(object.Status, m.status(object, time.Now())) {
-		m.writeLazily() // somebody else has written it, or it is another object
+		m.writeLazily() // another client has written it, or it is another object
 	}
 }
 
@@ -175,10 +175,10 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	var starts []start
 	again := time.Hour
 	for uid, p := range m.pods {
-		if waits := p.firstSeen.Add(unknownGrace).Sub(now); !p.known && !p.told && waits > 0 {
+		if waits := p.firstSeen.Add(unknownGrace).Sub(now); !p.known && !p.reported && waits > 0 {
 			again = min(again, waits)
 		}
-		if all || stale[uid] || !p.known && !p.told {
+		if all || stale[uid] || !p.known && !p.reported {
 			starts = append(starts, m.look(ctx, p, now)...)
 		}
 	}
@@ -218,7 +218,7 @@ func (m *Manager) read(object *v1alpha1.NodePodProbe) {
 	}
 }
 
-// drop ends all that is done for a pod, and forgets what was learnt.
+// drop stops the probes of a pod and forgets their results.
 func (m *Manager) drop(p *podAtWork) {
 	for name := range p.workers {
 		m.stop(p, name)
@@ -232,21 +232,21 @@ func (m *Manager) drop(p *podAtWork) {
 	}
 }
 
-// fault tells of what is not probed, once.
+// fault records an Event about probes that cannot be run, once for the same faults.
 func (m *Manager) fault(p *podAtWork, faults []error) {
 	m.metrics.ignored.Add(float64(len(faults) - p.faults))
 	p.faults = len(faults)
-	said := ""
+	reason := ""
 	if len(faults) > 0 {
-		said = describe(p.key(), faults)
+		reason = describe(p.key(), faults)
 	}
-	if said == p.said {
+	if reason == p.reason {
 		return
 	}
-	p.said = said
-	if said != "" {
-		m.config.Logger.Warn("not all is probed", "pod", p.key(), "err", said)
-		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventIgnored, said)
+	p.reason = reason
+	if reason != "" {
+		m.config.Logger.Warn("some probes of the pod are not run", "pod", p.key(), "err", reason)
+		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventIgnored, reason)
 	}
 }
 

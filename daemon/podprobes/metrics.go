@@ -34,9 +34,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_in_flight", Help: "Pod probes that wait for their answer."}),
 		running:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes", Help: "Pod probes at work: those whose container runs."}),
 		delay: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "refit_exec_probe_delay_ratio", Help: "How many times longer than their periods exec probes take from one run to the next, as told in the condition Delayed; 0: they are on time.",
+			Name: "refit_exec_probe_delay_ratio", Help: "How many times longer than their periods exec probes take from one run to the next, as in the condition Delayed; 0: they are on time.",
 		}),
-		ignored: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_ignored", Help: "Faults of the NodePodProbe's spec for which something is not probed; each is told in an Event."}),
+		ignored: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_ignored", Help: "Faults of the NodePodProbe's spec for which a probe is not run; each has an Event."}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_probe_status_writes_total", Help: "Writes of the NodePodProbe's status, by result (ok, error).",
 		}, []string{"result"}),

@@ -19,7 +19,7 @@ const (
 	// settleEach lengthens the pause between two writes by the size of what is written: a full node's status has
 	// hundreds of kilobytes.
 	settleEach = time.Millisecond
-	// settleUnknown is how long a probe of which nothing was known has to answer before the status says that nothing is:
+	// settleUnknown is how long a new probe has for its first result before the status says Unknown:
 	// most answer in their first second, which saves a new pod one of two writes.
 	settleUnknown = 2 * time.Second
 	// settleMessage is between writes for messages that change more often than that, as those with a time in them do. A
@@ -42,8 +42,8 @@ func (m *Manager) writeLazily() { m.writer.RequestAfter(m.config.Node, settle, s
 // pace is the least time between writes. mu is held.
 func (m *Manager) pace() time.Duration { return settle + time.Duration(m.ledger.size())*settleEach }
 
-// begin is what is known of a probe of a container instance that starts to be asked: what was learnt of the same
-// instance before, by us or by a daemon before us, whose word is in the status.
+// begin is the result with which a probe of a container instance starts: the last one of the same instance, from this
+// process or, from the status, of the daemon before it.
 func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where container) probe.Result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,25 +64,25 @@ func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where conta
 			r.hidden = now.Add(settleUnknown)
 			m.writeUnknown()
 		} else {
-			m.writeSoon() // what the last instance said holds no more
+			m.writeSoon() // the result of the last instance does not hold for this one
 		}
 	}
 	return probe.Result{State: probe.State(r.state), Message: r.message, ChangedAt: r.changedAt}
 }
 
-// set takes down what was learnt, tells of a transition, and has it written if it is news.
-func (m *Manager) set(p podProbes, wanted v1alpha1.ContainerProbe, learnt record, now time.Time) {
-	if !m.note(p, wanted, learnt, now) {
+// set takes over a result, records an Event for a transition, and has the status written if it changes.
+func (m *Manager) set(p podProbes, wanted v1alpha1.ContainerProbe, found record, now time.Time) {
+	if !m.note(p, wanted, found, now) {
 		return
 	}
-	if kind, reason, told := transition(learnt.state); told {
+	if kind, reason, ok := transition(found.state); ok {
 		m.config.Events.Event(aboutContainer(p, wanted.ContainerName), kind, reason,
-			result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, learnt.message), result.MaxMessage))
+			result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, found.message), result.MaxMessage))
 	}
 }
 
 // note reports whether the state is another than before.
-func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt record, now time.Time) bool {
+func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, found record, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	records := m.ledger.of(p).probes
@@ -95,31 +95,31 @@ func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, learnt recor
 			}
 		}
 	}
-	if before.state == learnt.state {
-		learnt.changedAt = before.changedAt
-	} else if learnt.changedAt.IsZero() {
-		learnt.changedAt = now
+	if before.state == found.state {
+		found.changedAt = before.changedAt
+	} else if found.changedAt.IsZero() {
+		found.changedAt = now
 	}
-	if learnt.probedAt.IsZero() {
-		learnt.probedAt = now
+	if found.probedAt.IsZero() {
+		found.probedAt = now
 	}
-	if learnt.messageAt = now; before.message == learnt.message {
-		learnt.messageAt = before.messageAt
+	if found.messageAt = now; before.message == found.message {
+		found.messageAt = before.messageAt
 	}
-	if before.state == learnt.state && before.message == learnt.message {
-		learnt.probedAt = before.probedAt
+	if before.state == found.state && before.message == found.message {
+		found.probedAt = before.probedAt
 	}
-	records[wanted.Name] = &learnt
+	records[wanted.Name] = &found
 	switch {
-	case before.state != learnt.state, learnt.ended && !before.ended:
+	case before.state != found.state, found.ended && !before.ended:
 		m.writeSoon()
-	case before.message == learnt.message:
+	case before.message == found.message:
 	case now.Sub(before.messageAt) < settleMessage:
 		m.writeLazily()
 	default:
 		m.writeSoon()
 	}
-	return before.state != learnt.state
+	return before.state != found.state
 }
 
 // status is what the object's status should be. mu is held.

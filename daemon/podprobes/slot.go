@@ -32,7 +32,7 @@ func slotFor(rate float64) time.Duration {
 }
 
 // alignTo delays to the next of moments that are a slot apart. Their phase is this daemon's own: not all nodes of a
-// cluster find out, and tell, at the same moment.
+// cluster probe, and write results, at the same moment.
 func (m *Manager) alignTo(slot func() time.Duration) func(time.Time) time.Duration {
 	return func(due time.Time) time.Duration {
 		slot := slot()

@@ -16,14 +16,14 @@ import (
 	"github.com/refit-project/refit/probe"
 )
 
-// What one NodePodProbe can ask for. A kubelet takes some 250 pods; a probe costs a goroutine and, of exec, a process
+// Bounds of one NodePodProbe. A kubelet takes some 250 pods; a probe costs a goroutine and, of exec, a process
 // each time.
 const (
 	// maxName bounds a probe's name, "<marker>#<probe>", in bytes, as the CRD does.
 	maxName = 512
 )
 
-// podProbes is an entry of the spec with what of it can be asked.
+// podProbes is an entry of the spec with those of its probes that can be run.
 type podProbes struct {
 	namespace, name string
 	uid             types.UID
@@ -33,7 +33,7 @@ type podProbes struct {
 
 func (p podProbes) key() string { return p.namespace + "/" + p.name }
 
-// wanted reads a spec by the UIDs of its pods. What of an entry cannot be asked whatever its pod is like is
+// wanted reads a spec by the UIDs of its pods. A probe that could not be run whatever its pod is like is
 // left out and kept as refused.
 func wanted(spec v1alpha1.NodePodProbeSpec) map[types.UID]podProbes {
 	all := make(map[types.UID]podProbes, len(spec.PodProbes))
@@ -103,7 +103,7 @@ func specOf(p corev1.Probe, place probe.Place) (probe.Spec, error) {
 	return probe.FromKubernetes(&p, place)
 }
 
-// container is what a pod's status says of a container.
+// container is a container in a pod's status.
 type container struct {
 	instance  string // ID; empty: none was ever started
 	running   bool

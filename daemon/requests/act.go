@@ -121,9 +121,9 @@ func (w *Worker) start(ctx context.Context, request *crr.Request, pod *corev1.Po
 	if !start.Nudge {
 		return outcome{}
 	}
-	w.logger.Info("waking kubelet", "pod", pod.Namespace+"/"+pod.Name, "container", start.Container, "request", request.Name)
+	w.logger.Info("nudging kubelet", "pod", pod.Namespace+"/"+pod.Name, "container", start.Container, "request", request.Name)
 	if err := w.podAPI.Annotate(ctx, pod, v1beta1.AnnotationNudge, nudge(request, time.Now())); err != nil {
-		return outcome{err: fmt.Errorf("wake kubelet: %w", err), transient: true}
+		return outcome{err: fmt.Errorf("nudge kubelet: %w", err), transient: true}
 	}
 	w.metrics.nudges.Inc()
 	return outcome{nudged: true}
@@ -134,7 +134,7 @@ func (w *Worker) remove(ctx context.Context, request *crr.Request, container str
 		w.record(backoffSkipped(request, container))
 	}
 	for _, id := range ids {
-		// Removal kills what runs, without grace: what the runtime said of the stop is not taken on trust.
+		// Removal kills what runs, without grace, so a stop that the runtime reports as done is verified.
 		if status, err := w.runtime.ContainerStatus(ctx, id.ID); err == nil && status.State == identity.StateRunning {
 			return failure("remove container "+container, errStillRuns)
 		}

@@ -46,7 +46,7 @@ func (a *acts) busy(id identity.ContainerID) bool {
 }
 
 // repeatedWithin is how long an act has to wait because it has just been done without an error. That it is ordered
-// again means that the runtime says one thing and shows another.
+// again means that the runtime reports success and shows no effect.
 func (a *acts) repeatedWithin(request types.UID, container, order string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +99,7 @@ func (a *acts) end(request types.UID, container string, id identity.ContainerID,
 type outcome struct {
 	err       error
 	transient bool // the runtime may come back
-	nudged    bool // kubelet was woken
+	nudged    bool // kubelet was nudged
 	order     string
 }
 

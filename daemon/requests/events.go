@@ -53,7 +53,7 @@ func ended(request *crr.Request, status crr.Status) event {
 	return event{aboutRequest(request), corev1.EventTypeWarning, eventFailed, withRequester(status.Message, request)}
 }
 
-// withRequester adds who asked for the restart, and why.
+// withRequester adds who has created the request, and why.
 func withRequester(message string, request *crr.Request) string {
 	if by := crr.RequestedBy(request); by != "" {
 		return message + ", " + by

@@ -43,7 +43,7 @@ func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Req
 }
 
 // pod is nil when the node has no pod of this name and UID. The cache may lag behind the request, so only the
-// API server's word counts for that.
+// API server decides that.
 func (w *Worker) pod(ctx context.Context, key identity.Pod) (*corev1.Pod, error) {
 	if pod := w.cachedPod(key); pod != nil && string(pod.UID) == key.UID {
 		return pod, nil
@@ -114,7 +114,7 @@ func (w *Worker) containerID(id string) identity.ContainerID {
 	return identity.ContainerID{Runtime: w.runtimeName, ID: id}
 }
 
-// nudge is the value of the annotation: it differs each time, or it would wake nobody.
+// nudge is the value of the annotation: it differs each time, or the write would change nothing.
 func nudge(request *crr.Request, now time.Time) string {
 	return fmt.Sprintf("%s %s", request.Name, now.UTC().Format(time.RFC3339Nano))
 }
