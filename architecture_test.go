@@ -41,7 +41,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/requests manager/podprobes manager/certificates manager/cache kube api"},
+		{path: "manager", imports: "manager/images manager/requests manager/podprobes manager/certificates manager/cache kube api"},
 		{path: "cli", imports: "inplace kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -58,7 +58,7 @@ var rows = []row{
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
-		{path: "manager/images", toCome: "manager/cache image api", why: "ImagePullJob: which node pulls what"},
+		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
 	}},
 	{name: "parts of the plugin hot_update", rooms: []room{

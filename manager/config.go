@@ -21,9 +21,11 @@ type Config struct {
 	MetricsAddr string // host:port; plain HTTP on loopback, HTTPS with authorization elsewhere; "0" for none
 	HealthAddr  string // host:port of /healthz and /readyz
 
-	LeaderElect bool // needed with more than one replica
-	Workers     int  // objects of each kind reconciled at a time
-	PodProbes   bool // reconcile PodProbeMarkers
+	LeaderElect         bool   // needed with more than one replica
+	Workers             int    // objects of each kind reconciled at a time
+	Images              bool   // reconcile ImagePullJobs, ImageListPullJobs and NodeImages
+	PullSecretNamespace string // where copies of pull secrets are kept for the daemons
+	PodProbes           bool   // reconcile PodProbeMarkers
 
 	Logger *slog.Logger
 }

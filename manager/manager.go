@@ -23,6 +23,7 @@ import (
 	"github.com/refit-project/refit/kube"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/manager/certificates"
+	"github.com/refit-project/refit/manager/images"
 	"github.com/refit-project/refit/manager/podprobes"
 	"github.com/refit-project/refit/manager/requests"
 )
@@ -75,6 +76,15 @@ func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
 	})
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
+	}
+	if cfg.Images {
+		err := images.Add(mgr, images.Config{
+			Workers: cfg.Workers, Nodes: nodes, Live: mgr.GetAPIReader(), SecretNamespace: cfg.PullSecretNamespace, Clock: clock,
+			Recorder: recorder, Logger: cfg.Logger,
+		})
+		if err != nil {
+			return fmt.Errorf("set up image pulls: %w", err)
+		}
 	}
 	if !cfg.PodProbes {
 		return nil

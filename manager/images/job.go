@@ -1,0 +1,160 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+)
+
+// jobs carries out what image.PlanJob decides.
+type jobs struct{ *api }
+
+// Reconcile implements reconcile.Reconciler.
+func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
+	var job v1beta1.ImagePullJob
+	if err := j.client.Get(ctx, key.NamespacedName, &job); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return ctrl.Result{}, j.removeCopies(ctx)
+		}
+		return ctrl.Result{}, err
+	}
+	if job.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	nodes, err := j.selected(ctx, &job)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := image.PlanJob(&job, nodes, j.Clock())
+	if decision.Delete {
+		return done(ctrl.Result{}, j.client.Delete(ctx, &job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}))
+	}
+	var faults []error
+	if len(decision.Start) > 0 {
+		if err := j.start(ctx, &job, decision.Start); err != nil {
+			faults = append(faults, err)
+			decision.Status.Message = err.Error()
+		}
+	}
+	if !equality.Semantic.DeepEqual(job.Status, decision.Status) {
+		changed := job.DeepCopy()
+		changed.Status = decision.Status
+		if err := j.client.Status().Update(ctx, changed); err != nil {
+			return done(ctrl.Result{}, fmt.Errorf("write status of ImagePullJob: %w", err))
+		}
+		j.tell(&job, changed)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return done(ctrl.Result{}, err)
+	}
+	if decision.Status.CompletionTime != nil {
+		return j.later(decision.Again), j.removeCopies(ctx)
+	}
+	return j.later(decision.Again), nil
+}
+
+// tell publishes the end of a job.
+func (j *jobs) tell(before, after *v1beta1.ImagePullJob) {
+	if before.Status.CompletionTime != nil || after.Status.CompletionTime == nil {
+		return
+	}
+	for _, c := range after.Status.Conditions {
+		kind := corev1.EventTypeNormal
+		if c.Type == v1beta1.ConditionPullFailed {
+			kind = corev1.EventTypeWarning
+		}
+		if c.Status == metav1.ConditionTrue {
+			j.Recorder.Eventf(after, nil, kind, c.Reason, "Pull", "%d of %d nodes have the image: %s", after.Status.Succeeded, after.Status.Desired, c.Message)
+		}
+	}
+}
+
+// selected are the NodeImages of the nodes that a job selects.
+func (j *jobs) selected(ctx context.Context, job *v1beta1.ImagePullJob) ([]*v1beta1.NodeImage, error) {
+	var list v1beta1.NodeImageList
+	if err := j.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list NodeImages: %w", err)
+	}
+	matches, err := j.selector(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []*v1beta1.NodeImage
+	for i := range list.Items {
+		if node := &list.Items[i]; node.DeletionTimestamp == nil && matches(node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, nil
+}
+
+func (j *jobs) selector(ctx context.Context, job *v1beta1.ImagePullJob) (func(*v1beta1.NodeImage) bool, error) {
+	switch {
+	case job.Spec.Selector != nil && len(job.Spec.Selector.Names) > 0:
+		named := set(job.Spec.Selector.Names)
+		return func(n *v1beta1.NodeImage) bool { return named[n.Name] }, nil
+	case job.Spec.Selector != nil:
+		selector, err := metav1.LabelSelectorAsSelector(&job.Spec.Selector.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("selector of ImagePullJob: %w", err)
+		}
+		return func(n *v1beta1.NodeImage) bool { return selector.Matches(labels.Set(n.Labels)) }, nil
+	case job.Spec.PodSelector != nil:
+		selector, err := metav1.LabelSelectorAsSelector(&job.Spec.PodSelector.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("podSelector of ImagePullJob: %w", err)
+		}
+		var pods corev1.PodList
+		if err := j.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		var nodes []string
+		for i := range pods.Items {
+			if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+				nodes = append(nodes, pods.Items[i].Spec.NodeName)
+			}
+		}
+		named := set(nodes)
+		return func(n *v1beta1.NodeImage) bool { return named[n.Name] }, nil
+	}
+	return func(*v1beta1.NodeImage) bool { return true }, nil
+}
+
+func set(names []string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}
+
+// start adds the image to the NodeImages of some nodes.
+func (j *jobs) start(ctx context.Context, job *v1beta1.ImagePullJob, nodes []string) error {
+	secrets, err := j.copySecrets(ctx, job)
+	if err != nil {
+		return err
+	}
+	for _, name := range nodes {
+		var node v1beta1.NodeImage
+		if err := j.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if !image.Request(&node.Spec, &node.Status, job, secrets, j.Clock()) {
+			return fmt.Errorf("NodeImage %s has %d images, which is the most there can be", name, len(node.Spec.Images))
+		}
+		if err := j.client.Update(ctx, &node); err != nil {
+			return fmt.Errorf("write NodeImage %s: %w", name, err)
+		}
+	}
+	return nil
+}

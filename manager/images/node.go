@@ -1,0 +1,94 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+)
+
+// nodeImages keeps one NodeImage for each node with a host, with the node's labels, and removes from it what no job wants.
+type nodeImages struct{ *api }
+
+// Reconcile implements reconcile.Reconciler.
+func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
+	node, err := n.Nodes.Find(ctx, key.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted := node != nil && node.DeletionTimestamp == nil && node.Labels[v1beta1.LabelType] != v1beta1.TypeVirtualKubelet
+	var object v1beta1.NodeImage
+	err = n.client.Get(ctx, key.NamespacedName, &object)
+	switch {
+	case apierrors.IsNotFound(err) && wanted:
+		made := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
+		if err := n.client.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
+			return ctrl.Result{}, fmt.Errorf("create NodeImage: %w", err)
+		}
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	case object.Labels[v1beta1.LabelFakeNodeImage] != "" && node == nil:
+		return ctrl.Result{}, nil
+	case !wanted:
+		return done(ctrl.Result{}, n.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}))
+	}
+	changed := object.DeepCopy()
+	prunes, again := image.Prune(&changed.Spec, &changed.Status, n.find(ctx), n.Clock())
+	if !prunes && maps.Equal(object.Labels, node.Labels) {
+		return n.later(again), nil
+	}
+	changed.Labels = maps.Clone(node.Labels)
+	if err := n.client.Update(ctx, changed); err != nil {
+		return done(ctrl.Result{}, fmt.Errorf("write NodeImage: %w", err))
+	}
+	return n.later(again), nil
+}
+
+// find looks jobs up. That one is gone is believed from a live read only, as caches are not in step.
+func (n *nodeImages) find(ctx context.Context) func(corev1.ObjectReference) *v1beta1.ImagePullJob {
+	found := map[types.UID]*v1beta1.ImagePullJob{}
+	return func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
+		if job, ok := found[o.UID]; ok {
+			return job
+		}
+		var job v1beta1.ImagePullJob
+		key := client.ObjectKey{Namespace: o.Namespace, Name: o.Name}
+		err := n.client.Get(ctx, key, &job)
+		if apierrors.IsNotFound(err) || (err == nil && job.UID != o.UID) {
+			err = n.Live.Get(ctx, key, &job)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			found[o.UID] = nil
+		case err != nil:
+			found[o.UID] = &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{UID: o.UID}} // not known to be gone
+		default:
+			found[o.UID] = &job
+		}
+		return found[o.UID]
+	}
+}
+
+// names reports whether a NodeImage names a job.
+func names(object *v1beta1.NodeImage, job types.UID) bool {
+	for _, i := range object.Spec.Images {
+		for _, tag := range i.Tags {
+			for _, o := range tag.OwnerReferences {
+				if o.UID == job {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
