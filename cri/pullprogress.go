@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ import (
 const (
 	namespaceHeader = "containerd-namespace"
 	namespaceCRI    = "k8s.io"
-	labelSource     = "containerd.io/distribution.source." // and the registry; the value lists repositories
+	labelSource     = "containerd.io/distribution.source." // and the registry's host; the value lists repositories
 	labelConfig     = "containerd.io/gc.ref.content.config"
 	maxManifest     = 4 << 20 // bytes; containerd accepts 8 MiB
 	maxBlobs        = 1000    // of one image
@@ -37,11 +38,11 @@ type Progress struct {
 
 // pullMeter reads how far one pull is.
 type pullMeter struct {
-	client                       *Client
-	registry, repository, digest string
-	since                        time.Time
-	manifests                    map[string][]blob
-	done                         map[string]bool
+	client                   *Client
+	host, repository, digest string
+	since                    time.Time
+	manifests                map[string][]blob
+	done                     map[string]bool
 }
 
 type blob struct {
@@ -53,8 +54,12 @@ type blob struct {
 // pulled by one. Two tags of a repository that are pulled at once are told apart only by digest: for both the sum is told.
 // The error is ErrUnsupported when the runtime is not containerd. The function is not safe for concurrent use.
 func (c *Client) MeterPull(registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
+	host := registry
+	if parsed, err := url.Parse("//" + registry); err == nil {
+		host = parsed.Hostname() // the label has no port
+	}
 	m := &pullMeter{
-		client: c, registry: registry, repository: repository, digest: digest, since: since,
+		client: c, host: host, repository: repository, digest: digest, since: since,
 		manifests: map[string][]blob{}, done: map[string]bool{},
 	}
 	return m.read
@@ -120,7 +125,7 @@ func (m *pullMeter) blobs(ctx context.Context) ([]blob, error) {
 
 // infos of what the content store has of the repository.
 func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
-	filter := fmt.Sprintf(`labels.%s~=%s`, strconv.Quote(labelSource+m.registry), strconv.Quote("(^|,)"+regexp.QuoteMeta(m.repository)+"(,|$)"))
+	filter := fmt.Sprintf(`labels.%s~=%s`, strconv.Quote(labelSource+m.host), strconv.Quote("(^|,)"+regexp.QuoteMeta(m.repository)+"(,|$)"))
 	stream, err := m.client.content.List(ctx, &contentapi.ListContentRequest{Filters: []string{filter}})
 	if err != nil {
 		return nil, callError(ctx, "List content", "", err)
