@@ -36,7 +36,7 @@ func download(t *testing.T, url string, config fetch.Config) error {
 }
 
 // Safe download: where a caller may not send us, whatever the address is dressed as.
-func TestSafeDownloadRefusesAddressesS2(t *testing.T) {
+func TestDownloadsFromForbiddenAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	near := fetch.Config{Attempts: 1, Timeout: 10 * time.Second}
 	private := near
@@ -137,7 +137,7 @@ func TestTLSIsVerified(t *testing.T) {
 }
 
 // Bounded in bytes, whether announced or not, and in time, however slowly it trickles.
-func TestSafeDownloadIsBoundedS3(t *testing.T) {
+func TestDownloadsAreBounded(t *testing.T) {
 	t.Parallel()
 	endless := func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {

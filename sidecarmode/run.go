@@ -137,7 +137,7 @@ func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
 	}
 	s.processes = processes
 	manager, err := plugin.NewManager(plugin.Config{
-		Factories: s.factories(), Version: s.config.Version,
+		Factories: s.factories(),
 		Host: plugin.Host{
 			Logger: s.logger, Pod: s.pod, Observed: s.feed.latest, Changes: s.feed.changes, Own: s.config.Container,
 			Results: s.writer, API: s.api, Processes: s.processes, Tell: s.tell,

@@ -402,7 +402,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 }
 
 // Who cannot show the token does nothing; an empty token lets nobody in.
-func TestOwnAPIAsksForTheTokenS1(t *testing.T) {
+func TestOwnAPIAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	token := filepath.Join(t.TempDir(), "token")

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/config"
 )
 
@@ -24,11 +22,9 @@ type Config struct {
 	Factories []Factory
 	// Host is what each plugin gets, Metrics apart.
 	Host Host
-	// Version of the program.
-	Version string
 }
 
-// Manager runs plugins. It has the methods of the KEP's interface, with contexts.
+// Manager runs plugins.
 type Manager struct {
 	config    Config
 	factories map[string]Factory
@@ -65,9 +61,6 @@ func (m *Manager) Types() config.Types {
 	}
 	return types
 }
-
-// Version of the program.
-func (m *Manager) Version() string { return m.config.Version }
 
 func (m *Manager) policy() string {
 	m.mu.Lock()
@@ -127,26 +120,12 @@ func (m *Manager) addMissing(ctx context.Context, file *config.File) error {
 	return errors.Join(faults...)
 }
 
-// AddPlugin starts a registered plugin and returns when it has been initialised, or could not be, which is
-// no error here but in its status. A plugin of that name that runs already is an error.
-func (m *Manager) AddPlugin(ctx context.Context, p config.Plugin) error {
-	m.change.Lock()
-	defer m.change.Unlock()
-	return m.add(ctx, p)
-}
-
+// add starts a registered plugin and returns when it has been initialised, or could not be, which is no error here but
+// in its status.
 func (m *Manager) add(ctx context.Context, p config.Plugin) error {
 	factory := m.factories[p.Name]
-	m.mu.Lock()
-	started := m.started
-	m.mu.Unlock()
-	switch {
-	case factory == nil:
+	if factory == nil {
 		return fmt.Errorf("add plugin %q: %w", p.Name, ErrUnknownPlugin)
-	case m.find(p.Name) != nil:
-		return fmt.Errorf("add plugin %q: it runs already", p.Name)
-	case !started:
-		return fmt.Errorf("add plugin %q: the manager has not been started", p.Name)
 	}
 	u := m.newUnit(ctx, p, factory)
 	m.mu.Lock()
@@ -159,13 +138,6 @@ func (m *Manager) add(ctx context.Context, p config.Plugin) error {
 	case <-ctx.Done():
 	}
 	return nil
-}
-
-// RemovePlugin stops a plugin.
-func (m *Manager) RemovePlugin(ctx context.Context, name string) error {
-	m.change.Lock()
-	defer m.change.Unlock()
-	return m.remove(ctx, name)
 }
 
 func (m *Manager) remove(ctx context.Context, name string) error {
@@ -206,15 +178,6 @@ func (m *Manager) find(name string) *unit {
 	return nil
 }
 
-// PluginStatus of one plugin.
-func (m *Manager) PluginStatus(name string) (Status, error) {
-	u := m.find(name)
-	if u == nil {
-		return Status{}, fmt.Errorf("plugin %q: %w", name, ErrUnknownPlugin)
-	}
-	return u.snapshot(), nil
-}
-
 // Statuses of all plugins, in boot order.
 func (m *Manager) Statuses() []Status {
 	m.mu.Lock()
@@ -248,12 +211,6 @@ func (m *Manager) Needs() Needs {
 		all.Folders = append(all.Folders, n.Folders...)
 	}
 	return all
-}
-
-// StoreData writes an outcome to where it belongs and returns when it is there.
-func (m *Manager) StoreData(ctx context.Context, source string, targets []output.Output, entry result.Entry) error {
-	m.config.Host.Results.Put(source, targets, entry)
-	return m.config.Host.Results.Flush(ctx, source)
 }
 
 // remount puts the plugins' routes in force.

@@ -121,7 +121,7 @@ type stage struct {
 func newStage(t *testing.T, file config.File, actors ...func(*diary) *actor) stage {
 	t.Helper()
 	s := stage{diary: &diary{}, events: &diary{}}
-	c := plugin.Config{Version: "v9", Host: plugin.Host{
+	c := plugin.Config{Host: plugin.Host{
 		Logger: slog.New(slog.DiscardHandler),
 		Tell:   func(state result.State, reason, message string) { s.events.write("%s %s %s", state, reason, message) },
 	}}
@@ -164,7 +164,7 @@ func (s stage) check(t *testing.T, want ...string) {
 
 func (s stage) running(t *testing.T, name string) bool {
 	t.Helper()
-	status, err := s.PluginStatus(name)
+	status, err := s.statusOf(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestBootOrderAndReverseStop(t *testing.T) {
 }
 
 // An error or a panic of one plugin, in any of its methods, is its own affair.
-func TestPluginSupervisionC5(t *testing.T) {
+func TestAFailingPluginIsRestartedAndTheOthersRunOn(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*actor)
@@ -231,7 +231,7 @@ func TestPluginSupervisionC5(t *testing.T) {
 				if !s.running(t, "good") || s.running(t, "bad") {
 					t.Error("the good plugin does not run, or the bad one does")
 				}
-				status, err := s.PluginStatus("bad")
+				status, err := s.statusOf("bad")
 				if err != nil || status.LastError != tt.want || status.Healthy {
 					t.Errorf("status %+v %v", status, err)
 				}
@@ -306,7 +306,7 @@ func TestBackoffIsForgottenAfterASteadyRun(t *testing.T) {
 		})
 		s.start(t)
 		time.Sleep(10*2*time.Minute + 11*time.Second)
-		if status, _ := s.PluginStatus("p"); status.Restarts != 10 {
+		if status, _ := s.statusOf("p"); status.Restarts != 10 {
 			t.Errorf("%d restarts", status.Restarts)
 		}
 		if err := s.Stop(t.Context()); err != nil {
@@ -340,10 +340,10 @@ func TestStatusesWhileThePluginsChange(t *testing.T) {
 		}
 		for range 20 {
 			time.Sleep(time.Second)
-			if err := s.RemovePlugin(t.Context(), "a"); err != nil {
+			if err := s.LoadConfig(t.Context(), &config.File{}); err != nil {
 				t.Error(err)
 			}
-			if err := s.AddPlugin(t.Context(), config.Plugin{Name: "a"}); err != nil {
+			if err := s.LoadConfig(t.Context(), &config.File{Plugins: []config.Plugin{{Name: "a"}}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -413,45 +413,6 @@ func TestStopLetsAPluginFinish(t *testing.T) {
 			t.Error("the context ended before Stop")
 		}
 	})
-}
-
-func TestAddAndRemovePlugin(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, config.File{Plugins: []config.Plugin{{Name: "a"}}}, plain("a"), plain("b"))
-		if err := s.AddPlugin(t.Context(), config.Plugin{Name: "b"}); err == nil {
-			t.Error("added before the start")
-		}
-		s.start(t)
-		if err := s.AddPlugin(t.Context(), config.Plugin{Name: "b"}); err != nil {
-			t.Error(err)
-		}
-		if err := s.AddPlugin(t.Context(), config.Plugin{Name: "b"}); err == nil {
-			t.Error("added twice")
-		}
-		if err := s.AddPlugin(t.Context(), config.Plugin{Name: "c"}); !errors.Is(err, plugin.ErrUnknownPlugin) {
-			t.Errorf("unknown: %v", err)
-		}
-		if err := s.RemovePlugin(t.Context(), "b"); err != nil {
-			t.Error(err)
-		}
-		if err := s.RemovePlugin(t.Context(), "b"); !errors.Is(err, plugin.ErrUnknownPlugin) {
-			t.Errorf("removed twice: %v", err)
-		}
-		if _, err := s.PluginStatus("b"); !errors.Is(err, plugin.ErrUnknownPlugin) {
-			t.Errorf("status of a removed one: %v", err)
-		}
-		if s.Version() != "v9" {
-			t.Error("version")
-		}
-		if err := s.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := plugin.NewManager(plugin.Config{Factories: []plugin.Factory{
-		func() plugin.Plugin { return plain("a")(nil) }, func() plugin.Plugin { return plain("a")(nil) }}}); err == nil {
-		t.Error("two plugins of one name")
-	}
 }
 
 func TestLoadConfigChangesOnlyWhatChanged(t *testing.T) {
@@ -565,7 +526,7 @@ func TestPanicInStatusAndMetricsOfPlugins(t *testing.T) {
 			return a
 		})
 		s.start(t)
-		if status, err := s.PluginStatus("p"); err != nil || status.Message != "panic: no status" {
+		if status, err := s.statusOf("p"); err != nil || status.Message != "panic: no status" {
 			t.Errorf("status %+v %v", status, err)
 		}
 		if families, err := s.Gather(); err != nil || len(families) != 1 {
@@ -617,4 +578,34 @@ func TestAPanicInAPluginsWorkerDoesNotEndTheOthers(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// An unknown plugin of the configuration is an error, and two of one name are.
+func TestUnknownAndDoublePlugins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, config.File{Plugins: []config.Plugin{{Name: "a"}}}, plain("a"))
+		s.start(t)
+		err := s.LoadConfig(t.Context(), &config.File{Plugins: []config.Plugin{{Name: "a"}, {Name: "c"}}})
+		if !errors.Is(err, plugin.ErrUnknownPlugin) {
+			t.Errorf("unknown: %v", err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	factory := func() plugin.Plugin { return plain("a")(nil) }
+	if _, err := plugin.NewManager(plugin.Config{Factories: []plugin.Factory{factory, factory}}); err == nil {
+		t.Error("two plugins of one name")
+	}
+}
+
+// statusOf is the status of one plugin.
+func (s stage) statusOf(name string) (plugin.Status, error) {
+	for _, status := range s.Statuses() {
+		if status.Name == name {
+			return status, nil
+		}
+	}
+	return plugin.Status{}, plugin.ErrUnknownPlugin
 }

@@ -3,20 +3,26 @@ package recreate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/sidecarmode/plugin"
@@ -110,4 +116,66 @@ func TestUIDOfThePod(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A failed step is tried again soon, with growing pauses, and the pauses begin anew after a success.
+func TestPausesBetweenFailuresBeginAnewAfterASuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := &refusing{world: w, refuse: 4}
+		p := &Plugin{}
+		p.host.Logger = slog.New(slog.DiscardHandler)
+		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
+		e := &executor{own: "side", processes: w, requests: r, observed: w.observed, logger: p.host.Logger, warn: func(string, string) {},
+			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.loop(ctx, e, w.news) }()
+		w.news <- map[string]*v1beta1.ContainerRecreateRequest{"r": w.request.DeepCopy()}
+		time.Sleep(time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		var pauses []time.Duration
+		for i := 1; i < len(r.failed); i++ {
+			pauses = append(pauses, r.failed[i].Sub(r.failed[i-1]))
+		}
+		// Four failures, a success, and one failure more, after which the pause is the first one again.
+		want := []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry}
+		if len(pauses) < 3 || !slices.Equal(pauses[:3], want) {
+			t.Errorf("pauses %v, want %v", pauses, want)
+		}
+		if len(r.failed) != 5 || r.next.Sub(r.failed[4]) != firstRetry {
+			t.Errorf("after the later failure at %v the next attempt was at %v, want %s later", r.failed, r.next, firstRetry)
+		}
+	})
+}
+
+// refusing refuses the first writes, and one more after the first that it took.
+type refusing struct {
+	*world
+	refuse int
+	taken  int
+	failed []time.Time
+	next   time.Time // of the attempt after the last failure
+}
+
+func (r *refusing) WriteStatus(_ context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error) {
+	if len(r.failed) < r.refuse || r.taken == 1 && len(r.failed) == r.refuse {
+		r.failed = append(r.failed, time.Now())
+		return nil, errors.New("conflict")
+	}
+	if len(r.failed) == r.refuse+1 && r.next.IsZero() {
+		r.next = time.Now()
+	}
+	r.taken++
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stored := request.DeepCopy()
+	stored.Status = status
+	stored.ResourceVersion = fmt.Sprint(10 + r.taken)
+	r.request = stored
+	return stored.DeepCopy(), nil
 }

@@ -96,7 +96,7 @@ func TestJSONRequests(t *testing.T) {
 }
 
 // The reload is real, its failure no success, and what is stored is of this update.
-func TestTruthfulResultW1FailedReloadIsNoSuccess(t *testing.T) {
+func TestAFailedReloadIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	var fail atomic.Bool
 	var told atomic.Int32
