@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -192,6 +193,9 @@ func quantile(before, after *dto.Histogram, q float64) time.Duration {
 			count -= float64(before.GetBucket()[i].GetCumulativeCount())
 		}
 		if count >= rank && count > below {
+			if math.IsInf(bucket.GetUpperBound(), 1) { // later than the last bound
+				return time.Duration(lower * float64(time.Second))
+			}
 			return time.Duration((lower + (bucket.GetUpperBound()-lower)*(rank-below)/(count-below)) * float64(time.Second))
 		}
 		lower, below = bucket.GetUpperBound(), count

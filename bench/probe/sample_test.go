@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -41,6 +42,12 @@ func TestQuantileBetweenReadings(t *testing.T) {
 		if got := quantile(before, after, q); (got - want).Abs() > time.Microsecond {
 			t.Errorf("quantile %v = %s, want %s", q, got, want)
 		}
+	}
+	beyond := &dto.Histogram{SampleCount: new(uint64(10)), Bucket: []*dto.Bucket{
+		{UpperBound: new(5.0), CumulativeCount: new(uint64(1))}, {UpperBound: new(math.Inf(1)), CumulativeCount: new(uint64(10))},
+	}}
+	if got := quantile(&dto.Histogram{SampleCount: new(uint64(0))}, beyond, 0.99); got != 5*time.Second {
+		t.Errorf("beyond the last bound: %s", got)
 	}
 	if got := quantile(before, before, 0.99); got != 0 {
 		t.Errorf("of nothing: %s", got)

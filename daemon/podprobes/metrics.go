@@ -29,7 +29,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"type", "result"}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "refit_probe_lateness_seconds", Help: "How long after its time a pod probe was started.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes_in_flight", Help: "Pod probes that wait for their answer."}),
 		running:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "refit_probes", Help: "Pod probes at work: those whose container runs."}),

@@ -140,7 +140,7 @@ func (r *markerReconciler) markersOfNode(ctx context.Context, before, after clie
 		either = before
 	}
 	changedSpec := before == nil || after == nil || before.GetGeneration() != after.GetGeneration()
-	if delayOf(before) == delayOf(after) && !(changedSpec && r.omitted.any(either.GetName())) {
+	if delayOf(before) == delayOf(after) && (!changedSpec || !r.omitted.any(either.GetName())) {
 		return nil
 	}
 	pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})
