@@ -110,10 +110,16 @@ func (r *room) survivors(ctx context.Context, root string, mutants []mutant, wor
 		})
 	}
 	for _, m := range mutants {
+		if ctx.Err() != nil {
+			break
+		}
 		next <- m
 	}
 	close(next)
 	group.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	slices.SortFunc(found, func(a, b mutant) int { return a.number - b.number })
 	return found, failed
 }

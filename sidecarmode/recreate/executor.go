@@ -58,15 +58,20 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 		return time.Time{}, nil
 	}
 	now := time.Now()
-	var due time.Time // of those that wait
+	var due time.Time      // of those that wait
+	var notWritten []error // which does not hold up the first
 	for _, waiting := range queue[1:] {
 		decision := crr.Wait(waiting, queue[0], 0, now)
 		stored, err := e.write(ctx, waiting, decision.Status)
-		if err != nil {
-			return time.Time{}, err
+		switch {
+		case errors.Is(err, ownpod.ErrNotFound):
+			delete(all, waiting.Name)
+		case err != nil:
+			notWritten = append(notWritten, err)
+		default:
+			all[stored.Name] = stored
+			due = earlier(due, decision.Again)
 		}
-		all[stored.Name] = stored
-		due = earlier(due, decision.Again)
 	}
 	again, stored, err := e.step(ctx, pod, queue[0])
 	again = earlier(again, due)
@@ -75,9 +80,9 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 	}
 	if errors.Is(err, ownpod.ErrNotFound) {
 		delete(all, queue[0].Name)
-		return time.Now(), nil
+		again, err = time.Now(), nil
 	}
-	return again, err
+	return again, errors.Join(append(notWritten, err)...)
 }
 
 // earlier of two times; zero is never.

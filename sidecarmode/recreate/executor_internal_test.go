@@ -30,6 +30,7 @@ type world struct {
 	signals  []string
 	alive    map[string]bool // by container ID
 	stubborn bool            // heeds KILL only
+	immortal bool            // heeds nothing
 	hidden   bool            // processes cannot be seen
 	denied   error
 	news     chan map[string]*v1beta1.ContainerRecreateRequest
@@ -88,7 +89,7 @@ func (w *world) Send(p signal.Process, sig syscall.Signal) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.signals = append(w.signals, signal.Name(sig)+" "+p.Container[len(p.Container)-1:])
-	if w.stubborn && sig != syscall.SIGKILL {
+	if w.immortal || w.stubborn && sig != syscall.SIGKILL {
 		return nil
 	}
 	w.alive[p.Container] = false
@@ -100,7 +101,10 @@ func (w *world) Send(p signal.Process, sig syscall.Signal) error {
 		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: id(1), ExitCode: 143, FinishedAt: metav1.Now()}
 		s.ContainerID, s.RestartCount, s.State.Running = id(2), 1, &corev1.ContainerStateRunning{StartedAt: metav1.Now()}
 		w.alive[id(2)] = true
-		w.changes <- struct{}{}
+		select {
+		case w.changes <- struct{}{}:
+		default:
+		}
 	}()
 	return nil
 }

@@ -64,7 +64,11 @@ func (e *executor) stop(ctx context.Context, pod *corev1.Pod, order crr.Stop) er
 	grace := order.Grace
 	if order.PreStop != nil && grace > 0 {
 		call := hook.Call{Pod: pod, Container: order.Container, ID: order.ID, Handler: order.PreStop, Timeout: grace}
-		if err := e.hooks.Run(ctx, call); err != nil {
+		err := e.hooks.Run(ctx, call)
+		if ctx.Err() != nil { // we end: the next sidecar runs the hook again
+			return wrap(order.Container, ctx.Err())
+		}
+		if err != nil {
 			e.logger.Warn("preStop hook failed", "container", order.Container, "err", err)
 			e.warn("FailedPreStopHook", fmt.Sprintf("container %s: %v", order.Container, err))
 		}

@@ -1,0 +1,363 @@
+package recreate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
+	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/signal"
+)
+
+type all = map[string]*v1beta1.ContainerRecreateRequest
+
+// store is the API server: what was written, and the errors of writes by the request's name.
+type store struct {
+	written    []string
+	errors     map[string]error
+	conditions bool
+}
+
+func (s *store) KeepsConditions() bool { return s.conditions }
+
+func (s *store) WriteStatus(_ context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
+	if err := s.errors[request.Name]; err != nil {
+		return nil, err
+	}
+	s.written = append(s.written, request.Name)
+	stored := request.DeepCopy()
+	stored.Status = status
+	return stored, nil
+}
+
+// executorOn is an executor on the world's pod whose stops nobody waits for.
+func executorOn(w *world, s *store) *executor {
+	return &executor{
+		own: "side", processes: w, requests: s, observed: w.observed, logger: slog.New(slog.DiscardHandler), warn: func(string, string) {},
+		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped, 1), acts: map[string]crr.Act{},
+	}
+}
+
+func (w *world) two() (first, second *crr.Request) {
+	first, second = w.request.DeepCopy(), w.request.DeepCopy()
+	first.Name, first.UID, second.Name, second.UID = "first", "1", "second", "2"
+	second.CreationTimestamp = metav1.NewTime(time.Now())
+	second.Spec.ActiveDeadlineSeconds = new(int64(60))
+	return first, second
+}
+
+func TestSecondRequestOfThePodWaits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		failing map[string]error
+		left    string // requests that are known afterwards
+		err     bool
+	}{
+		"both are written":             {left: "first second"},
+		"the second cannot be written": {failing: map[string]error{"second": errors.New("refused")}, left: "first second", err: true},
+		"the second is deleted":        {failing: map[string]error{"second": ownpod.ErrNotFound}, left: "first"},
+		"the first is deleted":         {failing: map[string]error{"first": ownpod.ErrNotFound}, left: "second"},
+		"the first cannot be written":  {failing: map[string]error{"first": errors.New("refused")}, left: "first second", err: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, s := newWorld(), &store{errors: tt.failing, conditions: true}
+				e := executorOn(w, s)
+				first, second := w.two()
+				known := all{"first": first, "second": second}
+				again, err := e.next(t.Context(), known)
+				if (err != nil) != tt.err {
+					t.Errorf("error %v", err)
+				}
+				if got := strings.Join(slices.Sorted(maps.Keys(known)), " "); got != tt.left {
+					t.Errorf("known afterwards: %q, want %q", got, tt.left)
+				}
+				if tt.failing["first"] == nil != e.busy {
+					t.Errorf("the first is carried out: %v", e.busy)
+				}
+				if tt.failing == nil {
+					if got := known["second"].Status; got.Phase != v1beta1.ContainerRecreateRequestPending || !strings.Contains(got.Message, "first") {
+						t.Errorf("the second is %s: %s", got.Phase, got.Message)
+					}
+					if want := second.CreationTimestamp.Add(time.Minute); !again.Equal(want) {
+						t.Errorf("looks again at %s, want the second's deadline %s", again, want)
+					}
+				}
+				if e.busy {
+					<-e.ended
+				}
+				time.Sleep(2 * time.Second) // kubelet
+			})
+		})
+	}
+}
+
+func TestMergeKeepsWhatWeWroteLast(t *testing.T) {
+	t.Parallel()
+	request := func(uid types.UID, version string) *crr.Request {
+		return &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: uid, ResourceVersion: version}}
+	}
+	for name, tt := range map[string]struct {
+		known, listed *crr.Request
+		ours          bool
+	}{
+		"ours is newer":                {request("a", "10"), request("a", "9"), true},
+		"the same version":             {request("a", "9"), request("a", "9"), false},
+		"theirs is newer":              {request("a", "9"), request("a", "10"), false},
+		"another request of the name":  {request("b", "10"), request("a", "9"), false},
+		"versions that do not compare": {request("a", "x"), request("a", "9"), false},
+	} {
+		got := merge(all{"r": tt.known}, all{"r": tt.listed})["r"]
+		if (got == tt.known) != tt.ours {
+			t.Errorf("%s: version %s", name, got.ResourceVersion)
+		}
+	}
+	if got := merge(all{"gone": request("a", "1")}, all{}); len(got) != 0 {
+		t.Errorf("a deleted request is kept: %v", got)
+	}
+}
+
+func TestEarlier(t *testing.T) {
+	t.Parallel()
+	never, soon, late := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
+	for _, tt := range [][3]time.Time{{never, never, never}, {never, soon, soon}, {soon, never, soon}, {soon, late, soon}, {late, soon, soon}} {
+		if got := earlier(tt[0], tt[1]); !got.Equal(tt[2]) {
+			t.Errorf("earlier(%v, %v) = %v", tt[0], tt[1], got)
+		}
+	}
+}
+
+func TestWritesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	request.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
+	changed := request.Status
+	changed.Message = "m"
+	conditions := request.Status
+	conditions.Conditions = []metav1.Condition{{Type: "Accepted"}}
+	completed := request.DeepCopy()
+	completed.Status.Phase = v1beta1.ContainerRecreateRequestCompleted
+	for name, tt := range map[string]struct {
+		request *crr.Request
+		status  crr.Status
+		keeps   bool
+		writes  int
+	}{
+		"the same":                       {request, request.Status, true, 0},
+		"another message":                {request, changed, true, 1},
+		"conditions":                     {request, conditions, true, 1},
+		"conditions that are not stored": {request, conditions, false, 0},
+		"a completed request":            {completed, changed, true, 0},
+	} {
+		s := &store{conditions: tt.keeps}
+		if _, err := executorOn(newWorld(), s).write(t.Context(), tt.request, tt.status); err != nil || len(s.written) != tt.writes {
+			t.Errorf("%s: %d writes, %v", name, len(s.written), err)
+		}
+	}
+}
+
+// What became of a stop counts for its request, failures in a row are counted, and a success forgets them.
+func TestEndOfAStop(t *testing.T) {
+	t.Parallel()
+	e := executorOn(newWorld(), &store{})
+	e.uid = "r-1"
+	failure := errors.New("operation not permitted")
+	for i, tt := range []struct {
+		ended stopped
+		want  crr.Act
+	}{
+		{stopped{"r-1", "app", failure}, crr.Act{Failures: 1, Err: failure.Error()}},
+		{stopped{"another request", "app", failure}, crr.Act{Failures: 1, Err: failure.Error()}},
+		{stopped{"r-1", "app", failure}, crr.Act{Failures: 2, Err: failure.Error()}},
+		{stopped{"r-1", "app", nil}, crr.Act{}},
+	} {
+		e.busy = true
+		act := e.acts["app"]
+		act.Running = tt.ended.uid == "r-1"
+		e.acts["app"] = act
+		e.end(tt.ended)
+		got := e.acts["app"]
+		if got.Done.IsZero() {
+			t.Errorf("%d: the end has no time", i)
+		}
+		got.Done = time.Time{}
+		if got != tt.want || e.busy {
+			t.Errorf("%d: %+v, busy %v; want %+v", i, got, e.busy, tt.want)
+		}
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	instance, err := identity.ParseContainerID(id(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeps := &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 4}}
+	command := &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}
+	for name, tt := range map[string]struct {
+		change  func(*world)
+		order   crr.Stop
+		cancel  time.Duration // after which the sidecar ends
+		signals string
+		took    time.Duration
+		warned  bool
+		want    string // in the error; empty: none
+	}{
+		"TERM is enough":               {order: crr.Stop{Grace: 10 * time.Second}, signals: "SIGTERM 1", took: look},
+		"has ended already":            {change: func(w *world) { w.alive = nil }, order: crr.Stop{Grace: 10 * time.Second}},
+		"no grace":                     {order: crr.Stop{PreStop: sleeps}, signals: "SIGKILL 1", took: look},
+		"the hook takes of the grace":  {change: func(w *world) { w.stubborn = true }, order: crr.Stop{Grace: 10 * time.Second, PreStop: sleeps}, signals: "SIGTERM 1 SIGKILL 1", took: 10*time.Second + look},
+		"at least 2 s after the hook":  {change: func(w *world) { w.stubborn = true }, order: crr.Stop{Grace: 3 * time.Second, PreStop: sleeps}, signals: "SIGTERM 1 SIGKILL 1", took: 5*time.Second + look, warned: true},
+		"a hook that cannot be run":    {order: crr.Stop{Grace: 10 * time.Second, PreStop: command}, signals: "SIGTERM 1", took: look, warned: true},
+		"the sidecar ends in the hook": {order: crr.Stop{Grace: 10 * time.Second, PreStop: sleeps}, cancel: time.Second, took: time.Second, want: "context canceled"},
+		"survives KILL":                {change: func(w *world) { w.immortal = true }, order: crr.Stop{}, signals: "SIGKILL 1", took: killPatience, want: "it runs on after KILL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				if tt.change != nil {
+					tt.change(w)
+				}
+				warned := false
+				e := executorOn(w, &store{})
+				e.warn = func(reason, _ string) { warned = reason == "FailedPreStopHook" }
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.cancel > 0 {
+					time.AfterFunc(tt.cancel, cancel)
+				}
+				tt.order.Container, tt.order.ID = "app", instance
+				began := time.Now()
+				err := e.stop(ctx, w.pod, tt.order)
+				if took := time.Since(began); took < tt.took || took > tt.took+look {
+					t.Errorf("took %s, want %s", took, tt.took)
+				}
+				if got := strings.Join(w.signals, " "); got != tt.signals || warned != tt.warned {
+					t.Errorf("signals %q, warned %v", got, warned)
+				}
+				if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("error %v, want %q", err, tt.want)
+				}
+				time.Sleep(2 * time.Second) // kubelet
+			})
+		})
+	}
+}
+
+func TestRuntimeOfThePod(t *testing.T) {
+	t.Parallel()
+	pod := newWorld().pod
+	pod.Status.ContainerStatuses[0].ContainerID = ""
+	if got := runtimeOf(pod); got != "containerd" {
+		t.Errorf("runtime %q", got)
+	}
+	if got := runtimeOf(&corev1.Pod{}); got != "" {
+		t.Errorf("runtime %q of a pod that has not started", got)
+	}
+}
+
+func TestNeedsAndInit(t *testing.T) {
+	t.Parallel()
+	p := New().(*Plugin)
+	if err := p.Init(t.Context(), nil, plugin.Host{}); err == nil || !strings.Contains(err.Error(), "API server") {
+		t.Errorf("without an API server: %v", err)
+	}
+	if err := p.Init(t.Context(), nil, plugin.Host{API: &ownpod.Client{}}); err == nil || !strings.Contains(err.Error(), "processes") {
+		t.Errorf("without processes: %v", err)
+	}
+	if err := p.Init(t.Context(), nil, plugin.Host{API: &ownpod.Client{}, Processes: &signal.FS{}}); err != nil {
+		t.Error(err)
+	}
+	var verbs []string
+	for _, need := range p.Needs().Access {
+		verbs = append(verbs, strings.TrimSuffix(need.Verb+" "+need.Of.Resource+"/"+need.Of.Subresource, "/"))
+	}
+	if got := strings.Join(verbs, ", "); got != "list containerrecreaterequests, watch containerrecreaterequests, patch containerrecreaterequests/status" {
+		t.Errorf("needs %s", got)
+	}
+}
+
+func TestTerminatedInstanceIsReadWhole(t *testing.T) {
+	t.Parallel()
+	began, ended := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
+	state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id(1), ExitCode: 3, StartedAt: began, FinishedAt: ended}}
+	got, ok := instanceOf(state, id(2), 4)
+	want := crr.Instance{State: identity.StateExited, StartedAt: began.Time, FinishedAt: ended.Time, ExitCode: 3, RestartCount: 4}
+	want.ID, _ = identity.ParseContainerID(id(1))
+	if got != want || !ok {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Only the recorded instance is taken for ended when its processes are gone: of any other the pod's status is believed.
+func TestInstanceWithoutAProcessHasEnded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*world, *executor, *crr.Request)
+		want   identity.State
+	}{
+		"recorded, no process": {func(w *world, _ *executor, _ *crr.Request) { w.alive = nil }, identity.StateExited},
+		"recorded, runs":       {func(*world, *executor, *crr.Request) {}, identity.StateRunning},
+		"being stopped":        {func(w *world, e *executor, _ *crr.Request) { w.alive, e.busy = nil, true }, identity.StateRunning},
+		"another is recorded": {func(w *world, _ *executor, r *crr.Request) {
+			w.alive, r.Status.ContainerRecreateStates[0].ContainerID = nil, id(7)
+		}, identity.StateRunning},
+	} {
+		w := newWorld()
+		e, request := executorOn(w, &store{}), w.request
+		request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{
+			{Name: "app", ContainerID: id(1)}, {Name: "not in the pod", ContainerID: id(1)},
+		}
+		tt.change(w, e, request)
+		got := e.instances(t.Context(), w.pod, request)["app"][0]
+		if got.State != tt.want || (got.State == identity.StateExited) != (got.ExitCode == killed && !got.FinishedAt.IsZero()) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A request begins without what was done for the one before, and knows of its own stop at once.
+func TestActsAreThoseOfTheRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		e := executorOn(w, &store{conditions: true})
+		e.uid, e.acts = "before", map[string]crr.Act{"app": {Failures: 9, Err: "broken", Done: time.Now()}}
+		if _, _, err := e.step(t.Context(), w.pod, w.request); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.acts["app"]; e.uid != "r-1" || got != (crr.Act{Running: true}) {
+			t.Errorf("request %s: %+v", e.uid, got)
+		}
+		e.end(<-e.ended)
+		if got := e.acts["app"]; got.Running || got.Failures != 0 {
+			t.Errorf("%+v", got)
+		}
+		e.acts["app"] = crr.Act{Failures: 2, Err: "broken", Done: time.Now()}
+		if _, _, err := e.step(t.Context(), w.observed(), w.request); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.acts["app"].Failures; got != 2 {
+			t.Errorf("%d failures are remembered, want 2", got)
+		}
+		time.Sleep(2 * time.Second) // kubelet
+	})
+}
