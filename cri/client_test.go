@@ -174,9 +174,9 @@ func notFound(err error) bool { return errors.Is(err, cri.ErrNotFound) }
 func TestStopContainerWaitsForGrace(t *testing.T) {
 	t.Parallel()
 	runtime := fakecri.Start(t)
-	client := newClient(t, runtime.Endpoint(), nil)
+	client := connect(t, cri.Config{Endpoint: runtime.Endpoint(), CallTimeout: hasty}) // which must not bound a stop
 	sandbox := runtime.RunPod(identity.Pod{UID: "uid-0"}, "")
-	id := runtime.RunContainer(sandbox, fakecri.Container{Name: "app", Program: fakecri.Program{TermDelay: 5 * limit}})
+	id := runtime.RunContainer(sandbox, fakecri.Container{Name: "app", Program: fakecri.Program{TermDelay: 5 * hasty}})
 	if err := client.StopContainer(t.Context(), id, 1600*time.Millisecond); err != nil {
 		t.Errorf("stop of a slow container = %v, want success within its grace period", err)
 	}

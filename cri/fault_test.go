@@ -15,14 +15,18 @@ import (
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
-// limit is the deadline of the calls of newClient; an exec has the second more that CRI's unit costs.
-const limit = 300 * time.Millisecond
+// hasty is the deadline of calls that hang; an exec has the second more that CRI's unit costs. Calls that are to succeed
+// have the default, since on a busy machine a call may take long.
+const hasty = 300 * time.Millisecond
 
 func newClient(t *testing.T, endpoint string, onCall func(string, time.Duration, error)) *cri.Client {
 	t.Helper()
-	client, err := cri.New(cri.Config{
-		Endpoint: endpoint, CallTimeout: limit, StopMargin: limit, ExecMargin: limit, OnCall: onCall,
-	})
+	return connect(t, cri.Config{Endpoint: endpoint, OnCall: onCall})
+}
+
+func connect(t *testing.T, config cri.Config) *cri.Client {
+	t.Helper()
+	client, err := cri.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +95,7 @@ func TestFaultOfEachMethod(t *testing.T) {
 		want  error // nil: the call succeeds
 	}{
 		"none":        {},
-		"delay":       {fault: fakecri.Fault{Delay: limit / 3}},
+		"delay":       {fault: fakecri.Fault{Delay: hasty / 3}},
 		"hang":        {fault: fakecri.Fault{Hang: true}, want: cri.ErrDeadline},
 		"answer lost": {fault: fakecri.Fault{Hang: true, After: true}, want: cri.ErrDeadline},
 		"unavailable": {fault: fakecri.Fault{Code: codes.Unavailable, Message: "going down"}, want: cri.ErrUnavailable},
@@ -107,7 +111,11 @@ func TestFaultOfEachMethod(t *testing.T) {
 				t.Run(name+"/"+method+"/"+faultName, func(t *testing.T) {
 					t.Parallel()
 					runtime, id := newRuntime(t)
-					client := newClient(t, runtime.Endpoint(), nil)
+					config := cri.Config{Endpoint: runtime.Endpoint()}
+					if tt.fault.Hang {
+						config.CallTimeout, config.StopMargin, config.ExecMargin = hasty, hasty, hasty
+					}
+					client := connect(t, config)
 					runtime.SetFault(method, tt.fault)
 					start := time.Now()
 					err := call.do(t.Context(), client, id)

@@ -1,0 +1,74 @@
+package kube_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/refit-project/refit/kube"
+)
+
+// The API server gets each Event once, in order, and of a repeated one the count.
+func TestEventsAreSentInOrderAndCounted(t *testing.T) {
+	t.Parallel()
+	sent := make(chan string, 10)
+	var first corev1.Event // the one that is repeated
+	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		event := first
+		body, err := io.ReadAll(request.Body)
+		if wrapped, isProto := bytes.CutPrefix(body, []byte("k8s\x00")); isProto {
+			var unknown runtime.Unknown
+			err = errors.Join(err, unknown.Unmarshal(wrapped))
+			err = errors.Join(err, event.Unmarshal(unknown.Raw))
+		} else {
+			err = errors.Join(err, json.Unmarshal(body, &event))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if first.Name == "" {
+			first = event
+		}
+		name := strings.TrimPrefix(request.URL.Path, "/api/v1/namespaces/shop/events")
+		if name != "" && name != "/"+first.Name {
+			t.Errorf("%s of %s", request.Method, name)
+		}
+		sent <- fmt.Sprintf("%s %s x%d", request.Method, event.Message, event.Count)
+		out.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(out).Encode(event); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(api.Close)
+	client, err := kube.NewClient(&rest.Config{Host: api.URL, Transport: &http.Transport{DisableKeepAlives: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := client.Events("refit-daemon", "node-1", slog.New(slog.DiscardHandler))
+	about := corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web"}
+	for _, message := range []string{"a", "b", "a", "c"} {
+		events.Event(about, corev1.EventTypeNormal, "Killing", message)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); events.Run(ctx) }()
+	for i, want := range []string{"POST a x1", "POST b x1", "PATCH a x2", "POST c x1"} {
+		if got := <-sent; got != want {
+			t.Errorf("%d: sent %q, want %q", i, got, want)
+		}
+	}
+	cancel()
+	<-done
+}
