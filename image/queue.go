@@ -207,7 +207,7 @@ func (q *Queue) start(p *pull, now time.Time) {
 			q.ended(p)
 			q.changed()
 		}
-		q.dispatch()
+		q.dispatch() //nolint:contextcheck // that of the queue, not of one attempt
 	})
 }
 

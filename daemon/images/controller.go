@@ -60,7 +60,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-c.wake:
-			c.set()
+			c.set() //nolint:contextcheck // the queue has one already
 		}
 	}
 }

@@ -80,11 +80,11 @@ func (a *api) later(at time.Time) ctrl.Result {
 }
 
 // done turns a conflict into another look.
-func done(result ctrl.Result, err error) (ctrl.Result, error) {
+func done(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return result, client.IgnoreNotFound(err)
+	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
 func (a *api) jobs(ctx context.Context, options ...client.ListOption) ([]v1beta1.ImagePullJob, error) {

@@ -37,7 +37,7 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	}
 	decision := image.PlanJob(&job, nodes, j.Clock())
 	if decision.Delete {
-		return done(ctrl.Result{}, j.client.Delete(ctx, &job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}))
+		return done(j.client.Delete(ctx, &job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}))
 	}
 	var faults []error
 	if len(decision.Start) > 0 {
@@ -50,12 +50,12 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		changed := job.DeepCopy()
 		changed.Status = decision.Status
 		if err := j.client.Status().Update(ctx, changed); err != nil {
-			return done(ctrl.Result{}, fmt.Errorf("write status of ImagePullJob: %w", err))
+			return done(fmt.Errorf("write status of ImagePullJob: %w", err))
 		}
 		j.tell(&job, changed)
 	}
 	if err := errors.Join(faults...); err != nil {
-		return done(ctrl.Result{}, err)
+		return done(err)
 	}
 	if decision.Status.CompletionTime != nil {
 		return j.later(decision.Again), j.removeCopies(ctx)

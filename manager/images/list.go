@@ -33,18 +33,18 @@ func (l *lists) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, e
 	}
 	status, remove, again := image.PlanList(&list, made, l.Clock())
 	if remove {
-		return done(ctrl.Result{}, l.client.Delete(ctx, &list, client.Preconditions{UID: &list.UID, ResourceVersion: &list.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		return done(l.client.Delete(ctx, &list, client.Preconditions{UID: &list.UID, ResourceVersion: &list.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
 	if status.CompletionTime == nil {
 		if err := l.make(ctx, &list, made); err != nil {
-			return done(ctrl.Result{}, err)
+			return done(err)
 		}
 	}
 	if !equality.Semantic.DeepEqual(list.Status, status) {
 		changed := list.DeepCopy()
 		changed.Status = status
 		if err := l.client.Status().Update(ctx, changed); err != nil {
-			return done(ctrl.Result{}, fmt.Errorf("write status of ImageListPullJob: %w", err))
+			return done(fmt.Errorf("write status of ImageListPullJob: %w", err))
 		}
 	}
 	return l.later(again), nil

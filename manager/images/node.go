@@ -40,7 +40,7 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	case object.Labels[v1beta1.LabelFakeNodeImage] != "" && node == nil:
 		return ctrl.Result{}, nil
 	case !wanted:
-		return done(ctrl.Result{}, n.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}))
+		return done(n.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}))
 	}
 	changed := object.DeepCopy()
 	prunes, again := image.Prune(&changed.Spec, &changed.Status, n.find(ctx), n.Clock())
@@ -49,7 +49,7 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	}
 	changed.Labels = maps.Clone(node.Labels)
 	if err := n.client.Update(ctx, changed); err != nil {
-		return done(ctrl.Result{}, fmt.Errorf("write NodeImage: %w", err))
+		return done(fmt.Errorf("write NodeImage: %w", err))
 	}
 	return n.later(again), nil
 }
