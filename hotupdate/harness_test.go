@@ -65,7 +65,7 @@ func newBench(t *testing.T, files map[string]string, change func(*hotupdate.Conf
 // hundreds of updates waits for the disk several times.
 func memoryDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "refit-hotupdate-")
+	dir, err := os.MkdirTemp("/dev/shm", "refit-hotupdate-") //nolint:usetesting // in memory
 	if err != nil {
 		return t.TempDir()
 	}

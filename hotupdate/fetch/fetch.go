@@ -103,7 +103,7 @@ func (f *Fetcher) client() (*http.Client, error) {
 				return fmt.Errorf("%w: more than %d redirects", ErrRefused, maxRedirects)
 			}
 			if next.URL.Host != via[0].URL.Host { // net/http drops Authorization, but no header that it does not know
-				next.Header = http.Header{"User-Agent": next.Header["User-Agent"]}
+				next.Header = http.Header{"User-Agent": next.Header["User-Agent"]} //nolint:gosec // this is what drops them
 			}
 			next.Header.Del("Referer") // holds the query of the URL before
 			return f.guard.checkURL(next.URL, via[len(via)-1].URL)

@@ -111,8 +111,8 @@ func (r record) accept(m Revision) record {
 
 // Reasons of Partial.
 const (
-	reasonInline      = "content that came with the request"
-	reasonCredentials = "the URL has a user, a password or a query, which is not stored"
+	reasonInline     = "content that came with the request"
+	reasonPrivateURL = "the URL has a user, a password or a query, which is not stored"
 )
 
 // newRevision describes a revision by the request that led to it and, where the request kept other files, by those
@@ -129,7 +129,7 @@ func (o Options) newRevision(request hotupdate.Request, accepted hotupdate.Revis
 			continue
 		}
 		if !o.storable(s.URL) {
-			m.Partial, m.Reason = true, reasonCredentials
+			m.Partial, m.Reason = true, reasonPrivateURL
 			continue
 		}
 		from := origin{URL: s.URL, Name: s.Name, SHA256: s.SHA256, Format: s.Format, Mode: s.Mode, Signature: s.Signature}
