@@ -329,3 +329,27 @@ func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
 		})
 	}
 }
+
+// Whoever wants something else of a pod that is being updated begins from what it is going to be.
+func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), false), false))
+	if err := begin(w, 1<<len(changes)-1, inplace.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	record, err := inplace.ReadRecord(w.pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := w.pod.DeepCopy()
+	for _, change := range changes {
+		change(changed)
+	}
+	if _, err := inplace.Plan(inplace.Template(changed), inplace.Wanted(w.pod, record), inplace.Options{}); err == nil || !strings.Contains(err.Error(), "nothing is different") {
+		t.Errorf("%v: the pod would not be as the update wants it", err)
+	}
+	w.finish(t)
+	if err := w.wanted(1<<len(changes) - 1); err != nil {
+		t.Error(err)
+	}
+}
