@@ -20,9 +20,7 @@ import (
 const requestCRD = "containerrecreaterequests.apps.kruise.io"
 
 // TestOneStopUnderOpenKruisesCRD takes from the CRD the field that OpenKruise's lacks, in which the daemon records what it
-// stops.
-//
-//nolint:paralleltest // the CRD is everybody's: parallel tests begin when this one has ended
+// stops. It is not parallel, as the CRD is everybody's: parallel tests begin when this one has ended.
 func TestOneStopUnderOpenKruisesCRD(t *testing.T) {
 	s := newScene(t)
 	node := s.nodes[0]
