@@ -71,7 +71,11 @@ func Run(ctx context.Context, cfg Config) error {
 // addConcerns adds the packages with controllers of the API's objects, each with what it needs.
 func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
 	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
-	err := requests.Add(mgr, requests.Config{
+	addRequests := requests.Add
+	if !cfg.ContainerRecreateRequests {
+		addRequests = requests.AddNothing
+	}
+	err := addRequests(mgr, requests.Config{
 		Workers: cfg.Workers, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
 	})
 	if err != nil {

@@ -66,6 +66,7 @@ func command(version string) *cobra.Command {
 	flags.IntVar(&cfg.Workers, "workers", 8, "objects of each kind reconciled at a time")
 	flags.BoolVar(&cfg.Images, "images", true, "reconcile ImagePullJobs, ImageListPullJobs and NodeImages; set to false beside a kruise-manager that does")
 	flags.StringVar(&cfg.PullSecretNamespace, "pull-secret-namespace", "kruise-daemon-config", "namespace for the copies of pull secrets that daemons read")
+	flags.BoolVar(&cfg.ContainerRecreateRequests, "container-recreate-requests", true, "serve the webhook of ContainerRecreateRequests and reconcile them; set to false beside a kruise-manager that does, and delete the MutatingWebhookConfiguration")
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
 	log.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(certificatesCommand(&log))

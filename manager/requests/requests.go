@@ -1,8 +1,9 @@
-// Package requests serves the webhooks of ContainerRecreateRequests, drives their lifecycle, and sets the readiness of
+// Package requests serves the webhook of ContainerRecreateRequests, drives their lifecycle, and sets the readiness of
 // pods that are drained for them. It holds I/O only: what to answer and what to write is decided in package crr.
 package requests
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/manager/cache"
 )
@@ -27,7 +29,18 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Add adds the webhooks and controllers to a manager that has not been started.
+// AddNothing is Add for a cluster where a kruise-manager has the requests. The webhook allows everything, in case its
+// configuration is still there.
+func AddNothing(mgr ctrl.Manager, _ Config) error {
+	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{
+		Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+			return admission.Allowed("refit-manager leaves ContainerRecreateRequests to another manager")
+		}),
+	})
+	return nil
+}
+
+// Add adds the webhook and controllers to a manager that has not been started.
 func Add(mgr ctrl.Manager, cfg Config) error {
 	if err := addAdmission(mgr, cfg); err != nil {
 		return fmt.Errorf("set up admission: %w", err)

@@ -76,6 +76,16 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 			return c.Patch(ctx, object.DeepCopyObject().(client.Object), patch)
 		}
 	}
+	event := func(host string, about corev1.ObjectReference) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return bound.Create(ctx, &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: "e-"}, InvolvedObject: about, Reason: "Test", Message: "test", Type: "Normal",
+				Source: corev1.EventSource{Component: "refit-daemon", Host: host}, ReportingController: "refit-daemon", ReportingInstance: host,
+			})
+		}
+	}
+	minePod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: s.namespace, Name: "mine"}
+	otherNode := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Namespace: "default", Name: s.nodes[1]}
 	const policy = "ValidatingAdmissionPolicy"
 	for name, tc := range map[string]struct {
 		do    func(context.Context) error
@@ -90,6 +100,9 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 		"label of a request":                    {do: object(bound, myRequest, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{policy, "nothing of a ContainerRecreateRequest but"}},
 		"finalizer of a request":                {do: object(bound, myRequest, merge(`{"metadata":{"finalizers":["a.b/c"]}}`)), words: []string{policy, "nothing of a ContainerRecreateRequest but"}},
 		"deleting a request":                    {do: func(ctx context.Context) error { return bound.Delete(ctx, myRequest.DeepCopy()) }, words: []string{"cannot delete"}},
+		"Event of its node":                     {do: event(s.nodes[0], minePod)},
+		"Event in the name of another node":     {do: event(s.nodes[1], minePod), words: []string{policy, "in the name of node"}},
+		"Event about another node":              {do: event(s.nodes[0], otherNode), words: []string{policy, "about another node"}},
 		"nudge of a pod of its node":            {do: status(bound, mine, nudge)},
 		"nudge of a pod of another node":        {do: status(bound, others, nudge), words: []string{policy, s.nodes[1]}},
 		"nudge of a pod, token of no node":      {do: status(unbound, mine, nudge), words: []string{policy}},

@@ -1,0 +1,133 @@
+package e2e_test
+
+import (
+	"context"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// TestManagersTokenIsNotWorthACluster plays a manager that has been taken over: its token against the API server.
+func TestManagersTokenIsNotWorthACluster(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	pod := s.start(s.podOf("web", shell("app", obedient)))
+	manager := s.as(s.token(systemNamespace, "refit-manager", nil))
+	status := func(patch string) func(context.Context) error {
+		return func(ctx context.Context) error { return manager.Status().Patch(ctx, pod.DeepCopy(), merge(patch)) }
+	}
+	// conditions are merged by type, as drains do it
+	condition := func(patch string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return manager.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{"conditions":[`+patch+`]}}`)))
+		}
+	}
+	webhooks := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	webhooks.Name = "refit-manager"
+	secret := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return manager.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: name}, &corev1.Secret{})
+		}
+	}
+	const policy = "ValidatingAdmissionPolicy"
+	for name, tc := range map[string]struct {
+		do    func(context.Context) error
+		words []string // of the refusal; none: allowed
+	}{
+		"a label from a probe result":       {do: status(`{"metadata":{"labels":{"example.com/idle":"yes"}}}`)},
+		"an annotation from a probe result": {do: status(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"1"}}}`)},
+		"a condition from a probe result":   {do: condition(`{"type":"example.com/idle","status":"True"}`)},
+		"the condition of a drain":          {do: condition(`{"type":"KruisePodReady","status":"True"}`)},
+
+		"a label of Kubernetes":         {do: status(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"x"}}}`), words: []string{policy, "reserved"}},
+		"the hash of a ReplicaSet":      {do: status(`{"metadata":{"labels":{"pod-template-hash":"x"}}}`), words: []string{policy, "reserved"}},
+		"an annotation of refit-daemon": {do: status(`{"metadata":{"annotations":{"refit.dev/nudge":"x"}}}`), words: []string{policy, "reserved"}},
+		"condition of kubelet":          {do: condition(`{"type":"Initialized","status":"False"}`), words: []string{policy, "conditions of kubelet"}},
+		"phase":                         {do: status(`{"status":{"phase":"Failed"}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
+		"address":                       {do: status(`{"status":{"podIP":"10.9.9.9","podIPs":[{"ip":"10.9.9.9"}]}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
+		"container states":              {do: status(`{"status":{"containerStatuses":null}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
+		"finalizer":                     {do: status(`{"metadata":{"finalizers":["a.b/c"]}}`), words: []string{policy}},
+		"spec of a pod": {do: func(ctx context.Context) error {
+			return manager.Patch(ctx, pod.DeepCopy(), merge(`{"spec":{"activeDeadlineSeconds":1}}`))
+		}, words: []string{"cannot patch"}},
+
+		"webhook configuration": {do: func(ctx context.Context) error {
+			return manager.Patch(ctx, webhooks.DeepCopy(), merge(`{"webhooks":[]}`))
+		}, words: []string{"cannot patch"}},
+		"its certificate":      {do: secret("refit-manager-webhook-cert")},
+		"key of its authority": {do: secret("refit-manager-webhook-ca"), words: []string{"cannot get"}},
+		"other secrets of its namespace": {do: func(ctx context.Context) error {
+			return manager.List(ctx, &corev1.SecretList{}, client.InNamespace(systemNamespace))
+		}, words: []string{"cannot list"}},
+		"writing its certificate": {do: func(ctx context.Context) error {
+			cert := &corev1.Secret{}
+			cert.Namespace, cert.Name = systemNamespace, "refit-manager-webhook-cert"
+			return manager.Patch(ctx, cert, merge(`{"data":{"tls.crt":""}}`))
+		}, words: []string{"cannot patch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := tc.do(t.Context())
+			if len(tc.words) == 0 {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !containsAll(err.Error(), tc.words) {
+				t.Errorf("answer %v, want a refusal with %q", err, tc.words)
+			}
+		})
+	}
+}
+
+// TestDrainEndsWhenTheLeaderIsLost kills the leading manager while a pod is kept not ready. It is not parallel: others
+// need a manager.
+func TestDrainEndsWhenTheLeaderIsLost(t *testing.T) {
+	s := newScene(t)
+	pod := s.podOf("web", shell("app", obedient))
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
+	before := s.start(pod)
+	s.ask("r", "web/app", func(r *request) {
+		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(8))}
+	})
+	drained := func(pod *corev1.Pod, want corev1.ConditionStatus) bool {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == v1beta1.ReadinessGateKruisePodReady {
+				return c.Status == want
+			}
+		}
+		return false
+	}
+	s.awaitPod("web", "to be not ready", func(pod *corev1.Pod) bool { return drained(pod, corev1.ConditionFalse) })
+
+	lease := &coordinationv1.Lease{}
+	s.check(s.Get(t.Context(), client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, lease), "get lease")
+	leader := &corev1.Pod{}
+	leader.Namespace, leader.Name = systemNamespace, leaderOf(lease)
+	s.check(s.Delete(t.Context(), leader, client.GracePeriodSeconds(0)), "kill the leader")
+	t.Cleanup(func() {
+		if err := until(context.WithoutCancel(t.Context()), patience, s.admits); err != nil {
+			t.Errorf("wait for the manager: %v", err)
+		}
+	})
+
+	s.succeeded("r")
+	s.restarted(before, "app", 1)
+	s.awaitPod("web", "to be ready again", func(pod *corev1.Pod) bool { return drained(pod, corev1.ConditionTrue) })
+	s.awaitRequest("r", "to be retired", func(r *request) bool { return r.Labels[v1beta1.LabelActive] == "" && len(r.Finalizers) == 0 })
+}
+
+// leaderOf returns the pod that holds a lease: its holder identity is the pod's name and a UUID.
+func leaderOf(lease *coordinationv1.Lease) string {
+	const uuid = len("_00000000-0000-0000-0000-000000000000")
+	holder := *lease.Spec.HolderIdentity
+	return holder[:max(len(holder)-uuid, 0)]
+}
