@@ -303,12 +303,3 @@ func nextEvent(recorder *events.FakeRecorder) string {
 		return ""
 	}
 }
-
-func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
-	t.Helper()
-	out, err := cache.TrimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.(*corev1.Pod)
-}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/manager/cache"
 )
 
 // unreachable fails all writes to pods until it is told not to.
@@ -111,4 +112,13 @@ func TestAnOverriddenResultIsReportedOnce(t *testing.T) {
 	if event := nextEvent(w.events); event != "" || w.podNamed("a").Annotations["cost"] != "77" {
 		t.Errorf("event %q, annotations %v", event, w.podNamed("a").Annotations)
 	}
+}
+
+func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	out, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.(*corev1.Pod)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,86 +149,6 @@ func TestPodOrNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A daemon that dies while the pod is drained must not leave it not ready for ever.
-func TestDaemonThatDiesWhileThePodIsDrainedEndsTheRequestAndTheDrain(t *testing.T) {
-	t.Parallel()
-	request := storedRequest(t)
-	request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(5))
-	w := newAPIServer(t, testPod(), testNode(), request)
-	w.change(taken)
-	if _, again := w.settle(); again != 0 {
-		t.Errorf("daemon ready, but reconciled again in %v", again)
-	}
-	nextEvent(w.events)
-
-	dead := daemonPod()
-	dead.Status.Conditions[0].Status = corev1.ConditionFalse // as the node controller writes when the node is lost
-	if err := w.Client.Status().Update(t.Context(), withVersionOf(t, w, dead)); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.reconciler.requestsOfPod(t.Context(), dead); len(got) != 1 || got[0] != key {
-		t.Errorf("a change of the daemon's pod concerns %v", got)
-	}
-	if writes, again := w.settle(); len(writes) > 0 || again != 5*time.Minute {
-		t.Errorf("not ready: wrote %q, reconciled again in %v", writes, again)
-	}
-	if err := w.Delete(t.Context(), dead); err != nil { // a short absence is an update of the DaemonSet
-		t.Fatal(err)
-	}
-	w.now = w.now.Add(4 * time.Minute)
-	back := daemonPod()
-	if err := w.Create(t.Context(), back); err != nil {
-		t.Fatal(err)
-	}
-	if writes, again := w.settle(); len(writes) > 0 || again != 0 {
-		t.Errorf("ready again: wrote %q, reconciled again in %v", writes, again)
-	}
-
-	if err := w.Delete(t.Context(), back); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	w.now = w.now.Add(5 * time.Minute)
-	w.settle()
-	if pod := w.pod(); pod.Status.Conditions[1].Status != corev1.ConditionTrue {
-		t.Errorf("the pod is still kept not ready: %+v", pod.Status.Conditions)
-	}
-	ended := w.request()
-	if failed := meta.FindStatusCondition(ended.Status.Conditions, "Failed"); failed == nil || failed.Reason != "DaemonNotResponding" || len(ended.Finalizers) > 0 {
-		t.Errorf("status %+v, finalizers %q", ended.Status, ended.Finalizers)
-	}
-	if text := nextEvent(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "requested by alice: node pressure") {
-		t.Errorf("event %q", text)
-	}
-}
-
-// Pods on virtual nodes have no daemon: a container of the pod carries the request out.
-func TestRequestsOnVirtualNodesNeedNoDaemon(t *testing.T) {
-	t.Parallel()
-	request := storedRequest(t)
-	request.Labels[v1beta1.LabelType] = v1beta1.TypeVirtualKubelet
-	w := newAPIServer(t, testPod(), testNode(), request)
-	w.change(taken)
-	if err := w.Delete(t.Context(), daemonPod()); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	w.now = w.now.Add(time.Hour)
-	if writes, again := w.settle(); len(writes) > 0 || again != 0 {
-		t.Errorf("wrote %q, reconciled again in %v", writes, again)
-	}
-}
-
-func withVersionOf(t *testing.T, w *apiServer, pod *corev1.Pod) *corev1.Pod {
-	t.Helper()
-	var stored corev1.Pod
-	if err := w.Get(t.Context(), client.ObjectKeyFromObject(pod), &stored); err != nil {
-		t.Fatal(err)
-	}
-	pod.ResourceVersion = stored.ResourceVersion
-	return pod
 }
 
 // A stale cache must never turn a daemon's verdict into the manager's.
