@@ -79,7 +79,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
 	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
-	if user := printable(facts.User, maxUser); user != "" {
+	if user := printable(facts.User); user != "" {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, user)
 	}
 	return out, nil
@@ -174,7 +174,7 @@ func checkAnnotations(annotations map[string]string) error {
 	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
 		return invalid(path, "%v", err)
 	}
-	if reason := annotations[v1beta1.AnnotationReason]; reason != printable(reason, v1beta1.MaxReason) {
+	if reason := annotations[v1beta1.AnnotationReason]; reason != printable(reason) {
 		return invalid(fmt.Sprintf("%s[%s]", path, v1beta1.AnnotationReason), "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 	}
 	for key, allowed := range map[string][]string{

@@ -11,31 +11,28 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// maxUser bounds the recorded name of a user in bytes, as MaxReason bounds the reason.
-const maxUser = 256
-
 // RequestedBy is a clause for Events that says who created a request and why, as "requested by alice: node pressure"; empty
 // when it was not recorded, as the request was admitted by a kruise-manager.
 func RequestedBy(request *v1beta1.ContainerRecreateRequest) string {
-	user := printable(request.Annotations[v1beta1.AnnotationRequestedBy], maxUser)
+	user := printable(request.Annotations[v1beta1.AnnotationRequestedBy])
 	if user == "" {
 		return ""
 	}
-	if reason := printable(request.Annotations[v1beta1.AnnotationReason], v1beta1.MaxReason); reason != "" {
+	if reason := printable(request.Annotations[v1beta1.AnnotationReason]); reason != "" {
 		return fmt.Sprintf("requested by %s: %s", user, reason)
 	}
 	return "requested by " + user
 }
 
-// printable returns a text without characters that could forge lines of a log, at most limit bytes long.
-func printable(text string, limit int) string {
+// printable returns a text without characters that could forge lines of a log, at most MaxReason bytes long.
+func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
 	}, text)
-	for len(text) > limit {
+	for len(text) > v1beta1.MaxReason {
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]
 	}

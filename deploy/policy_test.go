@@ -194,7 +194,7 @@ func TestManagerMayWriteOfPodsOnlyWhatDrainsAndProbesNeed(t *testing.T) {
 		"a reserved label changed":  {review: review{object: with(`"pod-template-hash":"a"`, `"pod-template-hash":"b"`)}, want: "reserved"},
 		"a reserved label removed":  {review: review{object: with(`,"pod-template-hash":"a"`, ``)}, want: "reserved"},
 		"an annotation of a daemon": {review: review{object: with(`"name":"web"`, `"name":"web","annotations":{"refit.dev/nudge":"x"}`)}, want: "reserved"},
-		"the pod itself":            {review: review{object: before, subresource: "-"}, want: "status subresource"},
+		"the pod itself":            {review: review{object: before, subresource: "none"}, want: "status subresource"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,8 +206,11 @@ func TestManagerMayWriteOfPodsOnlyWhatDrainsAndProbesNeed(t *testing.T) {
 			if r.oldObject == "" {
 				r.oldObject = before
 			}
-			if r.subresource == "" {
+			switch r.subresource {
+			case "":
 				r.subresource = "status"
+			case "none":
+				r.subresource = ""
 			}
 			if _, refused := pods.evaluate(t, r); (tc.want == "") != (refused == "") || !strings.Contains(refused, tc.want) {
 				t.Errorf("refused: %q, want %q", refused, tc.want)

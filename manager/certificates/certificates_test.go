@@ -3,6 +3,7 @@ package certificates
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -40,7 +41,9 @@ func serve(t *testing.T, loader *Loader) string {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
-		<-done
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	return listener.Addr().String()
 }

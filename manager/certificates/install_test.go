@@ -133,7 +133,7 @@ func TestInterruptedInstallKeepsTheCertificateTrusted(t *testing.T) {
 			used, now := c.serving(t), start.Add(day)
 			authority := c.secret(t, "authority")
 			authority.Data = nil // lost: a new authority is made
-			if err := c.Client.Update(t.Context(), authority); err != nil {
+			if err := c.Update(t.Context(), authority); err != nil {
 				t.Fatal(err)
 			}
 			c.fails = fails
