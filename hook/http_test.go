@@ -63,6 +63,7 @@ func TestHTTPGet(t *testing.T) {
 		status = http.StatusOK
 	})
 	number := intstr.FromInt32(port)
+	//nolint:paralleltest // they share the server
 	for _, tt := range []struct {
 		name   string
 		action corev1.HTTPGetAction
@@ -92,7 +93,7 @@ func TestHTTPGet(t *testing.T) {
 		c.Pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: elsewhere}, {Name: "web", ContainerPort: port}}
 		c.Pod.Spec.InitContainers[0].Ports = []corev1.ContainerPort{{Name: "admin", ContainerPort: elsewhere}}
 		err := hook.New(hook.Config{Addresses: address("127.0.0.1")}).Run(t.Context(), c)
-		t.Run(tt.name, func(t *testing.T) { wantError(t, err, tt.want, nil) }) //nolint:paralleltest // they share the server
+		t.Run(tt.name, func(t *testing.T) { wantError(t, err, tt.want, nil) })
 		select {
 		case r := <-asked:
 			if r.RequestURI != tt.path || tt.host != "" && r.Host != tt.host || r.Header.Get("X-Hook") != tt.header {

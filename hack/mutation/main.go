@@ -28,7 +28,6 @@ var equivalent string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var c check
 	flag.Float64Var(&c.least, "least", 0.85, "share of the mutants of each room that has to be noticed")
 	flag.IntVar(&c.workers, "workers", 4, "mutants tried at once")
@@ -39,7 +38,9 @@ func main() {
 	if len(paths) == 0 {
 		paths = rooms
 	}
-	if err := c.rooms(ctx, paths); err != nil {
+	err := c.rooms(ctx, paths)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1)
 	}
