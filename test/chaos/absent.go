@@ -44,7 +44,7 @@ func (r *run) absent(ctx context.Context) error {
 	if err := r.liveWithout(ctx); err != nil {
 		r.journal.say("without Refit: %v", err) // the judge says what it means
 	}
-	if err := r.journal.fault(history.KindAbsent, "manager and daemon", begin, true); err != nil {
+	if err := r.journal.fault(history.Fault{Kind: history.KindAbsent, Detail: "manager and daemon", Begin: begin, Impedes: true}); err != nil {
 		return err
 	}
 	if _, err := r.scaleManager(ctx, replicas); err != nil {

@@ -136,7 +136,7 @@ func TestJournalIsWhatTheJudgeReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.fault(kindKill, "at once", time.Now().Add(-time.Second), true); err != nil {
+	if err := j.fault(history.Fault{Kind: kindKill, Detail: "at once", Begin: time.Now().Add(-time.Second), Impedes: true}); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(name)

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/test/chaos/history"
 )
 
 // churn deletes pods and namespaces while requests for them are under way, and makes pods of the same name anew.
@@ -46,14 +48,14 @@ func (r *run) churnOnce(ctx context.Context, namespace string, after time.Durati
 	if err := r.remove(ctx, pod); err != nil {
 		return err
 	}
-	if err := r.journal.fault(kindPodDelete, namespace, begin, false); err != nil {
+	if err := r.journal.fault(history.Fault{Kind: kindPodDelete, Detail: namespace, Begin: begin}); err != nil {
 		return err
 	}
 	begin = time.Now()
 	if err := r.start(ctx, pod); err != nil {
 		return err
 	}
-	if err := r.journal.fault(kindPodReplace, namespace, begin, false); err != nil {
+	if err := r.journal.fault(history.Fault{Kind: kindPodReplace, Detail: namespace, Begin: begin}); err != nil {
 		return err
 	}
 	for n := range 3 {
@@ -73,5 +75,5 @@ func (r *run) churnOnce(ctx context.Context, namespace string, after time.Durati
 	if err := until(ctx, "end of namespace "+namespace, rolloutTime, gone); err != nil {
 		return err
 	}
-	return r.journal.fault(kindNamespaceDelete, namespace, begin, false)
+	return r.journal.fault(history.Fault{Kind: kindNamespaceDelete, Detail: namespace, Begin: begin})
 }

@@ -77,16 +77,16 @@ func (c Config) outage() time.Duration {
 // least is the load below which the run proves nothing: a third of what an idle machine does.
 func (c Config) least() history.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
-	least := history.Least{Requests: requests, Succeeded: requests / 3, Stops: requests / 3, Denied: 3, Followed: 4, Faults: map[string]int{}}
+	least := history.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Faults: map[string]int{}}
 	for _, kind := range []string{
 		history.KindRuntimeRestart, history.KindAPIServerKill, history.KindAbsent, kindAPIServerPause, kindEtcdPause,
-		kindKubeletRestart, kindPodDelete, kindPodReplace, kindNamespaceDelete,
+		history.KindKubeletRestart, kindManagerKill, kindPodDelete, kindPodReplace, kindNamespaceDelete,
 	} {
 		least.Faults[kind] = 1
 	}
-	least.Faults[kindCall], least.Faults[kindKill] = 5, 4
+	least.Faults[history.KindCall], least.Faults[kindKill] = 5, 4
 	if c.long() {
-		least.Faults[kindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
+		least.Faults[history.KindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
 		least.Faults[kindAPIServerStop] = 1
 	}
 	return least

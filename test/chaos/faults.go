@@ -24,7 +24,7 @@ func (r *run) faults(ctx context.Context) error {
 	choice, begin := r.choices(), time.Now()
 	pairs := 1 // of kills and CRI faults for each fault of another part
 	breaks := []func(context.Context, *rand.Rand) error{
-		r.runtimeRestart, r.serverPause, r.etcdPause, r.serverKill, r.kubeletRestart,
+		r.runtimeRestart, r.serverPause, r.etcdPause, r.serverKill, r.kubeletRestart, r.managerKill,
 	}
 	if r.long() {
 		pairs = 3
@@ -107,7 +107,7 @@ func (r *run) runtimeRestartOnce(ctx context.Context, how, node string) error {
 	if err := pause(ctx, time.Second); err != nil {
 		return err
 	}
-	return r.journal.fault(history.KindRuntimeRestart, how+" on "+node, begin, true)
+	return r.journal.fault(history.Fault{Kind: history.KindRuntimeRestart, Node: node, Detail: how, Begin: begin, Impedes: true})
 }
 
 func (r *run) serverPause(ctx context.Context, _ *rand.Rand) error {
@@ -163,7 +163,7 @@ func (r *run) serverBack(ctx context.Context, kind string, begin time.Time) erro
 	if err := pause(ctx, clients); err != nil {
 		return err
 	}
-	return r.journal.fault(kind, "and its clients", begin, true)
+	return r.journal.fault(history.Fault{Kind: kind, Detail: "and its clients", Begin: begin, Impedes: true})
 }
 
 func (r *run) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
@@ -174,7 +174,7 @@ func (r *run) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
 	if err := r.cluster.nodeReady(ctx, node, begin); err != nil {
 		return err
 	}
-	return r.journal.fault(kindKubeletRestart, node, begin, true)
+	return r.journal.fault(history.Fault{Kind: history.KindKubeletRestart, Node: node, Begin: begin, Impedes: true})
 }
 
 // callFault spoils the daemon's calls of one method.
@@ -241,7 +241,7 @@ func (r *run) spoil(ctx context.Context, c callFault) error {
 			return fmt.Errorf("end CRI faults: %w", err)
 		}
 	}
-	return r.journal.fault(kindCall, c.method+" "+c.name, begin, true)
+	return r.journal.fault(history.Fault{Kind: history.KindCall, Detail: c.method + " " + c.name, Begin: begin, Impedes: true})
 }
 
 const callFaultsFile = "cri-faults.json"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,8 +18,7 @@ const (
 	kindAPIServerPause  = "apiserver-pause"
 	kindAPIServerStop   = "apiserver-stop"
 	kindEtcdPause       = "etcd-pause"
-	kindKubeletRestart  = "kubelet-restart"
-	kindCall            = "cri-call"
+	kindManagerKill     = "manager-kill"
 	kindPodDelete       = "pod-delete"
 	kindPodReplace      = "pod-replace"
 	kindNamespaceDelete = "namespace-delete"
@@ -41,14 +41,14 @@ func openJournal(name string, out io.Writer) (*journal, error) {
 	return &journal{started: time.Now(), file: file, out: out}, nil
 }
 
-// fault is written when it is over.
-func (j *journal) fault(kind, detail string, begin time.Time, impedes bool) error {
-	fault := history.Fault{Kind: kind, Detail: detail, Begin: begin, End: time.Now(), Impedes: impedes}
+// fault is written when it is over, which is now.
+func (j *journal) fault(fault history.Fault) error {
+	fault.End = time.Now()
 	line, err := json.Marshal(fault)
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
-	j.say("%-16s %s, %s", kind, detail, fault.End.Sub(begin).Round(10*time.Millisecond))
+	j.say("%-16s %s, %s", fault.Kind, strings.TrimSpace(fault.Node+" "+fault.Detail), fault.End.Sub(fault.Begin).Round(10*time.Millisecond))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, err := j.file.Write(append(line, '\n')); err != nil {

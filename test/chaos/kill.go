@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/test/chaos/history"
 	"github.com/refit-project/refit/test/criproxy"
 )
 
@@ -81,7 +82,7 @@ func (r *run) kill(ctx context.Context, p point, choice *rand.Rand) error {
 	if err := pause(ctx, settleTime); err != nil {
 		return err
 	}
-	return r.journal.fault(kindKill, fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), begin, true)
+	return r.journal.fault(history.Fault{Kind: kindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
 }
 
 // aim makes the point shoot.

@@ -8,7 +8,7 @@ import (
 
 // Violation is a promise that was not kept.
 type Violation struct {
-	Invariant string // I1 …, or crash
+	Invariant string // I1 ..., crash, grace, verdict or volume
 	Subject   string // the request or container
 	What      string
 	Proof     []Line
@@ -89,10 +89,12 @@ func Check(records Records, options Options) Report {
 	c.success()      // I4
 	c.ends()         // I5
 	c.order()        // I6
+	c.verdicts()     // failures
 	c.probes()       // I8
 	c.nodes()        // I11
 	c.absence()      // I12
 	c.crashes()
+	c.volume()
 	c.count()
 	c.load()
 	return c.report

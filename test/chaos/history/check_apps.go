@@ -35,7 +35,7 @@ func (c *checker) applications() {
 	}
 }
 
-// terms allows a second TERM only after containerd has restarted, as it then does not know of the first.
+// terms allows a second TERM only after containerd of that node has restarted, as it then does not know of the first.
 func (c *checker) terms(p *pod, name string, i *instance) {
 	for n := 1; n < len(i.terms); n++ {
 		before, after := i.terms[n-1], i.terms[n]
@@ -43,7 +43,7 @@ func (c *checker) terms(p *pod, name string, i *instance) {
 			return
 		}
 		forgotten := slices.ContainsFunc(c.Faults, func(f Fault) bool {
-			return f.Kind == KindRuntimeRestart && f.End.After(before.Time) && f.Begin.Before(after.Time)
+			return f.Kind == KindRuntimeRestart && f.on(p.node()) && f.End.After(before.Time) && f.Begin.Before(after.Time)
 		})
 		if !forgotten {
 			c.violate("I1", fmt.Sprintf("container %s of pod %s", name, p.uid), fmt.Sprintf("one instance got TERM %d times", n+1),
@@ -53,13 +53,21 @@ func (c *checker) terms(p *pod, name string, i *instance) {
 }
 
 // startCancelled reports whether the runtime ended the instance while it was starting it: kubelet, on whose behalf it did,
-// was killed, and says so when it is back. The program may have come to its first line by then.
-func startCancelled(p *pod, name string, i *instance) bool {
+// was killed at that time, and says so when it is back. The program may have come to its first line by then. What we
+// have called the runtime about is not excused.
+func (c *checker) startCancelled(p *pod, name string, i *instance) bool {
 	if len(i.terms) > 0 || i.exit != nil {
 		return false
 	}
+	killed := slices.ContainsFunc(c.Faults, func(f Fault) bool {
+		return f.Kind == KindKubeletRestart && f.on(p.node()) && f.overlaps(i.start.Time.Add(-noticed), i.start.Time.Add(noticed))
+	})
+	called := func(id string) bool {
+		return slices.ContainsFunc(c.Calls, func(call Call) bool { return call.changes() && call.ContainerID == bareID(id) })
+	}
 	cancelled := func(end *corev1.ContainerStateTerminated) bool {
-		return end != nil && end.Reason == startError && i.start.Time.Sub(end.FinishedAt.Time).Abs() <= noticed
+		return end != nil && end.Reason == startError && i.start.Time.Sub(end.FinishedAt.Time).Abs() <= noticed &&
+			killed && !called(end.ContainerID)
 	}
 	return slices.ContainsFunc(p.statuses, func(w Write) bool {
 		return slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
@@ -73,7 +81,7 @@ func startCancelled(p *pod, name string, i *instance) bool {
 func (c *checker) explain(p *pod, name string, i *instance, left []stop) []stop {
 	crashed := i.exit != nil && i.exit.Reason == exitCrash && len(i.terms) == 0
 	over := i.exit != nil || i.next != nil || len(i.terms) > 0
-	if crashed || !over || startCancelled(p, name, i) {
+	if crashed || !over || c.startCancelled(p, name, i) {
 		return left
 	}
 	first := i.end(c.End)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -73,10 +74,23 @@ func (c *checker) absence() {
 	}
 }
 
-// crashes checks that the daemon ended only when it was killed or told to: whatever the runtime or the API server do,
-// it goes on.
+// crashes checks that our programs ended only when they were killed or told to: whatever the runtime or the API server
+// do, they go on.
 func (c *checker) crashes() {
-	_, account, _ := strings.Cut(c.options.Daemon, "serviceaccount:")
+	c.crashesOf(c.options.Daemon, func(*corev1.ContainerStateTerminated) bool { return false })
+	// A manager that cannot renew its lease ends itself, so that no two lead.
+	c.crashesOf(c.options.Manager, func(ended *corev1.ContainerStateTerminated) bool {
+		return ended.ExitCode == 1 && slices.ContainsFunc(c.Faults, func(f Fault) bool {
+			return f.ofControlPlane() && f.overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
+		})
+	})
+}
+
+// leaseTime is for how long a manager may try to renew its lease after an outage has begun, and notice that it is over.
+const leaseTime = 30 * time.Second
+
+func (c *checker) crashesOf(user string, excused func(*corev1.ContainerStateTerminated) bool) {
+	_, account, _ := strings.Cut(user, "serviceaccount:")
 	namespace, name, _ := strings.Cut(account, ":")
 	seen := map[string]bool{}
 	for _, w := range c.Writes {
@@ -85,16 +99,22 @@ func (c *checker) crashes() {
 		}
 		for _, status := range w.Pod.Status.ContainerStatuses {
 			for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
-				if ended == nil || seen[ended.ContainerID] || slices.Contains(toldToEnd, ended.ExitCode) {
+				if ended == nil || seen[ended.ContainerID] || slices.Contains(toldToEnd, ended.ExitCode) && ended.Reason != oomKilled {
+					continue
+				}
+				if excused(ended) {
 					continue
 				}
 				seen[ended.ContainerID] = true
 				c.violate("crash", "pod "+w.Namespace+"/"+w.Name,
-					fmt.Sprintf("container %s ended with exit code %d", short(ended.ContainerID), ended.ExitCode), w.Line)
+					fmt.Sprintf("container %s ended with exit code %d, %s", short(ended.ContainerID), ended.ExitCode, ended.Reason), w.Line)
 			}
 		}
 	}
 }
+
+// oomKilled is kubelet's reason for a container that used more memory than its limit.
+const oomKilled = "OOMKilled"
 
 // toldToEnd are the exit codes after SIGTERM and SIGKILL.
 var toldToEnd = []int32{0, 128 + 9, 128 + 15}

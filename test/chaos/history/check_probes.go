@@ -42,7 +42,7 @@ func (c *checker) follows(p *pod, t Turn, until time.Time) {
 		}
 		if status := c.probed(w.Pod); status == wanted(t) {
 			c.report.Totals.Followed++
-			c.report.Totals.Slowest = max(c.report.Totals.Slowest, unimpeded(c.Faults, t.At, w.Received))
+			c.report.Totals.Slowest = max(c.report.Totals.Slowest, unimpeded(c.Faults, "", t.At, w.Received))
 			break
 		}
 	}
@@ -98,12 +98,13 @@ func wanted(t Turn) corev1.ConditionStatus {
 	return corev1.ConditionFalse
 }
 
-// freeSince is when so much time without faults has passed since begin, if that is before end.
+// freeSince is when so much time without faults has passed since begin, if that is before end. A fault of any node
+// counts: the manager, which marks the pods, may be on it.
 func freeSince(faults []Fault, begin time.Time, free time.Duration, end time.Time) (time.Time, bool) {
-	if unimpeded(faults, begin, end) < free {
+	if unimpeded(faults, "", begin, end) < free {
 		return time.Time{}, false
 	}
 	after := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
-	n := sort.Search(int(end.Sub(begin)/time.Millisecond)+1, func(ms int) bool { return unimpeded(faults, begin, after(ms)) >= free })
+	n := sort.Search(int(end.Sub(begin)/time.Millisecond)+1, func(ms int) bool { return unimpeded(faults, "", begin, after(ms)) >= free })
 	return after(n), true
 }

@@ -171,13 +171,13 @@ func (c *checker) ends() {
 		}
 		if seconds := r.spec().ActiveDeadlineSeconds; seconds != nil {
 			deadline := r.created.Request.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
-			if over := unimpeded(c.Faults, deadline, end); over > endsLate {
+			if over := unimpeded(c.Faults, r.node(), deadline, end); over > endsLate {
 				c.violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its deadline, not counting faults",
 					over.Round(time.Millisecond)), r.created.Line, last)
 				continue
 			}
 		}
-		if took := unimpeded(c.Faults, begin, end); took > c.patience(r) {
+		if took := unimpeded(c.Faults, r.node(), begin, end); took > c.patience(r) {
 			c.violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its turn had come, not counting faults; it asks for %s at most",
 				took.Round(time.Millisecond), c.patience(r)), r.created.Line, last)
 		} else if !ended {

@@ -51,16 +51,19 @@ func (c *checker) stops() {
 		c.report.Totals.Stops++
 		c.report.Totals.Repeated += len(s.calls) - 1
 		for _, call := range s.calls {
-			o, ok := c.justify(call)
-			if !ok {
+			orders := c.justify(call)
+			if len(orders) == 0 {
 				continue
 			}
+			o := orders[0]
 			if stopped[o] == nil {
 				stopped[o] = map[string]Line{}
 				c.report.Totals.Orders++
 			}
 			stopped[o][s.id] = call.Line
 			c.identity(o, call)
+			c.inOrder(o, call)
+			c.graceOf(orders, call)
 		}
 	}
 	for o, ids := range stopped {
@@ -89,11 +92,11 @@ func (c *checker) probing(call Call) bool {
 	})
 }
 
-// justify finds the request that ordered a call: it names the instance as the one it replaces since before the
+// justify finds the requests that may have ordered a call, the likeliest first. Such a request names the instance as the one it replaces since before the
 // call, and had not ended then. An exited instance may be removed without being the recorded one, when kubelet
 // would back off from it; it must still be the request's pod and container. Only where no request is known to have
 // ordered the call, one is taken that may have: a write of it may have been lost.
-func (c *checker) justify(call Call) (order, bool) {
+func (c *checker) justify(call Call) []order {
 	known := c.containers[call.ContainerID]
 	var candidates, certain, possible []order
 	for _, r := range c.requests {
@@ -111,7 +114,7 @@ func (c *checker) justify(call Call) (order, bool) {
 			case !c.open(r, call):
 			case (recorded != nil || call.Method == "RemoveContainer") && !begun.Received.After(call.Begin):
 				certain = append(certain, o)
-			case r.unsureSince(call.Begin):
+			case r.unsureSince(call.Begin) && !recordedLate(recorded, spec.Name, call):
 				possible = append(possible, o)
 			}
 			candidates = append(candidates, o)
@@ -120,7 +123,7 @@ func (c *checker) justify(call Call) (order, bool) {
 	orders := slices.Concat(certain, possible)
 	if len(orders) == 0 {
 		c.unjustified(call, known, candidates)
-		return order{}, false
+		return nil
 	}
 	found := orders[0]
 	if known != nil && (known.podUID != found.request.podUID || known.name != found.container) {
@@ -131,7 +134,16 @@ func (c *checker) justify(call Call) (order, bool) {
 		c.violate("I2", "request "+found.request.String(), fmt.Sprintf("%s of container %s, which is %s of pod %s",
 			call.Method, short(call.ContainerID), known.name, known.podUID), proof...)
 	}
-	return found, true
+	return orders
+}
+
+// recordedLate reports whether the record of a stop was written after it, so that no lost write can have held it: a
+// daemon that had recorded the stop before says of the container that it is killed.
+func recordedLate(recorded *Write, container string, call Call) bool {
+	return call.Method == "StopContainer" && call.Code == "OK" && recorded != nil && recorded.Received.After(call.End) &&
+		slices.ContainsFunc(recorded.Request.Status.ContainerRecreateStates, func(s v1beta1.ContainerRecreateRequestRecreateState) bool {
+			return s.Name == container && s.Phase == v1beta1.ContainerRecreateRequestRecreating && !s.IsKilled
+		})
 }
 
 // open reports whether the request had been created, and not ended, when the call was decided.

@@ -50,11 +50,7 @@ func upFor(seconds int32) func(*v1beta1.ContainerRecreateRequest) {
 // Every planted bug must be found, under the name of the promise it breaks.
 func TestPlantedBugs(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		plant func(*scene)
-		want  string // the invariant
-		proof string // a part of what is reported
-	}{
+	tests := map[string]planted{
 		"I1 the replacement is stopped as well": {want: "I1", proof: "2 different containers", plant: func(s *scene) {
 			restart(s, 2, "r1", "c1", "c2", forced)
 			s.requests["r1"].Status = v1beta1.ContainerRecreateRequestStatus{}
@@ -264,28 +260,34 @@ func TestPlantedBugs(t *testing.T) {
 			s.fault(history.KindAbsent, 10, 60, true)
 		}},
 		"crash of the daemon": {want: "crash", proof: "exit code 2", plant: func(s *scene) {
-			s.pod(5, "uid-3", "f1", false)
-			pod := s.pods["uid-3"]
-			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 2}
-			s.write(6, ref{"patch", kubeletUser, "pods", "status", "refit-system", "refit-daemon-abcde"}, 200, pod)
+			s.ended("refit-daemon-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 2})
 		}},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opening(t)
-			tt.plant(s)
-			report := s.check()
-			i := slices.IndexFunc(report.Violations, func(v history.Violation) bool {
-				return v.Invariant == tt.want && strings.Contains(v.String(), tt.proof)
-			})
-			if i < 0 {
-				t.Fatalf("violations %v, want one of %s with %q", report.Violations, tt.want, tt.proof)
-			}
-			if len(report.Violations[i].Proof) == 0 || report.OK() {
-				t.Errorf("violation %v: want lines that prove it, and a report that is not OK", report.Violations[i])
-			}
-		})
+		t.Run(name, func(t *testing.T) { t.Parallel(); found(t, tt) })
+	}
+}
+
+// planted is a history with a bug in it.
+type planted struct {
+	plant func(*scene)
+	want  string // the invariant
+	proof string // a part of what is reported
+}
+
+func found(t *testing.T, tt planted) {
+	t.Helper()
+	s := opening(t)
+	tt.plant(s)
+	report := s.check()
+	i := slices.IndexFunc(report.Violations, func(v history.Violation) bool {
+		return v.Invariant == tt.want && strings.Contains(v.String(), tt.proof)
+	})
+	if i < 0 {
+		t.Fatalf("violations %v, want one of %s with %q", report.Violations, tt.want, tt.proof)
+	}
+	if len(report.Violations[i].Proof) == 0 || report.OK() {
+		t.Errorf("violation %v: want lines that prove it, and a report that is not OK", report.Violations[i])
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type Fault struct {
 	Begin  time.Time `json:"begin"`
 	End    time.Time `json:"end"` // when what was broken worked again
 	Detail string    `json:"detail,omitempty"`
+	// Node it was confined to; empty if it was of the control plane or of every node.
+	Node string `json:"node,omitempty"`
 	// Impedes: requests could not be carried out as fast as usual meanwhile.
 	Impedes bool `json:"impedes,omitempty"`
 
@@ -25,6 +28,10 @@ const (
 	KindRuntimeRestart = "containerd-restart"
 	// KindAPIServerKill loses the audit lines of the writes under way.
 	KindAPIServerKill = "apiserver-kill"
+	// KindKubeletRestart makes the runtime break off the starts that kubelet waits for.
+	KindKubeletRestart = "kubelet-restart"
+	// KindCall are calls to the runtime that go wrong.
+	KindCall = "cri-call"
 	// KindAbsent is a time with neither manager nor daemon, for I12.
 	KindAbsent = "absent"
 )
@@ -48,14 +55,27 @@ func ParseFaults(record string, in io.Reader) ([]Fault, error) {
 	return faults, err
 }
 
-// unimpeded is how much of the time from begin to end no fault was in the way.
-func unimpeded(faults []Fault, begin, end time.Time) time.Duration {
+// on reports whether the fault was on that node; an empty name is any node.
+func (f Fault) on(node string) bool { return f.Node == "" || node == "" || f.Node == node }
+
+// ofControlPlane reports whether the API server did not answer.
+func (f Fault) ofControlPlane() bool {
+	return strings.HasPrefix(f.Kind, "apiserver-") || strings.HasPrefix(f.Kind, "etcd-")
+}
+
+// overlaps reports whether a part of the fault was in that time.
+func (f Fault) overlaps(begin, end time.Time) bool {
+	return !f.Begin.After(end) && !f.End.Before(begin)
+}
+
+// unimpeded is how much of the time from begin to end no fault was in the way of what is done on a node.
+func unimpeded(faults []Fault, node string, begin, end time.Time) time.Duration {
 	free := time.Duration(0)
 	for at := begin; at.Before(end); {
 		until, impeded := end, false
 		for _, fault := range faults {
 			switch {
-			case !fault.Impedes || !fault.End.After(at):
+			case !fault.Impedes || !fault.on(node) || !fault.End.After(at):
 			case !fault.Begin.After(at):
 				if !impeded || fault.End.After(until) {
 					until, impeded = fault.End, true

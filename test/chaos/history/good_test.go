@@ -44,6 +44,7 @@ func TestGoodHistories(t *testing.T) {
 				s.app(3.01, "uid-1", "SIGTERM")
 				s.app(3.02, "uid-1", "exit signal")
 				s.app(5, "uid-1", "start")
+				s.fault(history.KindKubeletRestart, 4.8, 7, true)
 				s.startError(6, "uid-1", "c2", 5)
 				s.app(8, "uid-1", "start")
 				s.pod(8.1, "uid-1", "c3", true)

@@ -40,6 +40,9 @@ type request struct {
 
 func (r *request) String() string { return r.namespace + "/" + r.name }
 
+// node is the one whose daemon carries the request out.
+func (r *request) node() string { return r.created.Request.Labels[v1beta1.LabelNodeName] }
+
 func (r *request) spec() v1beta1.ContainerRecreateRequestSpec { return r.created.Request.Spec }
 
 // terminal is the first version that has ended.
@@ -119,6 +122,14 @@ func (i *instance) end(end time.Time) time.Time {
 	default:
 		return end
 	}
+}
+
+// node of the pod; empty if kubelet has said nothing of it.
+func (p *pod) node() string {
+	if len(p.statuses) == 0 {
+		return ""
+	}
+	return p.statuses[0].Pod.Spec.NodeName
 }
 
 // container is what is known of a container ID.

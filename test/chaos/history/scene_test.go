@@ -111,6 +111,15 @@ func (s *scene) startError(seconds float64, uid, containerID string, finished fl
 	s.write(seconds, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-" + uid}, 200, pod)
 }
 
+// ended is kubelet's word on a container of one of our own programs.
+func (s *scene) ended(name string, how corev1.ContainerStateTerminated) {
+	s.t.Helper()
+	s.pod(5, "uid-3", "f1", false)
+	pod := s.pods["uid-3"]
+	pod.Status.ContainerStatuses[0].State.Terminated = &how
+	s.write(6, ref{"patch", kubeletUser, "pods", "status", "refit-system", name}, 200, pod)
+}
+
 // turn has the pod's application say something else of itself.
 func (s *scene) turn(seconds float64, uid, asked string, up bool) {
 	s.t.Helper()
@@ -198,8 +207,13 @@ func completed(seconds float64, message string) func(*v1beta1.ContainerRecreateR
 
 func (s *scene) call(seconds float64, method, containerID, code string, took float64) {
 	s.t.Helper()
+	s.callWithGrace(seconds, method, containerID, code, took, 2)
+}
+
+func (s *scene) callWithGrace(seconds float64, method, containerID, code string, took float64, grace int) {
+	s.t.Helper()
 	s.line(&s.calls, map[string]any{
-		"time": at(seconds), "method": method, "container_id": id(containerID), "timeout": 2, "duration_ms": took * 1000, "code": code,
+		"time": at(seconds), "method": method, "container_id": id(containerID), "timeout": grace, "duration_ms": took * 1000, "code": code,
 		"caller": "pid=0",
 	})
 }
@@ -220,6 +234,11 @@ func (s *scene) app(seconds float64, podUID, what string) {
 func (s *scene) fault(kind string, begin, end float64, impedes bool) {
 	s.t.Helper()
 	s.line(&s.faults, history.Fault{Kind: kind, Begin: at(begin), End: at(end), Impedes: impedes})
+}
+
+func (s *scene) faultOn(node, kind string, begin, end float64) {
+	s.t.Helper()
+	s.line(&s.faults, history.Fault{Kind: kind, Node: node, Begin: at(begin), End: at(end), Impedes: true})
 }
 
 func (s *scene) records() history.Records {

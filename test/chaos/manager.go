@@ -1,0 +1,92 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+// electTime is what another manager may take to lead: the lease of the one that was killed lasts 15 s.
+const electTime = 30 * time.Second
+
+// managerKill kills the manager that leads, and waits until another one does.
+func (r *run) managerKill(ctx context.Context, _ *rand.Rand) error {
+	ctx = context.WithoutCancel(ctx)
+	leader, err := r.leader(ctx)
+	if err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(leader, "_")
+	pod := podNamed(systemNamespace, name)
+	if err := r.cluster.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+		return fmt.Errorf("find manager that leads: %w", err)
+	}
+	pid, err := processOf(string(pod.UID), managerName)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("kill %s: %w", name, err)
+	}
+	err = until(ctx, "another manager to lead", electTime, func(ctx context.Context) bool {
+		now, err := r.leader(ctx)
+		return err == nil && now != leader
+	})
+	if err != nil {
+		return err
+	}
+	// A pod of its own each time: kubelet would back off from the container.
+	if err := r.cluster.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	elected := time.Since(begin).Round(100 * time.Millisecond)
+	if err := until(ctx, "the manager to be back", rolloutTime, r.installed); err != nil {
+		return err
+	}
+	return r.journal.fault(history.Fault{Kind: kindManagerKill, Detail: fmt.Sprintf("%s, another leads after %s", name, elected), Begin: begin, Impedes: true})
+}
+
+// leader is the identity in the managers' lease, which begins with the pod's name.
+func (r *run) leader(ctx context.Context) (string, error) {
+	var lease coordinationv1.Lease
+	if err := r.cluster.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: managerName}, &lease); err != nil {
+		return "", fmt.Errorf("find manager that leads: %w", err)
+	}
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return "", fmt.Errorf("no %s leads", managerName)
+	}
+	return *lease.Spec.HolderIdentity, nil
+}
+
+// processOf finds a pod's process by its cgroup and its name.
+func processOf(podUID, name string) (int, error) {
+	entries, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range entries {
+		cgroups, err := os.ReadFile(entry)
+		// With the systemd driver the UID has underscores.
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(cgroups), "_", "-"), podUID) {
+			continue
+		}
+		comm, err := os.ReadFile(filepath.Join(filepath.Dir(entry), "comm"))
+		if err != nil || strings.TrimSpace(string(comm)) != name {
+			continue
+		}
+		return strconv.Atoi(filepath.Base(filepath.Dir(entry)))
+	}
+	return 0, fmt.Errorf("no process %s of pod %s", name, podUID)
+}
