@@ -181,4 +181,4 @@ func (d *demo) kubectl(ctx context.Context, input string, args ...string) error 
 }
 
 // source is where the pod files serves a path.
-func (s *demo) source(path string) string { return "http://" + s.filesIP + "/" + path }
+func (d *demo) source(path string) string { return "http://" + d.filesIP + "/" + path }
