@@ -1,5 +1,6 @@
-// Package crr decides what happens to a ContainerRecreateRequest: whether it may be admitted (Admit), what a
-// node does next for it (Plan) and what the manager does for it (Lifecycle).
+// Package crr decides what a node does next for a ContainerRecreateRequest (Plan), and in which order requests of one
+// pod are carried out (Queue). Package admission decides whether a request may be admitted, package lifecycle what the
+// manager does for it.
 //
 // It holds decisions only: values in, values out, the time as an argument. Clients, CRI types, goroutines and
 // sleeping may not enter. Whoever calls Plan observes, plans, writes the status, acts, and plans again; it needs

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,10 +110,10 @@ func (p *planner) layOut() {
 func (p *planner) ended() (Outcome, bool) {
 	pod := p.observed.Pod
 	switch {
-	case pod == nil || pod.DeletionTimestamp != nil && !sidecarTerminated(pod):
+	case pod == nil || pod.DeletionTimestamp != nil && !SidecarTerminated(pod):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
 	// Where a container was stopped and not started again, that has ended the pod, and step says so better.
-	case podEnded(pod) && !sidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
+	case PodEnded(pod) && !SidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has ended with phase " + string(pod.Status.Phase)}, true
 	case len(p.request.Spec.Containers) == 0:
 		return Outcome{Reason: ReasonInvalidRequest, Message: "spec.containers is empty"}, true
@@ -149,10 +148,6 @@ func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 	return state.ContainerID != ""
 }
 
-func podEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // deadline is on our clock; zero when there is none.
 func (p *planner) deadline() time.Time {
 	if p.request.Spec.ActiveDeadlineSeconds == nil {
@@ -166,7 +161,7 @@ func (p *planner) deadline() time.Time {
 // gate nothing can take it out, so nothing is waited for.
 func (p *planner) drained() (bool, Outcome) {
 	strategy := p.request.Spec.Strategy
-	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || !hasGate(p.observed.Pod) {
+	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || !HasReadinessGate(p.observed.Pod) {
 		return true, Outcome{}
 	}
 	grace := time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second
@@ -202,12 +197,6 @@ func (p *planner) patienceEnd() time.Time {
 		return p.observed.TakenAt.Add(drainPatience)
 	}
 	return p.now.Add(drainPatience)
-}
-
-func hasGate(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
-		return gate.ConditionType == v1beta1.ReadinessGateKruisePodReady
-	})
 }
 
 // containers walks the containers in the order of the spec. They are stopped one after another; only an ordered
@@ -294,19 +283,12 @@ func (p *planner) decide(stop *Stop, start *Start) Decision {
 	decision := Decision{Status: p.status, Stop: stop, Start: start, Again: p.again, Why: p.why}
 	if until, minor := p.minorUntil(); stop == nil && start == nil && minor {
 		decision.Status = p.request.Status
-		decision.Again = earlier(decision.Again, until)
+		decision.Again = Earlier(decision.Again, until)
 	}
 	return decision
 }
 
 // againAt asks for another look at t, if that is the earliest.
 func (p *planner) againAt(t time.Time) {
-	p.again = earlier(p.again, t)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	p.again = Earlier(p.again, t)
 }

@@ -43,7 +43,7 @@ func (p *planner) minorUntil() (time.Time, bool) {
 		if act.Running { // it has ended already, and so will the act at any moment
 			since = p.now
 		}
-		until = earlier(until, since.Add(p.progressDelay(was)))
+		until = Earlier(until, since.Add(p.progressDelay(was)))
 	}
 	return until, p.now.Before(until)
 }

@@ -30,7 +30,7 @@ func MissingRecord(stored *Request, written Status) (string, bool) {
 	instances, missing := map[string]string{}, false
 	recorded := record(stored)
 	for _, state := range written.ContainerRecreateStates {
-		kept, _ := stateOf(stored, state.Name)
+		kept, _ := RecreateStateOf(stored, state.Name)
 		if state.ContainerID == "" || kept.ContainerID == state.ContainerID && recorded[state.Name] == "" {
 			continue
 		}

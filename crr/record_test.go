@@ -147,17 +147,3 @@ func TestRecord(t *testing.T) {
 		})
 	}
 }
-
-// A user may not decide by the annotation what counts as the old instance.
-func TestAdmitDropsTheRecord(t *testing.T) {
-	t.Parallel()
-	request := userRequest("app")
-	metav1.SetMetaDataAnnotation(&request.ObjectMeta, v1beta1.AnnotationInstances, `{"app":"containerd://x"}`)
-	got, err := crr.Admit(request, facts(webPod()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if value, ok := got.Annotations[v1beta1.AnnotationInstances]; ok {
-		t.Errorf("admitted with %s", value)
-	}
-}

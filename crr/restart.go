@@ -36,13 +36,15 @@ func endsForGood(policy kubelet.RestartPolicy, grace time.Duration) string {
 	return ""
 }
 
-// asksToOverride reports whether the request asks for a restart even where the restart policy forbids it.
-func asksToOverride(request *v1beta1.ContainerRecreateRequest) bool {
+// OverridesRestartPolicy reports whether the request asks for a restart even where the restart policy forbids it.
+func OverridesRestartPolicy(request *v1beta1.ContainerRecreateRequest) bool {
 	return request.Annotations[v1beta1.AnnotationRestartPolicy] == v1beta1.RestartPolicyOverride
 }
 
 // overrides reports whether this request is to bring a container back even where its restart policy forbids it.
-func (p *planner) overrides() bool { return !p.options.SignalsOnly && asksToOverride(p.request) }
+func (p *planner) overrides() bool {
+	return !p.options.SignalsOnly && OverridesRestartPolicy(p.request)
+}
 
 // skipsBackoff reports whether a restart for this request is to start at once, although kubelet would hold it
 // back like a crash.

@@ -89,3 +89,11 @@ func Result(status v1beta1.ContainerRecreateRequestStatus) (result, reason strin
 	}
 	return "failed", reason
 }
+
+// Earlier returns the earlier of two times; the zero time means never.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

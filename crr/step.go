@@ -57,7 +57,7 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 		return s.step
 	}
 	switch phase := p.observed.Pod.Status.Phase; {
-	case down && podEnded(p.observed.Pod):
+	case down && PodEnded(p.observed.Pod):
 		s.begin()
 		s.state.IsKilled = true
 		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf("the pod has ended with phase %s, so kubelet starts nothing in it", phase))
@@ -81,10 +81,10 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 // what the request is for.
 func (s *subject) endedForGood(last Instance, known bool) bool {
 	pod := s.observed.Pod
-	if !sidecarTerminated(pod) || s.act.Running {
+	if !SidecarTerminated(pod) || s.act.Running {
 		return false
 	}
-	return !known || podEnded(pod) || pod.DeletionTimestamp != nil || !kubelet.RestartPolicyOf(pod, s.spec.Name).Restarts(last.ExitCode)
+	return !known || PodEnded(pod) || pod.DeletionTimestamp != nil || !kubelet.RestartPolicyOf(pod, s.spec.Name).Restarts(last.ExitCode)
 }
 
 // identify fixes the instance to be replaced: the one recorded in the state, else the one at admission. Where

@@ -61,7 +61,7 @@ func (s *subject) unstoppable() string {
 // preStop is the hook of a container or native sidecar in the pod; nil when it has none, or no time to run it.
 func (s *subject) preStop() *corev1.LifecycleHandler {
 	pod := s.observed.Pod.Spec
-	spec := cmp.Or(byName(pod.Containers, s.spec.Name), byName(pod.InitContainers, s.spec.Name))
+	spec := cmp.Or(ContainerNamed(pod.Containers, s.spec.Name), ContainerNamed(pod.InitContainers, s.spec.Name))
 	if spec == nil || spec.Lifecycle == nil || s.grace() == 0 {
 		return nil
 	}

@@ -48,27 +48,6 @@ func TestSidecarOfAFinishedPodThatIsStartedAgainIsWaitedFor(t *testing.T) {
 	wantWait(t, s.begun(t).exited("log", 0, 143).plan())
 }
 
-// The manager does not end what the daemon is still to do.
-func TestManagerLeavesTheRequestOfAFinishedPodToTheDaemon(t *testing.T) {
-	t.Parallel()
-	for name, terminated := range map[string]bool{"finished": true, "not finished": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := jobDone(func(p *corev1.Pod) {
-				p.DeletionTimestamp = &metav1.Time{Time: noon}
-				if !terminated {
-					p.Status.Conditions = nil
-				}
-			})
-			s.request.Labels = map[string]string{v1beta1.LabelPodUID: "u1", v1beta1.LabelNodeName: "node-1"}
-			got := crr.Lifecycle(s.request, crr.LifecycleObservation{Pod: s.observed.Pod}, noon)
-			if ended := got.Status != nil; ended == terminated {
-				t.Errorf("ended %v: %s", ended, got.Why)
-			}
-		})
-	}
-}
-
 func TestMessageSaysUntilWhenKubeletBacksOff(t *testing.T) {
 	t.Parallel()
 	s := newScene().with(func(s *scene) { s.options.RespectBackoff = true })

@@ -1,4 +1,6 @@
-package crr
+// Package admission decides whether a ContainerRecreateRequest may be created or changed, and completes it with what the
+// daemon needs to know. It holds decisions only: the pod, the node and the time are arguments.
+package admission
 
 import (
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 )
 
 // Refusal is why a request is not admitted.
@@ -79,7 +82,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
 	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
-	if user := printable(facts.User); user != "" {
+	if user := crr.Printable(facts.User); user != "" {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, user)
 	}
 	return out, nil
@@ -174,7 +177,7 @@ func checkAnnotations(annotations map[string]string) error {
 	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
 		return invalid(path, "%v", err)
 	}
-	if reason := annotations[v1beta1.AnnotationReason]; reason != printable(reason) {
+	if reason := annotations[v1beta1.AnnotationReason]; reason != crr.Printable(reason) {
 		return invalid(fmt.Sprintf("%s[%s]", path, v1beta1.AnnotationReason), "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 	}
 	for key, allowed := range map[string][]string{
@@ -212,4 +215,23 @@ func checkReadOnly(request *v1beta1.ContainerRecreateRequest) error {
 	}
 	return invalid(given[0], "preStop, ports, statusContext in container are read-only fields, filled in from the pod at admission; delete %s",
 		strings.Join(given, ", "))
+}
+
+// CheckAdmitted applies to a stored request the rules that admission would have applied, as the webhook may have
+// been switched off when it was created.
+func CheckAdmitted(request *v1beta1.ContainerRecreateRequest) error {
+	if err := CheckRequest(request); err != nil {
+		return err
+	}
+	for _, key := range []string{v1beta1.LabelPodUID, v1beta1.LabelNodeName} {
+		if request.Labels[key] == "" {
+			return invalid("metadata.labels["+key+"]", "the label is missing; is the MutatingWebhookConfiguration of refit-manager in place?")
+		}
+	}
+	for i, container := range request.Spec.Containers {
+		if container.StatusContext == nil {
+			return invalid(fmt.Sprintf("spec.containers[%d].statusContext", i), "the field has not been filled in")
+		}
+	}
+	return nil
 }

@@ -1,10 +1,9 @@
-package crr_test
+package admission_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,69 +13,40 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/crrtest"
 )
 
-var admission = time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
+// What a manager hands over to a daemon, as a user could forge it.
+const (
+	acquiredKey = "crr.apps.kruise.io/unready-acquired"
+	acquired    = "2026-11-21T10:00:00Z"
+	snapshotKey = "crr.apps.kruise.io/sync-container-statuses"
+	snapshot    = `[{"name":"app","ready":false,"restartCount":4,"containerID":"containerd://app2"}]`
+)
 
-// userRequest is what a user writes: a pod and the names of its containers.
-func userRequest(containers ...string) *v1beta1.ContainerRecreateRequest {
-	r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "shop"}}
-	r.Spec.PodName = "web"
-	for _, name := range containers {
-		r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
-	}
-	return r
-}
-
-// webPod runs containers app and log, native sidecar mesh, and has run init container setup.
-func webPod() *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-1"},
-		Spec: corev1.PodSpec{
-			NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(7)),
-			Containers:     []corev1.Container{{Name: "app"}, {Name: "log"}},
-			InitContainers: []corev1.Container{{Name: "setup"}, {Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
-			EphemeralContainers: []corev1.EphemeralContainer{
-				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}},
-			},
-		},
-	}
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
-		{Name: "app", ContainerID: "containerd://app1", RestartCount: 3}, {Name: "log", ContainerID: "containerd://log1"},
-	}
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
-		{Name: "setup", ContainerID: "containerd://setup1"}, {Name: "mesh", ContainerID: "containerd://mesh1"},
-	}
-	return pod
-}
-
-func facts(pod *corev1.Pod) crr.Facts {
-	return crr.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: admission}
-}
-
-func statusContext(id string, restarts int32) *v1beta1.ContainerRecreateRequestContainerContext {
-	return &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "containerd://" + id, RestartCount: restarts}
+func facts(pod *corev1.Pod) admission.Facts {
+	return admission.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
 }
 
 func TestAdmitFillsInWhatItKnows(t *testing.T) {
 	t.Parallel()
-	request := userRequest("log", "app")
+	request := crrtest.UserRequest("log", "app")
 	request.Labels = map[string]string{"team": "a"}
 	request.Status.Phase = v1beta1.ContainerRecreateRequestCompleted
 	given := request.DeepCopy()
 
-	got, err := crr.Admit(request, facts(webPod()))
+	got, err := admission.Admit(request, facts(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := userRequest()
+	want := crrtest.UserRequest()
 	want.Labels = map[string]string{
 		"team": "a", "crr.apps.kruise.io/pod-uid": "uid-1", "crr.apps.kruise.io/node-name": "node-1", "crr.apps.kruise.io/active": "true",
 	}
 	want.Annotations = map[string]string{"refit.dev/admitted-at": "2026-11-21T10:00:00.123456789Z", "refit.dev/requested-by": "alice"}
 	want.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
-		{Name: "log", StatusContext: statusContext("log1", 0)}, {Name: "app", StatusContext: statusContext("app1", 3)},
+		{Name: "log", StatusContext: crrtest.StatusContext("log1", 0)}, {Name: "app", StatusContext: crrtest.StatusContext("app1", 3)},
 	}
 	want.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: "Fail", TerminationGracePeriodSeconds: new(int64(7))}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -97,7 +67,7 @@ func TestAdmit(t *testing.T) {
 		"a native sidecar": {
 			request: func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[0].Name = "mesh" },
 			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
-				if diff := cmp.Diff(statusContext("mesh1", 0), got.Spec.Containers[0].StatusContext); diff != "" {
+				if diff := cmp.Diff(crrtest.StatusContext("mesh1", 0), got.Spec.Containers[0].StatusContext); diff != "" {
 					t.Error(diff)
 				}
 			},
@@ -184,11 +154,11 @@ func TestAdmit(t *testing.T) {
 		"filled in by the webhook of a kruise-manager": {
 			request: func(r *v1beta1.ContainerRecreateRequest) {
 				r.Labels = map[string]string{"crr.apps.kruise.io/pod-uid": "uid-1", "crr.apps.kruise.io/node-name": "node-1", "crr.apps.kruise.io/active": "true"}
-				r.Spec.Containers[0].StatusContext = statusContext("of-a-stale-cache", 0)
+				r.Spec.Containers[0].StatusContext = crrtest.StatusContext("of-a-stale-cache", 0)
 				r.Spec.Containers[0].PreStop = &v1beta1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"forged"}}}
 			},
 			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
-				want, err := crr.Admit(userRequest("app"), facts(webPod()))
+				want, err := admission.Admit(crrtest.UserRequest("app"), facts(crrtest.WebPod()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,14 +181,14 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request, pod := userRequest("app"), webPod()
+			request, pod := crrtest.UserRequest("app"), crrtest.WebPod()
 			if tc.request != nil {
 				tc.request(request)
 			}
 			if tc.pod != nil {
 				tc.pod(pod)
 			}
-			got, err := crr.Admit(request, facts(pod))
+			got, err := admission.Admit(request, facts(pod))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,9 +201,9 @@ func TestAdmit(t *testing.T) {
 
 func TestAdmitMarksServerlessPods(t *testing.T) {
 	t.Parallel()
-	known := facts(webPod())
+	known := facts(crrtest.WebPod())
 	known.Node.Labels = map[string]string{"type": "virtual-kubelet"}
-	got, err := crr.Admit(userRequest("app"), known)
+	got, err := admission.Admit(crrtest.UserRequest("app"), known)
 	if err != nil || got.Labels["type"] != "virtual-kubelet" {
 		t.Errorf("labels %v, error %v", got.Labels, err)
 	}
@@ -280,7 +250,7 @@ func label(key, value string) func(*v1beta1.ContainerRecreateRequest) {
 // refused checks the class, the field and that the message says the words.
 func refused(t *testing.T, err error, code int32, field string, words ...string) {
 	t.Helper()
-	var refusal *crr.Refusal
+	var refusal *admission.Refusal
 	if !errors.As(err, &refusal) {
 		t.Fatalf("got %v, want a refusal of %s", err, field)
 	}

@@ -1,4 +1,4 @@
-package crr_test
+package admission_test
 
 import (
 	"encoding/json"
@@ -10,16 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/crrtest"
 )
 
 // FuzzAdmit: whatever is sent, nothing panics, the answer is the same when asked again, and a request that was
 // admitted is valid, is admitted alike when its read-only fields are taken out, and is refused while they are in.
 func FuzzAdmit(f *testing.F) {
-	request, _ := json.Marshal(userRequest("app", "mesh"))
-	pod, _ := json.Marshal(webPod())
+	request, _ := json.Marshal(crrtest.UserRequest("app", "mesh"))
+	pod, _ := json.Marshal(crrtest.WebPod())
 	f.Add(request, pod)
-	hooked := webPod()
+	hooked := crrtest.WebPod()
 	preStop(corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}})(hooked)
 	pod, _ = json.Marshal(hooked)
 	f.Add(request, pod)
@@ -30,26 +31,26 @@ func FuzzAdmit(f *testing.F) {
 		if json.Unmarshal(requestJSON, &request) != nil || json.Unmarshal(podJSON, &pod) != nil {
 			return
 		}
-		got, err := crr.Admit(&request, facts(&pod))
-		if again, errAgain := crr.Admit(&request, facts(&pod)); !cmp.Equal(got, again) || !cmp.Equal(err, errAgain) {
+		got, err := admission.Admit(&request, facts(&pod))
+		if again, errAgain := admission.Admit(&request, facts(&pod)); !cmp.Equal(got, again) || !cmp.Equal(err, errAgain) {
 			t.Fatalf("two answers: %v, %v", err, errAgain)
 		}
 		if err != nil {
 			return
 		}
-		if err := crr.CheckRequest(got); err != nil {
+		if err := admission.CheckRequest(got); err != nil {
 			t.Errorf("admitted, but: %v", err)
 		}
-		if again, err := crr.Admit(got, facts(&pod)); err != nil || !cmp.Equal(again, got) {
+		if again, err := admission.Admit(got, facts(&pod)); err != nil || !cmp.Equal(again, got) {
 			t.Errorf("after another webhook that fills in the same: %+v, %v", again, err)
 		}
 		delete(got.Labels, v1beta1.LabelActive)
-		_, err = crr.Admit(got, facts(&pod))
+		_, err = admission.Admit(got, facts(&pod))
 		refused(t, err, http.StatusBadRequest, firstReadOnly(got))
 		for i := range got.Spec.Containers {
 			got.Spec.Containers[i] = v1beta1.ContainerRecreateRequestContainer{Name: got.Spec.Containers[i].Name}
 		}
-		if _, err := crr.Admit(got, facts(&pod)); err != nil {
+		if _, err := admission.Admit(got, facts(&pod)); err != nil {
 			t.Errorf("without its read-only fields: %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package crr
+package admission
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -23,7 +24,7 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	switch {
 	case pod == nil:
 		return invalid(path, "no found Pod named %s in namespace %s", name, request.Namespace)
-	case !active(pod) && !sidecarTerminated(pod):
+	case !active(pod) && !crr.SidecarTerminated(pod):
 		return invalid(path, "not allowed to recreate containers in an inactive Pod: %s %s", name, inactivity(pod))
 	case pod.Spec.NodeName == "":
 		return invalid(path, "not allowed to recreate containers in a pending Pod: %s is not bound to a node yet", name)
@@ -37,21 +38,13 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	return nil
 }
 
-func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !podEnded(pod) }
+func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !crr.PodEnded(pod) }
 
 func inactivity(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return "is being deleted"
 	}
 	return "has ended with phase " + string(pod.Status.Phase)
-}
-
-// sidecarTerminated reports whether the pod's work is done and only its sidecars are left to be stopped, as
-// OpenKruise's SidecarTerminator does through requests of this kind; being started again is not their purpose.
-func sidecarTerminated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1beta1.ConditionSidecarTerminated
-	})
 }
 
 func setDefaults(spec *v1beta1.ContainerRecreateRequestSpec, pod *corev1.Pod) {
@@ -79,7 +72,7 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 	if err != nil {
 		return err
 	}
-	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !asksToOverride(request) && !sidecarTerminated(pod) {
+	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !crr.OverridesRestartPolicy(request) && !crr.SidecarTerminated(pod) {
 		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to have it started again all the same set annotation %s: %s",
 			container.Name, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
 	}
@@ -100,15 +93,15 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 
 // find returns the container and its status. Only containers that kubelet starts again after an exit count.
 func find(pod *corev1.Pod, name, field string) (*corev1.Container, *corev1.ContainerStatus, error) {
-	if c := byName(pod.Spec.Containers, name); c != nil {
-		return c, statusByName(pod.Status.ContainerStatuses, name), nil
+	if c := crr.ContainerNamed(pod.Spec.Containers, name); c != nil {
+		return c, crr.StatusNamed(pod.Status.ContainerStatuses, name), nil
 	}
-	if c := byName(pod.Spec.InitContainers, name); c != nil {
+	if c := crr.ContainerNamed(pod.Spec.InitContainers, name); c != nil {
 		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways {
 			return nil, nil, invalid(field, "%s is an init container: it runs once, before the pod's containers, and kubelet does not run it again; "+
 				"only native sidecars, with restartPolicy: Always, can be recreated", name)
 		}
-		return c, statusByName(pod.Status.InitContainerStatuses, name), nil
+		return c, crr.StatusNamed(pod.Status.InitContainerStatuses, name), nil
 	}
 	for _, c := range pod.Spec.EphemeralContainers {
 		if c.Name == name {
@@ -116,20 +109,6 @@ func find(pod *corev1.Pod, name, field string) (*corev1.Container, *corev1.Conta
 		}
 	}
 	return nil, nil, invalid(field, "container %s not found in Pod %s, which has %s", name, pod.Name, listNames(pod.Spec.Containers))
-}
-
-func byName(containers []corev1.Container, name string) *corev1.Container {
-	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
-		return &containers[i]
-	}
-	return nil
-}
-
-func statusByName(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
-	if i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
-		return &statuses[i]
-	}
-	return nil
 }
 
 func listNames(containers []corev1.Container) string {
@@ -199,4 +178,11 @@ func setLabels(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 		request.Labels[v1beta1.LabelType] = v1beta1.TypeVirtualKubelet
 	}
 	return nil
+}
+
+// admittedByAnother reports whether the webhook of a kruise-manager, which is called before ours, has filled in what a user
+// may not: its labels name the present pod and its node. A user who writes the same gains nothing, as all of it is replaced.
+func admittedByAnother(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
+	return request.Labels[v1beta1.LabelPodUID] == string(pod.UID) && request.Labels[v1beta1.LabelNodeName] == pod.Spec.NodeName &&
+		request.Labels[v1beta1.LabelActive] != ""
 }

@@ -1,4 +1,4 @@
-package crr_test
+package admission_test
 
 import (
 	"fmt"
@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/crrtest"
 )
 
 func TestAdmitRefuses(t *testing.T) {
@@ -20,13 +21,13 @@ func TestAdmitRefuses(t *testing.T) {
 		return func(r *request) { r.Spec.Strategy = &s }
 	}
 	container := func(names ...string) func(*request) {
-		return func(r *request) { r.Spec.Containers = userRequest(names...).Spec.Containers }
+		return func(r *request) { r.Spec.Containers = crrtest.UserRequest(names...).Spec.Containers }
 	}
 	const first = "spec.containers[0].name"
 	for name, tc := range map[string]struct {
 		request func(*request)
 		pod     func(*corev1.Pod)
-		facts   func(*crr.Facts)
+		facts   func(*admission.Facts)
 		code    int32 // 400 unless set
 		field   string
 		words   []string
@@ -50,11 +51,11 @@ func TestAdmitRefuses(t *testing.T) {
 		"restart-backoff":      {request: annotate("refit.dev/restart-backoff", "off"), field: "metadata.annotations[refit.dev/restart-backoff]", words: []string{`"off"`, "respect or skip"}},
 		"restart-policy":       {request: annotate("refit.dev/restart-policy", "Always"), field: "metadata.annotations[refit.dev/restart-policy]", words: []string{"override"}},
 
-		"no such pod":     {facts: func(f *crr.Facts) { f.Pod = nil }, field: "spec.podName", words: []string{"no found Pod named web in namespace shop"}},
+		"no such pod":     {facts: func(f *admission.Facts) { f.Pod = nil }, field: "spec.podName", words: []string{"no found Pod named web in namespace shop"}},
 		"ended pod":       {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, field: "spec.podName", words: []string{"inactive Pod", "phase Failed"}},
-		"pod going":       {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: admission} }, field: "spec.podName", words: []string{"inactive Pod", "being deleted"}},
+		"pod going":       {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, field: "spec.podName", words: []string{"inactive Pod", "being deleted"}},
 		"unscheduled pod": {pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }, field: "spec.podName", words: []string{"pending Pod"}},
-		"no such node":    {facts: func(f *crr.Facts) { f.Node = nil }, field: "spec.podName", words: []string{"node-1"}},
+		"no such node":    {facts: func(f *admission.Facts) { f.Node = nil }, field: "spec.podName", words: []string{"node-1"}},
 		"mirror pod of unknown UID": {
 			pod:   func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.mirror": "x"} },
 			field: "spec.podName", words: []string{"kubernetes.io/config.hash"},
@@ -86,7 +87,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"read-only fields": {
 			request: func(r *request) {
 				container("app", "log")(r)
-				r.Spec.Containers[0].StatusContext = statusContext("app1", 3)
+				r.Spec.Containers[0].StatusContext = crrtest.StatusContext("app1", 3)
 				r.Spec.Containers[1].PreStop = &v1beta1.ProbeHandler{}
 				r.Spec.Containers[1].Ports = []corev1.ContainerPort{{}}
 			},
@@ -103,7 +104,7 @@ func TestAdmitRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, known := userRequest("app"), facts(webPod())
+			r, known := crrtest.UserRequest("app"), facts(crrtest.WebPod())
 			if tc.request != nil {
 				tc.request(r)
 			}
@@ -116,7 +117,7 @@ func TestAdmitRefuses(t *testing.T) {
 			if tc.code == 0 {
 				tc.code = http.StatusBadRequest
 			}
-			_, err := crr.Admit(r, known)
+			_, err := admission.Admit(r, known)
 			refused(t, err, tc.code, tc.field, tc.words...)
 		})
 	}
@@ -137,10 +138,10 @@ func TestCheckRequestLimits(t *testing.T) {
 		ok     bool
 	}{
 		"256 containers": {func(r *v1beta1.ContainerRecreateRequest) {
-			r.Spec.Containers = userRequest(names(256)...).Spec.Containers
+			r.Spec.Containers = crrtest.UserRequest(names(256)...).Spec.Containers
 		}, true},
 		"257 containers": {func(r *v1beta1.ContainerRecreateRequest) {
-			r.Spec.Containers = userRequest(names(257)...).Spec.Containers
+			r.Spec.Containers = crrtest.UserRequest(names(257)...).Spec.Containers
 		}, false},
 		"deadline of 3 s": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.ActiveDeadlineSeconds = new(int64(3)) }, true},
 		"the longest deadline": {func(r *v1beta1.ContainerRecreateRequest) {
@@ -151,9 +152,9 @@ func TestCheckRequestLimits(t *testing.T) {
 		}, false},
 		"deleted at once": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }, true},
 	} {
-		r := userRequest("app")
+		r := crrtest.UserRequest("app")
 		tt.change(r)
-		if err := crr.CheckRequest(r); (err == nil) != tt.ok {
+		if err := admission.CheckRequest(r); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -163,12 +164,12 @@ func TestCheckRequestLimits(t *testing.T) {
 func TestAdmitNamesTheContainersOfThePod(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{19: ", c18", 20: ", c19", 21: ", and 1 more", 300: ", and 280 more"} {
-		pod := webPod()
+		pod := crrtest.WebPod()
 		pod.Spec.Containers = nil
 		for i := range n {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i)})
 		}
-		_, err := crr.Admit(userRequest("absent"), facts(pod))
+		_, err := admission.Admit(crrtest.UserRequest("absent"), facts(pod))
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%d containers: %v, want …%s", n, err, want)
 		}
@@ -188,8 +189,8 @@ func TestAdmitUpdate(t *testing.T) {
 		"a label of others":             {after: label("team", "b")},
 		"finalizer removed":             {before: func(r *request) { r.Finalizers = []string{"f"} }, after: func(r *request) { r.Finalizers = nil }},
 		"spec changed":                  {after: func(r *request) { r.Spec.PodName = "db" }, field: "spec"},
-		"instance changed":              {after: func(r *request) { r.Spec.Containers[0].StatusContext = statusContext("app2", 0) }, field: "spec"},
-		"another container":             {after: func(r *request) { r.Spec.Containers = userRequest("log").Spec.Containers }, field: "spec"},
+		"instance changed":              {after: func(r *request) { r.Spec.Containers[0].StatusContext = crrtest.StatusContext("app2", 0) }, field: "spec"},
+		"another container":             {after: func(r *request) { r.Spec.Containers = crrtest.UserRequest("log").Spec.Containers }, field: "spec"},
 		"pod UID changed":               {after: label("crr.apps.kruise.io/pod-uid", "uid-2"), field: "metadata.labels[crr.apps.kruise.io/pod-uid]"},
 		"node removed":                  {after: unlabel("crr.apps.kruise.io/node-name"), field: "metadata.labels[crr.apps.kruise.io/node-name]"},
 		"node added":                    {before: unlabel("crr.apps.kruise.io/node-name"), after: label("crr.apps.kruise.io/node-name", "node-2"), field: "metadata.labels[crr.apps.kruise.io/node-name]"},
@@ -197,7 +198,7 @@ func TestAdmitUpdate(t *testing.T) {
 		"active turned off":             {after: label("crr.apps.kruise.io/active", "no"), field: "metadata.labels[crr.apps.kruise.io/active]"},
 		"active removed once completed": {before: completed, after: unlabel("crr.apps.kruise.io/active")},
 		"active removed while deleted": {
-			before: func(r *request) { r.DeletionTimestamp = &metav1.Time{Time: admission} }, after: unlabel("crr.apps.kruise.io/active"),
+			before: func(r *request) { r.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, after: unlabel("crr.apps.kruise.io/active"),
 		},
 		"jumping the queue":      {after: annotate("refit.dev/admitted-at", "2000-01-01T00:00:00Z"), field: "metadata.annotations[refit.dev/admitted-at]"},
 		"override afterwards":    {after: annotate("refit.dev/restart-policy", "override"), field: "metadata.annotations[refit.dev/restart-policy]"},
@@ -208,7 +209,7 @@ func TestAdmitUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, err := crr.Admit(userRequest("app"), facts(webPod()))
+			before, err := admission.Admit(crrtest.UserRequest("app"), facts(crrtest.WebPod()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +220,7 @@ func TestAdmitUpdate(t *testing.T) {
 			if tc.after != nil {
 				tc.after(after)
 			}
-			got, err := crr.AdmitUpdate(before, after)
+			got, err := admission.AdmitUpdate(before, after)
 			if tc.field != "" {
 				refused(t, err, http.StatusForbidden, tc.field)
 				return
@@ -237,13 +238,13 @@ func TestAdmitUpdate(t *testing.T) {
 // TestAdmitUpdateRefills sends the containers as kubectl apply does the second time.
 func TestAdmitUpdateRefills(t *testing.T) {
 	t.Parallel()
-	before, err := crr.Admit(userRequest("app", "log"), facts(webPod()))
+	before, err := admission.Admit(crrtest.UserRequest("app", "log"), facts(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := before.DeepCopy()
-	after.Spec.Containers = userRequest("app", "log").Spec.Containers
-	got, err := crr.AdmitUpdate(before, after)
+	after.Spec.Containers = crrtest.UserRequest("app", "log").Spec.Containers
+	got, err := admission.AdmitUpdate(before, after)
 	if err != nil {
 		t.Fatal(err)
 	}

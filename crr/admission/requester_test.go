@@ -1,57 +1,37 @@
-package crr_test
+package admission_test
 
 import (
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
-)
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-func TestRequestedBy(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("ä", 200)
-	for name, tc := range map[string]struct{ user, reason, want string }{
-		"nothing recorded": {reason: "x"},
-		"user":             {user: "alice", want: "requested by alice"},
-		"with a reason":    {user: "alice", reason: "node pressure", want: "requested by alice: node pressure"},
-		"line breaks":      {user: "alice\nlevel=ERROR", want: "requested by alicelevel=ERROR"},
-		"long":             {user: long, want: "requested by " + strings.Repeat("ä", 128)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := &v1beta1.ContainerRecreateRequest{}
-			r.Annotations = map[string]string{"refit.dev/requested-by": tc.user, "refit.dev/reason": tc.reason}
-			if got := crr.RequestedBy(r); got != tc.want {
-				t.Errorf("got %q", got)
-			}
-		})
-	}
-}
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/crrtest"
+)
 
 func TestReasonsAreOneShortLine(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"a\nb", strings.Repeat("x", 257), "\x1b[31m"} {
-		r := userRequest("app")
+		r := crrtest.UserRequest("app")
 		r.Annotations = map[string]string{"refit.dev/reason": reason}
-		_, err := crr.Admit(r, facts(webPod()))
+		_, err := admission.Admit(r, facts(crrtest.WebPod()))
 		refused(t, err, http.StatusBadRequest, "metadata.annotations[refit.dev/reason]")
 	}
 }
 
-// Scripts wait for one condition, whatever the outcome is.
-func TestConditionCompleteIsTrueForEveryOutcome(t *testing.T) {
+// A user may not decide by the annotation what counts as the old instance.
+func TestAdmitDropsTheRecord(t *testing.T) {
 	t.Parallel()
-	for _, outcome := range []crr.Outcome{{}, {Reason: crr.ReasonPodGone, Message: "pod has gone"}} {
-		var status v1beta1.ContainerRecreateRequestStatus
-		crr.Complete(&status, outcome, 1, admission)
-		conditions := map[string]string{}
-		for _, c := range status.Conditions {
-			conditions[c.Type] = string(c.Status)
-		}
-		if conditions["Complete"] != "True" || conditions["Succeeded"] == conditions["Failed"] {
-			t.Errorf("outcome %q: conditions %v", outcome.Reason, conditions)
-		}
+	request := crrtest.UserRequest("app")
+	metav1.SetMetaDataAnnotation(&request.ObjectMeta, v1beta1.AnnotationInstances, `{"app":"containerd://x"}`)
+	got, err := admission.Admit(request, facts(crrtest.WebPod()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value, ok := got.Annotations[v1beta1.AnnotationInstances]; ok {
+		t.Errorf("admitted with %s", value)
 	}
 }

@@ -1,9 +1,10 @@
-package crr
+package admission
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 )
 
 // AdmitUpdate decides about a change of a stored request other than of its status, and returns the request as it
@@ -21,7 +22,7 @@ func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.Cont
 		}
 	}
 	// Without the label no daemon sees the request any more, so only one that has ended may lose it.
-	if !Completed(before) && before.DeletionTimestamp == nil &&
+	if !crr.Completed(before) && before.DeletionTimestamp == nil &&
 		before.Labels[v1beta1.LabelActive] != "" && changed(before.Labels, after.Labels, v1beta1.LabelActive) {
 		return nil, forbidden("metadata.labels["+v1beta1.LabelActive+"]",
 			"not allowed to change label %s before the request has completed: delete the request instead", v1beta1.LabelActive)

@@ -1,4 +1,4 @@
-package crr
+package lifecycle
 
 import (
 	"fmt"
@@ -11,33 +11,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 )
 
 // drain makes the pod not ready when the request asks for it: first the finalizer, then the pod's condition, then the
 // hand-over for which the daemon waits, so that nothing is left behind if the manager stops in between.
-func (l lifecycle) drain() (LifecycleDecision, bool) {
+func (l lifecycle) drain() (Decision, bool) {
 	strategy := l.request.Spec.Strategy
 	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil {
-		return LifecycleDecision{}, false
+		return Decision{}, false
 	}
 	if meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionPreRecreateGrace) {
 		return l.handOver(l.request.Status, "unreadyGracePeriodSeconds begins")
 	}
-	if !hasGate(l.pod) {
+	if !crr.HasReadinessGate(l.pod) {
 		return l.passOver(time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second)
 	}
 	if !slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
 		metadata := l.request.ObjectMeta.DeepCopy()
 		metadata.Finalizers = append(metadata.Finalizers, v1beta1.FinalizerUnreadyAcquired)
-		return LifecycleDecision{Meta: metadata, Why: "the pod is to be made not ready, and ready again in any case"}, true
+		return Decision{Meta: metadata, Why: "the pod is to be made not ready, and ready again in any case"}, true
 	}
 	status, changed, err := takeReadiness(l.pod, readinessKey(l.request), l.now)
 	if err != nil {
 		// The daemon ends the request after a while, with a message.
-		return LifecycleDecision{Again: l.nextTimer(), Why: err.Error()}, true
+		return Decision{Again: l.nextTimer(), Why: err.Error()}, true
 	}
 	if changed {
-		return LifecycleDecision{Pod: status, Why: "the pod is made not ready"}, true
+		return Decision{Pod: status, Why: "the pod is made not ready"}, true
 	}
 	return l.grace(l.now, v1beta1.MessagePreRecreateGrace)
 }
@@ -45,25 +46,25 @@ func (l lifecycle) drain() (LifecycleDecision, bool) {
 // passOver handles a pod without the readiness gate: it cannot be made not ready, so there is nothing to wait for. A
 // refit-daemon knows that; a kruise-daemon waits for the condition and then for the grace period, so the condition says
 // that the period is over.
-func (l lifecycle) passOver(grace time.Duration) (LifecycleDecision, bool) {
+func (l lifecycle) passOver(grace time.Duration) (Decision, bool) {
 	if l.acceptedByUs() {
-		return LifecycleDecision{}, false
+		return Decision{}, false
 	}
 	return l.grace(l.now.Add(-grace), fmt.Sprintf("Pod has no readiness gate %s, so unreadyGracePeriodSeconds has no effect",
 		v1beta1.ReadinessGateKruisePodReady))
 }
 
-func (l lifecycle) grace(since time.Time, message string) (LifecycleDecision, bool) {
+func (l lifecycle) grace(since time.Time, message string) (Decision, bool) {
 	status := l.request.Status.DeepCopy()
 	v1beta1.SetPreRecreateGrace(status, since, message)
 	return l.handOver(*status, "unreadyGracePeriodSeconds begins")
 }
 
 // handOver writes what a daemon is to know in both forms: first the status, then the annotations for clients of v1alpha1.
-func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why string) (LifecycleDecision, bool) {
+func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why string) (Decision, bool) {
 	snapshot, acquired, err := v1beta1.WriteHandOff(status)
 	if err != nil {
-		return LifecycleDecision{Again: l.nextTimer(), Why: err.Error()}, true
+		return Decision{Again: l.nextTimer(), Why: err.Error()}, true
 	}
 	metadata := l.request.ObjectMeta.DeepCopy()
 	for key, value := range map[string]string{v1beta1.AnnotationSyncContainerStatuses: snapshot, v1beta1.AnnotationUnreadyAcquired: acquired} {
@@ -73,11 +74,11 @@ func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why s
 	}
 	switch {
 	case !equality.Semantic.DeepEqual(status, l.stored):
-		return LifecycleDecision{Status: &status, Why: why}, true
+		return Decision{Status: &status, Why: why}, true
 	case !equality.Semantic.DeepEqual(metadata.Annotations, l.request.Annotations):
-		return LifecycleDecision{Meta: metadata, Why: why}, true
+		return Decision{Meta: metadata, Why: why}, true
 	}
-	return LifecycleDecision{}, false
+	return Decision{}, false
 }
 
 // acceptedByUs reports whether a refit-daemon carries out the request.
@@ -87,9 +88,9 @@ func (l lifecycle) acceptedByUs() bool {
 
 // handOff copies the pod's status into the request for a kruise-daemon, which does not watch pods. A container counts when
 // another instance than the one at admission runs; start times are not compared, as they are those of the node's clock.
-func (l lifecycle) handOff() (LifecycleDecision, bool) {
+func (l lifecycle) handOff() (Decision, bool) {
 	if l.acceptedByUs() {
-		return LifecycleDecision{}, false
+		return Decision{}, false
 	}
 	var snapshot []v1beta1.ContainerStatusSnapshot
 	for _, container := range l.request.Spec.Containers {
@@ -109,8 +110,8 @@ func (l lifecycle) handOff() (LifecycleDecision, bool) {
 }
 
 func (l lifecycle) statusOf(container string) *corev1.ContainerStatus {
-	if status := statusByName(l.pod.Status.ContainerStatuses, container); status != nil {
+	if status := crr.StatusNamed(l.pod.Status.ContainerStatuses, container); status != nil {
 		return status
 	}
-	return statusByName(l.pod.Status.InitContainerStatuses, container)
+	return crr.StatusNamed(l.pod.Status.InitContainerStatuses, container)
 }

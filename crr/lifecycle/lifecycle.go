@@ -1,4 +1,6 @@
-package crr
+// Package lifecycle decides what the manager does for a ContainerRecreateRequest: drain and release of its pod, hand-over
+// to the daemon, deadlines that no daemon keeps, and removal. It holds decisions only, as package crr.
+package lifecycle
 
 import (
 	"fmt"
@@ -11,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/admission"
 )
 
 const (
@@ -27,8 +31,8 @@ const (
 // ReasonNodeGone says that the node the pod was bound to does not exist any more.
 const ReasonNodeGone = "NodeGone"
 
-// LifecycleObservation is what the manager knows about the pod and the node of a request.
-type LifecycleObservation struct {
+// Observation is what the manager knows about the pod and the node of a request.
+type Observation struct {
 	// Pod of the request's namespace and spec.podName, whatever its UID; nil when there is none.
 	Pod *corev1.Pod
 	// NodeGone: the node in LabelNodeName does not exist.
@@ -38,9 +42,9 @@ type LifecycleObservation struct {
 	NoDaemonSince time.Time
 }
 
-// LifecycleDecision is at most one write. Every write is for the observed version of the object: it is sent with the
+// Decision is at most one write. Every write is for the observed version of the object: it is sent with the
 // resourceVersion as precondition, and after a conflict the caller observes and decides again.
-type LifecycleDecision struct {
+type Decision struct {
 	Status *v1beta1.ContainerRecreateRequestStatus // of the request, to be stored through its subresource
 	Meta   *metav1.ObjectMeta                      // of the request; labels and finalizers differ
 	Pod    *corev1.PodStatus                       // of the pod, to be stored through its subresource; conditions differ
@@ -51,7 +55,7 @@ type LifecycleDecision struct {
 	Why string
 }
 
-// Lifecycle decides what the manager does for a request; the request is carried out by a daemon, with or without
+// Next decides what the manager does for a request; the request is carried out by a daemon, with or without
 // the manager. In this order:
 //
 //  1. For a request that has ended or is being deleted the pod is no longer kept not ready, finalizer and label are
@@ -61,19 +65,19 @@ type LifecycleDecision struct {
 //     into the request for a kruise-daemon.
 //
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
-func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObservation, now time.Time) LifecycleDecision {
+func Next(request *v1beta1.ContainerRecreateRequest, observed Observation, now time.Time) Decision {
 	l := lifecycle{request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince, now: now}
 	v1beta1.ReadHandOff(l.request)
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
 		l.pod = nil // another pod of the same name
 	}
-	if Completed(request) || request.DeletionTimestamp != nil {
+	if crr.Completed(request) || request.DeletionTimestamp != nil {
 		return l.cleanUp()
 	}
 	if outcome, ended := l.ended(observed.NodeGone); ended {
 		status := *request.Status.DeepCopy()
-		Complete(&status, outcome, request.Generation, now)
-		return LifecycleDecision{Status: &status, Why: outcome.Message}
+		crr.Complete(&status, outcome, request.Generation, now)
+		return Decision{Status: &status, Why: outcome.Message}
 	}
 	if request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating {
 		if decision, ok := l.drain(); ok {
@@ -83,39 +87,39 @@ func Lifecycle(request *v1beta1.ContainerRecreateRequest, observed LifecycleObse
 			return decision
 		}
 	}
-	return LifecycleDecision{Again: l.nextTimer(), Why: "waiting for the daemon"}
+	return Decision{Again: l.nextTimer(), Why: "waiting for the daemon"}
 }
 
 type lifecycle struct {
 	request *v1beta1.ContainerRecreateRequest // its status completed by ReadHandOff
 	stored  v1beta1.ContainerRecreateRequestStatus
 	pod     *corev1.Pod // the pod of the request's UID, or nil
-	// noDaemonSince is LifecycleObservation.NoDaemonSince.
+	// noDaemonSince is Observation.NoDaemonSince.
 	noDaemonSince time.Time
 	now           time.Time
 }
 
 // cleanUp decides for a request that has ended or is being deleted.
-func (l lifecycle) cleanUp() LifecycleDecision {
+func (l lifecycle) cleanUp() Decision {
 	deleting := l.request.DeletionTimestamp != nil
 	if !deleting && l.expired() {
-		return LifecycleDecision{Delete: true, Why: "ttlSecondsAfterFinished has passed"}
+		return Decision{Delete: true, Why: "ttlSecondsAfterFinished has passed"}
 	}
 	if slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
 		if status, changed := giveBackReadiness(l.pod, readinessKey(l.request), l.now); changed {
-			return LifecycleDecision{Pod: status, Why: "the pod is no longer kept not ready"}
+			return Decision{Pod: status, Why: "the pod is no longer kept not ready"}
 		}
 	}
 	if status, changed := l.settle(); changed && !deleting {
-		return LifecycleDecision{Status: status, Why: "the conditions are set from the outcome"}
+		return Decision{Status: status, Why: "the conditions are set from the outcome"}
 	}
 	if metadata, changed := l.retire(); changed {
-		return LifecycleDecision{Meta: metadata, Why: "the request has ended"}
+		return Decision{Meta: metadata, Why: "the request has ended"}
 	}
 	if deleting {
-		return LifecycleDecision{Why: "the request is being deleted"}
+		return Decision{Why: "the request is being deleted"}
 	}
-	return LifecycleDecision{Again: l.expiry(), Why: "the request has ended"}
+	return Decision{Again: l.expiry(), Why: "the request has ended"}
 }
 
 // retire removes the finalizer and, unless the request is being deleted, the label by which daemons select it.
@@ -149,7 +153,7 @@ func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 		meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionComplete) != nil {
 		return nil, false
 	}
-	if !Completed(l.request) {
+	if !crr.Completed(l.request) {
 		return nil, false
 	}
 	status := stored.DeepCopy()
@@ -157,82 +161,57 @@ func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	if stored.CompletionTime != nil {
 		at = stored.CompletionTime.Time
 	}
-	Complete(status, foreignOutcome(l.request), l.request.Generation, at)
+	crr.Complete(status, foreignOutcome(l.request), l.request.Generation, at)
 	return status, true
 }
 
 // foreignOutcome reads the outcome of a request whose daemon writes not all conditions: without any, a message is a failure,
 // and so is any container that is not Succeeded.
-func foreignOutcome(request *v1beta1.ContainerRecreateRequest) Outcome {
+func foreignOutcome(request *v1beta1.ContainerRecreateRequest) crr.Outcome {
 	if succeeded := meta.FindStatusCondition(request.Status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
 		if succeeded.Status == metav1.ConditionTrue {
-			return Outcome{}
+			return crr.Outcome{}
 		}
-		return Outcome{Reason: succeeded.Reason, Message: succeeded.Message}
+		return crr.Outcome{Reason: succeeded.Reason, Message: succeeded.Message}
 	}
 	if request.Status.Message != "" {
-		return Outcome{Reason: ReasonContainerFailed, Message: request.Status.Message}
+		return crr.Outcome{Reason: crr.ReasonContainerFailed, Message: request.Status.Message}
 	}
 	for _, container := range request.Spec.Containers {
-		state, known := stateOf(request, container.Name)
+		state, known := crr.RecreateStateOf(request, container.Name)
 		if known && state.Phase == v1beta1.ContainerRecreateRequestSucceeded {
 			continue
 		}
 		message := fmt.Sprintf("container %s was not recreated", container.Name)
-		return Outcome{Reason: ReasonContainerFailed, Message: joinMessages(message, state.Message)}
-	}
-	return Outcome{}
-}
-
-func stateOf(request *v1beta1.ContainerRecreateRequest, container string) (v1beta1.ContainerRecreateRequestRecreateState, bool) {
-	for _, state := range request.Status.ContainerRecreateStates {
-		if state.Name == container {
-			return state, true
+		if state.Message != "" {
+			message += ": " + state.Message
 		}
+		return crr.Outcome{Reason: crr.ReasonContainerFailed, Message: message}
 	}
-	return v1beta1.ContainerRecreateRequestRecreateState{}, false
+	return crr.Outcome{}
 }
 
 // ended returns the outcome of a request that cannot be carried out.
-func (l lifecycle) ended(nodeGone bool) (Outcome, bool) {
+func (l lifecycle) ended(nodeGone bool) (crr.Outcome, bool) {
 	node := l.request.Labels[v1beta1.LabelNodeName]
-	if err := checkAdmitted(l.request); err != nil {
-		return Outcome{Reason: ReasonInvalidRequest, Message: fmt.Sprintf("the request has not passed admission: %v", err)}, true
+	if err := admission.CheckAdmitted(l.request); err != nil {
+		return crr.Outcome{Reason: crr.ReasonInvalidRequest, Message: fmt.Sprintf("the request has not passed admission: %v", err)}, true
 	}
 	switch {
-	case l.pod == nil || l.pod.DeletionTimestamp != nil && !sidecarTerminated(l.pod):
-		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
+	case l.pod == nil || l.pod.DeletionTimestamp != nil && !crr.SidecarTerminated(l.pod):
+		return crr.Outcome{Reason: crr.ReasonPodGone, Message: "pod has gone"}, true
 	case nodeGone:
-		return Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true
+		return crr.Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true
 	case due(l.deadline(), l.now):
-		return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
+		return crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
 	case l.request.Status.Phase == "" && due(l.responseDeadline(), l.now):
-		return Outcome{Reason: ReasonDaemonNotResponding, Message: fmt.Sprintf(
+		return crr.Outcome{Reason: crr.ReasonDaemonNotResponding, Message: fmt.Sprintf(
 			"daemon has not responded for a long time: is the pod of refit-daemon on node %s running and ready?", node)}, true
 	case l.request.Status.Phase != "" && due(l.silenceDeadline(), l.now):
-		return Outcome{Reason: ReasonDaemonNotResponding, Message: fmt.Sprintf(
+		return crr.Outcome{Reason: crr.ReasonDaemonNotResponding, Message: fmt.Sprintf(
 			"daemon has not responded for a long time: no pod of refit-daemon on node %s has been ready for %s", node, daemonSilence)}, true
 	}
-	return Outcome{}, false
-}
-
-// checkAdmitted applies to a stored request the rules that admission would have applied, as the webhook may have
-// been switched off when it was created.
-func checkAdmitted(request *v1beta1.ContainerRecreateRequest) error {
-	if err := CheckRequest(request); err != nil {
-		return err
-	}
-	for _, key := range []string{v1beta1.LabelPodUID, v1beta1.LabelNodeName} {
-		if request.Labels[key] == "" {
-			return invalid("metadata.labels["+key+"]", "the label is missing; is the MutatingWebhookConfiguration of refit-manager in place?")
-		}
-	}
-	for i, container := range request.Spec.Containers {
-		if container.StatusContext == nil {
-			return invalid(fmt.Sprintf("spec.containers[%d].statusContext", i), "the field has not been filled in")
-		}
-	}
-	return nil
+	return crr.Outcome{}, false
 }
 
 // deadline is when the manager ends the request; zero when it has no deadline.
@@ -258,9 +237,9 @@ func (l lifecycle) silenceDeadline() time.Time {
 
 func (l lifecycle) nextTimer() time.Time {
 	if l.request.Status.Phase == "" {
-		return earlier(l.deadline(), l.responseDeadline())
+		return crr.Earlier(l.deadline(), l.responseDeadline())
 	}
-	return earlier(l.deadline(), l.silenceDeadline())
+	return crr.Earlier(l.deadline(), l.silenceDeadline())
 }
 
 // due reports whether at has come; the zero time never does.

@@ -1,4 +1,4 @@
-package crr_test
+package lifecycle_test
 
 import (
 	"strings"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/crrtest"
+	"github.com/refit-project/refit/crr/lifecycle"
 )
 
 const (
@@ -22,14 +25,18 @@ const (
 	snapshot       = `[{"name":"app","ready":false,"restartCount":4,"containerID":"containerd://app2"}]`
 )
 
+func facts(pod *corev1.Pod) admission.Facts {
+	return admission.Facts{Pod: pod, Node: &metav1.ObjectMeta{Name: "node-1"}, User: "alice", Now: crrtest.AdmittedAt}
+}
+
 // stored is a request for containers app and log of webPod as it is after admission.
 func stored(t *testing.T, edits ...func(*v1beta1.ContainerRecreateRequest)) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	request, err := crr.Admit(userRequest("app", "log"), facts(webPod()))
+	request, err := admission.Admit(crrtest.UserRequest("app", "log"), facts(crrtest.WebPod()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.CreationTimestamp = metav1.NewTime(admission)
+	request.CreationTimestamp = metav1.NewTime(crrtest.AdmittedAt)
 	request.Generation = 1
 	for _, edit := range edits {
 		edit(request)
@@ -58,7 +65,7 @@ func takenByKruise(r *v1beta1.ContainerRecreateRequest) {
 }
 
 func succeeded(r *v1beta1.ContainerRecreateRequest) {
-	crr.Complete(&r.Status, crr.Outcome{}, 1, admission.Add(time.Second))
+	crr.Complete(&r.Status, crr.Outcome{}, 1, crrtest.AdmittedAt.Add(time.Second))
 }
 
 func drainFor(seconds int64) edit {
@@ -68,7 +75,7 @@ func drainFor(seconds int64) edit {
 func finalized(r *v1beta1.ContainerRecreateRequest) { r.Finalizers = []string{"other", drainFinalizer} }
 
 func deleted(r *v1beta1.ContainerRecreateRequest) {
-	r.DeletionTimestamp = &metav1.Time{Time: admission}
+	r.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt}
 }
 
 func deadline(seconds int64) edit {
@@ -117,7 +124,7 @@ func TestLifecycle(t *testing.T) {
 
 		"never admitted":                   {request: []edit{unadmitted}, want: "status"},
 		"pod gone":                         {noPod: true, want: "status"},
-		"pod going":                        {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: admission} }, want: "status"},
+		"pod going":                        {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, want: "status"},
 		"pod replaced":                     {pod: func(p *corev1.Pod) { p.UID = "uid-2" }, request: []edit{taken}, want: "status"},
 		"node gone":                        {noNode: true, request: []edit{taken}, want: "status"},
 		"deadline":                         {request: []edit{taken, deadline(10)}, after: 13 * time.Second, want: "status"},
@@ -149,7 +156,7 @@ func TestLifecycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request, observed := stored(t, tc.request...), crr.LifecycleObservation{Pod: webPod(), NodeGone: tc.noNode}
+			request, observed := stored(t, tc.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: tc.noNode}
 			if tc.pod != nil {
 				tc.pod(observed.Pod)
 			}
@@ -157,10 +164,10 @@ func TestLifecycle(t *testing.T) {
 				observed.Pod = nil
 			}
 			if tc.noDaemon {
-				observed.NoDaemonSince = admission
+				observed.NoDaemonSince = crrtest.AdmittedAt
 			}
 			before, podBefore := request.DeepCopy(), observed.Pod.DeepCopy()
-			got := crr.Lifecycle(request, observed, admission.Add(tc.after))
+			got := lifecycle.Next(request, observed, crrtest.AdmittedAt.Add(tc.after))
 			if writes := strings.Join(writes(got), " "); writes != tc.want {
 				t.Errorf("writes %q, want %q (%s)", writes, tc.want, got.Why)
 			}
@@ -181,10 +188,10 @@ func at(since time.Duration) time.Time {
 	if since == 0 {
 		return time.Time{}
 	}
-	return admission.Add(since)
+	return crrtest.AdmittedAt.Add(since)
 }
 
-func writes(d crr.LifecycleDecision) []string {
+func writes(d lifecycle.Decision) []string {
 	var list []string
 	for _, write := range []struct {
 		name string
@@ -206,7 +213,7 @@ func inactive(r *v1beta1.ContainerRecreateRequest) { delete(r.Labels, "crr.apps.
 func unadmitted(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[1].StatusContext = nil }
 
 func draining(r *v1beta1.ContainerRecreateRequest) {
-	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "PreRecreateGrace", Status: "True", LastTransitionTime: metav1.NewTime(admission)})
+	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "PreRecreateGrace", Status: "True", LastTransitionTime: metav1.NewTime(crrtest.AdmittedAt)})
 }
 
 func told(r *v1beta1.ContainerRecreateRequest) {
@@ -237,4 +244,27 @@ func held(p *corev1.Pod) {
 func garbled(p *corev1.Pod) {
 	held(p)
 	p.Status.Conditions[1].Message = `not a list`
+}
+
+// The manager does not end a request that the daemon still has to carry out.
+func TestRequestOfAFinishedPodIsLeftToTheDaemon(t *testing.T) {
+	t.Parallel()
+	for name, terminated := range map[string]bool{"finished": true, "not finished": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := crrtest.WebPod()
+			pod.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt}
+			if terminated {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
+			}
+			got := lifecycle.Next(stored(t), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
+			if ended := got.Status != nil; ended == terminated {
+				t.Errorf("ended %v: %s", ended, got.Why)
+			}
+		})
+	}
+}
+
+func annotate(key, value string) edit {
+	return func(r *v1beta1.ContainerRecreateRequest) { metav1.SetMetaDataAnnotation(&r.ObjectMeta, key, value) }
 }

@@ -1,4 +1,4 @@
-package crr
+package lifecycle
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 )
 
 // readinessHold is one reason for a pod not to be ready. Condition KruisePodReady keeps a JSON list of them, sorted,
@@ -112,7 +113,7 @@ func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatu
 // BeginReadiness returns the status of a pod whose readiness gate nobody has answered yet, with the gate open: until
 // then kubelet keeps the pod not ready, whether or not a request ever comes.
 func BeginReadiness(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
-	if pod.DeletionTimestamp != nil || !hasGate(pod) || podCondition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
+	if pod.DeletionTimestamp != nil || !crr.HasReadinessGate(pod) || podCondition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
 		return nil, false
 	}
 	status := pod.Status.DeepCopy()

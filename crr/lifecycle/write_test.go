@@ -1,4 +1,4 @@
-package crr_test
+package lifecycle_test
 
 import (
 	"strings"
@@ -11,34 +11,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/crrtest"
+	"github.com/refit-project/refit/crr/lifecycle"
 )
 
 func TestLifecycleEndsRequests(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		request  []edit
-		observed crr.LifecycleObservation
+		observed lifecycle.Observation
 		after    time.Duration
 		reason   string
 		message  string
 	}{
 		"never admitted": {
-			request: []edit{unadmitted}, observed: crr.LifecycleObservation{Pod: webPod()},
+			request: []edit{unadmitted}, observed: lifecycle.Observation{Pod: crrtest.WebPod()},
 			reason: "InvalidRequest", message: "has not passed admission: spec.containers[1].statusContext",
 		},
 		"no labels": {
-			request: []edit{func(r *v1beta1.ContainerRecreateRequest) { r.Labels = nil }}, observed: crr.LifecycleObservation{Pod: webPod()},
+			request: []edit{func(r *v1beta1.ContainerRecreateRequest) { r.Labels = nil }}, observed: lifecycle.Observation{Pod: crrtest.WebPod()},
 			reason: "InvalidRequest", message: "MutatingWebhookConfiguration",
 		},
 		"pod gone":  {reason: "PodGone", message: "pod has gone"},
-		"node gone": {observed: crr.LifecycleObservation{Pod: webPod(), NodeGone: true}, reason: "NodeGone", message: "node node-1 does not exist"},
+		"node gone": {observed: lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: true}, reason: "NodeGone", message: "node node-1 does not exist"},
 		"deadline": {
-			request: []edit{taken, deadline(10)}, observed: crr.LifecycleObservation{Pod: webPod()}, after: 13 * time.Second,
+			request: []edit{taken, deadline(10)}, observed: lifecycle.Observation{Pod: crrtest.WebPod()}, after: 13 * time.Second,
 			reason: "DeadlineExceeded", message: "recreating has exceeded the activeDeadlineSeconds",
 		},
 		"no daemon": {
-			observed: crr.LifecycleObservation{Pod: webPod()}, after: time.Minute,
+			observed: lifecycle.Observation{Pod: crrtest.WebPod()}, after: time.Minute,
 			reason: "DaemonNotResponding", message: "daemon has not responded for a long time: is the pod of refit-daemon on node node-1",
 		},
 		"a foreign daemon failed": {
@@ -51,8 +52,8 @@ func TestLifecycleEndsRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := admission.Add(tc.after)
-			status := crr.Lifecycle(stored(t, tc.request...), tc.observed, now).Status
+			now := crrtest.AdmittedAt.Add(tc.after)
+			status := lifecycle.Next(stored(t, tc.request...), tc.observed, now).Status
 			if status == nil {
 				t.Fatal("no status")
 			}
@@ -75,14 +76,14 @@ func TestLifecycleEndsRequests(t *testing.T) {
 
 func TestLifecycleSettlesASuccessOfAForeignDaemon(t *testing.T) {
 	t.Parallel()
-	ended := metav1.NewTime(admission.Add(5 * time.Second))
+	ended := metav1.NewTime(crrtest.AdmittedAt.Add(5 * time.Second))
 	request := stored(t, takenByKruise, phase("Completed"), func(r *v1beta1.ContainerRecreateRequest) {
 		r.Status.CompletionTime = &ended
 		for i := range r.Status.ContainerRecreateStates {
 			r.Status.ContainerRecreateStates[i].Phase = "Succeeded"
 		}
 	})
-	status := crr.Lifecycle(request, crr.LifecycleObservation{Pod: webPod()}, admission.Add(time.Hour)).Status
+	status := lifecycle.Next(request, lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt.Add(time.Hour)).Status
 	if status == nil || !meta.IsStatusConditionTrue(status.Conditions, "Succeeded") || !status.CompletionTime.Equal(&ended) || status.Message != "" {
 		t.Errorf("status %+v, want succeeded at %v", status, ended)
 	}
@@ -90,10 +91,10 @@ func TestLifecycleSettlesASuccessOfAForeignDaemon(t *testing.T) {
 
 func TestLifecycleHandsOffWhatRuns(t *testing.T) {
 	t.Parallel()
-	pod := webPod()
+	pod := crrtest.WebPod()
 	restarted(pod)
 	pod.Status.ContainerStatuses[0].Ready = true
-	status := crr.Lifecycle(stored(t, takenByKruise), crr.LifecycleObservation{Pod: pod}, admission).Status
+	status := lifecycle.Next(stored(t, takenByKruise), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Status
 	want := []v1beta1.ContainerStatusSnapshot{{Name: "app", Ready: true, RestartCount: 4, ContainerID: "containerd://app2"}}
 	if diff := cmp.Diff(want, status.ContainerStatusSnapshot); diff != "" {
 		t.Errorf("snapshot (-want +got):\n%s", diff)
@@ -103,7 +104,7 @@ func TestLifecycleHandsOffWhatRuns(t *testing.T) {
 func TestLifecycleReadiness(t *testing.T) {
 	t.Parallel()
 	const ours, theirs = `{"userAgent":"ContainerRecreateRequest","key":"shop/r"}`, `{"userAgent":"Lifecycle","key":"preUpdateHook"}`
-	since := metav1.NewTime(admission)
+	since := metav1.NewTime(crrtest.AdmittedAt)
 	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, message string, at metav1.Time) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: status, Message: message, LastTransitionTime: at}
 	}
@@ -140,10 +141,10 @@ func TestLifecycleReadiness(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := webPod()
+			pod := crrtest.WebPod()
 			gated(pod)
 			pod.Status.Conditions = tc.before
-			got := crr.Lifecycle(stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), crr.LifecycleObservation{Pod: pod}, admission)
+			got := lifecycle.Next(stored(t, append([]edit{taken, drainFor(5), finalized}, tc.edits...)...), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt)
 			if got.Pod == nil {
 				t.Fatalf("pod untouched: %s", got.Why)
 			}
@@ -156,13 +157,13 @@ func TestLifecycleReadiness(t *testing.T) {
 
 func TestLifecycleMetadata(t *testing.T) {
 	t.Parallel()
-	pod := webPod()
+	pod := crrtest.WebPod()
 	gated(pod)
-	added := crr.Lifecycle(stored(t, taken, drainFor(5)), crr.LifecycleObservation{Pod: pod}, admission).Meta
+	added := lifecycle.Next(stored(t, taken, drainFor(5)), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Meta
 	if diff := cmp.Diff([]string{drainFinalizer}, added.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	ended := crr.Lifecycle(stored(t, taken, succeeded, finalized), crr.LifecycleObservation{Pod: pod}, admission).Meta
+	ended := lifecycle.Next(stored(t, taken, succeeded, finalized), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt).Meta
 	if diff := cmp.Diff([]string{"other"}, ended.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
@@ -173,9 +174,9 @@ func TestLifecycleMetadata(t *testing.T) {
 
 func TestLifecycleTellsKruiseThatThereIsNothingToWaitFor(t *testing.T) {
 	t.Parallel()
-	status := crr.Lifecycle(stored(t, takenByKruise, drainFor(5)), crr.LifecycleObservation{Pod: webPod()}, admission).Status
+	status := lifecycle.Next(stored(t, takenByKruise, drainFor(5)), lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt).Status
 	grace := meta.FindStatusCondition(status.Conditions, "PreRecreateGrace")
-	if grace == nil || !grace.LastTransitionTime.Time.Equal(admission.Add(-5*time.Second)) || !strings.Contains(grace.Message, "no readiness gate") {
+	if grace == nil || !grace.LastTransitionTime.Time.Equal(crrtest.AdmittedAt.Add(-5*time.Second)) || !strings.Contains(grace.Message, "no readiness gate") {
 		t.Errorf("condition %+v", grace)
 	}
 }
@@ -192,21 +193,21 @@ func TestBeginReadiness(t *testing.T) {
 		"no gate":                {edit: func(*corev1.Pod) {}},
 		"pod going": {edit: func(p *corev1.Pod) {
 			gated(p)
-			p.Status.Conditions, p.DeletionTimestamp = nil, &metav1.Time{Time: admission}
+			p.Status.Conditions, p.DeletionTimestamp = nil, &metav1.Time{Time: crrtest.AdmittedAt}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := webPod()
+			pod := crrtest.WebPod()
 			tc.edit(pod)
-			status, begun := crr.BeginReadiness(pod, admission)
+			status, begun := lifecycle.BeginReadiness(pod, crrtest.AdmittedAt)
 			if begun != tc.want {
 				t.Fatalf("begun %t", begun)
 			}
 			if !begun {
 				return
 			}
-			want := []corev1.PodCondition{{Type: "KruisePodReady", Status: "True", LastTransitionTime: metav1.NewTime(admission)}}
+			want := []corev1.PodCondition{{Type: "KruisePodReady", Status: "True", LastTransitionTime: metav1.NewTime(crrtest.AdmittedAt)}}
 			if diff := cmp.Diff(want, status.Conditions); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	crradmission "github.com/refit-project/refit/crr/admission"
 	"github.com/refit-project/refit/manager/cache"
 )
 
@@ -100,10 +100,10 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	sent.Namespace = request.Namespace
-	if err := crr.CheckRequest(sent); err != nil {
+	if err := crradmission.CheckRequest(sent); err != nil {
 		return nil, nil, err // before a name that was not checked is used in a look-up
 	}
-	facts := crr.Facts{User: request.UserInfo.Username, Now: h.now()}
+	facts := crradmission.Facts{User: request.UserInfo.Username, Now: h.now()}
 	if facts.Pod, err = h.pod(ctx, sent); err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +112,7 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 			return nil, nil, err
 		}
 	}
-	admitted, err = crr.Admit(sent, facts)
+	admitted, err = crradmission.Admit(sent, facts)
 	return sent, admitted, err
 }
 
@@ -122,7 +122,7 @@ func (h *admissionHandler) update(request admission.Request) (sent, admitted *v1
 	if err := errors.Join(h.decoder.Decode(request, sent), h.decoder.DecodeRaw(request.OldObject, &stored)); err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	admitted, err = crr.AdmitUpdate(&stored, sent)
+	admitted, err = crradmission.AdmitUpdate(&stored, sent)
 	return sent, admitted, err
 }
 
@@ -140,7 +140,7 @@ func (h *admissionHandler) pod(ctx context.Context, request *v1beta1.ContainerRe
 
 // errorResponse separates requests that break a rule (4xx) from look-ups that failed (500).
 func errorResponse(err error) admission.Response {
-	var refusal *crr.Refusal
+	var refusal *crradmission.Refusal
 	if !errors.As(err, &refusal) {
 		var status apierrors.APIStatus
 		if errors.As(err, &status) && status.Status().Code == http.StatusBadRequest {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	crradmission "github.com/refit-project/refit/crr/admission"
 	"github.com/refit-project/refit/manager/cache"
 )
 
@@ -171,7 +171,7 @@ func FuzzHandle(f *testing.F) {
 		created := a.Handle(context.Background(), review(admissionv1.Create, object, ""))
 		updated := a.Handle(context.Background(), review(admissionv1.Update, object, old))
 		var request v1beta1.ContainerRecreateRequest
-		if created.Allowed && json.Unmarshal([]byte(object), &request) == nil && crr.CheckRequest(&request) != nil {
+		if created.Allowed && json.Unmarshal([]byte(object), &request) == nil && crradmission.CheckRequest(&request) != nil {
 			t.Errorf("allowed %s", object)
 		}
 		for _, response := range []admission.Response{created, updated} {

@@ -7,10 +7,11 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/lifecycle"
 )
 
 // recordEvent reports what the manager has done to the pod or the outcome, as an Event of the request.
-func recordEvent(recorder events.EventRecorder, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision crr.LifecycleDecision) {
+func recordEvent(recorder events.EventRecorder, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision lifecycle.Decision) {
 	switch {
 	case decision.Status != nil && decision.Status.Phase == v1beta1.ContainerRecreateRequestCompleted && !crr.Completed(request):
 		recordEnd(recorder, request, decision.Status)

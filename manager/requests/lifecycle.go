@@ -21,6 +21,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/lifecycle"
 	"github.com/refit-project/refit/manager/cache"
 )
 
@@ -37,7 +38,7 @@ func addLifecycle(mgr ctrl.Manager, cfg Config) error {
 		Complete(r)
 }
 
-// lifecycleReconciler carries out what crr.Lifecycle decides.
+// lifecycleReconciler carries out what lifecycle.Next decides.
 type lifecycleReconciler struct {
 	client   client.Client // reads from the cache
 	live     client.Reader // reads from the API server
@@ -94,7 +95,7 @@ func (r *lifecycleReconciler) Reconcile(ctx context.Context, key ctrl.Request) (
 		return ctrl.Result{}, err
 	}
 	now := r.now()
-	decision := crr.Lifecycle(&request, observed, now)
+	decision := lifecycle.Next(&request, observed, now)
 	r.log.Debug("reconciled request", "request", key.String(), "why", decision.Why, "requeueAt", decision.Again)
 	switch err := r.apply(ctx, &request, observed.Pod, decision); {
 	case apierrors.IsConflict(err):
@@ -120,8 +121,8 @@ func holdsReadiness(request *v1beta1.ContainerRecreateRequest) bool {
 
 // observe looks up the pod and the node. That one of them does not exist is believed only from the API server, as the
 // caches of requests, pods and nodes are not in step.
-func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (crr.LifecycleObservation, error) {
-	var observed crr.LifecycleObservation
+func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (lifecycle.Observation, error) {
+	var observed lifecycle.Observation
 	if ended(request) && !holdsReadiness(request) {
 		return observed, nil
 	}
@@ -161,7 +162,7 @@ func (r *lifecycleReconciler) pod(ctx context.Context, request *v1beta1.Containe
 }
 
 // apply carries out the write of a decision. Every write has the observed resourceVersion as precondition.
-func (r *lifecycleReconciler) apply(ctx context.Context, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision crr.LifecycleDecision) error {
+func (r *lifecycleReconciler) apply(ctx context.Context, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, decision lifecycle.Decision) error {
 	switch {
 	case decision.Delete:
 		observed := client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion}

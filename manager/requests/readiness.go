@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/lifecycle"
 )
 
 // addReadiness adds the controller that sets the condition KruisePodReady of pods with that readiness gate for the first
@@ -23,7 +23,7 @@ func addReadiness(mgr ctrl.Manager, cfg Config) error {
 		if !ok {
 			return false
 		}
-		_, begin := crr.BeginReadiness(pod, time.Time{})
+		_, begin := lifecycle.BeginReadiness(pod, time.Time{})
 		return begin
 	})
 	return ctrl.NewControllerManagedBy(mgr).
@@ -44,7 +44,7 @@ func (r readinessReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	if err := r.client.Get(ctx, request.NamespacedName, &pod); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	status, begin := crr.BeginReadiness(&pod, r.now())
+	status, begin := lifecycle.BeginReadiness(&pod, r.now())
 	if !begin {
 		return ctrl.Result{}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/lifecycle"
 )
 
 func TestDecisionsAreTheSameForTrimmedPods(t *testing.T) {
@@ -32,8 +33,8 @@ func TestDecisionsAreTheSameForTrimmedPods(t *testing.T) {
 		t.Errorf("not trimmed: %+v", small)
 	}
 	for _, request := range []*crr.Request{storedRequest(t), draining, foreign} {
-		want := crr.Lifecycle(request, crr.LifecycleObservation{Pod: whole}, noon)
-		got := crr.Lifecycle(request, crr.LifecycleObservation{Pod: small}, noon)
+		want := lifecycle.Next(request, lifecycle.Observation{Pod: whole}, noon)
+		got := lifecycle.Next(request, lifecycle.Observation{Pod: small}, noon)
 		if want.Pod != nil && got.Pod != nil {
 			want.Pod, got.Pod = &corev1.PodStatus{Conditions: want.Pod.Conditions}, &corev1.PodStatus{Conditions: got.Pod.Conditions}
 		}

@@ -1,0 +1,53 @@
+package crr
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// SidecarTerminated reports whether the pod's work is done and only its sidecars are left to be stopped, as
+// OpenKruise's SidecarTerminator does through requests of this kind; being started again is not their purpose.
+func SidecarTerminated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1beta1.ConditionSidecarTerminated
+	})
+}
+
+// ContainerNamed returns the container of that name; nil if there is none.
+func ContainerNamed(containers []corev1.Container, name string) *corev1.Container {
+	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
+		return &containers[i]
+	}
+	return nil
+}
+
+// StatusNamed returns the status of the container of that name; nil if kubelet has not reported one.
+func StatusNamed(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	if i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
+		return &statuses[i]
+	}
+	return nil
+}
+
+// RecreateStateOf returns what the status of the request says about one of its containers.
+func RecreateStateOf(request *v1beta1.ContainerRecreateRequest, container string) (v1beta1.ContainerRecreateRequestRecreateState, bool) {
+	for _, state := range request.Status.ContainerRecreateStates {
+		if state.Name == container {
+			return state, true
+		}
+	}
+	return v1beta1.ContainerRecreateRequestRecreateState{}, false
+}
+
+func PodEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func HasReadinessGate(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
+		return gate.ConditionType == v1beta1.ReadinessGateKruisePodReady
+	})
+}

@@ -1,0 +1,38 @@
+package crr
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// RequestedBy is a clause for Events that says who created a request and why, as "requested by alice: node pressure"; empty
+// when it was not recorded, as the request was admitted by a kruise-manager.
+func RequestedBy(request *v1beta1.ContainerRecreateRequest) string {
+	user := Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
+	if user == "" {
+		return ""
+	}
+	if reason := Printable(request.Annotations[v1beta1.AnnotationReason]); reason != "" {
+		return fmt.Sprintf("requested by %s: %s", user, reason)
+	}
+	return "requested by " + user
+}
+
+// Printable returns a text without characters that could forge lines of a log, at most MaxReason bytes long.
+func Printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	for len(text) > v1beta1.MaxReason {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}
