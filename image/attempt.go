@@ -76,10 +76,13 @@ func (s State) begin(want *Want, now time.Time) State {
 	s.attempts++
 	s.Phase, s.Message, s.Pulled, s.Total = v1beta1.ImagePhasePulling, "", 0, 0
 	if s.attempts > 1 {
-		s.Message = fmt.Sprintf("attempt %d of %d", s.attempts, want.Retries+1)
+		s.Message = fmt.Sprintf("attempt %d of %d", s.attempts, s.allowed(want))
 	}
 	return s
 }
+
+// allowed attempts. Another job may have lowered the limit while one was under way that is beyond it now.
+func (s *State) allowed(want *Want) int { return max(s.attempts, want.Retries+1) }
 
 // end is the state when an attempt has ended.
 func (s State) end(want *Want, imageID string, err error, now time.Time) State {
@@ -92,7 +95,7 @@ func (s State) end(want *Want, imageID string, err error, now time.Time) State {
 	if errors.Is(err, context.DeadlineExceeded) && s.Total > 0 {
 		stalled = fmt.Sprintf(" after %d of %d bytes", s.Pulled, s.Total)
 	}
-	why := fmt.Sprintf("attempt %d of %d failed%s: %v", s.attempts, want.Retries+1, stalled, err)
+	why := fmt.Sprintf("attempt %d of %d failed%s: %v", s.attempts, s.allowed(want), stalled, err)
 	pause := Backoff(s.attempts, err)
 	switch {
 	case errors.Is(err, ErrReference):

@@ -280,16 +280,18 @@ func TestWhatIsNoLongerWantedIsCancelled(t *testing.T) {
 
 func TestChangedPolicyHoldsFromTheNextAttempt(t *testing.T) {
 	t.Parallel()
-	inQueue(t, 1, func(p *puller, q *image.Queue) {
-		p.pull = func(context.Context, image.Want, int, func(int64, int64)) (string, error) {
-			return "", errors.New("500")
-		}
-		q.Set([]image.Want{want("a")}, nil)
-		expect(t, q, "a", v1beta1.ImagePhaseWaiting)
-		q.Set([]image.Want{want("a", func(w *image.Want) { w.Retries = 1 })}, nil)
-		time.Sleep(2 * time.Second)
-		expect(t, q, "a", v1beta1.ImagePhaseFailed, "attempt 2 of 2")
-	})
+	for _, retries := range []int{1, 0} { // 0: the next attempt is one that the new limit would not have allowed
+		inQueue(t, 1, func(p *puller, q *image.Queue) {
+			p.pull = func(context.Context, image.Want, int, func(int64, int64)) (string, error) {
+				return "", errors.New("500")
+			}
+			q.Set([]image.Want{want("a")}, nil)
+			expect(t, q, "a", v1beta1.ImagePhaseWaiting)
+			q.Set([]image.Want{want("a", func(w *image.Want) { w.Retries = retries })}, nil)
+			time.Sleep(2 * time.Second)
+			expect(t, q, "a", v1beta1.ImagePhaseFailed, "attempt 2 of 2")
+		})
+	}
 }
 
 // A daemon that comes back does not pull again what it has dealt with.
