@@ -108,6 +108,14 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 	return append(now, ordered[highest]...)
 }
 
+// changes reports whether something has changed that containers are made from: an image, or an environment variable from
+// labels and annotations.
+func changes(was, is *corev1.Pod) bool {
+	return !slices.EqualFunc(was.Spec.Containers, is.Spec.Containers, func(a, b corev1.Container) bool {
+		return a.Image == b.Image && inplace.ExpectedEnvHash(&a, was) == inplace.ExpectedEnvHash(&b, is)
+	})
+}
+
 // updating reports whether the pod is being updated in place, as the condition says that controllers and kubectl-refit
 // set. An annotation that somebody edits restarts nothing.
 func updating(pod *corev1.Pod) bool {

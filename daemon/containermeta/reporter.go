@@ -60,11 +60,13 @@ type EventRecorder interface {
 }
 
 const (
-	// settle is how long a change of a pod waits for others. It also gives kubelet, which learns of a change of labels at
-	// the same time as we do, the time to take it over before a container is stopped for it.
-	settle     = time.Second
-	firstRetry = time.Second
-	lastRetry  = time.Minute
+	// settle is how long a change of a pod waits for others.
+	settle = time.Second
+	// kubeletDelay after the last change of what containers are made from, none is stopped: kubelet learns of a change of
+	// labels at the same time as we do, and one that has not would start the next instance with the old environment.
+	kubeletDelay = 2 * time.Second
+	firstRetry   = time.Second
+	lastRetry    = time.Minute
 )
 
 // Reporter reports of the node's pods. Make it with New.
@@ -75,30 +77,41 @@ type Reporter struct {
 
 	mu       sync.Mutex
 	known    map[string]instances // by pod
+	changed  map[string]time.Time // by pod: the last change of what containers are made from
 	stopping map[string]bool      // container IDs, until the pod's status tells of others
 }
 
 // New makes a Reporter; it works while Run runs.
 func New(config Config) (*Reporter, error) {
 	r := &Reporter{
-		config: config, known: map[string]instances{}, stopping: map[string]bool{},
+		config: config, known: map[string]instances{}, changed: map[string]time.Time{}, stopping: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)),
 	}
-	changed := func(object any) {
-		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = unknown.Obj
-		}
-		if pod, ok := object.(*corev1.Pod); ok && config.Wants(pod) {
-			r.queue.AddAfter(pod.Namespace+"/"+pod.Name, settle)
-		}
-	}
 	_, err := config.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: changed,
+		AddFunc: func(object any) { r.enqueue(nil, object) }, UpdateFunc: r.enqueue, DeleteFunc: func(object any) { r.enqueue(nil, object) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("follow pods: %w", err)
 	}
 	return r, nil
+}
+
+// enqueue has a pod looked at that was added, updated or deleted.
+func (r *Reporter) enqueue(before, object any) {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok || !r.config.Wants(pod) {
+		return
+	}
+	key := pod.Namespace + "/" + pod.Name
+	if was, ok := before.(*corev1.Pod); !ok || changes(was, pod) {
+		r.mu.Lock()
+		r.changed[key] = time.Now()
+		r.mu.Unlock()
+	}
+	r.queue.AddAfter(key, settle)
 }
 
 // Run works until ctx ends, and returns when its goroutines have.
@@ -144,7 +157,15 @@ func (r *Reporter) sync(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	for _, status := range stops(pod, known) {
+	list := stops(pod, known)
+	r.mu.Lock()
+	early := time.Until(r.changed[key].Add(kubeletDelay))
+	r.mu.Unlock()
+	if len(list) > 0 && early > 0 {
+		r.queue.AddAfter(key, early)
+		return nil
+	}
+	for _, status := range list {
 		r.stop(ctx, key, pod, status)
 	}
 	return nil
@@ -157,6 +178,7 @@ func (r *Reporter) forget(key string) {
 		delete(r.stopping, id)
 	}
 	delete(r.known, key)
+	delete(r.changed, key)
 }
 
 // look asks the runtime about the instances that it has not been asked about before: neither the hash nor the environment

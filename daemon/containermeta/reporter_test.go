@@ -39,6 +39,7 @@ type world struct {
 	env      map[string]map[string]string // likewise; nil: not told
 	writes   []string
 	stopped  []string
+	begun    []time.Time // of stops
 	hooks    int
 	restarts map[string]int
 	ready    bool // new instances are ready at once
@@ -150,6 +151,9 @@ func (w *world) Environment(_ context.Context, id string) (map[string]string, er
 }
 
 func (w *world) StopContainer(_ context.Context, id string, grace time.Duration) error {
+	w.mu.Lock()
+	w.begun = append(w.begun, time.Now())
+	w.mu.Unlock()
 	time.Sleep(grace)
 	w.mu.Lock()
 	w.stopped = append(w.stopped, id)
@@ -173,6 +177,29 @@ func (w *world) Annotate(_ context.Context, _ *corev1.Pod, key, value string) er
 func (w *world) Run(context.Context, hook.Call) error { w.hooks++; return nil }
 
 func (w *world) Event(corev1.ObjectReference, string, string, string) {}
+
+// kubelet gets the change of an annotation when we do, or a little later: a container that is stopped before that starts
+// with the old environment and has to be stopped again. The readiness gate is closed before, which must not count.
+func TestStopWaitsUntilKubeletHasTheLastChange(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{0, 500 * time.Millisecond, 990 * time.Millisecond, 1500 * time.Millisecond} {
+		inWorld(t, []corev1.Container{container("game", "")}, func(w *world) {
+			w.change(func(pod *corev1.Pod) {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse}}
+			})
+			w.pass(after)
+			w.change(func(pod *corev1.Pod) { pod.Annotations["mode"] = "two" })
+			changed := time.Now()
+			w.pass(time.Minute)
+			if len(w.begun) != 1 {
+				t.Fatalf("%d stops, want 1", len(w.begun))
+			}
+			if waited := w.begun[0].Sub(changed); waited < 2*time.Second || waited > 3*time.Second {
+				t.Errorf("gate closed %s before the annotation changed: stopped after %s, want 2 s", after, waited)
+			}
+		})
+	}
+}
 
 func TestReportIsWrittenOnceAndOnChange(t *testing.T) {
 	t.Parallel()
