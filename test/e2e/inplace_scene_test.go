@@ -105,8 +105,13 @@ func (s *scene) same(before *corev1.Pod) {
 // runtime is the container runtime of the pod's node.
 func (s *scene) runtime(pod *corev1.Pod) *cri.Client {
 	s.t.Helper()
+	return s.runtimeOf(pod.Spec.NodeName)
+}
+
+func (s *scene) runtimeOf(node string) *cri.Client {
+	s.t.Helper()
 	s.needsOwnCluster(s.t)
-	client, err := cri.New(cri.Config{Endpoint: filepath.Join(s.state, "nodes", pod.Spec.NodeName, "containerd.sock")})
+	client, err := cri.New(cri.Config{Endpoint: filepath.Join(s.state, "nodes", node, "containerd.sock")})
 	s.check(err, "connect to the container runtime")
 	s.t.Cleanup(func() { _ = client.Close() })
 	return client

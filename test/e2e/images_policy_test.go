@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"context"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// TestDaemonMayWriteOnlyTheImagesOfItsNode plays a daemon that has been taken over.
+func TestDaemonMayWriteOnlyTheImagesOfItsNode(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.needsTwoNodes(t)
+	bound := s.as(s.token(systemNamespace, "refit-daemon", s.daemonOn(s.nodes[0])))
+	unbound := s.as(s.token(systemNamespace, "refit-daemon", nil))
+	of := func(node string) *v1beta1.NodeImage {
+		return &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	}
+	for _, node := range s.nodes[:2] {
+		s.await("NodeImage "+node, func(ctx context.Context) (bool, error) {
+			err := s.Get(ctx, client.ObjectKey{Name: node}, of(node))
+			return err == nil, client.IgnoreNotFound(err)
+		})
+	}
+	// What is allowed changes nothing: the real daemon is at work.
+	nothing := merge(`{"status":{}}`)
+	const policy = "ValidatingAdmissionPolicy"
+	for name, tc := range map[string]struct {
+		do    func(context.Context) error
+		words []string // of the refusal; none: allowed
+	}{
+		"status of its node": {do: func(ctx context.Context) error { return bound.Status().Patch(ctx, of(s.nodes[0]), nothing) }},
+		"status of another node": {do: func(ctx context.Context) error { return bound.Status().Patch(ctx, of(s.nodes[1]), nothing) },
+			words: []string{policy, s.nodes[1]}},
+		"status, token of no node": {do: func(ctx context.Context) error { return unbound.Status().Patch(ctx, of(s.nodes[0]), nothing) },
+			words: []string{policy}},
+		"spec of its node": {do: func(ctx context.Context) error {
+			return bound.Patch(ctx, of(s.nodes[0]), merge(`{"spec":{"images":{}}}`))
+		}, words: []string{"cannot patch"}},
+		"deleting that of its node": {do: func(ctx context.Context) error { return bound.Delete(ctx, of(s.nodes[0])) }, words: []string{"cannot delete"}},
+		"creating one":              {do: func(ctx context.Context) error { return bound.Create(ctx, of("another")) }, words: []string{"cannot create"}},
+		"creating a job": {do: func(ctx context.Context) error {
+			job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "job"}}
+			job.Spec.Image = image
+			return bound.Create(ctx, job)
+		}, words: []string{"imagepulljobs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := tc.do(t.Context())
+			if len(tc.words) == 0 {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !containsAll(err.Error(), tc.words) {
+				t.Errorf("answer %v, want a refusal with %q", err, tc.words)
+			}
+		})
+	}
+}
