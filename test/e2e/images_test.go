@@ -114,7 +114,7 @@ func (s *scene) statusWrites() (stop func() map[string]int) {
 // pulled fails the test unless every node reports the image and has it.
 func (s *scene) pulled(job *v1beta1.ImagePullJob, repository, tag, full string) {
 	s.t.Helper()
-	if nodes := int32(len(s.nodes)); job.Status.Desired != nodes || job.Status.Succeeded != nodes || job.Status.Failed != 0 || job.Status.CompletionTime == nil { //nolint:gosec // a few
+	if nodes := int32(len(s.nodes)); job.Status.Desired != nodes || job.Status.Succeeded != nodes || job.Status.Failed != 0 || job.Status.CompletionTime == nil {
 		s.t.Errorf("ImagePullJob: %+v", job.Status)
 	}
 	for _, node := range s.nodes {
