@@ -40,6 +40,7 @@ type world struct {
 	counter   int
 	rules     []string // that were broken
 	stopped   map[string]int
+	written   time.Time // when labels or annotations that containers may refer to were last changed
 }
 
 func newWorld(pod *corev1.Pod, facts bool) *world {
@@ -210,14 +211,18 @@ func (w *world) PatchPod(_ context.Context, _ *corev1.Pod, _ string, patch []byt
 	if string(must(json.Marshal(stored.Spec))) != string(must(json.Marshal(w.pod.Spec))) {
 		stored.Generation++
 	}
+	if !maps.Equal(stored.Labels, w.pod.Labels) || stored.Annotations["config"] != w.pod.Annotations["config"] {
+		w.written = w.now
+	}
 	w.pod = stored
 	w.stored()
 	return w.pod.DeepCopy(), nil
 }
 
 func (w *world) Restart(_ context.Context, _ *corev1.Pod, instance inplace.Instance) error {
-	if !w.facts {
-		w.see() // a request takes longer than kubelet's watch; with facts it need not
+	// A sync of kubelet that began before the metadata was written may last for a second and starts containers with the old one.
+	if !w.facts && w.now.Sub(w.written) >= time.Second {
+		w.see()
 	}
 	if i := w.instances[instance.Container]; i.running && i.id == instance.ContainerID {
 		w.stop(instance.Container)

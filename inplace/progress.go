@@ -3,6 +3,7 @@ package inplace
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
@@ -129,7 +130,29 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 	case !recorded:
 		return wait(container.Name, "waiting for the node's daemon to report the environment of container %s", container.Name)
 	}
+	if observed := v.metadataObserved(container.Name); v.now.Before(observed) {
+		d := wait(container.Name, "waiting for kubelet to observe the new metadata before container %s is restarted", container.Name)
+		d.Again = observed
+		return d
+	}
 	return step(v.restart(container.Name, status.ContainerID))
+}
+
+// metadataDelay is from the write of metadata to the restart of a container that takes its environment from it. kubelet does
+// not report which metadata it has observed (observedGeneration counts changes of the spec only), and a sync of the pod
+// that began before the write would start the container with the old environment. The times in the record are whole seconds,
+// so that the delay is one to two seconds.
+const metadataDelay = 2 * time.Second
+
+// metadataObserved is when kubelet can be expected to start the container with the metadata last written for it.
+func (v *view) metadataObserved(container string) time.Time {
+	var written time.Time
+	for _, batch := range v.record.State.ContainerBatchesRecord {
+		if slices.Contains(batch.Containers, container) && batch.Timestamp.After(written) {
+			written = batch.Timestamp.Time
+		}
+	}
+	return written.Truncate(time.Second).Add(metadataDelay)
 }
 
 // hindered tells why kubelet does not start the container, or nil if nothing is known to be in the way.

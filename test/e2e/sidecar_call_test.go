@@ -46,7 +46,7 @@ func get(pod string) call {
 }
 
 func (s *sidecarScene) send(ctx context.Context, c call) (answer, error) {
-	request, err := http.NewRequestWithContext(ctx, c.method, "http://pod"+c.path, c.body)
+	request, err := http.NewRequestWithContext(ctx, c.method, "http://localhost"+c.path, c.body)
 	if err != nil {
 		return answer{}, err
 	}
