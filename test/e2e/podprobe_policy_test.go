@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,12 @@ func TestDaemonMayWriteOnlyTheProbesOfItsNode(t *testing.T) {
 	of := func(node string) *v1alpha1.NodePodProbe {
 		return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	}
+	for i, node := range s.nodes[:2] {
+		pod := on(node, s.podOf(fmt.Sprint("web-", i), shell("app", obedient)))
+		pod.Labels = map[string]string{"app": "web"}
+		s.start(pod)
+	}
+	s.mark("web", "web", probing("up", "app", command("true")))
 	for _, node := range s.nodes[:2] {
 		s.await("NodePodProbe "+node, func(ctx context.Context) (bool, error) {
 			err := s.Get(ctx, client.ObjectKey{Name: node}, of(node))
