@@ -42,10 +42,12 @@ func RecreateStateOf(request *v1beta1.ContainerRecreateRequest, container string
 	return v1beta1.ContainerRecreateRequestRecreateState{}, false
 }
 
+// PodEnded reports whether all containers of the pod have terminated for good.
 func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
+// HasReadinessGate reports whether the pod can be made not ready through the readiness gate KruisePodReady.
 func HasReadinessGate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
 		return gate.ConditionType == v1beta1.ReadinessGateKruisePodReady

@@ -23,9 +23,6 @@ type Owned struct {
 	Labels, Annotations, Conditions map[string]bool
 }
 
-// Empty reports whether Refit owns nothing of the pod.
-func (o Owned) Empty() bool { return len(o.Labels)+len(o.Annotations)+len(o.Conditions) == 0 }
-
 // OwnedBy reads metadata.managedFields.
 func OwnedBy(pod *corev1.Pod) Owned {
 	owned := Owned{Labels: map[string]bool{}, Annotations: map[string]bool{}, Conditions: map[string]bool{}}

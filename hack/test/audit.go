@@ -5,15 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 )
-
-// mayBeDead are functions that no program reaches yet, as FILE:FUNCTION, with what will use them.
-var mayBeDead = map[string]string{
-	"image/reference.go:Parse": "image pulls on a node",
-}
 
 // deadCode fails for functions that no program reaches. What only tests reach is dead too, except in testkit.
 func (s *suite) deadCode(ctx context.Context) error {
@@ -23,19 +17,10 @@ func (s *suite) deadCode(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if dead := unexpectedlyDead(out); len(dead) > 0 {
-			return fmt.Errorf("no program reaches:\n%s", strings.Join(dead, "\n"))
+		if out != "" {
+			return fmt.Errorf("no program reaches:\n%s", out)
 		}
 		return nil
-	})
-}
-
-// unexpectedlyDead are the lines of deadcode, "FILE:LINE:COLUMN: unreachable func: NAME", that nobody has explained.
-func unexpectedlyDead(out string) []string {
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool {
-		file, _, _ := strings.Cut(line, ":")
-		name := line[strings.LastIndex(line, " ")+1:]
-		return line == "" || mayBeDead[file+":"+name] != ""
 	})
 }
 
