@@ -3,6 +3,7 @@ package recreate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -36,6 +37,8 @@ type executor struct {
 
 	acts map[string]crr.Act // of the request uid
 	uid  string
+	// missing is since when no process is found of an instance that the pod's status calls running.
+	missing map[identity.ContainerID]time.Time
 	// ended brings what became of a stop.
 	ended chan stopped
 	busy  bool
@@ -96,14 +99,19 @@ func earlier(a, b time.Time) time.Time {
 // step observes, plans, writes what was decided, and only then acts.
 func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Request) (time.Time, *crr.Request, error) {
 	if e.uid != string(request.UID) {
-		e.uid, e.acts = string(request.UID), map[string]crr.Act{}
+		e.uid, e.acts, e.missing = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}
 	}
 	now := time.Now()
 	instances := e.instances(ctx, pod, request)
-	decision := crr.Plan(request, crr.Observation{
-		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts,
-		Unstoppable: e.unstoppableContainers(ctx, request, instances),
-	}, crr.Options{SignalsOnly: true}, now)
+	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
+	observed := crr.Observation{Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable}
+	if undecided != "" {
+		observed.Unseen = fmt.Sprintf("no process of container %s is seen; waiting for the pod's status to say whether it has ended", undecided)
+	}
+	decision := crr.Plan(request, observed, crr.Options{SignalsOnly: true}, now)
+	if undecided != "" {
+		decision.Again = earlier(decision.Again, now.Add(missingLook))
+	}
 	stored, err := e.write(ctx, request, decision.Status)
 	if err != nil {
 		return time.Time{}, nil, err
@@ -118,6 +126,14 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	}
 	return decision.Again, stored, nil
 }
+
+const (
+	// missingPatience is how long the pod's status may call an instance running that has no process any more: kubelet notices
+	// an end within a second or two, and a busy one within some more.
+	missingPatience = 15 * time.Second
+	// missingLook is between looks meanwhile, if the status does not change.
+	missingLook = 5 * time.Second
+)
 
 // killed is the exit code of a container that KILL has ended.
 const killed = 137
@@ -139,23 +155,41 @@ func (e *executor) instances(ctx context.Context, pod *corev1.Pod, request *crr.
 	return all
 }
 
-// unstoppableContainers says why running containers of the request cannot be stopped by the sidecar. While a stop is
-// under way nothing is decided.
-func (e *executor) unstoppableContainers(ctx context.Context, request *crr.Request, instances map[string][]crr.Instance) map[string]string {
+// unstoppableContainers says why running containers of the request cannot be stopped by the sidecar, and names one for
+// which that is not known yet. While a stop is under way nothing is decided.
+func (e *executor) unstoppableContainers(ctx context.Context, pod *corev1.Pod, request *crr.Request, instances map[string][]crr.Instance) (why map[string]string, undecided string) {
 	if e.busy {
-		return nil
+		return nil, ""
 	}
-	why := map[string]string{}
+	why = map[string]string{}
 	for _, container := range request.Spec.Containers {
 		of := instances[container.Name]
 		if len(of) == 0 || of[0].State != identity.StateRunning {
 			continue
 		}
-		if err := e.unstoppable(ctx, container.Name, of[0].ID); err != nil {
+		err := e.unstoppable(ctx, container.Name, of[0].ID)
+		switch {
+		case errors.Is(err, errHidden) && e.mayHaveEnded(pod, of[0].ID):
+			undecided = container.Name
+		case err != nil:
 			why[container.Name] = err.Error()
 		}
 	}
-	return why
+	return why, undecided
+}
+
+// mayHaveEnded reports whether an instance without a process, which the pod's status still calls running, may have ended a
+// moment ago: where processes of other containers can be seen at all, and only for missingPatience.
+func (e *executor) mayHaveEnded(pod *corev1.Pod, id identity.ContainerID) bool {
+	if share := pod.Spec.ShareProcessNamespace; !pod.Spec.HostPID && (share == nil || !*share) {
+		return false
+	}
+	now := time.Now()
+	since, known := e.missing[id]
+	if !known {
+		e.missing[id], since = now, now
+	}
+	return now.Sub(since) < missingPatience
 }
 
 // begin stops an instance in a goroutine of its own, which lasts for the grace period.

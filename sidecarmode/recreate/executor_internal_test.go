@@ -46,7 +46,7 @@ func newWorld() *world {
 	w := &world{alive: map[string]bool{id(1): true, id(9): true}, news: make(chan map[string]*v1beta1.ContainerRecreateRequest, 1), changes: make(chan struct{}, 1)}
 	w.pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "gs-0", UID: "u"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 1}}}, {Name: "side"}}},
+		Spec:       corev1.PodSpec{ShareProcessNamespace: new(true), Containers: []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 1}}}, {Name: "side"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "app", ContainerID: id(1), Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}},
 			{Name: "side", ContainerID: id(9), Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}},
@@ -92,8 +92,14 @@ func (w *world) Send(p signal.Process, sig syscall.Signal) error {
 	if w.immortal || w.stubborn && sig != syscall.SIGKILL {
 		return nil
 	}
-	w.alive[p.Container] = false
-	go func() { // kubelet and the watch
+	w.crash()
+	return nil
+}
+
+// crash ends app's process; kubelet and the watch say so later.
+func (w *world) crash() {
+	w.alive[id(1)] = false
+	go func() {
 		time.Sleep(1500 * time.Millisecond)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -106,7 +112,6 @@ func (w *world) Send(p signal.Process, sig syscall.Signal) error {
 		default:
 		}
 	}()
-	return nil
 }
 
 func (w *world) KeepsConditions() bool { return true }
@@ -188,10 +193,16 @@ func TestRecreateWithoutCRI(t *testing.T) {
 			result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1"}},
 		"the sidecar restarts within the grace period": {change: func(w *world) { w.stubborn = true }, periods: []time.Duration{5 * time.Second, 60 * time.Second},
 			result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1", "SIGTERM 1", "SIGKILL 1"}},
-		"PID namespace is not shared": {change: func(w *world) { w.hidden = true }, result: "failed", reason: crr.ReasonNotPossibleHere},
-		"not permitted":               {change: func(w *world) { w.denied = errors.New("operation not permitted") }, result: "failed", reason: crr.ReasonNotPossibleHere},
-		"restartPolicy Never":         {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyNever }, result: "failed", reason: crr.ReasonNotPossibleHere},
-		"restartPolicy OnFailure":     {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure }, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"PID namespace is not shared": {change: func(w *world) { w.hidden, w.pod.Spec.ShareProcessNamespace = true, nil },
+			periods: []time.Duration{time.Second}, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"cgroups are hidden": {change: func(w *world) { w.hidden = true }, periods: []time.Duration{missingPatience + 2*missingLook},
+			result: "failed", reason: crr.ReasonNotPossibleHere, message: "hides cgroups"},
+		"it crashed before its ID was recorded": {change: func(w *world) { w.crash() }, result: "succeeded", reason: crr.ReasonSucceeded},
+		"it crashed, and the sidecar restarts before the status says so": {change: func(w *world) { w.crash() },
+			periods: []time.Duration{500 * time.Millisecond, 10 * time.Second}, result: "succeeded", reason: crr.ReasonSucceeded},
+		"not permitted":           {change: func(w *world) { w.denied = errors.New("operation not permitted") }, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"restartPolicy Never":     {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyNever }, result: "failed", reason: crr.ReasonNotPossibleHere},
+		"restartPolicy OnFailure": {change: func(w *world) { w.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure }, result: "failed", reason: crr.ReasonNotPossibleHere},
 		"restartPolicy OnFailure, killed": {change: func(w *world) {
 			w.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			w.request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: &zero}

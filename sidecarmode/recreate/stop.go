@@ -36,6 +36,8 @@ func first(id identity.ContainerID) signal.Selector {
 	return signal.Selector{Container: id, Choice: signal.Oldest}
 }
 
+var errHidden = errors.New("its processes cannot be seen: the pod does not share its PID namespace (shareProcessNamespace), or hides cgroups")
+
 // unstoppable says why the sidecar cannot stop an instance, or nil.
 func (e *executor) unstoppable(ctx context.Context, container string, id identity.ContainerID) error {
 	if container == e.own {
@@ -43,7 +45,7 @@ func (e *executor) unstoppable(ctx context.Context, container string, id identit
 	}
 	found, err := e.processes.Find(ctx, first(id))
 	if errors.Is(err, signal.ErrNotFound) {
-		return errors.New("its processes cannot be seen: the pod does not share its PID namespace (shareProcessNamespace), or hides cgroups")
+		return errHidden
 	}
 	if err != nil {
 		return err
