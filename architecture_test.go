@@ -35,20 +35,20 @@ var rows = []row{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
 		{path: "cmd/refit-manager", imports: "manager logging"},
-		{path: "cmd/kubectl-refit", imports: "cli inplace kube"},
+		{path: "cmd/kubectl-refit", imports: "cli inplace/plan kube"},
 	}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/images manager/requests manager/podprobes manager/certificates manager/cache kube api"},
-		{path: "cli", imports: "inplace kube api"},
+		{path: "cli", imports: "inplace inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "probe cri result api kubelet identity"},
 		{path: "daemon/images", imports: "image cri result api"},
-		{path: "daemon/containermeta", imports: "inplace hook kubelet cri api identity"},
+		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
 			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result wait"},
@@ -81,8 +81,8 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", toCome: "inplace api identity", why: "a sidecar is updated by the plan of an in-place update"},
-		{path: "rollout", toCome: "crr inplace api identity", why: "restarts and in-place updates of a workload, a few pods at a time"},
+		{path: "sidecarset", toCome: "inplace inplace/plan api identity", why: "a sidecar is updated by the plan of an in-place update"},
+		{path: "rollout", toCome: "crr inplace inplace/plan api identity", why: "restarts and in-place updates of a workload, a few pods at a time"},
 	}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},
@@ -90,7 +90,7 @@ var rows = []row{
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/payload"},
 		{path: "hook", imports: "identity wait"},
-		{path: "inplace", imports: "kubelet api"},
+		{path: "inplace", imports: "inplace/plan inplace/facts kubelet api"},
 		{path: "image", imports: "api"},
 	}},
 	{name: "parts of hotupdate", rooms: []room{
@@ -99,7 +99,8 @@ var rows = []row{
 		{path: "hotupdate/fetch", imports: "hotupdate/payload"},
 		{path: "hotupdate/store", imports: "hotupdate/payload"},
 	}},
-	{name: "rules for files from outside", rooms: []room{{path: "hotupdate/payload"}}},
+	{name: "plans of in-place updates", rooms: []room{{path: "inplace/plan", imports: "inplace/facts kubelet api"}}},
+	{name: "rules for what comes from outside", rooms: []room{{path: "hotupdate/payload"}, {path: "inplace/facts", imports: "kubelet api"}}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
 		{path: "cri", imports: "kubelet identity wait"},
@@ -132,6 +133,7 @@ var forbidden = map[string]map[string]string{
 	},
 	"crr":          {"k8s.io/client-go": "a decision has no client"},
 	"inplace":      {"k8s.io/client-go": "a decision has no client"},
+	"inplace/plan": {"k8s.io/client-go": "a decision has no client"},
 	"kubelet":      {"k8s.io/client-go": "a rule of kubelet has no client"},
 	"podprobe":     {"k8s.io/client-go": "a decision has no client"},
 	"api/v1alpha1": {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},

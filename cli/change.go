@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Change makes a pod what the user wants. The error is an [inplace.RefusedError], or wraps ErrUsage.
+// Change makes a pod what the user wants. The error is an [plan.RefusedError], or wraps ErrUsage.
 type Change func(pod *corev1.PodTemplateSpec) error
 
 // SetImage changes images, each written as CONTAINER=IMAGE. CONTAINER may be "*", for all that are restarted.
@@ -133,7 +134,7 @@ func SetEnv(containers, pairs []string) (Change, error) {
 
 func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair pair) bool {
 	found := false
-	for _, env := range inplace.MetadataEnvs(container) {
+	for _, env := range facts.MetadataEnvs(container) {
 		if env.Name != pair.key {
 			continue
 		}
@@ -152,8 +153,8 @@ func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair 
 
 // refuseEnv says why a variable cannot be changed: it is none of the pod's, or its value is in the spec.
 func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
-	refusal := inplace.Refusal{
-		Field: "env " + name, Reason: inplace.ReasonImmutableField, Why: "no container has this variable",
+	refusal := plan.Refusal{
+		Field: "env " + name, Reason: plan.ReasonImmutableField, Why: "no container has this variable",
 		Instead: "variables cannot be added to a running pod; recreate the pod",
 	}
 	for _, container := range all(pod) {
@@ -164,7 +165,7 @@ func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
 			}
 		}
 	}
-	return &inplace.RefusedError{Refusals: []inplace.Refusal{refusal}}
+	return &plan.RefusedError{Refusals: []plan.Refusal{refusal}}
 }
 
 // all are the containers that are kept running, and the init containers.

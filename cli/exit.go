@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // Exit codes.
@@ -16,7 +16,7 @@ const (
 
 // ExitCode is that of a command that ended with this error.
 func ExitCode(err error) int {
-	var refused *inplace.RefusedError
+	var refused *plan.RefusedError
 	switch {
 	case err == nil:
 		return ExitDone

@@ -11,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // explain tells the plan stage by stage, and what the user might not expect.
-func (u *updater) explain(ctx context.Context, update *inplace.Update, wanted *corev1.PodTemplateSpec) {
+func (u *updater) explain(ctx context.Context, update *plan.Update, wanted *corev1.PodTemplateSpec) {
 	mode := ""
 	if u.DryRun {
 		mode = ", dry run: nothing is changed"
@@ -42,14 +43,14 @@ func (u *updater) explain(ctx context.Context, update *inplace.Update, wanted *c
 }
 
 // stage is what happens in it, a line each.
-func (u *updater) stage(stage *inplace.Stage) []string {
+func (u *updater) stage(stage *plan.Stage) []string {
 	var lines []string
 	switch stage.Kind {
-	case inplace.StageResize:
+	case plan.StageResize:
 		for _, change := range stage.Changes {
 			lines = append(lines, fmt.Sprintf("resize container %s to %s", change.Container, describe(change.Resources)))
 		}
-	case inplace.StageMetadata:
+	case plan.StageMetadata:
 		lines = append(lines, "change labels and annotations: "+strings.Join(append(keys(stage.Labels), keys(stage.Annotations)...), ", "))
 	default:
 		for _, change := range stage.Changes {
@@ -59,7 +60,7 @@ func (u *updater) stage(stage *inplace.Stage) []string {
 	return lines
 }
 
-func (u *updater) restart(change *inplace.Change) string {
+func (u *updater) restart(change *plan.Change) string {
 	var parts []string
 	if change.Image != "" {
 		parts = append(parts, "set its image to "+change.Image)
@@ -123,7 +124,7 @@ func (u *updater) untouched(stops []string) []string {
 }
 
 // warnOfOwner says that the pod's owner will make the next pod as before, where it has one whose template is not the same.
-func (u *updater) warnOfOwner(ctx context.Context, update *inplace.Update, wanted *corev1.PodTemplateSpec) {
+func (u *updater) warnOfOwner(ctx context.Context, update *plan.Update, wanted *corev1.PodTemplateSpec) {
 	owner := metav1.GetControllerOf(u.pod)
 	if owner == nil {
 		return
@@ -138,7 +139,7 @@ func (u *updater) warnOfOwner(ctx context.Context, update *inplace.Update, wante
 }
 
 // differs reports whether a pod from the template would not have what the update changes.
-func differs(template, wanted *corev1.PodTemplateSpec, update *inplace.Update) bool {
+func differs(template, wanted *corev1.PodTemplateSpec, update *plan.Update) bool {
 	next := wanted.DeepCopy()
 	for _, stage := range update.Stages {
 		for _, change := range stage.Changes {

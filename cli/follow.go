@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // follow does what Next says until the update is done and the pod as ready as it was.
@@ -19,11 +21,11 @@ func (u *updater) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		facts, err := inplace.ReadFacts(u.pod)
+		known, err := facts.Read(u.pod)
 		if err != nil {
 			return err
 		}
-		decision := inplace.Next(u.pod, record, facts, time.Now())
+		decision := inplace.Next(u.pod, record, known, time.Now())
 		switch decision.Kind {
 		case inplace.KindStep:
 			if err := u.apply(ctx, decision.Step); err != nil {
@@ -70,11 +72,11 @@ func (u *updater) apply(ctx context.Context, step *inplace.Step) error {
 	if !final(err) {
 		return u.again(ctx, err)
 	}
-	refusal := &inplace.RefusedError{Refusals: []inplace.Refusal{{Reason: inplace.ReasonInvalid, Why: err.Error()}}}
+	refusal := &plan.RefusedError{Refusals: []plan.Refusal{{Reason: plan.ReasonInvalid, Why: err.Error()}}}
 	if step.Kind == inplace.StepDrain || step.Kind == inplace.StepMarkReady {
 		return refusal
 	}
-	if err := u.begin(ctx, &inplace.Update{}); err != nil {
+	if err := u.begin(ctx, &plan.Update{}); err != nil {
 		return errors.Join(refusal, err)
 	}
 	u.Output.Say("refused by the API server; what has not been begun is given up")

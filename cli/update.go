@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // Errors of an update, for the exit code.
@@ -33,14 +35,14 @@ type Config struct {
 	Output *Output
 	// Puller pulls new images before the first container is stopped; nil leaves that to kubelet, which does it afterwards.
 	Puller  Puller
-	Options inplace.Options
+	Options plan.Options
 	// Timeout is how long an update may take; zero for any time.
 	Timeout time.Duration
 	DryRun  bool
 }
 
 // Update changes a pod in place and follows that to its end. Nothing has been changed if the error is an
-// [inplace.RefusedError].
+// [plan.RefusedError].
 func Update(ctx context.Context, config Config, namespace string, target Target, change Change) error {
 	if config.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -74,12 +76,12 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	if err != nil {
 		return fmt.Errorf("%w; if nobody else updates the pod, remove the annotation and try again", err)
 	}
-	running := inplace.Template(pod)
+	running := plan.Template(pod)
 	wanted := inplace.Wanted(pod, record)
 	if err := change(wanted); err != nil {
 		return err
 	}
-	update, err := inplace.Plan(running, wanted, u.Options)
+	update, err := plan.New(running, wanted, u.Options)
 	if err != nil {
 		return u.refused(ctx, err, record)
 	}
@@ -113,12 +115,12 @@ func (u *updater) finish(ctx context.Context) error {
 
 // refused is what there is to do about a change that is none: perhaps to follow an update that was left.
 func (u *updater) refused(ctx context.Context, err error, record *inplace.Record) error {
-	var refused *inplace.RefusedError
-	if !errors.As(err, &refused) || !refused.Has(inplace.ReasonNoChange) || record == nil || u.DryRun {
+	var refused *plan.RefusedError
+	if !errors.As(err, &refused) || !refused.Has(plan.ReasonNoChange) || record == nil || u.DryRun {
 		return err
 	}
-	facts, factsErr := inplace.ReadFacts(u.pod)
-	if factsErr != nil || inplace.Next(u.pod, record, facts, time.Now()).Kind == inplace.KindDone {
+	known, factsErr := facts.Read(u.pod)
+	if factsErr != nil || inplace.Next(u.pod, record, known, time.Now()).Kind == inplace.KindDone {
 		return err
 	}
 	u.Output.Say("the change was made before; following it to its end")
@@ -126,11 +128,11 @@ func (u *updater) refused(ctx context.Context, err error, record *inplace.Record
 }
 
 // try asks the API server what it would refuse. Whatever else it answers shows when the update is made.
-func (u *updater) try(ctx context.Context, update *inplace.Update) error {
-	refused := &inplace.RefusedError{}
+func (u *updater) try(ctx context.Context, update *plan.Update) error {
+	refused := &plan.RefusedError{}
 	for _, trial := range inplace.Trials(u.pod, update) {
 		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch); final(err) {
-			refused.Refusals = append(refused.Refusals, inplace.Refusal{Reason: inplace.ReasonInvalid, Why: trial.Message + ": " + err.Error()})
+			refused.Refusals = append(refused.Refusals, plan.Refusal{Reason: plan.ReasonInvalid, Why: trial.Message + ": " + err.Error()})
 		}
 	}
 	if len(refused.Refusals) > 0 {
@@ -145,7 +147,7 @@ func final(err error) bool {
 }
 
 // begin writes the record. A status that kubelet writes meanwhile is no reason to give up.
-func (u *updater) begin(ctx context.Context, update *inplace.Update) error {
+func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 	for {
 		step, err := inplace.Start(u.pod, update, time.Now())
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // cluster has one pod, and refuses every write unless it is told how to take it.
@@ -122,7 +123,7 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 			change: must(cli.SetImage([]string{"app=app:2"})),
 			pod: func(c *cluster) {
 				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
-				c.template = inplace.Template(c.pod)
+				c.template = plan.Template(c.pod)
 			},
 			want: []string{"warning: the pod is owned by ReplicaSet web-5d, whose pod template differs"},
 		},
@@ -140,7 +141,7 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 			if tt.pod != nil {
 				tt.pod(api)
 			}
-			said, err := update(t, api, cli.Config{DryRun: true, Options: inplace.Options{DrainSeconds: 7}}, tt.change)
+			said, err := update(t, api, cli.Config{DryRun: true, Options: plan.Options{DrainSeconds: 7}}, tt.change)
 			if err != nil || api.writes > 0 {
 				t.Fatalf("%v, %d writes", err, api.writes)
 			}

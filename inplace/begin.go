@@ -9,23 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // Start begins an update: the step that writes the record, of which nothing has been begun. What an earlier update of the
 // pod has left unfinished is waited for, and what it has not begun is dropped. The pod's annotations have to be readable.
-func Start(pod *corev1.Pod, update *Update, now time.Time) (*Step, error) {
+func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	before, err := ReadRecord(pod)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := ReadFacts(pod)
+	known, err := facts.Read(pod)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
 		before = &Record{}
 	}
-	v := &view{pod: pod, record: before, facts: facts, now: now}
+	v := &view{pod: pod, record: before, facts: known, now: now}
 	next := v.unfinished()
 	next.begin(update, now)
 	return v.save(StepRecord, next, "begin the update"), nil
@@ -33,12 +35,12 @@ func Start(pod *corev1.Pod, update *Update, now time.Time) (*Step, error) {
 
 // Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what
 // the API server refuses of them it would refuse then, when containers may have been stopped already.
-func Trials(pod *corev1.Pod, update *Update) []*Step {
+func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 	v := &view{pod: pod, record: &Record{}}
 	var trials []*Step
 	for i := range update.Stages {
 		stage := &update.Stages[i]
-		if stage.Kind == StageResize {
+		if stage.Kind == plan.StageResize {
 			trials = append(trials, v.resize(stage))
 		} else {
 			trials = append(trials, v.write(stage, false))
@@ -54,7 +56,7 @@ func (v *view) unfinished() *Record {
 	kept.State.Refit = ours
 	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}
 	for _, name := range v.changed() {
-		if v.container(find(&v.pod.Spec, name)) == nil {
+		if v.container(plan.Find(&v.pod.Spec, name)) == nil {
 			continue
 		}
 		batch.Containers = append(batch.Containers, name)
@@ -76,17 +78,17 @@ func (v *view) unfinished() *Record {
 }
 
 // begin adds all of an update as still to be written.
-func (r *Record) begin(update *Update, now time.Time) {
+func (r *Record) begin(update *plan.Update, now time.Time) {
 	state := &r.State
-	state.Revision, state.UpdateTimestamp = update.options.Revision, metav1.NewTime(now)
-	state.Refit.Order, state.Refit.DrainSeconds = update.options.Order, update.options.DrainSeconds
-	state.Refit.Labels, state.Refit.Annotations = update.pending.labels, update.pending.annotations
-	for _, change := range update.pending.changes {
+	state.Revision, state.UpdateTimestamp = update.Options.Revision, metav1.NewTime(now)
+	state.Refit.Order, state.Refit.DrainSeconds = update.Options.Order, update.Options.DrainSeconds
+	state.Refit.Labels, state.Refit.Annotations = update.Changes.Labels, update.Changes.Annotations
+	for _, change := range update.Changes.Containers {
 		r.add(change)
 	}
 }
 
-func (r *Record) add(change Change) {
+func (r *Record) add(change plan.Change) {
 	state := &r.State
 	if change.Image != "" {
 		state.UpdateImages = true
@@ -96,7 +98,7 @@ func (r *Record) add(change Change) {
 		state.UpdateResources = true
 		state.NextContainerResources = put(state.NextContainerResources, change.Container, *change.Resources)
 	}
-	if change.changesMetadata() {
+	if change.ChangesMetadata() {
 		state.UpdateEnvFromMetadata = true
 		state.NextContainerRefMetadata = put(state.NextContainerRefMetadata, change.Container, change.Metadata)
 	}
@@ -126,13 +128,13 @@ func (r *Record) adopt() (*Record, error) {
 	next := &Record{State: r.State}
 	next.State.Refit = &v1beta1.InPlaceUpdateExtension{Labels: metadata.Metadata.Labels, Annotations: metadata.Metadata.Annotations}
 	for name, image := range r.Grace.ContainerImages {
-		next.add(Change{Container: name, Image: image})
+		next.add(plan.Change{Container: name, Image: image})
 	}
 	for name, resources := range r.Grace.ContainerResources {
-		next.add(Change{Container: name, Resources: &resources})
+		next.add(plan.Change{Container: name, Resources: &resources})
 	}
 	for name, changed := range r.Grace.ContainerRefMetadata {
-		next.add(Change{Container: name, Metadata: changed})
+		next.add(plan.Change{Container: name, Metadata: changed})
 	}
 	return next, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -70,7 +71,7 @@ func (w *world) start(container *corev1.Container) {
 	w.counter++
 	w.instances[container.Name] = &made{
 		id: fmt.Sprintf("containerd://%d", w.counter), image: container.Image, running: true,
-		environment: inplace.ExpectedEnvHash(container, w.seen),
+		environment: facts.ExpectedEnvHash(container, w.seen),
 	}
 }
 
@@ -175,7 +176,7 @@ func (w *world) enforce() {
 		return
 	}
 	for _, container := range w.pod.Spec.Containers {
-		if i := w.instances[container.Name]; i.running && i.environment != inplace.ExpectedEnvHash(&container, w.pod) {
+		if i := w.instances[container.Name]; i.running && i.environment != facts.ExpectedEnvHash(&container, w.pod) {
 			w.stop(container.Name)
 			return
 		}
@@ -236,11 +237,11 @@ func (w *world) next(pod *corev1.Pod) (inplace.Decision, error) {
 	if err != nil {
 		return inplace.Decision{}, err
 	}
-	facts, err := inplace.ReadFacts(pod)
+	known, err := facts.Read(pod)
 	if err != nil {
 		return inplace.Decision{}, err
 	}
-	decision := inplace.Next(pod, record, facts, w.now)
+	decision := inplace.Next(pod, record, known, w.now)
 	if decision.Kind != inplace.KindStep {
 		return decision, nil
 	}

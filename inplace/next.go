@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // Kind is what is to be done about an update.
@@ -63,13 +65,13 @@ func blocked(container, reason, format string, args ...any) *Decision {
 // Next says what is to be done about the update that the record tells of. A nil record means that there is none.
 //
 // It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it.
-func Next(pod *corev1.Pod, record *Record, facts Facts, now time.Time) Decision {
+func Next(pod *corev1.Pod, record *Record, known facts.Facts, now time.Time) Decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
 		d.Final = true
 		return *d
 	}
-	v := &view{pod: pod, record: record, facts: facts, now: now}
+	v := &view{pod: pod, record: record, facts: known, now: now}
 	if record == nil {
 		v.record = &Record{}
 	}
@@ -80,7 +82,7 @@ func Next(pod *corev1.Pod, record *Record, facts Facts, now time.Time) Decision 
 		return *d
 	}
 	left := v.record.pending(pod)
-	if stages := left.stages(&pod.Spec); len(stages) > 0 {
+	if stages := left.Stages(&pod.Spec); len(stages) > 0 {
 		return v.stage(&stages[0], len(stages) > 1)
 	}
 	return v.finish()
@@ -90,13 +92,13 @@ func Next(pod *corev1.Pod, record *Record, facts Facts, now time.Time) Decision 
 type view struct {
 	pod    *corev1.Pod
 	record *Record
-	facts  Facts
+	facts  facts.Facts
 	now    time.Time
 }
 
 // stage says what leads to the stage's being written.
-func (v *view) stage(stage *Stage, more bool) Decision {
-	if check := v.record.State.PreCheckBeforeNext; check != nil && stage.Kind != StageResize && stage.Kind != StageMetadata {
+func (v *view) stage(stage *plan.Stage, more bool) Decision {
+	if check := v.record.State.PreCheckBeforeNext; check != nil && stage.Kind != plan.StageResize && stage.Kind != plan.StageMetadata {
 		for _, name := range check.ContainersRequiredReady {
 			if d := v.ready(name); d != nil {
 				return *d
@@ -108,19 +110,19 @@ func (v *view) stage(stage *Stage, more bool) Decision {
 			return *d
 		}
 	}
-	if stage.Kind == StageResize {
+	if stage.Kind == plan.StageResize {
 		return *step(v.resize(stage))
 	}
 	return *step(v.write(stage, more))
 }
 
 // stops reports whether kubelet stops a container for the stage.
-func (v *view) stops(stage *Stage) bool {
+func (v *view) stops(stage *plan.Stage) bool {
 	switch stage.Kind {
-	case StageMetadata:
+	case plan.StageMetadata:
 		return false
-	case StageResize:
-		return slices.ContainsFunc(stage.Changes, func(c Change) bool { return restartsOnResize(&v.pod.Spec, &c) })
+	case plan.StageResize:
+		return slices.ContainsFunc(stage.Changes, func(c plan.Change) bool { return plan.RestartsOnResize(&v.pod.Spec, &c) })
 	default:
 		return true
 	}
@@ -186,10 +188,10 @@ func (v *view) finish() Decision {
 // changed are the containers whose image or environment has been begun, in the record's order.
 func (v *view) changed() []string {
 	names := slices.Sorted(maps.Keys(v.record.State.LastContainerStatuses))
-	names = slices.DeleteFunc(names, func(name string) bool { return find(&v.pod.Spec, name) == nil })
+	names = slices.DeleteFunc(names, func(name string) bool { return plan.Find(&v.pod.Spec, name) == nil })
 	for _, batch := range v.record.State.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
-			if !slices.Contains(names, name) && find(&v.pod.Spec, name) != nil {
+			if !slices.Contains(names, name) && plan.Find(&v.pod.Spec, name) != nil {
 				names = append(names, name)
 			}
 		}

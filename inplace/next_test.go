@@ -14,6 +14,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 func podOf(template *corev1.PodTemplateSpec, gate bool) *corev1.Pod {
@@ -36,14 +38,14 @@ var changes = []func(*corev1.Pod){
 	func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = resources("200m", "") },
 }
 
-func begin(w *world, bits int, options inplace.Options) error {
+func begin(w *world, bits int, options plan.Options) error {
 	wanted := w.pod.DeepCopy()
 	for i, change := range changes {
 		if bits&(1<<i) != 0 {
 			change(wanted)
 		}
 	}
-	update, err := inplace.Plan(inplace.Template(w.pod), inplace.Template(wanted), options)
+	update, err := plan.New(plan.Template(w.pod), plan.Template(wanted), options)
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (w *world) truth() error {
 		if instance.image != container.Image {
 			return fmt.Errorf("container %s runs %s, not %s", container.Name, instance.image, container.Image)
 		}
-		if instance.environment != inplace.ExpectedEnvHash(&container, w.pod) {
+		if instance.environment != facts.ExpectedEnvHash(&container, w.pod) {
 			return fmt.Errorf("container %s has an old environment", container.Name)
 		}
 	}
@@ -81,9 +83,9 @@ func (w *world) wanted(bits int) error {
 			change(wanted)
 		}
 	}
-	_, err := inplace.Plan(inplace.Template(w.pod), inplace.Template(wanted), inplace.Options{})
-	var refused *inplace.RefusedError
-	if errors.As(err, &refused) && refused.Has(inplace.ReasonNoChange) {
+	_, err := plan.New(plan.Template(w.pod), plan.Template(wanted), plan.Options{})
+	var refused *plan.RefusedError
+	if errors.As(err, &refused) && refused.Has(plan.ReasonNoChange) {
 		return nil
 	}
 	return fmt.Errorf("the pod is not as it was to be: %w", err)
@@ -97,7 +99,7 @@ func interleave(seed uint64, bits int, gate, facts bool, crashes int) error {
 	for _, image := range []string{"app:1", "log:1", "mesh:1"} {
 		w.pulls[image] = true
 	}
-	if err := begin(w, bits, inplace.Options{DrainSeconds: int32(random.IntN(3))}); err != nil {
+	if err := begin(w, bits, plan.Options{DrainSeconds: int32(random.IntN(3))}); err != nil {
 		return err
 	}
 	old := w.pod.DeepCopy()
@@ -204,14 +206,14 @@ func FuzzAnnotations(f *testing.F) {
 			pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = grace
 		}
 		record, err := inplace.ReadRecord(pod)
-		facts, factsErr := inplace.ReadFacts(pod)
+		known, factsErr := facts.Read(pod)
 		if err != nil || factsErr != nil {
-			if !errors.Is(errors.Join(err, factsErr), inplace.ErrMalformed) {
+			if joined := errors.Join(err, factsErr); !errors.Is(joined, inplace.ErrMalformed) && !errors.Is(joined, facts.ErrMalformed) {
 				t.Fatalf("%v, %v: want ErrMalformed", err, factsErr)
 			}
 			return
 		}
-		inplace.Next(pod, record, facts, time.Unix(1e9, 0))
+		inplace.Next(pod, record, known, time.Unix(1e9, 0))
 	})
 }
 
@@ -250,7 +252,7 @@ func TestNextTellsWhatBlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(podOf(template(), false), false)
-			if err := begin(w, tt.bits, inplace.Options{}); err != nil {
+			if err := begin(w, tt.bits, plan.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if decision, err := w.next(w.pod); err != nil || decision.Kind != inplace.KindStep {

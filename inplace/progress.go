@@ -8,6 +8,8 @@ import (
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -30,7 +32,7 @@ func (v *view) begun() *Decision {
 
 // resizePending reports whether resources are still to be written; what kubelet says of those before does not matter then.
 func (v *view) resizePending() bool {
-	return slices.ContainsFunc(v.record.pending(v.pod).changes, func(c Change) bool { return c.Resources != nil })
+	return slices.ContainsFunc(v.record.pending(v.pod).Containers, func(c plan.Change) bool { return c.Resources != nil })
 }
 
 // container is nil if the container is not part of what has been begun, or runs with what it was given, or is to be given
@@ -43,7 +45,7 @@ func (v *view) container(container *corev1.Container) *Decision {
 		return nil
 	}
 	_, imageChanged := state.LastContainerStatuses[container.Name]
-	envChanged := state.UpdateEnvFromMetadata && len(MetadataEnvs(container)) > 0 && v.envBegun(container.Name)
+	envChanged := state.UpdateEnvFromMetadata && len(facts.MetadataEnvs(container)) > 0 && v.envBegun(container.Name)
 	if !imageChanged && !envChanged {
 		return nil
 	}
@@ -85,9 +87,9 @@ func (v *view) observed() bool {
 // new spec, and both images are the same: then nothing of the image is out of date. It is not used where there are facts,
 // which are only late.
 func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerStatus) bool {
-	hashes, known := v.facts.of(status)
+	hashes, known := v.facts.Of(status)
 	if known && hashes.PlainHash != 0 {
-		return sameHash(hashes, container)
+		return facts.SameHash(hashes, container)
 	}
 	was := v.record.extension().Instances[container.Name]
 	if was.ContainerID != "" && was.ContainerID == status.ContainerID {
@@ -114,12 +116,12 @@ func sameImageName(a, b string) bool {
 // stopped: by the daemon of the node, which does so by itself while the pod is drained, or by request. Without the node's
 // facts any other instance counts, also one that crashed and started again before kubelet had seen the new metadata.
 func (v *view) environment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
-	hashes, known := v.facts.of(status)
+	hashes, known := v.facts.Of(status)
 	was, recorded := v.record.extension().Instances[container.Name]
 	replaced := recorded && was.ContainerID != status.ContainerID
 	switch {
 	case known && hashes.ExtractedEnvFromMetadataHash != 0:
-		if hashes.ExtractedEnvFromMetadataHash == ExpectedEnvHash(container, v.pod) {
+		if hashes.ExtractedEnvFromMetadataHash == facts.ExpectedEnvHash(container, v.pod) {
 			return nil
 		}
 		if condition := readiness(v.pod); condition != nil && condition.Status == corev1.ConditionFalse {

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // ErrMalformed is wrapped by every error about an annotation that cannot be read. Removing the annotation ends the update
@@ -56,30 +55,6 @@ func readAnnotation(pod *corev1.Pod, into any, keys ...string) (bool, error) {
 	return false, nil
 }
 
-// Facts are what the daemon of the pod's node has reported of its containers, by name.
-type Facts map[string]v1beta1.RuntimeContainerMeta
-
-// ReadFacts reads them from the pod's annotation; they are empty where no daemon reports any.
-func ReadFacts(pod *corev1.Pod) (Facts, error) {
-	var set v1beta1.RuntimeContainerMetaSet
-	_, err := readAnnotation(pod, &set, v1beta1.AnnotationRuntimeContainersMeta)
-	facts := Facts{}
-	for _, container := range set.Containers {
-		facts[container.Name] = container
-	}
-	return facts, err
-}
-
-// of is what is known of this very instance of a container.
-func (f Facts) of(status *corev1.ContainerStatus) (v1beta1.RuntimeContainerHashes, bool) {
-	meta, ok := f[status.Name]
-	return meta.Hashes, ok && status.ContainerID != "" && meta.ContainerID == status.ContainerID
-}
-
-func sameHash(hashes v1beta1.RuntimeContainerHashes, container *corev1.Container) bool {
-	return strconv.FormatUint(hashes.PlainHash, 16) == kubelet.ContainerHash(container)
-}
-
 // extension is Refit's part of the record, which one that OpenKruise has written does not have.
 func (r *Record) extension() v1beta1.InPlaceUpdateExtension {
 	if r.State.Refit == nil {
@@ -88,26 +63,26 @@ func (r *Record) extension() v1beta1.InPlaceUpdateExtension {
 	return *r.State.Refit
 }
 
-// pending is what the record says is still to be written, in the order of the spec. Resources that the spec already has
+// pending is what the record says is still to be written. Resources that the spec already has
 // are not: the resize is under way or over.
-func (r *Record) pending(pod *corev1.Pod) pending {
+func (r *Record) pending(pod *corev1.Pod) plan.Changes {
 	ours := r.extension()
-	left := pending{labels: ours.Labels, annotations: ours.Annotations, order: ours.Order}
+	left := plan.Changes{Labels: ours.Labels, Annotations: ours.Annotations, Order: ours.Order}
 	for _, list := range []struct {
 		containers []corev1.Container
 		init       bool
 	}{{pod.Spec.InitContainers, true}, {pod.Spec.Containers, false}} {
 		for i := range list.containers {
 			container := &list.containers[i]
-			change := Change{
+			change := plan.Change{
 				Container: container.Name, Sidecar: list.init,
 				Image: r.State.NextContainerImages[container.Name], Metadata: r.State.NextContainerRefMetadata[container.Name],
 			}
 			if resources, ok := r.State.NextContainerResources[container.Name]; ok && !hasResources(container, resources) {
 				change.Resources = &resources
 			}
-			if change.Image != "" || change.Resources != nil || change.changesMetadata() {
-				left.changes = append(left.changes, change)
+			if change.Image != "" || change.Resources != nil || change.ChangesMetadata() {
+				left.Containers = append(left.Containers, change)
 			}
 		}
 	}
@@ -117,14 +92,14 @@ func (r *Record) pending(pod *corev1.Pod) pending {
 // Wanted is what the pod is to be like at the end of the update that the record tells of; a nil record means that there is
 // none.
 func Wanted(pod *corev1.Pod, record *Record) *corev1.PodTemplateSpec {
-	wanted := Template(pod)
+	wanted := plan.Template(pod)
 	if record == nil {
 		return wanted
 	}
 	left := record.pending(pod)
-	wanted.Labels, wanted.Annotations = merge(wanted.Labels, left.labels), merge(wanted.Annotations, left.annotations)
-	for _, change := range left.changes {
-		container := find(&wanted.Spec, change.Container)
+	wanted.Labels, wanted.Annotations = merge(wanted.Labels, left.Labels), merge(wanted.Annotations, left.Annotations)
+	for _, change := range left.Containers {
+		container := plan.Find(&wanted.Spec, change.Container)
 		if change.Image != "" {
 			container.Image = change.Image
 		}
@@ -172,15 +147,15 @@ func hasResources(container *corev1.Container, want corev1.ResourceRequirements)
 
 // without is the record once the stage has been written to the pod, with what its containers ran before; for resources,
 // once they have taken effect. More says that further stages follow.
-func (r *Record) without(pod *corev1.Pod, stage *Stage, more bool, now time.Time) *Record {
+func (r *Record) without(pod *corev1.Pod, stage *plan.Stage, more bool, now time.Time) *Record {
 	next := &Record{State: r.State}
 	state, ours := &next.State, r.extension()
 	state.Refit = &ours
 	switch stage.Kind {
-	case StageResize:
+	case plan.StageResize:
 		state.NextContainerResources = nil
 		return next
-	case StageMetadata:
+	case plan.StageMetadata:
 		ours.Labels, ours.Annotations = nil, nil
 		return next
 	}
@@ -205,8 +180,8 @@ func (r *Record) without(pod *corev1.Pod, stage *Stage, more bool, now time.Time
 
 // note keeps what the container runs before the change. An instance that an earlier, unfinished update was to replace
 // still is one of the image from before that.
-func (r *Record) note(pod *corev1.Pod, change *Change, ours *v1beta1.InPlaceUpdateExtension) {
-	status, container := statusOf(pod, change.Container), find(&pod.Spec, change.Container)
+func (r *Record) note(pod *corev1.Pod, change *plan.Change, ours *v1beta1.InPlaceUpdateExtension) {
+	status, container := statusOf(pod, change.Container), plan.Find(&pod.Spec, change.Container)
 	if status == nil || container == nil {
 		return
 	}

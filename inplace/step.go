@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // StepKind is what a step writes.
@@ -116,7 +117,7 @@ func (v *view) save(kind StepKind, record *Record, message string) *Step {
 
 // clear drops the resources from the record, which the containers have by now.
 func (v *view) clear() *Step {
-	return v.save(StepRecord, v.record.without(v.pod, &Stage{Kind: StageResize}, false, v.now), "record that the resize is over")
+	return v.save(StepRecord, v.record.without(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
 }
 
 // drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.
@@ -163,7 +164,7 @@ func (v *view) conditions(kind StepKind, message string, conditions ...patchedCo
 	return p.step(kind, "status", message)
 }
 
-func (v *view) resize(stage *Stage) *Step {
+func (v *view) resize(stage *plan.Stage) *Step {
 	p := v.patch()
 	p.Spec = &patchedSpec{}
 	for _, change := range stage.Changes {
@@ -172,7 +173,7 @@ func (v *view) resize(stage *Stage) *Step {
 	return p.step(StepResize, "resize", "resize "+names(stage.Containers()))
 }
 
-func (s *patchedSpec) add(change *Change, container patchedContainer) {
+func (s *patchedSpec) add(change *plan.Change, container patchedContainer) {
 	if change.Sidecar {
 		s.InitContainers = append(s.InitContainers, container)
 		return
@@ -181,7 +182,7 @@ func (s *patchedSpec) add(change *Change, container patchedContainer) {
 }
 
 // write makes all of a stage's changes and their record one write.
-func (v *view) write(stage *Stage, more bool) *Step {
+func (v *view) write(stage *plan.Stage, more bool) *Step {
 	p := v.patch()
 	var said []string
 	for key, value := range stage.Labels {
@@ -190,7 +191,7 @@ func (v *view) write(stage *Stage, more bool) *Step {
 	for key, value := range stage.Annotations {
 		p.Metadata.Annotations[key] = value
 	}
-	if stage.Kind == StageMetadata {
+	if stage.Kind == plan.StageMetadata {
 		said = append(said, "change labels and annotations")
 	}
 	for _, change := range stage.Changes {
@@ -200,7 +201,7 @@ func (v *view) write(stage *Stage, more bool) *Step {
 		for key, value := range change.Metadata.Annotations {
 			p.Metadata.Annotations[key] = &value
 		}
-		if change.changesMetadata() {
+		if change.ChangesMetadata() {
 			said = append(said, "change the metadata that container "+change.Container+" refers to")
 		}
 		if change.Image != "" {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kube"
 )
 
@@ -147,7 +147,7 @@ func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err er
 	}
 	return cli.Update(cmd.Context(), cli.Config{
 		API: cli.Cluster{Client: client}, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
-		Options: inplace.Options{Order: cli.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
+		Options: plan.Options{Order: cli.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
 		Timeout: o.timeout, DryRun: o.dryRun,
 	}, namespace, target, change)
 }

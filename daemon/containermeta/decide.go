@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -67,7 +68,7 @@ func envHash(pod *corev1.Pod, container string, is instance) uint64 {
 	if is.noEnv {
 		return 0
 	}
-	return inplace.MetadataEnvHash(specOf(pod, container), func(env inplace.MetadataEnv) string { return is.env[env.Name] })
+	return facts.MetadataEnvHash(specOf(pod, container), func(env facts.MetadataEnv) string { return is.env[env.Name] })
 }
 
 func specOf(pod *corev1.Pod, container string) *corev1.Container {
@@ -87,10 +88,10 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 	for _, status := range current(pod) {
 		is, ok := known[status.ContainerID]
 		spec := specOf(pod, status.Name)
-		if !ok || is.noEnv || len(inplace.MetadataEnvs(spec)) == 0 || imageChanges(spec, is) || envHash(pod, status.Name, is) == inplace.ExpectedEnvHash(spec, pod) {
+		if !ok || is.noEnv || len(facts.MetadataEnvs(spec)) == 0 || imageChanges(spec, is) || envHash(pod, status.Name, is) == facts.ExpectedEnvHash(spec, pod) {
 			continue
 		}
-		if priority, has := inplace.LaunchPriority(spec); has {
+		if priority, has := plan.LaunchPriority(spec); has {
 			ordered[priority] = append(ordered[priority], status)
 		} else {
 			now = append(now, status)
@@ -101,7 +102,7 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 	}
 	highest := slices.Max(slices.Collect(maps.Keys(ordered)))
 	for i := range pod.Spec.Containers {
-		if priority, has := inplace.LaunchPriority(&pod.Spec.Containers[i]); has && priority > highest && !ready(pod, pod.Spec.Containers[i].Name) {
+		if priority, has := plan.LaunchPriority(&pod.Spec.Containers[i]); has && priority > highest && !ready(pod, pod.Spec.Containers[i].Name) {
 			return now
 		}
 	}
@@ -112,7 +113,7 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 // labels and annotations.
 func changes(was, is *corev1.Pod) bool {
 	return !slices.EqualFunc(was.Spec.Containers, is.Spec.Containers, func(a, b corev1.Container) bool {
-		return a.Image == b.Image && inplace.ExpectedEnvHash(&a, was) == inplace.ExpectedEnvHash(&b, is)
+		return a.Image == b.Image && facts.ExpectedEnvHash(&a, was) == facts.ExpectedEnvHash(&b, is)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -225,7 +225,7 @@ func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.Cont
 		return instance{}, err
 	}
 	is := instance{hash: seen.Hash, image: seen.Image}
-	envs := inplace.MetadataEnvs(specOf(pod, status.Name))
+	envs := facts.MetadataEnvs(specOf(pod, status.Name))
 	if len(envs) == 0 {
 		return is, nil
 	}

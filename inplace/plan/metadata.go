@@ -1,4 +1,4 @@
-package inplace
+package plan
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/facts"
 )
 
 // metadata finds changed labels and annotations, and for each the containers whose environment refers to it.
@@ -24,7 +25,7 @@ func (d *difference) metadata() {
 	}{{d.updated.Spec.InitContainers, true}, {d.updated.Spec.Containers, false}} {
 		for i := range list.containers {
 			container := &list.containers[i]
-			if list.init && !sidecar(container) {
+			if list.init && !isSidecar(container) {
 				continue // it has run with the old value
 			}
 			if found := referred(container, labels, annotations); len(found.Labels)+len(found.Annotations) > 0 {
@@ -36,18 +37,18 @@ func (d *difference) metadata() {
 	}
 	maps.DeleteFunc(labels, func(key string, _ *string) bool { _, ok := used.Labels[key]; return ok })
 	maps.DeleteFunc(annotations, func(key string, _ *string) bool { _, ok := used.Annotations[key]; return ok })
-	d.pending.labels, d.pending.annotations = labels, annotations
+	d.changes.Labels, d.changes.Annotations = labels, annotations
 }
 
 // restart adds changed metadata to the container's change.
 func (d *difference) restart(container *corev1.Container, init bool, found v1beta1.InPlaceUpdateMetadata) {
-	i := slices.IndexFunc(d.pending.changes, func(c Change) bool { return c.Container == container.Name })
+	i := slices.IndexFunc(d.changes.Containers, func(c Change) bool { return c.Container == container.Name })
 	if i < 0 {
-		i = len(d.pending.changes)
-		d.pending.changes = append(d.pending.changes, Change{Container: container.Name, Sidecar: init})
+		i = len(d.changes.Containers)
+		d.changes.Containers = append(d.changes.Containers, Change{Container: container.Name, Sidecar: init})
 	}
-	d.pending.changes[i].Metadata = found
-	if d.pending.changes[i].Image == "" && d.neverRestarted(container.Name) {
+	d.changes.Containers[i].Metadata = found
+	if d.changes.Containers[i].Image == "" && d.neverRestarted(container.Name) {
 		d.refuse("metadata", ReasonRestartPolicyNever, fmt.Sprintf("the environment of container %s refers to it, "+
 			"and with restartPolicy Never the container is not started again", container.Name), recreate)
 	}
@@ -79,7 +80,7 @@ func changedKeys(old, updated map[string]string) map[string]*string {
 // container for it, as in OpenKruise.
 func referred(container *corev1.Container, labels, annotations map[string]*string) v1beta1.InPlaceUpdateMetadata {
 	found := v1beta1.InPlaceUpdateMetadata{Labels: map[string]string{}, Annotations: map[string]string{}}
-	for _, env := range MetadataEnvs(container) {
+	for _, env := range facts.MetadataEnvs(container) {
 		if env.Annotation && annotations[env.Key] != nil {
 			found.Annotations[env.Key] = *annotations[env.Key]
 		}

@@ -1,4 +1,4 @@
-package inplace
+package plan
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 	"github.com/refit-project/refit/kubelet"
 )
 
-// Options of Plan.
+// Options of New.
 type Options struct {
 	// Revision names the new state; whoever asks for the update may compare it later. It may be empty.
 	Revision string
 	// Order is the order in which containers are replaced: those of a group together, groups one after another. A
-	// container that is not named is in the first group. Empty: the launch order of the pod, see [Plan].
+	// container that is not named is in the first group. Empty: the launch order of the pod, see [New].
 	Order [][]string
 	// DrainSeconds is how long the pod is not ready before the first container is stopped. Only pods with the readiness gate
 	// InPlaceUpdateReady are drained.
@@ -29,27 +29,28 @@ type Options struct {
 // Update is what changes in a pod, in the order in which that can be done in place.
 type Update struct {
 	Stages  []Stage
-	options Options
-	pending pending
+	Options Options
+	// Changes are those of the stages, in no order.
+	Changes Changes
 }
 
-// Plan says how to get from one pod to another of the same containers. The error is a [RefusedError] if there is no way
+// New says how to get from one pod to another of the same containers. The error is a [RefusedError] if there is no way
 // in place; it has all that stands against it.
 //
 // Stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers to a
 // changed label or annotation, native sidecars first, then the others in the order of OpenKruise's launch priorities.
-func Plan(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) {
+func New(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) {
 	d := &difference{old: old, updated: updated, options: options, rest: *updated.Spec.DeepCopy()}
 	d.compare()
 	if len(d.refusals) > 0 {
 		return Update{}, &RefusedError{Refusals: d.refusals}
 	}
-	d.pending.order = options.Order
-	stages := d.pending.stages(&updated.Spec)
+	d.changes.Order = options.Order
+	stages := d.changes.Stages(&updated.Spec)
 	if len(stages) == 0 {
 		return Update{}, &RefusedError{Refusals: []Refusal{{Reason: ReasonNoChange, Why: "nothing is different"}}}
 	}
-	return Update{Stages: stages, options: options, pending: d.pending}, nil
+	return Update{Stages: stages, Options: options, Changes: d.changes}, nil
 }
 
 // Template is the part of a pod that an update may change.
@@ -63,7 +64,7 @@ func Template(pod *corev1.Pod) *corev1.PodTemplateSpec {
 // Images are the new images by container: what should be on the node before the update begins.
 func (u *Update) Images() map[string]string {
 	images := map[string]string{}
-	for _, change := range u.pending.changes {
+	for _, change := range u.Changes.Containers {
 		if change.Image != "" {
 			images[change.Container] = change.Image
 		}
@@ -77,7 +78,7 @@ func (u *Update) Stops(spec *corev1.PodSpec) []string {
 	for i := range u.Stages {
 		stage := &u.Stages[i]
 		for _, change := range stage.Changes {
-			if stage.Kind != StageResize || restartsOnResize(spec, &change) {
+			if stage.Kind != StageResize || RestartsOnResize(spec, &change) {
 				names = append(names, change.Container)
 			}
 		}
@@ -91,7 +92,7 @@ type difference struct {
 	options      Options
 	// rest is the new spec, from which everything that can be changed in place is taken back.
 	rest     corev1.PodSpec
-	pending  pending
+	changes  Changes
 	refusals []Refusal
 }
 
@@ -109,7 +110,7 @@ func (d *difference) compare() {
 	for _, path := range differingPaths("spec", &d.old.Spec, &d.rest) {
 		d.refuse(path, ReasonImmutableField, "cannot be changed in a running pod", recreate)
 	}
-	if slices.ContainsFunc(d.pending.changes, func(c Change) bool { return c.Resources != nil }) {
+	if slices.ContainsFunc(d.changes.Containers, func(c Change) bool { return c.Resources != nil }) {
 		if from, to := qosClass(&d.old.Spec), qosClass(&d.updated.Spec); from != to {
 			d.refuse("", ReasonQoSClass, fmt.Sprintf("the QoS class would change from %s to %s", from, to),
 				"choose requests and limits that keep it, or "+recreate)
@@ -142,16 +143,16 @@ func (d *difference) containers(field string, old, updated []corev1.Container, r
 			change.Resources = &corev1.ResourceRequirements{Requests: is.Resources.Requests, Limits: is.Resources.Limits}
 			d.resources(at+".resources", was.Resources, is.Resources)
 		}
-		if init && !sidecar(was) && (change.Image != "" || change.Resources != nil) {
+		if init && !isSidecar(was) && (change.Image != "" || change.Resources != nil) {
 			d.refuse(at, ReasonInitContainer, fmt.Sprintf("init container %s runs once, before the others, and is not run again", is.Name), recreate)
 		}
 		if change.Image != "" || change.Resources != nil {
-			d.pending.changes = append(d.pending.changes, change)
+			d.changes.Containers = append(d.changes.Containers, change)
 		}
 	}
 }
 
-func sidecar(container *corev1.Container) bool {
+func isSidecar(container *corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
@@ -207,9 +208,9 @@ func (d *difference) resources(field string, was, is corev1.ResourceRequirements
 	}
 }
 
-// restartsOnResize reports whether kubelet replaces the container for its new resources (resizePolicy RestartContainer).
-func restartsOnResize(spec *corev1.PodSpec, change *Change) bool {
-	container := find(spec, change.Container)
+// RestartsOnResize reports whether kubelet replaces the container for its new resources (resizePolicy RestartContainer).
+func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
+	container := Find(spec, change.Container)
 	if container == nil || change.Resources == nil {
 		return false
 	}
@@ -229,8 +230,8 @@ func restartsOnResize(spec *corev1.PodSpec, change *Change) bool {
 	return false
 }
 
-// find is the container or native sidecar of that name.
-func find(spec *corev1.PodSpec, name string) *corev1.Container {
+// Find is the container or native sidecar of that name.
+func Find(spec *corev1.PodSpec, name string) *corev1.Container {
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			if containers[i].Name == name {

@@ -1,4 +1,4 @@
-package inplace
+package plan
 
 import (
 	"math"
@@ -24,7 +24,8 @@ type Change struct {
 	Metadata v1beta1.InPlaceUpdateMetadata
 }
 
-func (c *Change) changesMetadata() bool {
+// ChangesMetadata reports whether there are any such labels or annotations.
+func (c *Change) ChangesMetadata() bool {
 	return len(c.Metadata.Labels)+len(c.Metadata.Annotations) > 0
 }
 
@@ -61,23 +62,26 @@ func (s *Stage) Containers() []string {
 	return names
 }
 
-// pending is what is still to be written to a pod.
-type pending struct {
-	changes             []Change // in the order of the spec, native sidecars first
-	labels, annotations map[string]*string
-	order               [][]string
+// Changes are what is still to be written to a pod.
+type Changes struct {
+	// Containers are in the order of the spec, init containers first.
+	Containers []Change
+	// Labels and Annotations are those that no container's environment refers to; nil removes a key.
+	Labels, Annotations map[string]*string
+	// Order is that of Options.
+	Order [][]string
 }
 
-// stages puts what is pending into order: resources first, because a new instance of a container that gets image and
+// Stages puts the changes into order: resources first, because a new instance of a container that gets image and
 // resources at once is bound by the pod's old limits (kubernetes/kubernetes#127356).
-func (p *pending) stages(spec *corev1.PodSpec) []Stage {
+func (c *Changes) Stages(spec *corev1.PodSpec) []Stage {
 	var all []Stage
 	resize, rest := Stage{Kind: StageResize}, []Change{}
-	for _, change := range p.changes {
+	for _, change := range c.Containers {
 		if change.Resources != nil {
 			resize.Changes = append(resize.Changes, Change{Container: change.Container, Sidecar: change.Sidecar, Resources: change.Resources})
 		}
-		if change.Image != "" || change.changesMetadata() {
+		if change.Image != "" || change.ChangesMetadata() {
 			change.Resources = nil
 			rest = append(rest, change)
 		}
@@ -85,12 +89,12 @@ func (p *pending) stages(spec *corev1.PodSpec) []Stage {
 	if len(resize.Changes) > 0 {
 		all = append(all, resize)
 	}
-	if len(p.labels)+len(p.annotations) > 0 {
-		all = append(all, Stage{Kind: StageMetadata, Labels: p.labels, Annotations: p.annotations})
+	if len(c.Labels)+len(c.Annotations) > 0 {
+		all = append(all, Stage{Kind: StageMetadata, Labels: c.Labels, Annotations: c.Annotations})
 	}
 	for len(rest) > 0 {
 		var batch []Change
-		batch, rest = firstBatch(spec, p.order, rest)
+		batch, rest = firstBatch(spec, c.Order, rest)
 		stage := Stage{Kind: StageRestart, Changes: batch}
 		if slices.ContainsFunc(batch, func(c Change) bool { return c.Image != "" }) {
 			stage.Kind = StageImage

@@ -1,4 +1,4 @@
-package inplace_test
+package plan_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
 )
 
 // template is a pod of a finished init container, a native sidecar and two containers; app refers to an annotation and a
@@ -49,7 +49,7 @@ func resources(request, limit string) corev1.ResourceRequirements {
 }
 
 // stages are written as "Kind container,container".
-func stages(update inplace.Update) []string {
+func stages(update plan.Update) []string {
 	var all []string
 	for _, stage := range update.Stages {
 		all = append(all, strings.TrimSpace(string(stage.Kind)+" "+strings.Join(stage.Containers(), ",")))
@@ -68,7 +68,7 @@ func TestPlanOrdersStages(t *testing.T) {
 	for name, tt := range map[string]struct {
 		start   func(*corev1.PodTemplateSpec)
 		change  func(*corev1.PodTemplateSpec)
-		options inplace.Options
+		options plan.Options
 		want    []string
 	}{
 		"an image": {change: func(pod *corev1.PodTemplateSpec) { pod.Spec.Containers[1].Image = "log:2" }, want: []string{"Image log"}},
@@ -86,8 +86,8 @@ func TestPlanOrdersStages(t *testing.T) {
 		"an annotation that two refer to":             {change: func(pod *corev1.PodTemplateSpec) { pod.Annotations["config"] = "two" }, want: []string{"Restart app,log"}},
 		"a removed annotation restarts nothing":       {change: func(pod *corev1.PodTemplateSpec) { delete(pod.Annotations, "config") }, want: []string{"Metadata"}},
 		"image and environment of one container":      {change: func(pod *corev1.PodTemplateSpec) { pod.Labels["tier"] = "db"; pod.Spec.Containers[0].Image = "app:2" }, want: []string{"Image app"}},
-		"groups one after another":                    {change: bothImages, options: inplace.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image log", "Image app"}},
-		"who is not named in a group is in the first": {change: bothImages, options: inplace.Options{Order: [][]string{{"other"}, {"app"}}}, want: []string{"Image log", "Image app"}},
+		"groups one after another":                    {change: bothImages, options: plan.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image log", "Image app"}},
+		"who is not named in a group is in the first": {change: bothImages, options: plan.Options{Order: [][]string{{"other"}, {"app"}}}, want: []string{"Image log", "Image app"}},
 		"launch priority": {
 			start: func(pod *corev1.PodTemplateSpec) {
 				pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, barrier("-1"))
@@ -97,7 +97,7 @@ func TestPlanOrdersStages(t *testing.T) {
 		},
 		"a later container that shares changed metadata is pulled forward": {
 			change:  func(pod *corev1.PodTemplateSpec) { bothImages(pod); pod.Annotations["config"] = "two" },
-			options: inplace.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image app,log"},
+			options: plan.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image app,log"},
 		},
 		"a launch priority that cannot be read is none": {
 			start: func(pod *corev1.PodTemplateSpec) {
@@ -107,7 +107,7 @@ func TestPlanOrdersStages(t *testing.T) {
 		},
 		"an image of a pod that is not restarted, which is on the node": {
 			start:  func(pod *corev1.PodTemplateSpec) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
-			change: bothImages, options: inplace.Options{ImagesPresent: true}, want: []string{"Image app,log"},
+			change: bothImages, options: plan.Options{ImagesPresent: true}, want: []string{"Image app,log"},
 		},
 		"a quantity written differently is the same": {
 			change: func(pod *corev1.PodTemplateSpec) {
@@ -125,7 +125,7 @@ func TestPlanOrdersStages(t *testing.T) {
 			}
 			updated := old.DeepCopy()
 			tt.change(updated)
-			update, err := inplace.Plan(old, updated, tt.options)
+			update, err := plan.New(old, updated, tt.options)
 			if err != nil || !slices.Equal(stages(update), tt.want) {
 				t.Errorf("stages %q, %v; want %q", stages(update), err, tt.want)
 			}
@@ -137,48 +137,48 @@ func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(old, updated *corev1.PodTemplateSpec)
-		reason inplace.Reason
+		reason plan.Reason
 		field  string
 	}{
-		"the same pod":   {func(_, _ *corev1.PodTemplateSpec) {}, inplace.ReasonNoChange, ""},
-		"a command":      {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Command = []string{"sh"} }, inplace.ReasonImmutableField, "spec.containers[0].command"},
-		"an environment": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[1].Env[0].Name = "OTHER" }, inplace.ReasonImmutableField, "spec.containers[1].env[0].name"},
+		"the same pod":   {func(_, _ *corev1.PodTemplateSpec) {}, plan.ReasonNoChange, ""},
+		"a command":      {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Command = []string{"sh"} }, plan.ReasonImmutableField, "spec.containers[0].command"},
+		"an environment": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[1].Env[0].Name = "OTHER" }, plan.ReasonImmutableField, "spec.containers[1].env[0].name"},
 		"a new container": {func(_, is *corev1.PodTemplateSpec) {
 			is.Spec.Containers = append(is.Spec.Containers, corev1.Container{Name: "more"})
-		}, inplace.ReasonImmutableField, "spec.containers"},
-		"another order":     {func(_, is *corev1.PodTemplateSpec) { slices.Reverse(is.Spec.Containers) }, inplace.ReasonImmutableField, "spec.containers"},
-		"a node selector":   {func(_, is *corev1.PodTemplateSpec) { is.Spec.NodeSelector = map[string]string{"kubernetes.io/os": "x"} }, inplace.ReasonImmutableField, "spec.nodeSelector"},
-		"an init container": {func(_, is *corev1.PodTemplateSpec) { is.Spec.InitContainers[0].Image = "setup:2" }, inplace.ReasonInitContainer, "spec.initContainers[0]"},
-		"no image":          {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Image = "" }, inplace.ReasonInvalid, "spec.containers[0].image"},
-		"a removed request": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }, inplace.ReasonRemovedResource, "spec.containers[0].resources.requests.cpu"},
+		}, plan.ReasonImmutableField, "spec.containers"},
+		"another order":     {func(_, is *corev1.PodTemplateSpec) { slices.Reverse(is.Spec.Containers) }, plan.ReasonImmutableField, "spec.containers"},
+		"a node selector":   {func(_, is *corev1.PodTemplateSpec) { is.Spec.NodeSelector = map[string]string{"kubernetes.io/os": "x"} }, plan.ReasonImmutableField, "spec.nodeSelector"},
+		"an init container": {func(_, is *corev1.PodTemplateSpec) { is.Spec.InitContainers[0].Image = "setup:2" }, plan.ReasonInitContainer, "spec.initContainers[0]"},
+		"no image":          {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Image = "" }, plan.ReasonInvalid, "spec.containers[0].image"},
+		"a removed request": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }, plan.ReasonRemovedResource, "spec.containers[0].resources.requests.cpu"},
 		"a device": {func(_, is *corev1.PodTemplateSpec) {
 			is.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
-		}, inplace.ReasonResource, "spec.containers[0].resources.limits.example.com/gpu"},
-		"a request above the limit": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("2", "1") }, inplace.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
-		"a negative request":        {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("-1", "") }, inplace.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
+		}, plan.ReasonResource, "spec.containers[0].resources.limits.example.com/gpu"},
+		"a request above the limit": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("2", "1") }, plan.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
+		"a negative request":        {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("-1", "") }, plan.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
 		"another QoS class": {func(was, is *corev1.PodTemplateSpec) {
 			was.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 			is.Spec.Containers[0].Resources = resources("100m", "")
-		}, inplace.ReasonQoSClass, ""},
+		}, plan.ReasonQoSClass, ""},
 		"the image of a container that is never restarted": {func(was, is *corev1.PodTemplateSpec) {
 			was.Spec.RestartPolicy, is.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyNever
 			is.Spec.Containers[0].Image = "app:2"
-		}, inplace.ReasonRestartPolicyNever, "spec.containers[0].image"},
+		}, plan.ReasonRestartPolicyNever, "spec.containers[0].image"},
 		"the environment of a container that is never restarted": {func(was, is *corev1.PodTemplateSpec) {
 			was.Spec.RestartPolicy, is.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyNever
 			is.Labels["tier"] = "db"
-		}, inplace.ReasonRestartPolicyNever, "metadata"},
+		}, plan.ReasonRestartPolicyNever, "metadata"},
 		"a static pod": {func(was, is *corev1.PodTemplateSpec) {
 			was.Annotations[corev1.MirrorPodAnnotationKey] = "x"
 			is.Spec.Containers[0].Image = "app:2"
-		}, inplace.ReasonStaticPod, ""},
+		}, plan.ReasonStaticPod, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old, updated := template(), template()
 			tt.change(old, updated)
-			_, err := inplace.Plan(old, updated, inplace.Options{})
-			var refused *inplace.RefusedError
+			_, err := plan.New(old, updated, plan.Options{})
+			var refused *plan.RefusedError
 			if !errors.As(err, &refused) || !refused.Has(tt.reason) {
 				t.Fatalf("%v; want %s", err, tt.reason)
 			}
@@ -195,30 +195,9 @@ func TestPlanTellsAllThatIsRefused(t *testing.T) {
 	updated.Spec.Containers[0].Command = []string{"sh"}
 	updated.Spec.Containers[1].WorkingDir = "/"
 	updated.Spec.InitContainers[0].Image = "setup:2"
-	_, err := inplace.Plan(template(), updated, inplace.Options{})
-	var refused *inplace.RefusedError
+	_, err := plan.New(template(), updated, plan.Options{})
+	var refused *plan.RefusedError
 	if !errors.As(err, &refused) || len(refused.Refusals) != 3 {
 		t.Errorf("%v; want three refusals", err)
-	}
-}
-
-// The value is what kruise-daemon has published for a container without such variables.
-func TestMetadataEnvHashIsOpenKruises(t *testing.T) {
-	t.Parallel()
-	if got := inplace.ExpectedEnvHash(&corev1.Container{Name: "nginx"}, &corev1.Pod{}); got != 86995377 {
-		t.Errorf("hash of no variables: %d", got)
-	}
-	pod := &corev1.Pod{}
-	pod.Labels, pod.Annotations = map[string]string{"tier": "web"}, map[string]string{"config": "one"}
-	app := template().Spec.Containers[0]
-	before := inplace.ExpectedEnvHash(&app, pod)
-	slices.Reverse(app.Env)
-	app.Env = append(app.Env, metadataEnv(v1beta1.EnvSidecarSetVersion, "metadata.annotations['version']"), metadataEnv("IP", "status.podIP"))
-	if got := inplace.ExpectedEnvHash(&app, pod); got != before {
-		t.Errorf("%d, want %d: neither order nor other variables count", got, before)
-	}
-	pod.Annotations["config"] = "two"
-	if got := inplace.ExpectedEnvHash(&app, pod); got == before {
-		t.Error("another value has the same hash")
 	}
 }

@@ -1,4 +1,4 @@
-package inplace
+package facts
 
 import (
 	"encoding/json"

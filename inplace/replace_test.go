@@ -1,0 +1,199 @@
+package inplace_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
+)
+
+// A change that is taken back before kubelet acts leaves the instance that runs, which is no reason to wait for another.
+func TestImageChangedBackBeforeKubeletSawIt(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), false), false))
+	if err := begin(w, 1, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:2
+		t.Fatal(err)
+	}
+	back := w.pod.DeepCopy()
+	back.Spec.Containers[0].Image = "app:1"
+	update, err := plan.New(plan.Template(w.pod), plan.Template(back), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step, err := inplace.Start(w.pod, &update, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:1
+		t.Fatal(err)
+	}
+	w.finish(t)
+	if w.stopped["app"] > 0 {
+		t.Error("the container was stopped")
+	}
+}
+
+func TestNewUpdateReplacesWhatTheOldOneHasNotBegun(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), false), false))
+	if err := begin(w, 1|2, plan.Options{Order: [][]string{{"app"}, {"log"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:2
+		t.Fatal(err)
+	}
+	if err := begin(w, 4, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.finish(t)
+	if got := w.pod.Spec.Containers[1].Image; got != "log:1" {
+		t.Errorf("image of log: %s; the first update had not come to it", got)
+	}
+}
+
+func TestMalformedRecordIsToldAndNothingWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(podOf(template(), false), false)
+	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":`
+	err := begin(w, 1, plan.Options{})
+	if !errors.Is(err, inplace.ErrMalformed) || !strings.Contains(err.Error(), v1beta1.AnnotationInPlaceUpdateState) {
+		t.Errorf("%v: want ErrMalformed with the annotation's name", err)
+	}
+}
+
+func TestPodWithoutUpdateIsPutIntoItsServices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(podOf(template(), true), false)
+	for _, want := range []inplace.Kind{inplace.KindStep, inplace.KindDone} {
+		if decision, err := w.next(w.pod.DeepCopy()); err != nil || decision.Kind != want {
+			t.Fatalf("%+v, %v; want %s", decision, err, want)
+		}
+	}
+}
+
+// The daemon's record and the pod's may be hours apart; facts about another instance decide nothing.
+func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
+	t.Parallel()
+	pod := newWorld(podOf(template(), false), true).pod
+	pod.Spec.Containers[0].Image = "app:retagged"
+	pod.Status.ContainerStatuses[0].ContainerID = "containerd://another"
+	pod.Status.ContainerStatuses[0].Image = "app:retagged"
+	record := &inplace.Record{State: v1beta1.InPlaceUpdateState{
+		UpdateImages: true, UpdateTimestamp: metav1.Unix(1e9, 0),
+		LastContainerStatuses: map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: pod.Status.ContainerStatuses[0].ImageID}},
+	}}
+	known, err := facts.Read(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decision := inplace.Next(pod, record, known, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
+		t.Errorf("with facts of the instance before: %+v", decision)
+	}
+	if decision := inplace.Next(pod, record, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindDone {
+		t.Errorf("without a daemon: %+v", decision)
+	}
+	pod.Status.ContainerStatuses[0].Image = "app:1"
+	if decision := inplace.Next(pod, record, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
+		t.Errorf("without a daemon, while kubelet shows the other name: %+v", decision)
+	}
+}
+
+func TestImageThatCannotBePulledIsReplacedByTheNext(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), false), false))
+	w.pulls["app:2"] = false
+	if err := begin(w, 1, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:2
+		t.Fatal(err)
+	}
+	w.see()
+	w.act()
+	w.report()
+	if decision, err := w.next(w.pod.DeepCopy()); err != nil || decision.Reason != "ImagePullBackOff" {
+		t.Fatalf("%+v, %v", decision, err)
+	}
+	right := w.pod.DeepCopy()
+	right.Spec.Containers[0].Image = "log:2"
+	update, err := plan.New(plan.Template(w.pod), plan.Template(right), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step, err := inplace.Start(w.pod, &update, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
+		t.Fatal(err)
+	}
+	w.finish(t)
+}
+
+func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"all is ready":           {func(*corev1.Pod) {}, true},
+		"a container is not":     {func(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].Ready = false }, false},
+		"kubelet says it is not": {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
+		"another gate is closed": {func(pod *corev1.Pod) {
+			pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "example.com/other"})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := newWorld(podOf(template(), true), false).pod
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+			tt.change(pod)
+			decision := inplace.Next(pod, nil, nil, time.Unix(1e9, 0))
+			if decision.Step == nil || decision.Step.Kind != inplace.StepMarkReady {
+				t.Fatalf("%+v", decision)
+			}
+			if got := strings.Contains(string(decision.Step.Patch), `"type":"Ready"`); got != tt.want {
+				t.Errorf("%s", decision.Step.Patch)
+			}
+		})
+	}
+}
+
+// Whoever wants something else of a pod that is being updated begins from what it is going to be.
+func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), false), false))
+	if err := begin(w, 1<<len(changes)-1, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	record, err := inplace.ReadRecord(w.pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := w.pod.DeepCopy()
+	for _, change := range changes {
+		change(changed)
+	}
+	if _, err := plan.New(plan.Template(changed), inplace.Wanted(w.pod, record), plan.Options{}); err == nil || !strings.Contains(err.Error(), "nothing is different") {
+		t.Errorf("%v: the pod would not be as the update wants it", err)
+	}
+	w.finish(t)
+	if err := w.wanted(1<<len(changes) - 1); err != nil {
+		t.Error(err)
+	}
+}
