@@ -20,6 +20,7 @@ import (
 	"github.com/refit-project/refit/hack/step"
 	"github.com/refit-project/refit/test/chaos"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/records"
 )
 
 func main() {
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	chaos.Print(os.Stdout, report)
+	records.Print(os.Stdout, report)
 	if !report.OK() {
 		return errViolated
 	}

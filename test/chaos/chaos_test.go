@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/hack/install"
 	"github.com/refit-project/refit/test/chaos"
+	"github.com/refit-project/refit/test/chaos/records"
 )
 
 // TestSmallDose makes each kind of fault happen on the cluster of a checkout. `make chaos` does so for longer.
@@ -40,7 +41,7 @@ func TestSmallDose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chaos.Print(t.Output(), report)
+	records.Print(t.Output(), report)
 	for _, violation := range report.Violations {
 		t.Error(violation)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/records"
 )
 
 // Config of a run.
@@ -66,28 +67,20 @@ func (c Config) Validate() error {
 // long reports whether faults may last as long as the matrix of faults wants, and come more than once.
 func (c Config) long() bool { return c.Duration >= 5*time.Minute }
 
-// outage is how long a part of the control plane is away.
-func (c Config) outage() time.Duration {
-	if c.long() {
-		return 10 * time.Second
-	}
-	return 3 * time.Second
-}
-
 // least is the load below which the run proves nothing: a third of what an idle machine does.
 func (c Config) least() history.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
 	least := history.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Faults: map[string]int{}}
 	for _, kind := range []string{
-		history.KindRuntimeRestart, history.KindAPIServerKill, history.KindAbsent, kindAPIServerPause, kindEtcdPause,
-		history.KindKubeletRestart, kindManagerKill, kindPodDelete, kindPodReplace, kindNamespaceDelete,
+		history.KindRuntimeRestart, history.KindAPIServerKill, history.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
+		history.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
 	} {
 		least.Faults[kind] = 1
 	}
-	least.Faults[history.KindCall], least.Faults[kindKill] = 5, 4
+	least.Faults[history.KindCall], least.Faults[records.KindKill] = 5, 4
 	if c.long() {
-		least.Faults[history.KindCall], least.Faults[kindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
-		least.Faults[kindAPIServerStop] = 1
+		least.Faults[history.KindCall], least.Faults[records.KindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
+		least.Faults[records.KindAPIServerStop] = 1
 	}
 	return least
 }

@@ -1,18 +1,25 @@
 package chaos
 
-import "github.com/refit-project/refit/test/chaos/history"
+import (
+	"github.com/refit-project/refit/test/chaos/cluster"
+	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/load"
+	"github.com/refit-project/refit/test/chaos/records"
+)
 
 // Judge judges the records of an earlier run again, whatever its load was.
 func Judge(folder string) (history.Report, error) {
-	records, err := ReadRecords(folder)
+	found, err := records.Read(folder)
 	if err != nil {
 		return history.Report{}, err
 	}
-	return history.Check(records, options(history.Least{})), nil
+	return history.Check(found, options(history.Least{})), nil
 }
 
 func options(least history.Least) history.Options {
-	return history.Options{Daemon: account(daemonName), Manager: account(managerName), Patience: patience, Probed: probedCondition, Follow: followTime, Least: least}
+	return history.Options{Daemon: account(cluster.DaemonName), Manager: account(cluster.ManagerName), Patience: patience, Probed: load.ProbedCondition, Follow: load.FollowTime, Least: least}
 }
 
-func account(name string) string { return "system:serviceaccount:" + systemNamespace + ":" + name }
+func account(name string) string {
+	return "system:serviceaccount:" + cluster.SystemNamespace + ":" + name
+}

@@ -4,19 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/refit-project/refit/test/chaos/cluster"
+	"github.com/refit-project/refit/test/chaos/daemonfault"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/load"
+	"github.com/refit-project/refit/test/chaos/records"
 )
-
-// runLabel marks what a run makes in the cluster.
-const runLabel = "refit-chaos"
 
 const (
 	// drainTime is what the last requests may take once nothing is broken any more.
@@ -30,20 +31,20 @@ const (
 // run is one run.
 type run struct {
 	Config
-	cluster *cluster
-	journal *journal
-	wires   []*tripwire
+	cluster  *cluster.Cluster
+	journal  *records.Journal
+	daemons  *daemonfault.Daemons
+	requests *load.Requests
 
 	auditFrom int64
-	auditLock sync.Mutex
-	onAudit   func(line []byte) bool
-
-	sources      atomic.Uint64
-	sent, unsent atomic.Int64
+	sources   atomic.Uint64
 }
 
 // record is the place of a record.
 func (r *run) record(name string) string { return filepath.Join(r.Records, name) }
+
+// choices are a source of choices of its own for each goroutine that needs one.
+func (r *run) choices() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, r.sources.Add(1))) }
 
 // Run makes a run and judges it. The error says that there was none to judge.
 func Run(ctx context.Context, config Config) (history.Report, error) {
@@ -55,27 +56,29 @@ func Run(ctx context.Context, config Config) (history.Report, error) {
 	}
 	r := &run{Config: config}
 	var err error
-	if r.journal, err = openJournal(r.record("faults.jsonl"), config.Out); err != nil {
+	if r.journal, err = records.OpenJournal(r.record("faults.jsonl"), config.Out); err != nil {
 		return history.Report{}, err
 	}
-	defer func() { _ = r.journal.close() }()
-	if r.cluster, err = openCluster(config.State); err != nil {
+	defer func() { _ = r.journal.Close() }()
+	if r.cluster, err = cluster.Open(config.State, config.Image); err != nil {
 		return history.Report{}, err
 	}
-	log, err := os.Stat(r.cluster.auditLog())
+	log, err := os.Stat(r.cluster.AuditLog())
 	if err != nil {
 		return history.Report{}, fmt.Errorf("find audit log: %w", err)
 	}
 	r.auditFrom = log.Size()
+	r.daemons = daemonfault.New(r.cluster, r.journal, r.Records, r.long())
+	r.requests = load.NewRequests(r.cluster, r.choices)
 	if err := r.play(ctx); err != nil {
 		return history.Report{}, err
 	}
-	records, err := ReadRecords(r.Records)
+	found, err := records.Read(r.Records)
 	if err != nil {
 		return history.Report{}, err
 	}
-	r.journal.say("judging %d writes, %d calls and %d signals", len(records.Writes), len(records.Calls), len(records.Signals))
-	return history.Check(records, options(config.least())), nil
+	r.journal.Say("judging %d writes, %d calls and %d signals", len(found.Writes), len(found.Calls), len(found.Signals))
+	return history.Check(found, options(config.least())), nil
 }
 
 // play sets the stage, breaks things, lets the rest of the requests end, and takes everything away again. The proxies
@@ -90,55 +93,52 @@ func (r *run) play(ctx context.Context) (err error) {
 		stop()
 		err = errors.Join(err, behind.Wait())
 	}()
-	if err := r.proxies(inner, behind); err != nil {
+	if err := r.daemons.StartProxies(inner, behind); err != nil {
 		return err
 	}
-	if err := errors.Join(r.logs(), r.daemonBehindProxy(inner)); err != nil {
+	if err := errors.Join(r.logs(), r.daemons.UseProxies(inner)); err != nil {
 		return err
 	}
-	r.journal.say("daemon behind the CRI proxy")
-	load, err := r.startLoad(inner)
+	r.journal.Say("daemon behind the CRI proxy")
+	pods, err := r.requests.StartPods(inner, r.Pods)
 	if err != nil {
 		return err
 	}
-	turners, err := r.startTurns(inner)
+	turns, err := load.StartTurns(inner, r.cluster, r.journal, r.choices, r.record("turns.jsonl"))
 	if err != nil {
 		return err
 	}
-	turned, err := os.Create(r.record("turns.jsonl"))
-	if err != nil {
-		return fmt.Errorf("open record of turns: %w", err)
-	}
-	defer func() { err = errors.Join(err, turned.Close()) }()
-	log := &turnLog{file: turned}
+	defer func() { err = errors.Join(err, turns.Close()) }()
 	if err := r.raiseGhost(inner); err != nil {
 		return err
 	}
-	r.journal.say("%d pods; requests and faults for %s, seed %d", len(load), r.Duration, r.Seed)
+	r.journal.Say("%d pods; requests and faults for %s, seed %d", len(pods), r.Duration, r.Seed)
 	err = r.storm(inner,
-		func(ctx context.Context) error { return r.load(ctx, load) },
-		func(ctx context.Context) error { return r.turns(ctx, turners, log) })
+		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
+		turns.Run,
+		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) })
 	if err != nil {
 		return err
 	}
-	r.journal.say("%d requests sent, %d could not be; waiting for the rest of them to end", r.sent.Load(), r.unsent.Load())
-	if err := r.drain(inner, drainTime); err != nil && !errors.Is(err, errLate) {
+	sent, unsent := r.requests.Sent()
+	r.journal.Say("%d requests sent, %d could not be; waiting for the rest of them to end", sent, unsent)
+	if err := r.requests.Drain(inner, drainTime); err != nil && !errors.Is(err, cluster.ErrLate) {
 		return err
 	}
-	if err := r.lastTurns(inner, turners, log); err != nil {
+	if err := turns.Last(inner); err != nil {
 		return err
 	}
-	if err := r.last(inner); err != nil {
+	if err := r.requests.Touch(inner); err != nil {
 		return err
 	}
-	r.journal.say("pods without manager and daemon")
+	r.journal.Say("pods without manager and daemon")
 	return r.absent(inner)
 }
 
 // storm is the time of requests and faults. The lane of faults says when it is over.
-func (r *run) storm(ctx context.Context, load ...func(context.Context) error) error {
+func (r *run) storm(ctx context.Context, lanes ...func(context.Context) error) error {
 	group, limited := errgroup.WithContext(ctx)
-	for _, lane := range append(load, r.faults, r.churn, r.trespass, r.tail) {
+	for _, lane := range append(lanes, r.faults, r.churn, r.trespass) {
 		group.Go(func() error { return lane(limited) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, errOver) {
@@ -148,9 +148,11 @@ func (r *run) storm(ctx context.Context, load ...func(context.Context) error) er
 		return ctx.Err()
 	}
 	// Whatever was under way at the end is mended.
-	_ = os.Remove(r.record(callFaultsFile))
-	if err := r.cluster.serverAnswers(ctx); err != nil {
+	if err := r.daemons.EndCalls(); err != nil {
 		return err
 	}
-	return until(ctx, "Refit is complete", rolloutTime, r.installed)
+	if err := r.cluster.ServerAnswers(ctx); err != nil {
+		return err
+	}
+	return cluster.Until(ctx, "Refit is complete", cluster.RolloutTime, r.cluster.Installed)
 }

@@ -1,28 +1,24 @@
-package chaos
+package daemonfault
 
 import (
-	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/criproxy"
 )
 
 // startDaemon runs a program under the daemon's name.
 func startDaemon(t *testing.T) *exec.Cmd {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), daemonName)
+	program := filepath.Join(t.TempDir(), cluster.DaemonName)
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Skip(err)
@@ -92,85 +88,5 @@ func TestTripwireSpoilsLists(t *testing.T) {
 	wire.spoilLists(nil)
 	if listed := count("ListContainers"); listed != 2 {
 		t.Errorf("%d containers afterwards, want 2", listed)
-	}
-}
-
-func TestTailGivesWholeLines(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(t.TempDir(), "log")
-	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	write := func(text string) {
-		if _, err := file.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("old\nfirst\nsec")
-	log, err := openTail(name, int64(len("old\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.close()
-	next := func() string {
-		line, err := log.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(line)
-	}
-	got := []string{next(), next()}
-	write("ond\n")
-	got = append(got, next(), next())
-	if want := []string{"first\n", "", "second\n", ""}; !slices.Equal(got, want) {
-		t.Errorf("lines %q, want %q", got, want)
-	}
-}
-
-func TestJournalIsWhatTheJudgeReads(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(t.TempDir(), "faults.jsonl")
-	j, err := openJournal(name, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.fault(history.Fault{Kind: kindKill, Detail: "at once", Begin: time.Now().Add(-time.Second), Impedes: true}); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(name)
-	if err != nil || j.close() != nil {
-		t.Fatal(err)
-	}
-	faults, err := history.ParseFaults(name, strings.NewReader(string(content)))
-	if err != nil || len(faults) != 1 || faults[0].Kind != kindKill || !faults[0].Impedes || faults[0].End.Sub(faults[0].Begin) < time.Second {
-		t.Errorf("faults %+v, %v", faults, err)
-	}
-}
-
-func TestDeckDealsEveryNumberBeforeAnyAgain(t *testing.T) {
-	t.Parallel()
-	var d deck
-	choice := rand.New(rand.NewPCG(1, 2))
-	for range 3 {
-		seen := map[int]bool{}
-		for range 5 {
-			seen[d.next(5, choice)] = true
-		}
-		if len(seen) != 5 {
-			t.Errorf("dealt %v, want all five", seen)
-		}
-	}
-}
-
-func TestLoadIsJudgedWithoutACluster(t *testing.T) {
-	t.Parallel()
-	err := Config{Duration: 5 * time.Second, Rate: 1}.ValidateLoad()
-	if err == nil || !strings.Contains(err.Error(), "duration 5s: want at least 1m") || !strings.Contains(err.Error(), "0 pods") {
-		t.Errorf("error %v, want both faults", err)
-	}
-	if err := (Config{Duration: time.Minute, Pods: 1, Rate: 1}).ValidateLoad(); err != nil {
-		t.Error(err)
 	}
 }

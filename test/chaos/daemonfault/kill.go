@@ -1,4 +1,4 @@
-package chaos
+package daemonfault
 
 import (
 	"bytes"
@@ -8,10 +8,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/records"
 	"github.com/refit-project/refit/test/criproxy"
 )
 
@@ -43,6 +44,9 @@ var points = []point{
 	{name: "any moment"},
 }
 
+// Points is the number of points.
+func (d *Daemons) Points() int { return len(points) }
+
 const (
 	// reachTime is how long a point is waited for; after that any moment will do.
 	reachTime = 8 * time.Second
@@ -52,11 +56,12 @@ const (
 	reviveTime = 8 * time.Second
 )
 
-// kill kills a daemon at a point and waits until it is back.
-func (r *run) kill(ctx context.Context, p point, choice *rand.Rand) error {
-	wire := r.wires[choice.IntN(len(r.wires))]
+// Kill kills a daemon at point n and waits until it is back.
+func (d *Daemons) Kill(ctx context.Context, n int, choice *rand.Rand) error {
+	p := points[n]
+	wire := d.wires[choice.IntN(len(d.wires))]
 	old, _ := wire.process()
-	shot, name := r.aim(ctx, wire, p, choice), p.name
+	shot, name := d.aim(ctx, wire, p, choice), p.name
 	select {
 	case <-shot:
 	case <-time.After(reachTime):
@@ -65,7 +70,7 @@ func (r *run) kill(ctx context.Context, p point, choice *rand.Rand) error {
 	case <-ctx.Done():
 		wire.disarm()
 	}
-	r.setAudited(nil)
+	d.setAudited(nil)
 	select {
 	case <-shot:
 	default: // the end of the run, or there is no daemon just now
@@ -73,20 +78,20 @@ func (r *run) kill(ctx context.Context, p point, choice *rand.Rand) error {
 		return ctx.Err()
 	}
 	begin, ctx := time.Now(), context.WithoutCancel(ctx) // what has begun is seen to its end, and written down
-	how, err := r.revive(ctx, wire, old)
+	how, err := d.revive(ctx, wire, old)
 	if err != nil {
 		return err
 	}
 	_, since := wire.process()
 	back := since.Sub(begin)
-	if err := pause(ctx, settleTime); err != nil {
+	if err := cluster.Pause(ctx, settleTime); err != nil {
 		return err
 	}
-	return r.journal.fault(history.Fault{Kind: kindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
+	return d.journal.Fault(history.Fault{Kind: records.KindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
 }
 
 // aim makes the point shoot.
-func (r *run) aim(ctx context.Context, wire *tripwire, p point, choice *rand.Rand) <-chan struct{} {
+func (d *Daemons) aim(ctx context.Context, wire *tripwire, p point, choice *rand.Rand) <-chan struct{} {
 	delay := time.Duration(0)
 	if p.within > 0 {
 		delay = 10*time.Millisecond + time.Duration(choice.Int64N(int64(p.within)))
@@ -97,7 +102,7 @@ func (r *run) aim(ctx context.Context, wire *tripwire, p point, choice *rand.Ran
 	switch {
 	case len(p.words) > 0:
 		words := append([]string{`refit-daemon"`, `["` + wire.node + `"]`}, p.words...)
-		r.setAudited(func(line []byte) bool {
+		d.setAudited(func(line []byte) bool {
 			for _, word := range words {
 				if !bytes.Contains(line, []byte(word)) {
 					return false
@@ -107,7 +112,7 @@ func (r *run) aim(ctx context.Context, wire *tripwire, p point, choice *rand.Ran
 			return true
 		})
 	case p.method == "":
-		_ = pause(ctx, time.Duration(choice.Int64N(int64(2*time.Second))))
+		_ = cluster.Pause(ctx, time.Duration(choice.Int64N(int64(2*time.Second))))
 		wire.shoot()
 	}
 	return shot
@@ -115,12 +120,12 @@ func (r *run) aim(ctx context.Context, wire *tripwire, p point, choice *rand.Ran
 
 // revive waits for the next daemon. Kubelet starts it at once the first time and backs off after that, so then the
 // pod is replaced, as an operator would.
-func (r *run) revive(ctx context.Context, wire *tripwire, old int) (how string, err error) {
+func (d *Daemons) revive(ctx context.Context, wire *tripwire, old int) (how string, err error) {
 	back := func(context.Context) bool {
 		pid, _ := wire.process()
 		return pid != old && isDaemon(pid)
 	}
-	pods, err := r.systemPods(ctx, daemonName)
+	pods, err := d.cluster.SystemPods(ctx, cluster.DaemonName)
 	fresh := err == nil
 	for _, pod := range pods {
 		if pod.Spec.NodeName == wire.node && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].RestartCount > 0 {
@@ -128,23 +133,23 @@ func (r *run) revive(ctx context.Context, wire *tripwire, old int) (how string, 
 		}
 	}
 	if fresh {
-		if err := until(ctx, "daemon is back", reviveTime, back); !errors.Is(err, errLate) {
+		if err := cluster.Until(ctx, "daemon is back", reviveTime, back); !errors.Is(err, cluster.ErrLate) {
 			return "restarted", err
 		}
 	}
-	return "replaced", until(ctx, "new daemon", rolloutTime, func(ctx context.Context) bool {
+	return "replaced", cluster.Until(ctx, "new daemon", cluster.RolloutTime, func(ctx context.Context) bool {
 		if back(ctx) {
 			return true
 		}
-		r.replaceDaemon(ctx, wire.node)
+		d.replaceDaemon(ctx, wire.node)
 		return false
 	})
 }
 
 // replaceDaemon deletes a daemon's pod whose container has ended. That it may fail just now is no matter: it is done
 // again.
-func (r *run) replaceDaemon(ctx context.Context, node string) {
-	pods, err := r.systemPods(ctx, daemonName)
+func (d *Daemons) replaceDaemon(ctx context.Context, node string) {
+	pods, err := d.cluster.SystemPods(ctx, cluster.DaemonName)
 	if err != nil {
 		return
 	}
@@ -155,51 +160,7 @@ func (r *run) replaceDaemon(ctx context.Context, node string) {
 		}
 		status := pod.Status.ContainerStatuses[0]
 		if status.State.Terminated != nil || status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff" {
-			_ = r.cluster.Delete(ctx, pod, client.GracePeriodSeconds(0))
+			_ = d.cluster.Delete(ctx, pod, client.GracePeriodSeconds(0))
 		}
 	}
-}
-
-// tail follows the audit log and shows each line to whoever waits for one.
-func (r *run) tail(ctx context.Context) error {
-	const interval = 10 * time.Millisecond
-	log, err := openTail(r.cluster.auditLog(), r.auditFrom)
-	if err != nil {
-		return err
-	}
-	defer log.close()
-	for {
-		line, err := log.next()
-		if err != nil {
-			return err
-		}
-		if line == nil {
-			if pause(ctx, interval) != nil {
-				return nil
-			}
-			continue
-		}
-		if audited := r.audited(); audited != nil && audited(line) {
-			r.setAudited(nil)
-		}
-	}
-}
-
-func (r *run) audited() func([]byte) bool {
-	r.auditLock.Lock()
-	defer r.auditLock.Unlock()
-	return r.onAudit
-}
-
-func (r *run) setAudited(f func([]byte) bool) {
-	r.auditLock.Lock()
-	defer r.auditLock.Unlock()
-	r.onAudit = f
-}
-
-// podNamed is an object to delete or get by.
-func podNamed(namespace, name string) *corev1.Pod {
-	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name = namespace, name
-	return pod
 }

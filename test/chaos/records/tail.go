@@ -1,4 +1,4 @@
-package chaos
+package records
 
 import (
 	"bufio"
@@ -9,14 +9,15 @@ import (
 	"os"
 )
 
-// tail reads the lines that are added to a file.
-type tail struct {
+// Tail reads the lines that are added to a file.
+type Tail struct {
 	file   *os.File
 	reader *bufio.Reader
 	begun  []byte // of a line without an end yet
 }
 
-func openTail(name string, from int64) (*tail, error) {
+// OpenTail opens the file name at the offset from.
+func OpenTail(name string, from int64) (*Tail, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
@@ -25,11 +26,11 @@ func openTail(name string, from int64) (*tail, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("follow: %w", err)
 	}
-	return &tail{file: file, reader: bufio.NewReaderSize(file, 1<<20)}, nil
+	return &Tail{file: file, reader: bufio.NewReaderSize(file, 1<<20)}, nil
 }
 
-// next is the next whole line, or nil when there is none now.
-func (t *tail) next() ([]byte, error) {
+// Next is the next whole line, or nil when there is none now.
+func (t *Tail) Next() ([]byte, error) {
 	part, err := t.reader.ReadBytes('\n')
 	t.begun = append(t.begun, part...)
 	if errors.Is(err, io.EOF) {
@@ -43,4 +44,5 @@ func (t *tail) next() ([]byte, error) {
 	return line, nil
 }
 
-func (t *tail) close() { _ = t.file.Close() }
+// Close closes the file.
+func (t *Tail) Close() { _ = t.file.Close() }

@@ -1,4 +1,4 @@
-package chaos
+package cluster
 
 import (
 	"context"
@@ -18,8 +18,8 @@ const (
 	signalVolume = "signals"
 )
 
-// shapes are the pods that are worked on.
-var shapes = []func(*corev1.PodSpec){
+// Shapes are the pods that are worked on.
+var Shapes = []func(*corev1.PodSpec){
 	func(*corev1.PodSpec) {},
 	func(spec *corev1.PodSpec) { // two containers
 		side := *spec.Containers[0].DeepCopy()
@@ -59,12 +59,12 @@ func preStop(handler corev1.LifecycleHandler) *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &handler}
 }
 
-// pod of testapp, whose log outlives it.
-func (r *run) pod(namespace, name, node string, shape func(*corev1.PodSpec)) *corev1.Pod {
+// Pod of testapp, whose log outlives it.
+func (c *Cluster) Pod(namespace, name, node string, shape func(*corev1.PodSpec)) *corev1.Pod {
 	grace := podGrace
 	directory := corev1.HostPathDirectory
 	app := corev1.Container{
-		Name: "app", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: "app", Image: c.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		VolumeMounts: []corev1.VolumeMount{{Name: signalVolume, MountPath: "/signals"}},
 		Env: []corev1.EnvVar{
 			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
@@ -78,7 +78,7 @@ func (r *run) pod(namespace, name, node string, shape func(*corev1.PodSpec)) *co
 			Containers: []corev1.Container{app}, NodeName: node, TerminationGracePeriodSeconds: &grace,
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 			Volumes: []corev1.Volume{{Name: signalVolume, VolumeSource: corev1.VolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: "/run/" + logFolder, Type: &directory},
+				HostPath: &corev1.HostPathVolumeSource{Path: "/run/" + LogFolder, Type: &directory},
 			}}},
 		},
 	}
@@ -94,24 +94,24 @@ func setEnv(container *corev1.Container, name, value string) {
 	}
 }
 
-// start makes a pod and waits until it is ready. One that is there from a write whose answer was lost is as good.
-func (r *run) start(ctx context.Context, pod *corev1.Pod) error {
-	err := until(ctx, "create pod "+pod.Name, time.Minute, func(ctx context.Context) bool {
-		return r.cluster.Create(ctx, pod.DeepCopy()) == nil || r.cluster.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{}) == nil
+// Start makes a pod and waits until it is ready. One that is there from a write whose answer was lost is as good.
+func (c *Cluster) Start(ctx context.Context, pod *corev1.Pod) error {
+	err := Until(ctx, "create pod "+pod.Name, time.Minute, func(ctx context.Context) bool {
+		return c.Create(ctx, pod.DeepCopy()) == nil || c.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{}) == nil
 	})
 	if err != nil {
 		return err
 	}
-	return until(ctx, "pod "+pod.Name+" is ready", rolloutTime, func(ctx context.Context) bool {
+	return Until(ctx, "pod "+pod.Name+" is ready", RolloutTime, func(ctx context.Context) bool {
 		var found corev1.Pod
-		return r.cluster.Get(ctx, client.ObjectKeyFromObject(pod), &found) == nil && ready(&found)
+		return c.Get(ctx, client.ObjectKeyFromObject(pod), &found) == nil && ready(&found)
 	})
 }
 
-// remove deletes a pod and waits until it is gone.
-func (r *run) remove(ctx context.Context, pod *corev1.Pod) error {
-	return until(ctx, "end of pod "+pod.Name, rolloutTime, func(ctx context.Context) bool {
-		err := r.cluster.Delete(ctx, pod.DeepCopy())
+// Remove deletes a pod and waits until it is gone.
+func (c *Cluster) Remove(ctx context.Context, pod *corev1.Pod) error {
+	return Until(ctx, "end of pod "+pod.Name, RolloutTime, func(ctx context.Context) bool {
+		err := c.Delete(ctx, pod.DeepCopy())
 		return err != nil && client.IgnoreNotFound(err) == nil
 	})
 }

@@ -1,9 +1,10 @@
-package chaos
+package load
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,43 +13,65 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/cluster"
 )
 
-type request = v1beta1.ContainerRecreateRequest
+// Request is what is sent.
+type Request = v1beta1.ContainerRecreateRequest
 
-const loadNamespace = runLabel + "-load"
+// Namespace is where the pods of the requests are.
+const Namespace = cluster.Label + "-load"
 
-// startLoad makes the pods.
-func (r *run) startLoad(ctx context.Context) ([]*corev1.Pod, error) {
-	if err := r.namespace(ctx, loadNamespace); err != nil {
+// Requests sends requests and counts them.
+type Requests struct {
+	cluster *cluster.Cluster
+	choices Choices
+
+	sent, unsent atomic.Int64
+}
+
+// Choices is a source of choices of its own for each goroutine that needs one.
+type Choices func() *rand.Rand
+
+// NewRequests returns Requests for the pods of a cluster.
+func NewRequests(c *cluster.Cluster, choices Choices) *Requests {
+	return &Requests{cluster: c, choices: choices}
+}
+
+// Sent is how many requests were created, and how many could not be.
+func (r *Requests) Sent() (sent, unsent int64) { return r.sent.Load(), r.unsent.Load() }
+
+// StartPods creates n pods and waits until they are ready.
+func (r *Requests) StartPods(ctx context.Context, n int) ([]*corev1.Pod, error) {
+	if err := r.cluster.Namespace(ctx, Namespace); err != nil {
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	pods := make([]*corev1.Pod, r.Pods)
+	pods := make([]*corev1.Pod, n)
 	for i := range pods {
-		pods[i] = r.pod(loadNamespace, fmt.Sprintf("load-%02d", i), r.cluster.nodes[i%len(r.cluster.nodes)], shapes[i%len(shapes)])
-		group.Go(func() error { return r.start(ctx, pods[i]) })
+		pods[i] = r.cluster.Pod(Namespace, fmt.Sprintf("load-%02d", i), r.cluster.Nodes[i%len(r.cluster.Nodes)], cluster.Shapes[i%len(cluster.Shapes)])
+		group.Go(func() error { return r.cluster.Start(ctx, pods[i]) })
 	}
 	return pods, group.Wait()
 }
 
-// load sends requests until the context ends. Those of one pod are sent one after the other, so that their order is
+// Run sends rate requests per second until the context ends. Those of one pod are sent one after the other, so that their order is
 // known; pods do not wait for each other.
-func (r *run) load(ctx context.Context, pods []*corev1.Pod) error {
+func (r *Requests) Run(ctx context.Context, pods []*corev1.Pod, rate float64) error {
 	const waiting = 8
-	orders := make([]chan *request, len(pods))
+	orders := make([]chan *Request, len(pods))
 	var senders errgroup.Group
 	for i := range pods {
-		orders[i] = make(chan *request, waiting)
+		orders[i] = make(chan *Request, waiting)
 		senders.Go(func() error {
 			for order := range orders[i] {
-				r.send(ctx, order)
+				r.Send(ctx, order)
 			}
 			return nil
 		})
 	}
 	choice := r.choices()
-	ticker := time.NewTicker(time.Duration(float64(time.Second) / r.Rate))
+	ticker := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		select {
@@ -61,15 +84,15 @@ func (r *run) load(ctx context.Context, pods []*corev1.Pod) error {
 		}
 		i := choice.IntN(len(pods))
 		select {
-		case orders[i] <- newRequest(fmt.Sprintf("r-%04d", n), pods[i], choice):
+		case orders[i] <- NewRequest(fmt.Sprintf("r-%04d", n), pods[i], choice):
 		default: // that pod has enough to do
 		}
 	}
 }
 
-// send creates a request. During an outage that may fail: what matters is what was created.
-func (r *run) send(ctx context.Context, order *request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+// Send creates a request. During an outage that may fail: what matters is what was created.
+func (r *Requests) Send(ctx context.Context, order *Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.CallTimeout)
 	defer cancel()
 	if err := r.cluster.Create(ctx, order); err != nil {
 		r.unsent.Add(1)
@@ -78,10 +101,10 @@ func (r *run) send(ctx context.Context, order *request) {
 	r.sent.Add(1)
 }
 
-// newRequest chooses what is asked for.
-func newRequest(name string, pod *corev1.Pod, choice *rand.Rand) *request {
+// NewRequest chooses what is asked for.
+func NewRequest(name string, pod *corev1.Pod, choice *rand.Rand) *Request {
 	chance := func(percent int) bool { return choice.IntN(100) < percent }
-	order := &request{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
+	order := &Request{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
 	order.Spec.PodName = pod.Name
 	containers := pod.Spec.Containers
 	if len(containers) > 1 && chance(50) {
@@ -113,19 +136,16 @@ func newRequest(name string, pod *corev1.Pod, choice *rand.Rand) *request {
 	return order
 }
 
-// choices are a source of choices of its own for each goroutine that needs one.
-func (r *run) choices() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, r.sources.Add(1))) }
-
-// drain waits until every request has ended.
-func (r *run) drain(ctx context.Context, limit time.Duration) error {
-	return until(ctx, "end of all requests", limit, func(ctx context.Context) bool {
+// Drain waits until every request has ended.
+func (r *Requests) Drain(ctx context.Context, limit time.Duration) error {
+	return cluster.Until(ctx, "end of all requests", limit, func(ctx context.Context) bool {
 		open, err := r.open(ctx)
 		return err == nil && len(open) == 0
 	})
 }
 
 // open requests.
-func (r *run) open(ctx context.Context) ([]string, error) {
+func (r *Requests) open(ctx context.Context) ([]string, error) {
 	var list v1beta1.ContainerRecreateRequestList
 	if err := r.cluster.List(ctx, &list); err != nil {
 		return nil, err
@@ -139,8 +159,8 @@ func (r *run) open(ctx context.Context) ([]string, error) {
 	return open, nil
 }
 
-// last writes to every request, so that the audit log holds what it looks like at the end.
-func (r *run) last(ctx context.Context) error {
+// Touch writes to every request, so that the audit log holds what it looks like at the end.
+func (r *Requests) Touch(ctx context.Context) error {
 	var list v1beta1.ContainerRecreateRequestList
 	if err := r.cluster.List(ctx, &list); err != nil {
 		return fmt.Errorf("list requests: %w", err)
@@ -148,7 +168,7 @@ func (r *run) last(ctx context.Context) error {
 	for i := range list.Items {
 		order := &list.Items[i]
 		before := order.DeepCopy()
-		metav1.SetMetaDataAnnotation(&order.ObjectMeta, runLabel+"/last", "true")
+		metav1.SetMetaDataAnnotation(&order.ObjectMeta, cluster.Label+"/last", "true")
 		if err := r.cluster.Patch(ctx, order, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("look at request %s: %w", order.Name, err)
 		}

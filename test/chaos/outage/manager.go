@@ -1,4 +1,4 @@
-package chaos
+package outage
 
 import (
 	"context"
@@ -14,25 +14,27 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/records"
 )
 
 // electTime is what another manager may take to lead: the lease of the one that was killed lasts 15 s.
 const electTime = 30 * time.Second
 
 // managerKill kills the manager that leads, and waits until another one does.
-func (r *run) managerKill(ctx context.Context, _ *rand.Rand) error {
+func (o *Outages) managerKill(ctx context.Context, _ *rand.Rand) error {
 	ctx = context.WithoutCancel(ctx)
-	leader, err := r.leader(ctx)
+	leader, err := o.leader(ctx)
 	if err != nil {
 		return err
 	}
 	name, _, _ := strings.Cut(leader, "_")
-	pod := podNamed(systemNamespace, name)
-	if err := r.cluster.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+	pod := cluster.PodNamed(cluster.SystemNamespace, name)
+	if err := o.cluster.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 		return fmt.Errorf("find manager that leads: %w", err)
 	}
-	pid, err := processOf(string(pod.UID), managerName)
+	pid, err := processOf(string(pod.UID), cluster.ManagerName)
 	if err != nil {
 		return err
 	}
@@ -40,32 +42,32 @@ func (r *run) managerKill(ctx context.Context, _ *rand.Rand) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill %s: %w", name, err)
 	}
-	err = until(ctx, "another manager to lead", electTime, func(ctx context.Context) bool {
-		now, err := r.leader(ctx)
+	err = cluster.Until(ctx, "another manager to lead", electTime, func(ctx context.Context) bool {
+		now, err := o.leader(ctx)
 		return err == nil && now != leader
 	})
 	if err != nil {
 		return err
 	}
 	// A pod of its own each time: kubelet would back off from the container.
-	if err := r.cluster.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+	if err := o.cluster.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
 	elected := time.Since(begin).Round(100 * time.Millisecond)
-	if err := until(ctx, "the manager to be back", rolloutTime, r.installed); err != nil {
+	if err := cluster.Until(ctx, "the manager to be back", cluster.RolloutTime, o.cluster.Installed); err != nil {
 		return err
 	}
-	return r.journal.fault(history.Fault{Kind: kindManagerKill, Detail: fmt.Sprintf("%s, another leads after %s", name, elected), Begin: begin, Impedes: true})
+	return o.journal.Fault(history.Fault{Kind: records.KindManagerKill, Detail: fmt.Sprintf("%s, another leads after %s", name, elected), Begin: begin, Impedes: true})
 }
 
 // leader is the identity in the managers' lease, which begins with the pod's name.
-func (r *run) leader(ctx context.Context) (string, error) {
+func (o *Outages) leader(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
-	if err := r.cluster.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: managerName}, &lease); err != nil {
+	if err := o.cluster.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: cluster.ManagerName}, &lease); err != nil {
 		return "", fmt.Errorf("find manager that leads: %w", err)
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return "", fmt.Errorf("no %s leads", managerName)
+		return "", fmt.Errorf("no %s leads", cluster.ManagerName)
 	}
 	return *lease.Spec.HolderIdentity, nil
 }

@@ -1,4 +1,4 @@
-package chaos
+package daemonfault
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/criproxy"
 )
 
@@ -131,5 +132,5 @@ func isDaemon(pid int) bool {
 		return false
 	}
 	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return err == nil && strings.TrimSpace(string(comm)) == daemonName
+	return err == nil && strings.TrimSpace(string(comm)) == cluster.DaemonName
 }

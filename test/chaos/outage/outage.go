@@ -1,0 +1,149 @@
+// Package outage causes outages of the parts of a cluster: containerd, kubelet, the API server, etcd, and the manager
+// of Refit. Each outage ends, and is written down, before its function returns.
+package outage
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/cluster"
+	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/records"
+)
+
+// Outages causes outages of one cluster.
+type Outages struct {
+	cluster *cluster.Cluster
+	journal *records.Journal
+	long    bool
+}
+
+// New returns the Outages of a cluster. In a long run they last longer.
+func New(c *cluster.Cluster, journal *records.Journal, long bool) *Outages {
+	return &Outages{cluster: c, journal: journal, long: long}
+}
+
+// All are the outages of a run.
+func (o *Outages) All() []func(context.Context, *rand.Rand) error {
+	all := []func(context.Context, *rand.Rand) error{
+		o.runtimeRestart, o.serverPause, o.etcdPause, o.serverKill, o.kubeletRestart, o.managerKill,
+	}
+	if o.long {
+		all = append(all, o.serverStop)
+	}
+	return all
+}
+
+// outage is how long a part of the control plane is away.
+func (o *Outages) outage() time.Duration {
+	if o.long {
+		return 10 * time.Second
+	}
+	return 3 * time.Second
+}
+
+func (o *Outages) node(choice *rand.Rand) string {
+	return o.cluster.Nodes[choice.IntN(len(o.cluster.Nodes))]
+}
+
+// runtimeRestart restarts containerd every 5 s, for 40 s in a long run.
+func (o *Outages) runtimeRestart(ctx context.Context, choice *rand.Rand) error {
+	times := 2
+	if o.long {
+		times = 8
+	}
+	const interval = 5 * time.Second
+	node := o.node(choice)
+	for n := range times {
+		begin := time.Now()
+		if err := o.runtimeRestartOnce(context.WithoutCancel(ctx), []string{"restart", "kill"}[n%2], node); err != nil {
+			return err
+		}
+		if err := cluster.Pause(ctx, interval-time.Since(begin)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Outages) runtimeRestartOnce(ctx context.Context, how, node string) error {
+	begin := time.Now()
+	if err := o.cluster.Component(ctx, how, "containerd", node); err != nil {
+		return err
+	}
+	if err := o.cluster.RuntimeAnswers(ctx, node); err != nil {
+		return err
+	}
+	if err := cluster.Pause(ctx, time.Second); err != nil {
+		return err
+	}
+	return o.journal.Fault(history.Fault{Kind: history.KindRuntimeRestart, Node: node, Detail: how, Begin: begin, Impedes: true})
+}
+
+func (o *Outages) serverPause(ctx context.Context, _ *rand.Rand) error {
+	return o.suspend(ctx, "apiserver", records.KindAPIServerPause)
+}
+
+func (o *Outages) etcdPause(ctx context.Context, _ *rand.Rand) error {
+	return o.suspend(ctx, "etcd", records.KindEtcdPause)
+}
+
+func (o *Outages) suspend(ctx context.Context, component, kind string) error {
+	begin := time.Now()
+	if err := o.cluster.Component(ctx, "pause", component); err != nil {
+		return err
+	}
+	_ = cluster.Pause(ctx, o.outage())
+	ctx = context.WithoutCancel(ctx)
+	if err := o.cluster.Component(ctx, "resume", component); err != nil {
+		return err
+	}
+	return o.serverBack(ctx, kind, begin)
+}
+
+func (o *Outages) serverKill(ctx context.Context, _ *rand.Rand) error {
+	begin := time.Now()
+	ctx = context.WithoutCancel(ctx)
+	if err := o.cluster.Component(ctx, "kill", "apiserver"); err != nil {
+		return err
+	}
+	return o.serverBack(ctx, history.KindAPIServerKill, begin)
+}
+
+// serverStop takes the API server away for longer.
+func (o *Outages) serverStop(ctx context.Context, _ *rand.Rand) error {
+	begin := time.Now()
+	ctx = context.WithoutCancel(ctx)
+	if err := o.cluster.Component(ctx, "stop", "apiserver"); err != nil {
+		return err
+	}
+	_ = cluster.Pause(ctx, 3*o.outage())
+	if err := o.cluster.Component(ctx, "start", "apiserver"); err != nil {
+		return err
+	}
+	return o.serverBack(ctx, records.KindAPIServerStop, begin)
+}
+
+// serverBack waits for the API server, and a little more for its clients to come back to it.
+func (o *Outages) serverBack(ctx context.Context, kind string, begin time.Time) error {
+	const clients = 3 * time.Second
+	if err := o.cluster.ServerAnswers(ctx); err != nil {
+		return err
+	}
+	if err := cluster.Pause(ctx, clients); err != nil {
+		return err
+	}
+	return o.journal.Fault(history.Fault{Kind: kind, Detail: "and its clients", Begin: begin, Impedes: true})
+}
+
+func (o *Outages) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
+	begin, node, ctx := time.Now(), o.node(choice), context.WithoutCancel(ctx)
+	if err := o.cluster.Component(ctx, "restart", "kubelet", node); err != nil {
+		return err
+	}
+	if err := o.cluster.NodeReady(ctx, node, begin); err != nil {
+		return err
+	}
+	return o.journal.Fault(history.Fault{Kind: history.KindKubeletRestart, Node: node, Begin: begin, Impedes: true})
+}

@@ -1,0 +1,43 @@
+package records
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history"
+)
+
+// Print writes the verdict.
+func Print(out io.Writer, report history.Report) {
+	t := report.Totals
+	fmt.Fprintf(out, "\nrequests    %d: %d succeeded, %d failed, %d deleted\n", t.Requests, t.Succeeded, t.Failed, t.Deleted)
+	fmt.Fprintf(out, "stops       %d containers for %d containers of requests; %d repeated calls; %d ends seen by the applications\n",
+		t.Stops, t.Orders, t.Repeated, t.Ends)
+	fmt.Fprintf(out, "turns       %d of probed applications, %d followed before the next, the slowest in %s, not counting faults\n",
+		t.Turns, t.Followed, t.Slowest.Round(time.Millisecond))
+	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
+	for _, kind := range slices.Sorted(maps.Keys(t.Faults)) {
+		fmt.Fprintf(out, "fault       %-20s %d\n", kind, t.Faults[kind])
+	}
+	for _, violation := range report.Violations {
+		fmt.Fprintf(out, "\n%s\n", violation)
+	}
+	found := map[string]int{}
+	for _, violation := range report.Violations {
+		found[violation.Invariant]++
+	}
+	fmt.Fprintln(out)
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I11", "I12", "crash", "grace", "verdict", "volume"} {
+		verdict := "no violation found"
+		if n := found[invariant]; n > 0 {
+			verdict = fmt.Sprintf("VIOLATED %d times", n)
+		}
+		fmt.Fprintf(out, "%-6s %s\n", invariant, verdict)
+	}
+	for _, why := range report.Refused {
+		fmt.Fprintf(out, "REFUSED: the run proves nothing: %s\n", why)
+	}
+}

@@ -1,0 +1,64 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/cluster"
+	"github.com/refit-project/refit/test/chaos/outage"
+)
+
+// breather is the time between two faults.
+const breather = time.Second
+
+// faults happen one after the other until the time is over and each kind has happened.
+func (r *run) faults(ctx context.Context) error {
+	choice, begin := r.choices(), time.Now()
+	pairs := 1 // of kills and CRI faults for each fault of another part
+	if r.long() {
+		pairs = 3
+	}
+	breaks := outage.New(r.cluster, r.journal, r.long()).All()
+	var calls, kills, others deck
+	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration; round++ {
+		for range pairs {
+			point := kills.next(r.daemons.Points(), choice)
+			if err := r.step(ctx, func() error { return r.daemons.Kill(ctx, point, choice) }); err != nil {
+				return err
+			}
+			call := calls.next(r.daemons.Calls(), choice)
+			if err := r.step(ctx, func() error { return r.daemons.Spoil(ctx, call) }); err != nil {
+				return err
+			}
+		}
+		if err := r.step(ctx, func() error { return breaks[others.next(len(breaks), choice)](ctx, choice) }); err != nil {
+			return err
+		}
+	}
+	return errOver
+}
+
+// step makes one fault. A cluster that does not recover in time ends the run.
+func (r *run) step(ctx context.Context, fault func() error) error {
+	if err := fault(); err != nil {
+		return err
+	}
+	return cluster.Pause(ctx, breather)
+}
+
+// errOver is the end of the time for faults.
+var errOver = errors.New("the time for faults is over")
+
+// deck deals the numbers below n in a random order, and again.
+type deck struct{ left []int }
+
+func (d *deck) next(n int, choice *rand.Rand) int {
+	if len(d.left) == 0 {
+		d.left = choice.Perm(n)
+	}
+	number := d.left[0]
+	d.left = d.left[1:]
+	return number
+}
