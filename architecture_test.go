@@ -46,7 +46,8 @@ var rows = []row{
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
-		{path: "daemon/podprobes", imports: "probe cri result api kubelet identity"},
+		{path: "daemon/podprobes", imports: "daemon/podprobes/execprobe daemon/podprobes/probespec daemon/podprobes/probestatus " +
+			"probe cri result api kubelet identity"},
 		{path: "daemon/images", imports: "image cri result api"},
 		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
@@ -60,6 +61,11 @@ var rows = []row{
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
+	}},
+	{name: "parts of the daemon's pod probes", rooms: []room{
+		{path: "daemon/podprobes/execprobe", imports: "probe cri"},
+		{path: "daemon/podprobes/probespec", imports: "probe api"},
+		{path: "daemon/podprobes/probestatus", imports: "result api"},
 	}},
 	{name: "parts of the plugin hot_update", rooms: []room{
 		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/daemon/podprobes/execprobe"
+	"github.com/refit-project/refit/daemon/podprobes/probestatus"
 	"github.com/refit-project/refit/probe/turns"
 	"github.com/refit-project/refit/result"
 )
@@ -28,7 +28,7 @@ type Config struct {
 	API          API
 	// Pods caches the pods of the node. Somebody else runs it.
 	Pods     cache.SharedIndexInformer
-	Runtime  Runtime
+	Runtime  execprobe.Runtime
 	Events   EventRecorder
 	Registry prometheus.Registerer
 	Logger   *slog.Logger
@@ -37,11 +37,6 @@ type Config struct {
 // API writes the status of the node's NodePodProbe; *kube.NodePodProbes has it.
 type API interface {
 	WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error)
-}
-
-// Runtime runs commands in containers; *cri.Client has it.
-type Runtime interface {
-	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 }
 
 // EventRecorder records Kubernetes Events; *kube.Events has it.
@@ -53,7 +48,7 @@ type EventRecorder interface {
 func New(config Config) (*Manager, error) {
 	m := &Manager{
 		config: config, metrics: newMetrics(config.Registry), wake: make(chan struct{}, 1),
-		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: ledger{}, turns: turns.New(config.CPUs),
+		stale: map[types.UID]bool{}, ended: map[types.UID]map[string]bool{}, ledger: probestatus.Ledger{}, turns: turns.New(config.CPUs),
 		pods: map[types.UID]*podAtWork{}, phase: rand.N(slots[len(slots)-1]), //nolint:gosec // spreads load, keeps no secret
 	}
 	m.writer = result.NewWriter(result.Config[string]{

@@ -11,13 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/daemon/podprobes/execprobe"
+	"github.com/refit-project/refit/daemon/podprobes/probespec"
+	"github.com/refit-project/refit/daemon/podprobes/probestatus"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/probe/turns"
 )
 
 // podAtWork is an entry of the spec and what is done for it.
 type podAtWork struct {
-	podProbes
+	probespec.Pod
 	firstSeen time.Time
 	known     bool // it is, or was, a pod of this node
 	reported  bool // that it is none
@@ -29,13 +32,13 @@ type podAtWork struct {
 // running is a probe at work.
 type running struct {
 	wanted v1alpha1.ContainerProbe
-	where  container
+	where  probespec.Container
 	ip     string
 	busy   chan struct{} // of its execer
 	worker *probe.Worker
 }
 
-func (p podProbes) owner() turns.Owner { return turns.Owner{Namespace: p.namespace, Pod: p.name} }
+func (p *podAtWork) owner() turns.Owner { return turns.Owner{Namespace: p.Namespace, Pod: p.Name} }
 
 func isExec(p v1alpha1.ContainerProbe) bool { return p.Probe.Exec != nil }
 
@@ -51,20 +54,20 @@ const spread = 40
 
 // look compares a pod with its probes and returns the workers that are to be started.
 func (m *Manager) look(ctx context.Context, p *podAtWork, now time.Time) []start {
-	pod := m.pod(p.namespace, p.name)
-	if pod == nil || pod.UID != p.uid || pod.Spec.NodeName != m.config.Node {
+	pod := m.pod(p.Namespace, p.Name)
+	if pod == nil || pod.UID != p.UID || pod.Spec.NodeName != m.config.Node {
 		m.drop(p)
 		if !p.known && !now.Before(p.firstSeen.Add(unknownGrace)) {
 			p.reported = true
-			m.fault(p, []error{fmt.Errorf("no pod of this name and UID %.64q is on node %s", p.uid, m.config.Node)})
+			m.fault(p, []error{fmt.Errorf("no pod of this name and UID %.64q is on node %s", p.UID, m.config.Node)})
 		}
 		return nil
 	}
 	p.known, p.reported = true, false
-	faults := slices.Clone(p.refused)
+	faults := slices.Clone(p.Refused)
 	var starts []start
 	kept := map[string]bool{}
-	for _, wanted := range p.probes {
+	for _, wanted := range p.Probes {
 		next, at, err := m.adjust(ctx, p, pod, wanted)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("probe %q: %w", wanted.Name, err))
@@ -88,17 +91,16 @@ func (m *Manager) keep(p *podAtWork, pod *corev1.Pod, kept map[string]bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if records := m.ledger[p.uid]; records != nil {
-		for name := range records.probes {
-			if !kept[name] {
-				delete(records.probes, name)
-				m.writeSoon()
-			}
+	records := m.ledger.Known(p.UID)
+	for name := range records {
+		if !kept[name] {
+			delete(records, name)
+			m.writeSoon()
 		}
 	}
-	for id := range m.ended[p.uid] {
+	for id := range m.ended[p.UID] {
 		if !claimsRunning(pod, id) {
-			delete(m.ended[p.uid], id)
+			delete(m.ended[p.UID], id)
 		}
 	}
 }
@@ -113,28 +115,28 @@ func claimsRunning(pod *corev1.Pod, id string) bool {
 // adjust has one probe run if its container does. It returns the worker to start, if one is, and whether there is
 // anything to report of the probe.
 func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wanted v1alpha1.ContainerProbe) (*start, bool, error) {
-	where, found := containerOf(pod, wanted.ContainerName)
-	ip := address(pod)
+	where, found := probespec.ContainerOf(pod, wanted.ContainerName)
+	ip := probespec.Address(pod)
 	switch {
 	case !found:
 		return nil, false, fmt.Errorf("the pod has no container %q", wanted.ContainerName)
-	case where.instance == "":
+	case where.Instance == "":
 		return nil, false, nil // it was never started
-	case !where.running || m.hasEnded(p, where.instance):
+	case !where.Running || m.hasEnded(p, where.Instance):
 		m.stop(p, wanted.Name)
 		// The message of OpenKruise's daemon.
-		m.set(p.podProbes, wanted, record{instance: where.instance, state: v1alpha1.ProbeFailed, ended: true,
-			message: "Container(" + wanted.ContainerName + ") is Non-running"}, time.Now())
+		m.set(p.Pod, wanted, probestatus.Record{Instance: where.Instance, State: v1alpha1.ProbeFailed, Ended: true,
+			Message: "Container(" + wanted.ContainerName + ") is Non-running"}, time.Now())
 		return nil, true, nil
-	case needsAddress(wanted.Probe.Probe) && ip == "":
+	case probespec.NeedsAddress(wanted.Probe.Probe) && ip == "":
 		return nil, false, nil
 	}
 	now := p.workers[wanted.Name]
-	if now != nil && (now.where.instance != where.instance || isExec(now.wanted) != isExec(wanted)) {
+	if now != nil && (now.where.Instance != where.Instance || isExec(now.wanted) != isExec(wanted)) {
 		m.stop(p, wanted.Name)
 		now = nil
 	}
-	if now != nil && now.ip == ip && reflect.DeepEqual(now.where.ports, where.ports) && reflect.DeepEqual(now.wanted, wanted) {
+	if now != nil && now.ip == ip && reflect.DeepEqual(now.where.Ports, where.Ports) && reflect.DeepEqual(now.wanted, wanted) {
 		return nil, true, nil
 	}
 	next := &running{wanted: wanted, where: where, ip: ip, busy: make(chan struct{}, 1)}
@@ -150,7 +152,7 @@ func (m *Manager) adjust(ctx context.Context, p *podAtWork, pod *corev1.Pod, wan
 		p.workers[wanted.Name] = next
 		return nil, true, next.worker.Update(spec)
 	}
-	spec.Known = m.begin(p.podProbes, wanted, where)
+	spec.Known = m.begin(p.Pod, wanted, where)
 	return &start{p, next, spec}, true, nil
 }
 
@@ -158,25 +160,25 @@ func (m *Manager) hasEnded(p *podAtWork, instance string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, id, _ := strings.Cut(instance, "://")
-	return m.ended[p.uid][id]
+	return m.ended[p.UID][id]
 }
 
 func (m *Manager) specFor(ctx context.Context, p *podAtWork, r *running) (probe.Spec, error) {
-	_, id, _ := strings.Cut(r.where.instance, "://")
-	exec := &execer{
-		runtime: m.config.Runtime, id: id, calls: ctx, work: &m.calls, busy: r.busy, queue: m.turns, owner: p.owner(),
+	_, id, _ := strings.Cut(r.where.Instance, "://")
+	exec := &execprobe.Execer{
+		Runtime: m.config.Runtime, ID: id, Calls: ctx, Work: &m.calls, Busy: r.busy, Queue: m.turns, Owner: p.owner(),
 	}
-	spec, err := specOf(r.wanted.Probe.Probe, probe.Place{Host: r.ip, Ports: r.where.ports, Execer: exec})
+	spec, err := probespec.Spec(r.wanted.Probe.Probe, probe.Place{Host: r.ip, Ports: r.where.Ports, Execer: exec})
 	if err != nil {
 		return spec, err
 	}
-	exec.timeout = spec.Timeout
-	spec.Since = r.where.startedAt
-	spec.Prober = counted{spec.Prober, kindOf(r.wanted.Probe.Probe), m.metrics}
+	exec.Timeout = spec.Timeout
+	spec.Since = r.where.StartedAt
+	spec.Prober = counted{spec.Prober, probespec.Kind(r.wanted.Probe.Probe), m.metrics}
 	spec.Align = m.alignment(r.wanted.Probe.Probe)
 	if isExec(r.wanted) {
-		spec.Admit = exec.admit
-		exec.waited = func(wait time.Duration) { m.observeDelay(wait, spec.Period) }
+		spec.Admit = exec.Admit
+		exec.Waited = func(wait time.Duration) { m.observeDelay(wait, spec.Period) }
 	}
 	return spec, nil
 }
@@ -190,7 +192,7 @@ func (m *Manager) launch(ctx context.Context, starts []start) {
 		}
 		worker, err := probe.Start(ctx, s.spec, m.reporter(s))
 		if err != nil { // specOf has validated it
-			m.config.Logger.Error("probe not started", "pod", s.pod.key(), "container", s.one.wanted.ContainerName, "err", err)
+			m.config.Logger.Error("probe not started", "pod", s.pod.Key(), "container", s.one.wanted.ContainerName, "err", err)
 			if isExec(s.one.wanted) {
 				m.turns.Leave(s.pod.owner())
 			}
@@ -204,11 +206,11 @@ func (m *Manager) launch(ctx context.Context, starts []start) {
 
 // reporter is called with each result of a worker, in its goroutine.
 func (m *Manager) reporter(s start) func(probe.Result) {
-	entry, wanted, instance := s.pod.podProbes, s.one.wanted, s.one.where.instance
+	entry, wanted, instance := s.pod.Pod, s.one.wanted, s.one.where.Instance
 	return func(r probe.Result) {
 		m.metrics.late(r.Late)
-		m.set(entry, wanted, record{
-			instance: instance, state: v1alpha1.ProbeState(r.State), message: r.Message, probedAt: r.ProbedAt, changedAt: r.ChangedAt,
+		m.set(entry, wanted, probestatus.Record{
+			Instance: instance, State: v1alpha1.ProbeState(r.State), Message: r.Message, ProbedAt: r.ProbedAt, ChangedAt: r.ChangedAt,
 		}, time.Now())
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/daemon/podprobes/probespec"
+	"github.com/refit-project/refit/daemon/podprobes/probestatus"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe/turns"
@@ -43,7 +45,7 @@ type Manager struct {
 	specStale bool
 	stale     map[types.UID]bool
 	ended     map[types.UID]map[string]bool // instances that the runtime has reported as ended
-	ledger    ledger
+	ledger    probestatus.Ledger
 	looked    bool // the ledger has been filled for this object
 	cut       int  // what messages were cut to last
 	delay     turns.Delay
@@ -76,7 +78,7 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 	if m.specStale {
 		m.wakeUp()
 	}
-	if object != nil && m.looked && !same(object.Status, m.status(object, time.Now())) {
+	if object != nil && m.looked && !probestatus.Same(object.Status, m.status(object, time.Now())) {
 		m.writeLazily() // another client has written it, or it is another object
 	}
 }
@@ -187,7 +189,7 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	m.mu.Lock()
 	if !m.looked && !m.specStale {
 		m.looked = true
-		if m.object != nil && m.ledger.lacks(m.object.Status) {
+		if m.object != nil && m.ledger.Lacks(m.object.Status) {
 			m.writeSoon()
 		}
 	}
@@ -197,9 +199,9 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 
 // read takes over a spec.
 func (m *Manager) read(object *v1alpha1.NodePodProbe) {
-	entries := map[types.UID]podProbes{}
+	entries := map[types.UID]probespec.Pod{}
 	if object != nil {
-		entries = wanted(object.Spec)
+		entries = probespec.Read(object.Spec)
 	}
 	for uid, p := range m.pods {
 		if _, ok := entries[uid]; !ok {
@@ -214,7 +216,7 @@ func (m *Manager) read(object *v1alpha1.NodePodProbe) {
 			p = &podAtWork{firstSeen: time.Now(), workers: map[string]*running{}}
 			m.pods[uid] = p
 		}
-		p.podProbes = entry
+		p.Pod = entry
 	}
 }
 
@@ -225,9 +227,9 @@ func (m *Manager) drop(p *podAtWork) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.ended, p.uid)
-	if m.ledger[p.uid] != nil {
-		delete(m.ledger, p.uid)
+	delete(m.ended, p.UID)
+	if m.ledger[p.UID] != nil {
+		delete(m.ledger, p.UID)
 		m.writeSoon()
 	}
 }
@@ -238,14 +240,14 @@ func (m *Manager) fault(p *podAtWork, faults []error) {
 	p.faults = len(faults)
 	reason := ""
 	if len(faults) > 0 {
-		reason = describe(p.key(), faults)
+		reason = probespec.Describe(p.Key(), faults)
 	}
 	if reason == p.reason {
 		return
 	}
 	p.reason = reason
 	if reason != "" {
-		m.config.Logger.Warn("some probes of the pod are not run", "pod", p.key(), "err", reason)
+		m.config.Logger.Warn("some probes of the pod are not run", "pod", p.Key(), "err", reason)
 		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventIgnored, reason)
 	}
 }
@@ -260,6 +262,6 @@ func (m *Manager) aboutObject() corev1.ObjectReference {
 	return about
 }
 
-func aboutContainer(p podProbes, container string) corev1.ObjectReference {
-	return kubelet.ContainerReference(identity.Pod{Namespace: p.namespace, Name: p.name, UID: string(p.uid)}, container)
+func aboutContainer(p probespec.Pod, container string) corev1.ObjectReference {
+	return kubelet.ContainerReference(identity.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}, container)
 }

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/daemon/podprobes/probespec"
+	"github.com/refit-project/refit/daemon/podprobes/probestatus"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
 )
@@ -40,91 +42,91 @@ func (m *Manager) writeUnknown() { m.writer.RequestAfter(m.config.Node, settleUn
 func (m *Manager) writeLazily() { m.writer.RequestAfter(m.config.Node, settle, settleMessage) }
 
 // pace is the least time between writes. mu is held.
-func (m *Manager) pace() time.Duration { return settle + time.Duration(m.ledger.size())*settleEach }
+func (m *Manager) pace() time.Duration { return settle + time.Duration(m.ledger.Size())*settleEach }
 
 // begin is the result with which a probe of a container instance starts: the last one of the same instance, from this
 // process or, from the status, of the daemon before it.
-func (m *Manager) begin(p podProbes, wanted v1alpha1.ContainerProbe, where container) probe.Result {
+func (m *Manager) begin(p probespec.Pod, wanted v1alpha1.ContainerProbe, where probespec.Container) probe.Result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	records := m.ledger.of(p).probes
+	records := m.ledger.Of(p.Namespace, p.Name, p.UID)
 	r := records[wanted.Name]
 	if r == nil && m.object != nil {
-		state, ok := published(m.object.Status, p.uid, wanted.Name)
-		if ok && state.LastProbeTime.Unix() >= where.startedAt.Unix() {
-			r = recordOf(where.instance, state)
+		state, ok := probestatus.Published(m.object.Status, p.UID, wanted.Name)
+		if ok && state.LastProbeTime.Unix() >= where.StartedAt.Unix() {
+			r = probestatus.RecordOf(where.Instance, state)
 			records[wanted.Name] = r
 		}
 	}
-	if r == nil || r.instance != where.instance {
+	if r == nil || r.Instance != where.Instance {
 		now, first := time.Now(), r == nil
-		r = &record{instance: where.instance, state: v1alpha1.ProbeUnknown, probedAt: now, changedAt: now}
+		r = &probestatus.Record{Instance: where.Instance, State: v1alpha1.ProbeUnknown, ProbedAt: now, ChangedAt: now}
 		records[wanted.Name] = r
 		if first {
-			r.hidden = now.Add(settleUnknown)
+			r.Hidden = now.Add(settleUnknown)
 			m.writeUnknown()
 		} else {
 			m.writeSoon() // the result of the last instance does not hold for this one
 		}
 	}
-	return probe.Result{State: probe.State(r.state), Message: r.message, ChangedAt: r.changedAt}
+	return probe.Result{State: probe.State(r.State), Message: r.Message, ChangedAt: r.ChangedAt}
 }
 
 // set takes over a result, records an Event for a transition, and has the status written if it changes.
-func (m *Manager) set(p podProbes, wanted v1alpha1.ContainerProbe, found record, now time.Time) {
+func (m *Manager) set(p probespec.Pod, wanted v1alpha1.ContainerProbe, found probestatus.Record, now time.Time) {
 	if !m.note(p, wanted, found, now) {
 		return
 	}
-	if kind, reason, ok := transition(found.state); ok {
+	if kind, reason, ok := transition(found.State); ok {
 		m.config.Events.Event(aboutContainer(p, wanted.ContainerName), kind, reason,
-			result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, found.message), result.MaxMessage))
+			result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, found.Message), result.MaxMessage))
 	}
 }
 
 // note reports whether the state is another than before.
-func (m *Manager) note(p podProbes, wanted v1alpha1.ContainerProbe, found record, now time.Time) bool {
+func (m *Manager) note(p probespec.Pod, wanted v1alpha1.ContainerProbe, found probestatus.Record, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	records := m.ledger.of(p).probes
+	records := m.ledger.Of(p.Namespace, p.Name, p.UID)
 	before := records[wanted.Name]
 	if before == nil {
-		before = &record{state: v1alpha1.ProbeUnknown}
+		before = &probestatus.Record{State: v1alpha1.ProbeUnknown}
 		if m.object != nil {
-			if state, ok := published(m.object.Status, p.uid, wanted.Name); ok {
-				before = recordOf("", state)
+			if state, ok := probestatus.Published(m.object.Status, p.UID, wanted.Name); ok {
+				before = probestatus.RecordOf("", state)
 			}
 		}
 	}
-	if before.state == found.state {
-		found.changedAt = before.changedAt
-	} else if found.changedAt.IsZero() {
-		found.changedAt = now
+	if before.State == found.State {
+		found.ChangedAt = before.ChangedAt
+	} else if found.ChangedAt.IsZero() {
+		found.ChangedAt = now
 	}
-	if found.probedAt.IsZero() {
-		found.probedAt = now
+	if found.ProbedAt.IsZero() {
+		found.ProbedAt = now
 	}
-	if found.messageAt = now; before.message == found.message {
-		found.messageAt = before.messageAt
+	if found.MessageAt = now; before.Message == found.Message {
+		found.MessageAt = before.MessageAt
 	}
-	if before.state == found.state && before.message == found.message {
-		found.probedAt = before.probedAt
+	if before.State == found.State && before.Message == found.Message {
+		found.ProbedAt = before.ProbedAt
 	}
 	records[wanted.Name] = &found
 	switch {
-	case before.state != found.state, found.ended && !before.ended:
+	case before.State != found.State, found.Ended && !before.Ended:
 		m.writeSoon()
-	case before.message == found.message:
-	case now.Sub(before.messageAt) < settleMessage:
+	case before.Message == found.Message:
+	case now.Sub(before.MessageAt) < settleMessage:
 		m.writeLazily()
 	default:
 		m.writeSoon()
 	}
-	return before.state != found.state
+	return before.State != found.State
 }
 
 // status is what the object's status should be. mu is held.
 func (m *Manager) status(object *v1alpha1.NodePodProbe, now time.Time) v1alpha1.NodePodProbeStatus {
-	status := m.ledger.status(now)
+	status := m.ledger.Status(now)
 	status.Conditions = m.conditions(object.Status.Conditions, now)
 	return status
 }
@@ -142,12 +144,12 @@ func (d statusDestination) Write(ctx context.Context, node string) (result.Reque
 		return result.Requests{}, nil // it is written when the ledger has been filled
 	}
 	status := d.status(object, now)
-	if until := d.ledger.hidden(now); !until.IsZero() {
+	if until := d.ledger.Hidden(now); !until.IsZero() {
 		d.writer.RequestAfter(node, until.Sub(now), d.pace())
 	}
 	d.mu.Unlock()
-	status, cut, err := fit(status, maxStatus)
-	if err != nil || same(object.Status, status) {
+	status, cut, err := probestatus.Fit(status, probestatus.MaxSize)
+	if err != nil || probestatus.Same(object.Status, status) {
 		return result.Requests{}, err
 	}
 	stored, err := d.config.API.WriteStatus(ctx, object, status)
@@ -186,6 +188,17 @@ func (m *Manager) recordCut(cut int) {
 	m.mu.Unlock()
 	if cut < result.MaxMessage && cut != before {
 		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventCut,
-			fmt.Sprintf("The status would be larger than %d KiB: messages are cut to %d bytes", maxStatus>>10, cut))
+			fmt.Sprintf("The status would be larger than %d KiB: messages are cut to %d bytes", probestatus.MaxSize>>10, cut))
 	}
+}
+
+// transition is the type and reason of the Event for a state; false if there is none for it.
+func transition(state v1alpha1.ProbeState) (kind, reason string, ok bool) {
+	switch state {
+	case v1alpha1.ProbeSucceeded:
+		return corev1.EventTypeNormal, eventSucceeded, true
+	case v1alpha1.ProbeFailed:
+		return corev1.EventTypeWarning, eventFailed, true
+	}
+	return "", "", false
 }

@@ -1,4 +1,6 @@
-package podprobes
+// Package execprobe runs the commands of exec probes in container instances through CRI, as the queue of the node's exec
+// probes lets them.
+package execprobe
 
 import (
 	"context"
@@ -13,39 +15,44 @@ import (
 	"github.com/refit-project/refit/probe/turns"
 )
 
-// execer runs one probe's commands in one container instance, one at a time, when it is the pod's turn.
+// Runtime runs commands in containers; *cri.Client has it.
+type Runtime interface {
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+}
+
+// Execer runs one probe's commands in one container instance, one at a time, when it is the pod's turn.
 //
 // A call that the runtime does not end in time is left to the runtime, which kills the command then: broken off by us
 // it might live on. Where a child of the command holds the output open the runtime does not answer at all; until our
 // own deadline for the call has passed the probe fails without another call, so that a probe that leaves children
 // behind cannot take the runtime away from the others.
-type execer struct {
-	runtime Runtime
-	id      string
-	timeout time.Duration
-	calls   context.Context //nolint:containedctx // that of the Manager's life, which outlasts a probe's
-	work    *sync.WaitGroup // calls under way
-	busy    chan struct{}   // holds one while a call is under way
-	queue   *turns.Queue
-	owner   turns.Owner
-	waited  func(time.Duration) // is called with how long the probe waited for the pod's turn
+type Execer struct {
+	Runtime Runtime
+	ID      string // of the container instance
+	Timeout time.Duration
+	Calls   context.Context //nolint:containedctx // that of the Manager's life, which outlasts a probe's
+	Work    *sync.WaitGroup // calls under way
+	Busy    chan struct{}   // holds one while a call is under way
+	Queue   *turns.Queue
+	Owner   turns.Owner
+	Waited  func(time.Duration) // is called with how long the probe waited for the pod's turn
 	pace    turns.Pace          // of the goroutine of the call
 	turn    *turns.Turn         // of the next call; of the worker's goroutine
 }
 
 var errBusy = fmt.Errorf("the command before has not ended: %w", context.DeadlineExceeded)
 
-// admit waits for the turn to run the next command.
-func (e *execer) admit(ctx context.Context) (func(), error) {
-	if len(e.busy) > 0 {
+// Admit waits for the turn to run the next command.
+func (e *Execer) Admit(ctx context.Context) (func(), error) {
+	if len(e.Busy) > 0 {
 		return func() {}, nil // Exec fails without a call
 	}
 	due := time.Now()
-	turn, err := e.queue.Take(ctx, e.owner)
+	turn, err := e.Queue.Take(ctx, e.Owner)
 	if err != nil {
 		return nil, err
 	}
-	e.waited(time.Since(due))
+	e.Waited(time.Since(due))
 	e.turn = turn
 	return func() {
 		if e.turn != nil {
@@ -55,13 +62,13 @@ func (e *execer) admit(ctx context.Context) (func(), error) {
 	}, nil
 }
 
-// Exec implements probe.Execer. It is called after admit.
-func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, error) {
+// Exec implements probe.Execer. It is called after Admit.
+func (e *Execer) Exec(ctx context.Context, command []string) (probe.Execution, error) {
 	if e.turn == nil {
 		return probe.Execution{}, errBusy
 	}
 	select {
-	case e.busy <- struct{}{}:
+	case e.Busy <- struct{}{}:
 	default:
 		return probe.Execution{}, errBusy
 	}
@@ -72,21 +79,21 @@ func (e *execer) Exec(ctx context.Context, command []string) (probe.Execution, e
 	answers := make(chan answer, 1)
 	turn := e.turn
 	e.turn = nil
-	e.work.Go(func() {
-		defer func() { <-e.busy }()
+	e.Work.Go(func() {
+		defer func() { <-e.Busy }()
 		defer turn.End()
 		begin := time.Now()
-		result, err := e.runtime.ExecSync(e.calls, e.id, command, e.timeout)
+		result, err := e.Runtime.ExecSync(e.Calls, e.ID, command, e.Timeout)
 		if err == nil || errors.Is(err, cri.ErrDeadline) {
-			e.pace.Observe(e.queue, time.Since(begin), err == nil)
+			e.pace.Observe(e.Queue, time.Since(begin), err == nil)
 		}
 		answers <- answer{result, err}
 	})
 	select {
 	case a := <-answers:
-		err := execError(a.err)
+		err := classify(a.err)
 		if a.result.ExitCode == killed || err != nil {
-			letContainerEnd(ctx)
+			waitForContainerEnd(ctx)
 		}
 		return probe.Execution{ExitCode: int(a.result.ExitCode), Stdout: a.result.Stdout, Stderr: a.result.Stderr}, err
 	case <-ctx.Done():
@@ -101,9 +108,9 @@ const (
 	endGrace = time.Second
 )
 
-// letContainerEnd waits until the runtime would have reported that the container has ended, which stops the probe and
+// waitForContainerEnd waits until the runtime would have reported that the container has ended, which stops the probe and
 // ends ctx. The command was then killed with the container (pid_namespaces(7)), which is no result of the application.
-func letContainerEnd(ctx context.Context) {
+func waitForContainerEnd(ctx context.Context) {
 	timer := time.NewTimer(endGrace)
 	defer timer.Stop()
 	select {
@@ -112,9 +119,9 @@ func letContainerEnd(ctx context.Context) {
 	}
 }
 
-// execError translates an error of the runtime into one of package probe. A container that is gone or a runtime that does
+// classify translates an error of the runtime into one of package probe. A container that is gone or a runtime that does
 // not answer is no result of the application: events report the former, the latter passes.
-func execError(err error) error {
+func classify(err error) error {
 	switch {
 	case errors.Is(err, cri.ErrDeadline):
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
@@ -128,10 +135,3 @@ func execError(err error) error {
 
 // randomID is what runtimes call an exec. It is another each time, which would make the same fault a new one.
 var randomID = regexp.MustCompile(`[0-9a-f]{64}`)
-
-// nowhere stands in for the container when a spec is checked.
-type nowhere struct{}
-
-func (nowhere) Exec(context.Context, []string) (probe.Execution, error) {
-	return probe.Execution{}, probe.ErrNotRun
-}

@@ -1,0 +1,174 @@
+// Package probestatus has the results of a node's probes, and makes the status of its NodePodProbe of them. It decides
+// by values; who writes the status, and when, is not its concern.
+package probestatus
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/result"
+)
+
+// MaxSize bounds the status as JSON, in bytes: with the spec it has to stay below etcd's 1.5 MiB for a request.
+const MaxSize = 900 << 10
+
+// Record is what is known of one probe of one container instance.
+type Record struct {
+	Instance            string
+	State               v1alpha1.ProbeState
+	Message             string
+	ProbedAt, ChangedAt time.Time
+	MessageAt           time.Time // when the message has changed last
+	Ended               bool      // the container has ended
+	// Hidden from the status until then: there is no result yet, and there may soon be one.
+	Hidden time.Time
+}
+
+// RecordOf is the record of an instance as it was last written to the status.
+func RecordOf(instance string, written v1alpha1.ContainerProbeState) *Record {
+	return &Record{
+		Instance: instance, State: written.State, Message: written.Message,
+		ProbedAt: written.LastProbeTime.Time, ChangedAt: written.LastTransitionTime.Time,
+	}
+}
+
+// Ledger holds the records by pod and probe.
+type Ledger map[types.UID]*podRecords
+
+type podRecords struct {
+	namespace, name string
+	probes          map[string]*Record
+}
+
+// Of finds or opens the records of a pod, by the names of its probes.
+func (l Ledger) Of(namespace, name string, uid types.UID) map[string]*Record {
+	if l[uid] == nil {
+		l[uid] = &podRecords{namespace: namespace, name: name, probes: map[string]*Record{}}
+	}
+	return l[uid].probes
+}
+
+// Known are the records of a pod; nil: there are none.
+func (l Ledger) Known(uid types.UID) map[string]*Record {
+	if l[uid] == nil {
+		return nil
+	}
+	return l[uid].probes
+}
+
+// Size is the number of records.
+func (l Ledger) Size() int {
+	n := 0
+	for _, p := range l {
+		n += len(p.probes)
+	}
+	return n
+}
+
+// Status is the ledger as the API has it, in an order that depends on nothing else.
+func (l Ledger) Status(now time.Time) v1alpha1.NodePodProbeStatus {
+	var status v1alpha1.NodePodProbeStatus
+	for uid, p := range l {
+		one := v1alpha1.PodProbeStatus{Name: p.name, Namespace: p.namespace, UID: string(uid)}
+		for _, name := range slices.Sorted(maps.Keys(p.probes)) {
+			r := p.probes[name]
+			if now.Before(r.Hidden) {
+				continue
+			}
+			one.ProbeStates = append(one.ProbeStates, v1alpha1.ContainerProbeState{
+				Name: name, State: r.State, Message: r.Message,
+				LastProbeTime: seconds(r.ProbedAt), LastTransitionTime: seconds(r.ChangedAt),
+			})
+		}
+		if len(one.ProbeStates) > 0 {
+			status.PodProbeStatuses = append(status.PodProbeStatuses, one)
+		}
+	}
+	slices.SortFunc(status.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return status
+}
+
+// Hidden is when the next hidden record is shown; zero: there is none.
+func (l Ledger) Hidden(now time.Time) time.Time {
+	var next time.Time
+	for _, p := range l {
+		for _, r := range p.probes {
+			if now.Before(r.Hidden) && (next.IsZero() || r.Hidden.Before(next)) {
+				next = r.Hidden
+			}
+		}
+	}
+	return next
+}
+
+// Lacks reports whether a status has a probe without a record: its pod is gone, or the spec has it no more.
+func (l Ledger) Lacks(status v1alpha1.NodePodProbeStatus) bool {
+	return slices.ContainsFunc(status.PodProbeStatuses, func(p v1alpha1.PodProbeStatus) bool {
+		known := l[types.UID(p.UID)]
+		return known == nil || slices.ContainsFunc(p.ProbeStates, func(s v1alpha1.ContainerProbeState) bool { return known.probes[s.Name] == nil })
+	})
+}
+
+// seconds is the resolution of times in the API.
+func seconds(t time.Time) metav1.Time {
+	if t.IsZero() {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(time.Unix(t.Unix(), 0).UTC())
+}
+
+// Published finds the state of a probe in a status.
+func Published(status v1alpha1.NodePodProbeStatus, uid types.UID, name string) (v1alpha1.ContainerProbeState, bool) {
+	for _, p := range status.PodProbeStatuses {
+		if p.UID != string(uid) {
+			continue
+		}
+		for _, state := range p.ProbeStates {
+			if state.Name == name {
+				return state, true
+			}
+		}
+	}
+	return v1alpha1.ContainerProbeState{}, false
+}
+
+// Same reports whether b differs from a in nothing but the time of the last probe.
+func Same(a, b v1alpha1.NodePodProbeStatus) bool {
+	return equality.Semantic.DeepEqual(a.Conditions, b.Conditions) && slices.EqualFunc(a.PodProbeStatuses, b.PodProbeStatuses, func(a, b v1alpha1.PodProbeStatus) bool {
+		return a.Name == b.Name && a.Namespace == b.Namespace && a.UID == b.UID &&
+			slices.EqualFunc(a.ProbeStates, b.ProbeStates, func(a, b v1alpha1.ContainerProbeState) bool {
+				return a.Name == b.Name && a.State == b.State && a.Message == b.Message &&
+					a.LastTransitionTime.Unix() == b.LastTransitionTime.Unix()
+			})
+	})
+}
+
+// Fit cuts all messages to the same length until the status is at most limit bytes of JSON, and returns that length.
+func Fit(status v1alpha1.NodePodProbeStatus, limit int) (v1alpha1.NodePodProbeStatus, int, error) {
+	var messages []*string
+	for i := range status.PodProbeStatuses {
+		states := status.PodProbeStatuses[i].ProbeStates
+		for j := range states {
+			messages = append(messages, &states[j].Message)
+		}
+	}
+	cut, err := result.FitMessages(messages, limit, func() (int, error) {
+		text, err := json.Marshal(status)
+		return len(text), err
+	})
+	if err != nil {
+		err = fmt.Errorf("encode status: %w", err)
+	}
+	return status, cut, err
+}
