@@ -19,7 +19,7 @@ import (
 	"github.com/refit-project/refit/hack/install"
 	"github.com/refit-project/refit/hack/step"
 	"github.com/refit-project/refit/test/chaos"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var report history.Report
+	var report verdict.Report
 	if *judge != "" {
 		report, err = chaos.Judge(*judge)
 	} else {
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 // storm makes the run on the checkout's cluster.
-func storm(ctx context.Context, root string, config chaos.Config) (report history.Report, err error) {
+func storm(ctx context.Context, root string, config chaos.Config) (report verdict.Report, err error) {
 	if err := config.ValidateLoad(); err != nil {
 		return report, err
 	}

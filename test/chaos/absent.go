@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/load"
 )
 
@@ -45,7 +45,7 @@ func (r *run) absent(ctx context.Context) error {
 	if err := r.liveWithout(ctx); err != nil {
 		r.journal.Say("without Refit: %v", err) // the judge says what it means
 	}
-	if err := r.journal.Fault(history.Fault{Kind: history.KindAbsent, Detail: "manager and daemon", Begin: begin, Impedes: true}); err != nil {
+	if err := r.journal.Fault(entry.Fault{Kind: entry.KindAbsent, Detail: "manager and daemon", Begin: begin, Impedes: true}); err != nil {
 		return err
 	}
 	if _, err := r.cluster.ScaleManager(ctx, replicas); err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/load"
 	"github.com/refit-project/refit/test/chaos/records"
 )
@@ -51,14 +51,14 @@ func (r *run) churnOnce(ctx context.Context, namespace string, after time.Durati
 	if err := r.cluster.Remove(ctx, pod); err != nil {
 		return err
 	}
-	if err := r.journal.Fault(history.Fault{Kind: records.KindPodDelete, Detail: namespace, Begin: begin}); err != nil {
+	if err := r.journal.Fault(entry.Fault{Kind: records.KindPodDelete, Detail: namespace, Begin: begin}); err != nil {
 		return err
 	}
 	begin = time.Now()
 	if err := r.cluster.Start(ctx, pod); err != nil {
 		return err
 	}
-	if err := r.journal.Fault(history.Fault{Kind: records.KindPodReplace, Detail: namespace, Begin: begin}); err != nil {
+	if err := r.journal.Fault(entry.Fault{Kind: records.KindPodReplace, Detail: namespace, Begin: begin}); err != nil {
 		return err
 	}
 	for n := range 3 {
@@ -78,5 +78,5 @@ func (r *run) churnOnce(ctx context.Context, namespace string, after time.Durati
 	if err := cluster.Until(ctx, "end of namespace "+namespace, cluster.RolloutTime, gone); err != nil {
 		return err
 	}
-	return r.journal.Fault(history.Fault{Kind: records.KindNamespaceDelete, Detail: namespace, Begin: begin})
+	return r.journal.Fault(entry.Fault{Kind: records.KindNamespaceDelete, Detail: namespace, Begin: begin})
 }

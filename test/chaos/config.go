@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -68,18 +69,18 @@ func (c Config) Validate() error {
 func (c Config) long() bool { return c.Duration >= 5*time.Minute }
 
 // least is the load below which the run proves nothing: a third of what an idle machine does.
-func (c Config) least() history.Least {
+func (c Config) least() verdict.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
-	least := history.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Faults: map[string]int{}}
+	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Faults: map[string]int{}}
 	for _, kind := range []string{
-		history.KindRuntimeRestart, history.KindAPIServerKill, history.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
-		history.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
+		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
+		entry.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
 	} {
 		least.Faults[kind] = 1
 	}
-	least.Faults[history.KindCall], least.Faults[records.KindKill] = 5, 4
+	least.Faults[entry.KindCall], least.Faults[records.KindKill] = 5, 4
 	if c.long() {
-		least.Faults[history.KindCall], least.Faults[records.KindKill], least.Faults[history.KindRuntimeRestart] = 12, 12, 8
+		least.Faults[entry.KindCall], least.Faults[records.KindKill], least.Faults[entry.KindRuntimeRestart] = 12, 12, 8
 		least.Faults[records.KindAPIServerStop] = 1
 	}
 	return least

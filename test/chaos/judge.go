@@ -3,21 +3,22 @@ package chaos
 import (
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 	"github.com/refit-project/refit/test/chaos/load"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
 // Judge judges the records of an earlier run again, whatever its load was.
-func Judge(folder string) (history.Report, error) {
+func Judge(folder string) (verdict.Report, error) {
 	found, err := records.Read(folder)
 	if err != nil {
-		return history.Report{}, err
+		return verdict.Report{}, err
 	}
-	return history.Check(found, options(history.Least{})), nil
+	return history.Check(found, options(verdict.Least{})), nil
 }
 
-func options(least history.Least) history.Options {
-	return history.Options{Daemon: account(cluster.DaemonName), Manager: account(cluster.ManagerName), Patience: patience, Probed: load.ProbedCondition, Follow: load.FollowTime, Least: least}
+func options(least verdict.Least) verdict.Options {
+	return verdict.Options{Daemon: account(cluster.DaemonName), Manager: account(cluster.ManagerName), Patience: patience, Probed: load.ProbedCondition, Follow: load.FollowTime, Least: least}
 }
 
 func account(name string) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/daemonfault"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 	"github.com/refit-project/refit/test/chaos/load"
 	"github.com/refit-project/refit/test/chaos/records"
 )
@@ -47,35 +48,35 @@ func (r *run) record(name string) string { return filepath.Join(r.Records, name)
 func (r *run) choices() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, r.sources.Add(1))) }
 
 // Run makes a run and judges it. The error says that there was none to judge.
-func Run(ctx context.Context, config Config) (history.Report, error) {
+func Run(ctx context.Context, config Config) (verdict.Report, error) {
 	if err := config.Validate(); err != nil {
-		return history.Report{}, err
+		return verdict.Report{}, err
 	}
 	if err := errors.Join(os.RemoveAll(config.Records), os.MkdirAll(config.Records, 0o755)); err != nil {
-		return history.Report{}, fmt.Errorf("empty folder of records: %w", err)
+		return verdict.Report{}, fmt.Errorf("empty folder of records: %w", err)
 	}
 	r := &run{Config: config}
 	var err error
 	if r.journal, err = records.OpenJournal(r.record("faults.jsonl"), config.Out); err != nil {
-		return history.Report{}, err
+		return verdict.Report{}, err
 	}
 	defer func() { _ = r.journal.Close() }()
 	if r.cluster, err = cluster.Open(config.State, config.Image); err != nil {
-		return history.Report{}, err
+		return verdict.Report{}, err
 	}
 	log, err := os.Stat(r.cluster.AuditLog())
 	if err != nil {
-		return history.Report{}, fmt.Errorf("find audit log: %w", err)
+		return verdict.Report{}, fmt.Errorf("find audit log: %w", err)
 	}
 	r.auditFrom = log.Size()
 	r.daemons = daemonfault.New(r.cluster, r.journal, r.Records, r.long())
 	r.requests = load.NewRequests(r.cluster, r.choices)
 	if err := r.play(ctx); err != nil {
-		return history.Report{}, err
+		return verdict.Report{}, err
 	}
 	found, err := records.Read(r.Records)
 	if err != nil {
-		return history.Report{}, err
+		return verdict.Report{}, err
 	}
 	r.journal.Say("judging %d writes, %d calls and %d signals", len(found.Writes), len(found.Calls), len(found.Signals))
 	return history.Check(found, options(config.least())), nil

@@ -13,7 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/criproxy"
 )
 
@@ -84,7 +84,7 @@ func (d *Daemons) Spoil(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	return d.journal.Fault(history.Fault{Kind: history.KindCall, Detail: c.method + " " + c.name, Begin: begin, Impedes: true})
+	return d.journal.Fault(entry.Fault{Kind: entry.KindCall, Detail: c.method + " " + c.name, Begin: begin, Impedes: true})
 }
 
 const callFaultsFile = "cri-faults.json"

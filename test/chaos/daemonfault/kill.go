@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/records"
 	"github.com/refit-project/refit/test/criproxy"
 )
@@ -87,7 +87,7 @@ func (d *Daemons) Kill(ctx context.Context, n int, choice *rand.Rand) error {
 	if err := cluster.Pause(ctx, settleTime); err != nil {
 		return err
 	}
-	return d.journal.Fault(history.Fault{Kind: records.KindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
+	return d.journal.Fault(entry.Fault{Kind: records.KindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
 }
 
 // aim makes the point shoot.

@@ -8,23 +8,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
 func TestGoodHistories(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		play func(*scene)
-		want history.Totals // but for faults
+		play func(*fixture)
+		want verdict.Totals // but for faults
 	}{
-		"five in a row": {want: history.Totals{Requests: 5, Succeeded: 5, Stops: 5, Ends: 5, Orders: 5}, play: func(s *scene) {
+		"five in a row": {want: verdict.Totals{Requests: 5, Succeeded: 5, Stops: 5, Ends: 5, Orders: 5}, play: func(s *fixture) {
 			for n, name := range []string{"r1", "r2", "r3", "r4", "r5"} {
 				restart(s, float64(2+3*n), name, "c"+name[1:], "c"+string(rune('2'+n)))
 			}
 		}},
 		"killed between the stop and its answer, and again after it": {
-			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 2},
-			play: func(s *scene) {
+			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 2},
+			play: func(s *fixture) {
 				s.create(2, "r1", "uid-1", "c1")
 				s.status(2.5, "r1", recreating("c1"))
 				s.call(3, "StopContainer", "c1", "Canceled", 0.3)
@@ -36,24 +37,24 @@ func TestGoodHistories(t *testing.T) {
 				s.status(6.2, "r1", completed(6.2, ""))
 			}},
 		"kubelet was killed while it had a container started": {
-			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
-			play: func(s *scene) {
+			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *fixture) {
 				s.create(2, "r1", "uid-1", "c1")
 				s.status(2.5, "r1", recreating("c1"))
 				s.call(3, "StopContainer", "c1", "OK", 0.1)
 				s.app(3.01, "uid-1", "SIGTERM")
 				s.app(3.02, "uid-1", "exit signal")
 				s.app(5, "uid-1", "start")
-				s.fault(history.KindKubeletRestart, 4.8, 7, true)
+				s.fault(entry.KindKubeletRestart, 4.8, 7, true)
 				s.startError(6, "uid-1", "c2", 5)
 				s.app(8, "uid-1", "start")
 				s.pod(8.1, "uid-1", "c3", true)
 				s.status(8.2, "r1", completed(8.2, ""))
 			}},
 		"containerd forgot the first TERM": {
-			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 1},
-			play: func(s *scene) {
-				s.fault(history.KindRuntimeRestart, 4, 4.5, true)
+			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 1},
+			play: func(s *fixture) {
+				s.fault(entry.KindRuntimeRestart, 4, 4.5, true)
 				s.create(2, "r1", "uid-1", "c1")
 				s.status(2.5, "r1", recreating("c1"))
 				s.call(3, "StopContainer", "c1", "Unavailable", 1)
@@ -65,8 +66,8 @@ func TestGoodHistories(t *testing.T) {
 				s.status(6.2, "r1", completed(6.2, ""))
 			}},
 		"two requests for one instance": {
-			want: history.Totals{Requests: 2, Succeeded: 2, Stops: 1, Ends: 1, Orders: 1},
-			play: func(s *scene) {
+			want: verdict.Totals{Requests: 2, Succeeded: 2, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *fixture) {
 				s.create(1.5, "r1", "uid-1", "c1")
 				s.create(1.6, "r2", "uid-1", "c1")
 				s.status(2.5, "r1", recreating("c1"))
@@ -78,7 +79,7 @@ func TestGoodHistories(t *testing.T) {
 				s.status(4.4, "r2", recreating("c1"))
 				s.status(4.5, "r2", completed(4.5, ""))
 			}},
-		"forced: the next instance": {want: history.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2}, play: func(s *scene) {
+		"forced: the next instance": {want: verdict.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2}, play: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2")
 			s.create(6, "r2", "uid-1", "c1", forced)
 			s.status(6.1, "r2", recreating("c2"))
@@ -89,15 +90,15 @@ func TestGoodHistories(t *testing.T) {
 			s.status(7.2, "r2", completed(7.2, ""))
 		}},
 		"stopped and removed, with the instance before": {
-			want: history.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2},
-			play: func(s *scene) {
+			want: verdict.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2},
+			play: func(s *fixture) {
 				restart(s, 2, "r1", "c1", "c2")
 				restart(s, 6, "r2", "c2", "c3")
 				s.call(7.2, "RemoveContainer", "c1", "OK", 0.1)
 				s.call(7.3, "RemoveContainer", "c2", "OK", 0.1)
 				s.write(7.5, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-1"}, 200, s.pods["uid-1"])
 			}},
-		"pod deleted under way": {want: history.Totals{Requests: 1, Failed: 1, Stops: 1, Orders: 1}, play: func(s *scene) {
+		"pod deleted under way": {want: verdict.Totals{Requests: 1, Failed: 1, Stops: 1, Orders: 1}, play: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.status(2.5, "r1", recreating("c1"))
 			s.deletePod(2.6, "uid-1")
@@ -105,14 +106,14 @@ func TestGoodHistories(t *testing.T) {
 			s.call(3, "StopContainer", "c1", "OK", 0.1)
 			s.status(3.1, "r1", completed(3.1, "pod has gone"))
 		}},
-		"deleted request": {want: history.Totals{Requests: 2, Deleted: 1, Failed: 1}, play: func(s *scene) {
+		"deleted request": {want: verdict.Totals{Requests: 2, Deleted: 1, Failed: 1}, play: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.write(4, ref{"delete", user, "containerrecreaterequests", "", "chaos", "r1"}, 200, nil)
 			s.create(5, "r2", "uid-1", "c1")
 			s.status(5.5, "r2", recreating("c1"))
 			s.status(6, "r2", completed(6, "deadline"))
 		}},
-		"late by the length of a fault": {want: history.Totals{Requests: 1, Failed: 1}, play: func(s *scene) {
+		"late by the length of a fault": {want: verdict.Totals{Requests: 1, Failed: 1}, play: func(s *fixture) {
 			s.fault("apiserver-pause", 3, 20, true)
 			s.fault("daemon-kill", 15, 30, true)
 			s.fault("remark", 0, 1, false)
@@ -120,9 +121,9 @@ func TestGoodHistories(t *testing.T) {
 			s.status(34.9, "r1", completed(34.9, "deadline"))
 		}},
 		"the record of the ID is lost with the API server": {
-			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
-			play: func(s *scene) {
-				s.fault(history.KindAPIServerKill, 2.6, 4, true)
+			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *fixture) {
+				s.fault(entry.KindAPIServerKill, 2.6, 4, true)
 				s.create(2, "r1", "uid-1", "c1")
 				s.store("r1", recreating("c1"))
 				s.call(5, "StopContainer", "c1", "OK", 0.1)
@@ -133,8 +134,8 @@ func TestGoodHistories(t *testing.T) {
 				s.audit.WriteString("{\"half\": \n")
 			}},
 		"etcd did not answer in time, but stored": {
-			want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
-			play: func(s *scene) {
+			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *fixture) {
 				s.create(2, "r1", "uid-1", "c1")
 				s.store("r1", recreating("c1"))
 				s.write(2.5, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
@@ -144,7 +145,7 @@ func TestGoodHistories(t *testing.T) {
 				s.pod(6.1, "uid-1", "c2", true)
 				s.status(6.2, "r1", completed(6.2, ""))
 			}},
-		"a crash of its own": {want: history.Totals{Requests: 1, Succeeded: 1}, play: func(s *scene) {
+		"a crash of its own": {want: verdict.Totals{Requests: 1, Succeeded: 1}, play: func(s *fixture) {
 			s.app(1.5, "uid-1", "exit crash")
 			s.create(2, "r1", "uid-1", "c1")
 			s.status(2.5, "r1", recreating("c1"))
@@ -152,9 +153,9 @@ func TestGoodHistories(t *testing.T) {
 			s.pod(3.1, "uid-1", "c2", true)
 			s.status(3.2, "r1", completed(3.2, ""))
 		}},
-		"without manager and daemon": {want: history.Totals{Denied: 1}, play: func(s *scene) {
+		"without manager and daemon": {want: verdict.Totals{Denied: 1}, play: func(s *fixture) {
 			s.write(5, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-on-node-2"}, 403, nil)
-			s.fault(history.KindAbsent, 10, 60, true)
+			s.fault(entry.KindAbsent, 10, 60, true)
 			s.app(20, "uid-9", "start")
 			s.pod(21, "uid-9", "e1", true)
 			s.app(25, "uid-9", "exit crash")
@@ -163,7 +164,7 @@ func TestGoodHistories(t *testing.T) {
 			s.app(40.1, "uid-9", "SIGTERM")
 			s.write(42, ref{"delete", kubeletUser, "pods", "", "chaos", "pod-uid-9"}, 200, nil)
 		}},
-		"the longest minStartedSeconds": {want: history.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1}, play: func(s *scene) {
+		"the longest minStartedSeconds": {want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1}, play: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1", upFor(10))
 			s.status(2.5, "r1", recreating("c1"))
 			s.call(3, "StopContainer", "c1", "OK", 0.1)
@@ -173,8 +174,8 @@ func TestGoodHistories(t *testing.T) {
 			s.status(14, "r1", completed(14, ""))
 		}},
 		"turns are followed, faults aside": {
-			want: history.Totals{Turns: 3, Followed: 3, Slowest: 8 * time.Second},
-			play: func(s *scene) {
+			want: verdict.Totals{Turns: 3, Followed: 3, Slowest: 8 * time.Second},
+			play: func(s *fixture) {
 				s.mark(5, "uid-1", "True")
 				s.turn(10, "uid-1", "http", false)
 				s.mark(11, "uid-1", "False")
@@ -184,24 +185,24 @@ func TestGoodHistories(t *testing.T) {
 				s.turn(100, "uid-1", "http", false)
 				s.mark(102, "uid-1", "False")
 			}},
-		"turned back before anybody could see it": {want: history.Totals{Turns: 2, Followed: 1, Slowest: 500 * time.Millisecond}, play: func(s *scene) {
+		"turned back before anybody could see it": {want: verdict.Totals{Turns: 2, Followed: 1, Slowest: 500 * time.Millisecond}, play: func(s *fixture) {
 			s.mark(5, "uid-1", "True")
 			s.turn(10, "uid-1", "http", false)
 			s.turn(10.5, "uid-1", "http", true)
 			s.mark(11, "uid-1", "True")
 		}},
 		"the runtime did not answer for a while": {
-			want: history.Totals{Turns: 1, Followed: 1, Slowest: time.Second},
-			play: func(s *scene) {
+			want: verdict.Totals{Turns: 1, Followed: 1, Slowest: time.Second},
+			play: func(s *fixture) {
 				s.mark(5, "uid-1", "True")
 				s.fault("cri-call", 20, 30, false)
 				s.mark(22, "uid-1", "False")
 				s.mark(31, "uid-1", "True")
-				s.turn(50, "uid-1", history.AskedByExec, false)
+				s.turn(50, "uid-1", entry.AskedByExec, false)
 				s.call(50.5, "ExecSync", "c1", "OK", 0.1)
 				s.mark(51, "uid-1", "False")
 			}},
-		"failed by its deadline": {want: history.Totals{Requests: 1, Failed: 1}, play: func(s *scene) {
+		"failed by its deadline": {want: verdict.Totals{Requests: 1, Failed: 1}, play: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1", deadline(3))
 			s.status(2.5, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) {
 				status.Phase = v1beta1.ContainerRecreateRequestPending
@@ -229,7 +230,7 @@ func TestGoodHistories(t *testing.T) {
 func TestAbsenceMustBeReal(t *testing.T) {
 	t.Parallel()
 	s := opening(t)
-	s.fault(history.KindAbsent, 1.5, 60, true)
+	s.fault(entry.KindAbsent, 1.5, 60, true)
 	restart(s, 2, "r1", "c1", "c2")
 	if report := s.check(); len(report.Refused) == 0 || !strings.Contains(report.Refused[0], "I12 was not tried") {
 		t.Errorf("refused %v, want a complaint that the daemon was at work", report.Refused)

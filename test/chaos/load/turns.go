@@ -19,7 +19,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -40,7 +40,7 @@ var paces = []pace{{2 * time.Second, 6 * time.Second}, {FollowTime + 10*time.Sec
 
 // askings are the handlers of probes for what a pod says.
 var askings = map[string]func(file string) corev1.ProbeHandler{
-	history.AskedByExec: func(file string) corev1.ProbeHandler {
+	entry.AskedByExec: func(file string) corev1.ProbeHandler {
 		return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/testapp", "state", file}}}
 	},
 	"http": func(string) corev1.ProbeHandler {
@@ -151,7 +151,7 @@ func (s *Turns) turn(t *turner) error {
 	if err := os.Rename(name+".new", name); err != nil {
 		return fmt.Errorf("turn %s: %w", t.Name, err)
 	}
-	line, err := json.Marshal(history.Turn{At: time.Now(), PodUID: string(t.UID), Asked: t.asked, Up: !t.down})
+	line, err := json.Marshal(entry.Turn{At: time.Now(), PodUID: string(t.UID), Asked: t.asked, Up: !t.down})
 	if err != nil {
 		return err
 	}

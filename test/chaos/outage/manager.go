@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -57,7 +57,7 @@ func (o *Outages) managerKill(ctx context.Context, _ *rand.Rand) error {
 	if err := cluster.Until(ctx, "the manager to be back", cluster.RolloutTime, o.cluster.Installed); err != nil {
 		return err
 	}
-	return o.journal.Fault(history.Fault{Kind: records.KindManagerKill, Detail: fmt.Sprintf("%s, another leads after %s", name, elected), Begin: begin, Impedes: true})
+	return o.journal.Fault(entry.Fault{Kind: records.KindManagerKill, Detail: fmt.Sprintf("%s, another leads after %s", name, elected), Begin: begin, Impedes: true})
 }
 
 // leader is the identity in the managers' lease, which begins with the pod's name.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -78,7 +78,7 @@ func (o *Outages) runtimeRestartOnce(ctx context.Context, how, node string) erro
 	if err := cluster.Pause(ctx, time.Second); err != nil {
 		return err
 	}
-	return o.journal.Fault(history.Fault{Kind: history.KindRuntimeRestart, Node: node, Detail: how, Begin: begin, Impedes: true})
+	return o.journal.Fault(entry.Fault{Kind: entry.KindRuntimeRestart, Node: node, Detail: how, Begin: begin, Impedes: true})
 }
 
 func (o *Outages) serverPause(ctx context.Context, _ *rand.Rand) error {
@@ -108,7 +108,7 @@ func (o *Outages) serverKill(ctx context.Context, _ *rand.Rand) error {
 	if err := o.cluster.Component(ctx, "kill", "apiserver"); err != nil {
 		return err
 	}
-	return o.serverBack(ctx, history.KindAPIServerKill, begin)
+	return o.serverBack(ctx, entry.KindAPIServerKill, begin)
 }
 
 // serverStop takes the API server away for longer.
@@ -134,7 +134,7 @@ func (o *Outages) serverBack(ctx context.Context, kind string, begin time.Time) 
 	if err := cluster.Pause(ctx, clients); err != nil {
 		return err
 	}
-	return o.journal.Fault(history.Fault{Kind: kind, Detail: "and its clients", Begin: begin, Impedes: true})
+	return o.journal.Fault(entry.Fault{Kind: kind, Detail: "and its clients", Begin: begin, Impedes: true})
 }
 
 func (o *Outages) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
@@ -145,5 +145,5 @@ func (o *Outages) kubeletRestart(ctx context.Context, choice *rand.Rand) error {
 	if err := o.cluster.NodeReady(ctx, node, begin); err != nil {
 		return err
 	}
-	return o.journal.Fault(history.Fault{Kind: history.KindKubeletRestart, Node: node, Begin: begin, Impedes: true})
+	return o.journal.Fault(entry.Fault{Kind: entry.KindKubeletRestart, Node: node, Begin: begin, Impedes: true})
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
 // The kinds of faults beside those the judge knows by name.
@@ -43,7 +43,7 @@ func OpenJournal(name string, out io.Writer) (*Journal, error) {
 }
 
 // Fault is written when it is over, which is now.
-func (j *Journal) Fault(fault history.Fault) error {
+func (j *Journal) Fault(fault entry.Fault) error {
 	fault.End = time.Now()
 	line, err := json.Marshal(fault)
 	if err != nil {

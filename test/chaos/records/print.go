@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
 // Print writes the verdict.
-func Print(out io.Writer, report history.Report) {
+func Print(out io.Writer, report verdict.Report) {
 	t := report.Totals
 	fmt.Fprintf(out, "\nrequests    %d: %d succeeded, %d failed, %d deleted\n", t.Requests, t.Succeeded, t.Failed, t.Deleted)
 	fmt.Fprintf(out, "stops       %d containers for %d containers of requests; %d repeated calls; %d ends seen by the applications\n",

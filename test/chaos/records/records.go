@@ -9,7 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
 )
 
 // KeepAudit copies the audit log from an offset on, as it is gone with the cluster.
@@ -45,28 +46,28 @@ func copyFrom(to, from string, offset int64) error {
 }
 
 // Read reads what a run left in its folder.
-func Read(folder string) (history.Records, error) {
-	records := history.Records{}
+func Read(folder string) (model.Records, error) {
+	records := model.Records{}
 	err := eachFile(folder, "audit.jsonl", func(name string, in io.Reader) (err error) {
-		records.Writes, records.Broken, err = history.ParseAudit(name, in)
+		records.Writes, records.Broken, err = entry.ParseAudit(name, in)
 		return err
 	})
 	err = errors.Join(err, eachFile(folder, "calls-*.jsonl", func(name string, in io.Reader) error {
-		calls, err := history.ParseCalls(name, in)
+		calls, err := entry.ParseCalls(name, in)
 		records.Calls = append(records.Calls, calls...)
 		return err
 	}))
 	err = errors.Join(err, eachFile(folder, "signals-*.jsonl", func(name string, in io.Reader) error {
-		signals, err := history.ParseSignals(name, in)
+		signals, err := entry.ParseSignals(name, in)
 		records.Signals = append(records.Signals, signals...)
 		return err
 	}))
 	err = errors.Join(err, eachFile(folder, "faults.jsonl", func(name string, in io.Reader) (err error) {
-		records.Faults, err = history.ParseFaults(name, in)
+		records.Faults, err = entry.ParseFaults(name, in)
 		return err
 	}))
 	err = errors.Join(err, eachFile(folder, "turns.jsonl", func(name string, in io.Reader) (err error) {
-		records.Turns, err = history.ParseTurns(name, in)
+		records.Turns, err = entry.ParseTurns(name, in)
 		return err
 	}))
 	for _, write := range records.Writes {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -54,14 +54,14 @@ func TestJournalIsWhatTheJudgeReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Fault(history.Fault{Kind: records.KindKill, Detail: "at once", Begin: time.Now().Add(-time.Second), Impedes: true}); err != nil {
+	if err := j.Fault(entry.Fault{Kind: records.KindKill, Detail: "at once", Begin: time.Now().Add(-time.Second), Impedes: true}); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(name)
 	if err != nil || j.Close() != nil {
 		t.Fatal(err)
 	}
-	faults, err := history.ParseFaults(name, strings.NewReader(string(content)))
+	faults, err := entry.ParseFaults(name, strings.NewReader(string(content)))
 	if err != nil || len(faults) != 1 || faults[0].Kind != records.KindKill || !faults[0].Impedes || faults[0].End.Sub(faults[0].Begin) < time.Second {
 		t.Errorf("faults %+v, %v", faults, err)
 	}

@@ -1,14 +1,13 @@
-package history_test
+package entry_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
 const auditLine = `{"stage":"ResponseComplete","verb":"patch","user":{"username":"u","extra":{"authentication.kubernetes.io/node-name":["node-1"]}},` +
@@ -17,7 +16,7 @@ const auditLine = `{"stage":"ResponseComplete","verb":"patch","user":{"username"
 
 func TestParseAudit(t *testing.T) {
 	t.Parallel()
-	writes, broken, err := history.ParseAudit("audit.log", strings.NewReader(
+	writes, broken, err := entry.ParseAudit("audit.log", strings.NewReader(
 		auditLine+`{"stage":"RequestReceived"}`+"\n"+`{"stage":`+auditLine+auditLine+`{"stage":"Resp`))
 	if err != nil || broken != 1 || len(writes) != 2 {
 		t.Fatalf("ParseAudit() = %d writes, %d broken, %v; want 2, 1 and no error", len(writes), broken, err)
@@ -30,7 +29,7 @@ func TestParseAudit(t *testing.T) {
 
 func TestParseCalls(t *testing.T) {
 	t.Parallel()
-	calls, err := history.ParseCalls("calls.jsonl", strings.NewReader(
+	calls, err := entry.ParseCalls("calls.jsonl", strings.NewReader(
 		`{"time":"2026-11-21T10:00:00Z","method":"Version","code":"OK"}`+"\n"+
 			`{"time":"2026-11-21T10:00:00Z","method":"StopContainer","container_id":"c1","timeout":3,"duration_ms":250.5,"code":"Canceled"}`+"\n"))
 	if err != nil || len(calls) != 1 {
@@ -45,9 +44,9 @@ func TestParseCalls(t *testing.T) {
 func TestBadLinesAreErrors(t *testing.T) {
 	t.Parallel()
 	parsers := map[string]func(string) error{
-		"calls":   func(s string) error { _, err := history.ParseCalls("f", strings.NewReader(s)); return err },
-		"signals": func(s string) error { _, err := history.ParseSignals("f", strings.NewReader(s)); return err },
-		"faults":  func(s string) error { _, err := history.ParseFaults("f", strings.NewReader(s)); return err },
+		"calls":   func(s string) error { _, err := entry.ParseCalls("f", strings.NewReader(s)); return err },
+		"signals": func(s string) error { _, err := entry.ParseSignals("f", strings.NewReader(s)); return err },
+		"faults":  func(s string) error { _, err := entry.ParseFaults("f", strings.NewReader(s)); return err },
 	}
 	got := map[string]string{}
 	for name, parse := range parsers {
@@ -62,20 +61,4 @@ func TestBadLinesAreErrors(t *testing.T) {
 	if err := parsers["faults"](`{"kind":"x","begin":"2026-11-21T10:00:02Z","end":"2026-11-21T10:00:01Z"}` + "\n"); err == nil {
 		t.Error("a fault that ends before it begins is accepted")
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(auditLine))
-	f.Add([]byte(`{"time":"2026-11-21T10:00:00Z","method":"StopContainer","container_id":"c1","timeout":3,"event":"start","kind":"x"}` + "\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var records history.Records
-		var err error
-		if records.Writes, records.Broken, err = history.ParseAudit("a", bytes.NewReader(b)); err != nil {
-			return
-		}
-		records.Calls, _ = history.ParseCalls("c", bytes.NewReader(b))
-		records.Signals, _ = history.ParseSignals("s", bytes.NewReader(b))
-		records.Faults, _ = history.ParseFaults("f", bytes.NewReader(b))
-		history.Check(records, history.Options{})
-	})
 }

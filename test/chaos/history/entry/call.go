@@ -1,4 +1,4 @@
-package history
+package entry
 
 import (
 	"encoding/json"
@@ -44,29 +44,30 @@ func ParseCalls(record string, in io.Reader) ([]Call, error) {
 			call.Grace = time.Duration(*line.Timeout) * time.Second
 		}
 		call.Line = Line{Record: record, Number: number, Time: call.Begin, Text: fmt.Sprintf("%s %s grace %s: %s after %s",
-			call.Method, short(call.ContainerID), call.Grace, call.Code, call.End.Sub(call.Begin).Round(time.Millisecond))}
+			call.Method, Short(call.ContainerID), call.Grace, call.Code, call.End.Sub(call.Begin).Round(time.Millisecond))}
 		calls = append(calls, call)
 		return nil
 	})
 	return calls, err
 }
 
-// changes reports whether the call does something to the container rather than look at it.
-func (c Call) changes() bool {
+// Changes reports whether the call does something to the container rather than look at it.
+func (c Call) Changes() bool {
 	return c.Method == "StopContainer" || c.Method == "RemoveContainer" || strings.HasPrefix(c.Method, "Exec")
 }
 
-// bareID is a container's ID without the runtime's name in front.
-func bareID(id string) string {
+// BareID is a container's ID without the runtime's name in front.
+func BareID(id string) string {
 	if _, bare, ok := strings.Cut(id, "://"); ok {
 		return bare
 	}
 	return id
 }
 
-func short(id string) string {
+// Short is the beginning of a bare ID.
+func Short(id string) string {
 	const most = 13
-	id = bareID(id)
+	id = BareID(id)
 	if len(id) > most {
 		return id[:most]
 	}

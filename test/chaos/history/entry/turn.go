@@ -1,4 +1,4 @@
-package history
+package entry
 
 import (
 	"encoding/json"
@@ -16,7 +16,8 @@ type Turn struct {
 	Asked string `json:"asked"`
 	Up    bool   `json:"up"`
 
-	line Line
+	// Line of the record.
+	Line Line `json:"-"`
 }
 
 // AskedByExec is a probe through the runtime: where that does not answer in time, that is the probe's answer.
@@ -37,7 +38,7 @@ func ParseTurns(record string, in io.Reader) ([]Turn, error) {
 		if turn.Up {
 			said = "up"
 		}
-		turn.line = Line{Record: record, Number: number, Time: turn.At, Text: fmt.Sprintf("pod %s says %s of itself", turn.PodUID, said)}
+		turn.Line = Line{Record: record, Number: number, Time: turn.At, Text: fmt.Sprintf("pod %s says %s of itself", turn.PodUID, said)}
 		turns = append(turns, turn)
 		return nil
 	})

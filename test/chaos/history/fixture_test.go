@@ -13,6 +13,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
 const (
@@ -23,21 +26,21 @@ const (
 	probed      = "chaos.example.com/up"
 )
 
-// scene writes the records of a run by hand. Times are seconds from its begin.
-type scene struct {
+// fixture writes the records of a run by hand. Times are seconds from its begin.
+type fixture struct {
 	t                                    *testing.T
 	audit, calls, signals, faults, turns strings.Builder
 	revision                             int
-	options                              history.Options
+	options                              verdict.Options
 	requests                             map[string]*v1beta1.ContainerRecreateRequest
 	pods                                 map[string]*corev1.Pod
 }
 
-func newScene(t *testing.T) *scene {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return &scene{
+	return &fixture{
 		t: t, revision: 100, requests: map[string]*v1beta1.ContainerRecreateRequest{}, pods: map[string]*corev1.Pod{},
-		options: history.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second, Probed: probed, Follow: 10 * time.Second},
+		options: verdict.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second, Probed: probed, Follow: 10 * time.Second},
 	}
 }
 
@@ -47,7 +50,7 @@ func at(seconds float64) time.Time {
 
 func id(name string) string { return name + strings.Repeat("0", 64-len(name)) }
 
-func (s *scene) line(to *strings.Builder, v any) {
+func (s *fixture) line(to *strings.Builder, v any) {
 	s.t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -59,7 +62,7 @@ func (s *scene) line(to *strings.Builder, v any) {
 type ref struct{ verb, user, resource, subresource, namespace, name string }
 
 // write is one line of the audit log.
-func (s *scene) write(seconds float64, r ref, code int, stored any) {
+func (s *fixture) write(seconds float64, r ref, code int, stored any) {
 	s.t.Helper()
 	group := ""
 	if r.resource == "containerrecreaterequests" {
@@ -78,7 +81,7 @@ func (s *scene) write(seconds float64, r ref, code int, stored any) {
 }
 
 // pod is kubelet's word on a pod with one container, "app".
-func (s *scene) pod(seconds float64, uid, containerID string, ready bool) {
+func (s *fixture) pod(seconds float64, uid, containerID string, ready bool) {
 	s.t.Helper()
 	s.revision++
 	grace := int64(2)
@@ -98,7 +101,7 @@ func (s *scene) pod(seconds float64, uid, containerID string, ready bool) {
 }
 
 // startError is what kubelet says of a container whose start the runtime has broken off.
-func (s *scene) startError(seconds float64, uid, containerID string, finished float64) {
+func (s *fixture) startError(seconds float64, uid, containerID string, finished float64) {
 	s.t.Helper()
 	s.pod(seconds, uid, containerID, false)
 	s.revision++
@@ -112,7 +115,7 @@ func (s *scene) startError(seconds float64, uid, containerID string, finished fl
 }
 
 // ended is kubelet's word on a container of one of our own programs.
-func (s *scene) ended(name string, how corev1.ContainerStateTerminated) {
+func (s *fixture) ended(name string, how corev1.ContainerStateTerminated) {
 	s.t.Helper()
 	s.pod(5, "uid-3", "f1", false)
 	pod := s.pods["uid-3"]
@@ -121,13 +124,13 @@ func (s *scene) ended(name string, how corev1.ContainerStateTerminated) {
 }
 
 // turn has the pod's application say something else of itself.
-func (s *scene) turn(seconds float64, uid, asked string, up bool) {
+func (s *fixture) turn(seconds float64, uid, asked string, up bool) {
 	s.t.Helper()
-	s.line(&s.turns, history.Turn{At: at(seconds), PodUID: uid, Asked: asked, Up: up})
+	s.line(&s.turns, entry.Turn{At: at(seconds), PodUID: uid, Asked: asked, Up: up})
 }
 
 // mark is what the manager writes when a probe has another result.
-func (s *scene) mark(seconds float64, uid string, up corev1.ConditionStatus) {
+func (s *fixture) mark(seconds float64, uid string, up corev1.ConditionStatus) {
 	s.t.Helper()
 	s.revision++
 	pod := s.pods[uid].DeepCopy()
@@ -137,12 +140,12 @@ func (s *scene) mark(seconds float64, uid string, up corev1.ConditionStatus) {
 	s.write(seconds, ref{"patch", managerUser, "pods", "status", "chaos", "pod-" + uid}, 200, pod)
 }
 
-func (s *scene) deletePod(seconds float64, uid string) {
+func (s *fixture) deletePod(seconds float64, uid string) {
 	s.write(seconds, ref{"delete", user, "pods", "", "chaos", "pod-" + uid}, 200, nil)
 }
 
 // create admits a request for the pod while that container runs in it.
-func (s *scene) create(seconds float64, name, podUID, containerID string, change ...func(*v1beta1.ContainerRecreateRequest)) {
+func (s *fixture) create(seconds float64, name, podUID, containerID string, change ...func(*v1beta1.ContainerRecreateRequest)) {
 	s.t.Helper()
 	s.revision++
 	r := &v1beta1.ContainerRecreateRequest{
@@ -167,14 +170,14 @@ func (s *scene) create(seconds float64, name, podUID, containerID string, change
 }
 
 // status is a write of a request's status by the daemon.
-func (s *scene) status(seconds float64, name string, change func(*v1beta1.ContainerRecreateRequestStatus)) {
+func (s *fixture) status(seconds float64, name string, change func(*v1beta1.ContainerRecreateRequestStatus)) {
 	s.t.Helper()
 	s.store(name, change)
 	s.write(seconds, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", name}, 200, s.requests[name])
 }
 
 // store is a write whose audit line is lost.
-func (s *scene) store(name string, change func(*v1beta1.ContainerRecreateRequestStatus)) {
+func (s *fixture) store(name string, change func(*v1beta1.ContainerRecreateRequestStatus)) {
 	s.revision++
 	r := s.requests[name].DeepCopy()
 	r.ResourceVersion = fmt.Sprint(s.revision)
@@ -205,12 +208,12 @@ func completed(seconds float64, message string) func(*v1beta1.ContainerRecreateR
 	}
 }
 
-func (s *scene) call(seconds float64, method, containerID, code string, took float64) {
+func (s *fixture) call(seconds float64, method, containerID, code string, took float64) {
 	s.t.Helper()
 	s.callWithGrace(seconds, method, containerID, code, took, 2)
 }
 
-func (s *scene) callWithGrace(seconds float64, method, containerID, code string, took float64, grace int) {
+func (s *fixture) callWithGrace(seconds float64, method, containerID, code string, took float64, grace int) {
 	s.t.Helper()
 	s.line(&s.calls, map[string]any{
 		"time": at(seconds), "method": method, "container_id": id(containerID), "timeout": grace, "duration_ms": took * 1000, "code": code,
@@ -219,7 +222,7 @@ func (s *scene) callWithGrace(seconds float64, method, containerID, code string,
 }
 
 // app is a line of the application's own log: "start", "SIGTERM", "exit signal", "exit crash".
-func (s *scene) app(seconds float64, podUID, what string) {
+func (s *fixture) app(seconds float64, podUID, what string) {
 	s.t.Helper()
 	line := map[string]any{"time": at(seconds), "event": what, "container": "app", "pod_uid": podUID, "pid": 1}
 	if strings.HasPrefix(what, "SIG") {
@@ -231,37 +234,37 @@ func (s *scene) app(seconds float64, podUID, what string) {
 	s.line(&s.signals, line)
 }
 
-func (s *scene) fault(kind string, begin, end float64, impedes bool) {
+func (s *fixture) fault(kind string, begin, end float64, impedes bool) {
 	s.t.Helper()
-	s.line(&s.faults, history.Fault{Kind: kind, Begin: at(begin), End: at(end), Impedes: impedes})
+	s.line(&s.faults, entry.Fault{Kind: kind, Begin: at(begin), End: at(end), Impedes: impedes})
 }
 
-func (s *scene) faultOn(node, kind string, begin, end float64) {
+func (s *fixture) faultOn(node, kind string, begin, end float64) {
 	s.t.Helper()
-	s.line(&s.faults, history.Fault{Kind: kind, Node: node, Begin: at(begin), End: at(end), Impedes: true})
+	s.line(&s.faults, entry.Fault{Kind: kind, Node: node, Begin: at(begin), End: at(end), Impedes: true})
 }
 
-func (s *scene) records() history.Records {
+func (s *fixture) records() model.Records {
 	s.t.Helper()
-	var records history.Records
+	var records model.Records
 	var err error
 	check := func() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	records.Writes, records.Broken, err = history.ParseAudit("audit.log", strings.NewReader(s.audit.String()))
+	records.Writes, records.Broken, err = entry.ParseAudit("audit.log", strings.NewReader(s.audit.String()))
 	check()
-	records.Calls, err = history.ParseCalls("calls.jsonl", strings.NewReader(s.calls.String()))
+	records.Calls, err = entry.ParseCalls("calls.jsonl", strings.NewReader(s.calls.String()))
 	check()
-	records.Signals, err = history.ParseSignals("uid-1.jsonl", strings.NewReader(s.signals.String()))
+	records.Signals, err = entry.ParseSignals("uid-1.jsonl", strings.NewReader(s.signals.String()))
 	check()
-	records.Faults, err = history.ParseFaults("faults.jsonl", strings.NewReader(s.faults.String()))
+	records.Faults, err = entry.ParseFaults("faults.jsonl", strings.NewReader(s.faults.String()))
 	check()
-	records.Turns, err = history.ParseTurns("turns.jsonl", strings.NewReader(s.turns.String()))
+	records.Turns, err = entry.ParseTurns("turns.jsonl", strings.NewReader(s.turns.String()))
 	check()
 	records.End = at(300)
 	return records
 }
 
-func (s *scene) check() history.Report { return history.Check(s.records(), s.options) }
+func (s *fixture) check() verdict.Report { return history.Check(s.records(), s.options) }

@@ -1,4 +1,4 @@
-package history
+package requestcheck
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
 )
 
 const (
@@ -21,15 +23,15 @@ const (
 )
 
 // verdicts checks that what failed had a reason to.
-func (c *checker) verdicts() {
-	for _, r := range c.requests {
-		end := r.terminal()
+func (c check) verdicts() {
+	for _, r := range c.Requests {
+		end := r.Terminal()
 		if end == nil || end.Request.Status.Message == "" {
 			continue
 		}
 		c.notEarly(r, *end)
 		for _, state := range end.Request.Status.ContainerRecreateStates {
-			if state.Phase == v1beta1.ContainerRecreateRequestFailed && bareID(state.ContainerID) != "" {
+			if state.Phase == v1beta1.ContainerRecreateRequestFailed && entry.BareID(state.ContainerID) != "" {
 				c.notRecreated(r, state, *end)
 			}
 		}
@@ -37,41 +39,41 @@ func (c *checker) verdicts() {
 }
 
 // notEarly checks that a request that failed by its deadline had one, and that it was over.
-func (c *checker) notEarly(r *request, end Write) {
+func (c check) notEarly(r *model.Request, end entry.Write) {
 	if !slices.ContainsFunc(end.Request.Status.Conditions, func(d metav1.Condition) bool { return d.Reason == deadlineExceeded }) {
 		return
 	}
-	seconds := r.spec().ActiveDeadlineSeconds
+	seconds := r.Spec().ActiveDeadlineSeconds
 	if seconds == nil {
-		c.violate("verdict", "request "+r.String(), "failed by a deadline, and has none", r.created.Line, end.Line)
+		c.Violate("verdict", "request "+r.String(), "failed by a deadline, and has none", r.Created.Line, end.Line)
 		return
 	}
-	deadline := r.created.Request.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
+	deadline := r.Created.Request.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
 	if before := deadline.Sub(end.Received); before > early {
-		c.violate("verdict", "request "+r.String(), fmt.Sprintf("failed by its deadline %s before it", before.Round(time.Millisecond)),
-			r.created.Line, end.Line)
+		c.Violate("verdict", "request "+r.String(), fmt.Sprintf("failed by its deadline %s before it", before.Round(time.Millisecond)),
+			r.Created.Line, end.Line)
 	}
 }
 
 // notRecreated checks that no other container had been running and ready for long enough to be seen, in the place of one
 // that is called failed.
-func (c *checker) notRecreated(r *request, state v1beta1.ContainerRecreateRequestRecreateState, end Write) {
-	p := c.pods[r.podUID]
-	if p == nil || p.deleted != nil || c.firstStop(state.ContainerID) == nil {
+func (c check) notRecreated(r *model.Request, state v1beta1.ContainerRecreateRequestRecreateState, end entry.Write) {
+	p := c.Pods[r.PodUID]
+	if p == nil || p.Deleted != nil || c.FirstStop(state.ContainerID) == nil {
 		return
 	}
 	up := unseen
-	if strategy := r.spec().Strategy; strategy != nil {
+	if strategy := r.Spec().Strategy; strategy != nil {
 		up += time.Duration(strategy.MinStartedSeconds) * time.Second
 	}
-	var since *Write
-	for n := range p.statuses {
-		w := &p.statuses[n]
+	var since *entry.Write
+	for n := range p.Statuses {
+		w := &p.Statuses[n]
 		if !w.Received.Before(end.Received) {
 			break
 		}
 		ready := slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-			return s.Name == state.Name && replaced(s, state.ContainerID)
+			return s.Name == state.Name && model.Replaced(s, state.ContainerID)
 		})
 		if !ready {
 			since = nil
@@ -82,8 +84,8 @@ func (c *checker) notRecreated(r *request, state v1beta1.ContainerRecreateReques
 	if since == nil {
 		return
 	}
-	if took := unimpeded(c.Faults, r.node(), since.Received, end.Received); took > up {
-		c.violate("verdict", "request "+r.String(), fmt.Sprintf("container %s is called failed, and its replacement had been ready for %s",
+	if took := entry.Unimpeded(c.Faults, r.Node(), since.Received, end.Received); took > up {
+		c.Violate("verdict", "request "+r.String(), fmt.Sprintf("container %s is called failed, and its replacement had been ready for %s",
 			state.Name, took.Round(time.Millisecond)), since.Line, end.Line)
 	}
 }

@@ -1,4 +1,6 @@
-package history
+// Package entry reads the entries of the records of a run, each kind of record into a type of its own: writes from the
+// audit log, calls from the CRI proxy, signals from the containers, faults and turns from the run.
+package entry
 
 import (
 	"bufio"

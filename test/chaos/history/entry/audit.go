@@ -1,4 +1,4 @@
-package history
+package entry
 
 import (
 	"encoding/json"
@@ -25,18 +25,19 @@ type Write struct {
 	Pod     *corev1.Pod
 }
 
+// Names in the audit log.
 const (
-	requestResource = "containerrecreaterequests"
-	statusResource  = "status"
+	RequestResource = "containerrecreaterequests"
+	StatusResource  = "status"
 	nodeNameExtra   = "authentication.kubernetes.io/node-name"
 )
 
-// stored reports whether the API server said that the write took place.
-func (w Write) stored() bool { return w.Code >= 200 && w.Code < 300 }
+// Stored reports whether the API server said that the write took place.
+func (w Write) Stored() bool { return w.Code >= 200 && w.Code < 300 }
 
-// unsure reports whether the write may have taken place although the API server did not say so: it died, or gave up
+// Unsure reports whether the write may have taken place although the API server did not say so: it died, or gave up
 // waiting for etcd.
-func (w Write) unsure() bool { return w.Code == 0 || w.Code >= 500 }
+func (w Write) Unsure() bool { return w.Code == 0 || w.Code >= 500 }
 
 type auditEvent struct {
 	Stage string `json:"stage"`
@@ -102,7 +103,7 @@ func writeOf(event auditEvent) (Write, error) {
 // decode reads the stored object. Deletions answer with a Status or a list, and other versions' requests are not
 // written by Refit; both say enough by their name.
 func (w *Write) decode(response json.RawMessage) error {
-	if !w.stored() || len(response) == 0 {
+	if !w.Stored() || len(response) == 0 {
 		return nil
 	}
 	var head struct {
@@ -138,15 +139,15 @@ func (w *Write) text() string {
 	if w.Request != nil {
 		text += fmt.Sprintf(" (version %s, phase %q", w.Request.ResourceVersion, w.Request.Status.Phase)
 		for _, state := range w.Request.Status.ContainerRecreateStates {
-			text += fmt.Sprintf(", %s %s %s", state.Name, state.Phase, short(state.ContainerID))
+			text += fmt.Sprintf(", %s %s %s", state.Name, state.Phase, Short(state.ContainerID))
 		}
 		text += ")"
 	}
 	return text
 }
 
-// revision is the place of the stored object in etcd's order.
-func revision(resourceVersion string) int64 {
+// Revision is the place of the stored object in etcd's order.
+func Revision(resourceVersion string) int64 {
 	n, err := strconv.ParseInt(resourceVersion, 10, 64)
 	if err != nil {
 		return 0

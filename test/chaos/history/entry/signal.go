@@ -1,4 +1,4 @@
-package history
+package entry
 
 import (
 	"encoding/json"
@@ -19,10 +19,10 @@ type Signal struct {
 
 // The events and reasons that matter.
 const (
-	eventStart  = "start"
-	eventSignal = "signal"
-	eventExit   = "exit"
-	exitCrash   = "crash"
+	EventStart  = "start"
+	EventSignal = "signal"
+	EventExit   = "exit"
+	ExitCrash   = "crash"
 )
 
 // ParseSignals reads the log of one pod's containers.

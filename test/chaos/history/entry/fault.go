@@ -1,4 +1,4 @@
-package history
+package entry
 
 import (
 	"encoding/json"
@@ -19,7 +19,8 @@ type Fault struct {
 	// Impedes: requests could not be carried out as fast as usual meanwhile.
 	Impedes bool `json:"impedes,omitempty"`
 
-	line Line
+	// Line of the record.
+	Line Line `json:"-"`
 }
 
 // The kinds of faults that mean something to the judge. Others only have to be there in sufficient number.
@@ -47,7 +48,7 @@ func ParseFaults(record string, in io.Reader) ([]Fault, error) {
 		if fault.Kind == "" || fault.Begin.IsZero() || fault.End.Before(fault.Begin) {
 			return fmt.Errorf("fault %+v: want a kind, and an end after the begin", fault)
 		}
-		fault.line = Line{Record: record, Number: number, Time: fault.Begin,
+		fault.Line = Line{Record: record, Number: number, Time: fault.Begin,
 			Text: fmt.Sprintf("%s %s for %s", fault.Kind, fault.Detail, fault.End.Sub(fault.Begin).Round(time.Millisecond))}
 		faults = append(faults, fault)
 		return nil
@@ -55,27 +56,27 @@ func ParseFaults(record string, in io.Reader) ([]Fault, error) {
 	return faults, err
 }
 
-// on reports whether the fault was on that node; an empty name is any node.
-func (f Fault) on(node string) bool { return f.Node == "" || node == "" || f.Node == node }
+// On reports whether the fault was on that node; an empty name is any node.
+func (f Fault) On(node string) bool { return f.Node == "" || node == "" || f.Node == node }
 
-// ofControlPlane reports whether the API server did not answer.
-func (f Fault) ofControlPlane() bool {
+// OfControlPlane reports whether the API server did not answer.
+func (f Fault) OfControlPlane() bool {
 	return strings.HasPrefix(f.Kind, "apiserver-") || strings.HasPrefix(f.Kind, "etcd-")
 }
 
-// overlaps reports whether a part of the fault was in that time.
-func (f Fault) overlaps(begin, end time.Time) bool {
+// Overlaps reports whether a part of the fault was in that time.
+func (f Fault) Overlaps(begin, end time.Time) bool {
 	return !f.Begin.After(end) && !f.End.Before(begin)
 }
 
-// unimpeded is how much of the time from begin to end no fault was in the way of what is done on a node.
-func unimpeded(faults []Fault, node string, begin, end time.Time) time.Duration {
+// Unimpeded is how much of the time from begin to end no fault was in the way of what is done on a node.
+func Unimpeded(faults []Fault, node string, begin, end time.Time) time.Duration {
 	free := time.Duration(0)
 	for at := begin; at.Before(end); {
 		until, impeded := end, false
 		for _, fault := range faults {
 			switch {
-			case !fault.Impedes || !fault.on(node) || !fault.End.After(at):
+			case !fault.Impedes || !fault.On(node) || !fault.End.After(at):
 			case !fault.Begin.After(at):
 				if !impeded || fault.End.After(until) {
 					until, impeded = fault.End, true

@@ -1,0 +1,113 @@
+package clustercheck
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
+)
+
+// probes checks I8.
+func (c check) probes() {
+	turns := map[string][]entry.Turn{} // by pod UID
+	for _, t := range c.Turns {
+		turns[t.PodUID] = append(turns[t.PodUID], t)
+	}
+	for uid, all := range turns {
+		slices.SortFunc(all, func(a, b entry.Turn) int { return a.At.Compare(b.At) })
+		p := c.Pods[uid]
+		if p == nil {
+			c.Violate("I8", "pod "+uid, "nothing was ever written to it", all[0].Line)
+			continue
+		}
+		for n, t := range all {
+			until := c.End
+			if n+1 < len(all) {
+				until = all[n+1].At
+			}
+			c.follows(p, t, until)
+		}
+		c.unprovoked(p, all)
+	}
+}
+
+// follows checks that the condition has become what the application says when it has had time to.
+func (c check) follows(p *model.Pod, t entry.Turn, until time.Time) {
+	for _, w := range p.Statuses {
+		if w.Received.Before(t.At) || !w.Received.Before(until) {
+			continue
+		}
+		if status := c.probed(w.Pod); status == wanted(t) {
+			c.Report.Totals.Followed++
+			c.Report.Totals.Slowest = max(c.Report.Totals.Slowest, entry.Unimpeded(c.Faults, "", t.At, w.Received))
+			break
+		}
+	}
+	due, judged := freeSince(c.Faults, t.At, c.Options.Follow, until)
+	if !judged {
+		return
+	}
+	said, last := corev1.ConditionStatus("nothing"), t.Line
+	for _, w := range p.Statuses {
+		if w.Received.Before(due) {
+			said, last = cmp.Or(c.probed(w.Pod), "nothing"), w.Line
+		}
+	}
+	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool { return !w.Done.Before(t.At) && w.Received.Before(due) })
+	if said != wanted(t) && !unsure {
+		c.Violate("I8", "pod "+p.Namespace+"/"+p.Name, fmt.Sprintf("its condition says %s %s after its application has turned, not counting faults, want %s",
+			said, c.Options.Follow, wanted(t)), t.Line, last)
+	}
+}
+
+// unprovoked checks that there are no more marks than turns: what did not change is not written. A probe that asks
+// through the runtime may have other answers while that is broken.
+func (c check) unprovoked(p *model.Pod, turns []entry.Turn) {
+	if turns[0].Asked == entry.AskedByExec {
+		return
+	}
+	var marks []entry.Line
+	for _, w := range c.Writes {
+		if w.User == c.Options.Manager && w.Resource == "pods" && w.Pod != nil && string(w.Pod.UID) == p.UID && w.Stored() {
+			marks = append(marks, w.Line)
+		}
+	}
+	first := 1 // before the first turn
+	if allowed := len(turns) + first; len(marks) > allowed {
+		c.Violate("I8", "pod "+p.Namespace+"/"+p.Name, fmt.Sprintf("marked %d times for %d turns", len(marks), len(turns)), marks...)
+	}
+}
+
+// probed is the condition's status; empty: there is none.
+func (c check) probed(pod *corev1.Pod) corev1.ConditionStatus {
+	for _, condition := range pod.Status.Conditions {
+		if string(condition.Type) == c.Options.Probed {
+			return condition.Status
+		}
+	}
+	return ""
+}
+
+func wanted(t entry.Turn) corev1.ConditionStatus {
+	if t.Up {
+		return corev1.ConditionTrue
+	}
+	return corev1.ConditionFalse
+}
+
+// freeSince is when so much time without faults has passed since begin, if that is before end. A fault of any node
+// counts: the manager, which marks the pods, may be on it.
+func freeSince(faults []entry.Fault, begin time.Time, free time.Duration, end time.Time) (time.Time, bool) {
+	if entry.Unimpeded(faults, "", begin, end) < free {
+		return time.Time{}, false
+	}
+	after := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+	n := sort.Search(int(end.Sub(begin)/time.Millisecond)+1, func(ms int) bool { return entry.Unimpeded(faults, "", begin, after(ms)) >= free })
+	return after(n), true
+}

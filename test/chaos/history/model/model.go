@@ -1,0 +1,95 @@
+// Package model sorts the entries of a run's records by what they are about: requests, pods, instances of containers,
+// and stops. It judges nothing.
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// Records are all that is known of a run.
+type Records struct {
+	Writes  []entry.Write
+	Calls   []entry.Call
+	Signals []entry.Signal
+	Faults  []entry.Fault
+	Turns   []entry.Turn
+	// Broken lines of the audit log: at most one for each time the API server was killed.
+	Broken int
+	// End of the run, when everything had time to settle.
+	End time.Time
+}
+
+// Model is the records sorted by what they are about.
+type Model struct {
+	Records
+	Requests   []*Request
+	Pods       map[string]*Pod       // by UID
+	Containers map[string]*Container // by bare ID
+}
+
+// New sorts records.
+func New(records Records) *Model {
+	m := &Model{Records: records, Pods: map[string]*Pod{}, Containers: map[string]*Container{}}
+	m.addRequests()
+	m.addPods()
+	m.addDeletions()
+	m.addInstances()
+	return m
+}
+
+func (m *Model) addRequests() {
+	byUID := map[string]*Request{}
+	for _, w := range m.Writes {
+		if w.Resource != entry.RequestResource || w.Request == nil {
+			continue
+		}
+		r := byUID[string(w.Request.UID)]
+		if r == nil {
+			r = &Request{
+				UID: string(w.Request.UID), Namespace: w.Request.Namespace, Name: w.Request.Name,
+				PodUID: w.Request.Labels[v1beta1.LabelPodUID], Created: w,
+			}
+			byUID[r.UID] = r
+			m.Requests = append(m.Requests, r)
+		}
+		// A write that changes nothing repeats the version, and so does an answer that was logged late.
+		if !slices.ContainsFunc(r.Versions, func(v entry.Write) bool { return v.Request.ResourceVersion == w.Request.ResourceVersion }) {
+			r.Versions = append(r.Versions, w)
+		}
+	}
+	for _, r := range m.Requests {
+		slices.SortStableFunc(r.Versions, func(a, b entry.Write) int {
+			return cmp.Compare(entry.Revision(a.Request.ResourceVersion), entry.Revision(b.Request.ResourceVersion))
+		})
+		r.Created = r.Versions[0]
+		r.Unsure = m.unsure(entry.RequestResource, r.Namespace, r.Name)
+	}
+	slices.SortFunc(m.Requests, func(a, b *Request) int {
+		return cmp.Compare(entry.Revision(a.Created.Request.ResourceVersion), entry.Revision(b.Created.Request.ResourceVersion))
+	})
+}
+
+// underWay is how long a write may have been under way when the API server was killed.
+const underWay = 15 * time.Second
+
+// unsure are the writes to an object that nobody knows the outcome of, and those whose audit line may have died with
+// the API server.
+func (m *Model) unsure(resource, namespace, name string) []entry.Write {
+	var writes []entry.Write
+	for _, w := range m.Writes {
+		if w.Resource == resource && w.Namespace == namespace && w.Name == name && w.Unsure() {
+			writes = append(writes, w)
+		}
+	}
+	for _, fault := range m.Faults {
+		if fault.Kind == entry.KindAPIServerKill {
+			writes = append(writes, entry.Write{Line: fault.Line, Received: fault.Begin.Add(-underWay), Done: fault.Begin})
+		}
+	}
+	return writes
+}

@@ -1,0 +1,56 @@
+package history_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/test/chaos/history/verdict"
+)
+
+// planted is a history with a bug in it.
+type planted struct {
+	plant func(*fixture)
+	want  string // the invariant
+	proof string // a part of what is reported
+}
+
+func found(t *testing.T, tt planted) {
+	t.Helper()
+	s := opening(t)
+	tt.plant(s)
+	report := s.check()
+	i := slices.IndexFunc(report.Violations, func(v verdict.Violation) bool {
+		return v.Invariant == tt.want && strings.Contains(v.String(), tt.proof)
+	})
+	if i < 0 {
+		t.Fatalf("violations %v, want one of %s with %q", report.Violations, tt.want, tt.proof)
+	}
+	if len(report.Violations[i].Proof) == 0 || report.OK() {
+		t.Errorf("violation %v: want lines that prove it, and a report that is not OK", report.Violations[i])
+	}
+}
+
+func TestLeastLoad(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	restart(s, 2, "r1", "c1", "c2")
+	s.fault("daemon-kill", 2, 3, true)
+	s.audit.WriteString("{\"half\": \n")
+	s.options.Least = verdict.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Followed: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
+	report := s.check()
+	want := []string{
+		"faults daemon-kill: 1, want at least 2",
+		"faults kubelet-restart: 0, want at least 1",
+		"followed turns: 0, want at least 1",
+		"refused writes to another node: 0, want at least 1",
+		"requests: 1, want at least 2",
+		"stopped containers: 1, want at least 2",
+		"audit log: 1 broken lines, but the API server was killed 0 times",
+	}
+	if diff := cmp.Diff(want, report.Refused); diff != "" || report.OK() {
+		t.Errorf("refused (-want +got), OK %v:\n%s", report.OK(), diff)
+	}
+}

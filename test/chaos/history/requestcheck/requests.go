@@ -1,0 +1,206 @@
+// Package requestcheck checks what became of requests: that their ends are final, true and in time (I3, I4, I5), in order
+// (I6), and that those that failed had a reason to.
+package requestcheck
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
+)
+
+// terminal checks I3.
+func (c check) terminal() {
+	for _, r := range c.Requests {
+		end := r.Terminal()
+		if end == nil {
+			continue
+		}
+		for _, v := range r.Versions {
+			if entry.Revision(v.Request.ResourceVersion) <= entry.Revision(end.Request.ResourceVersion) ||
+				equality.Semantic.DeepEqual(v.Request.Status, end.Request.Status) {
+				continue
+			}
+			c.Violate("I3", "request "+r.String(), "its status changed after it had ended", end.Line, v.Line)
+			break
+		}
+	}
+}
+
+// success checks I4.
+func (c check) success() {
+	for _, r := range c.Requests {
+		end := r.Terminal()
+		if end == nil {
+			continue
+		}
+		states := end.Request.Status.ContainerRecreateStates
+		if end.Request.Status.Message == "" {
+			for _, spec := range r.Spec().Containers {
+				if !slices.ContainsFunc(states, func(s v1beta1.ContainerRecreateRequestRecreateState) bool {
+					return s.Name == spec.Name && s.Phase == v1beta1.ContainerRecreateRequestSucceeded
+				}) {
+					c.Violate("I4", "request "+r.String(), "succeeded although container "+spec.Name+" did not", end.Line)
+				}
+			}
+		}
+		for _, state := range states {
+			if state.Phase == v1beta1.ContainerRecreateRequestSucceeded {
+				c.recreated(r, state, r.Succeeded(state.Name))
+			}
+		}
+	}
+}
+
+// believed is how old the daemon's picture of the pod may be when its verdict arrives.
+const believed = 5 * time.Second
+
+func (c check) recreated(r *model.Request, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write) {
+	p := c.Pods[r.PodUID]
+	subject := fmt.Sprintf("request %s container %s", r, state.Name)
+	if p == nil {
+		c.Violate("I4", subject, "succeeded, but there is no such pod", success.Line)
+		return
+	}
+	up := time.Duration(0)
+	if strategy := r.Spec().Strategy; strategy != nil {
+		up = time.Duration(strategy.MinStartedSeconds) * time.Second
+	}
+	c.newInstance(p, subject, state, success, up)
+	var seen []entry.Line
+	for n, w := range p.Statuses {
+		superseded := n+1 < len(p.Statuses) && p.Statuses[n+1].Received.Before(success.Received.Add(-believed))
+		if w.Received.After(success.Done) || superseded {
+			continue
+		}
+		for _, status := range slices.Concat(w.Pod.Status.ContainerStatuses, w.Pod.Status.InitContainerStatuses) {
+			if status.Name != state.Name {
+				continue
+			}
+			if model.Replaced(status, state.ContainerID) {
+				return
+			}
+			seen = append(seen, w.Line)
+		}
+	}
+	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool {
+		return !w.Done.Before(r.Created.Received) && w.Received.Before(success.Received)
+	})
+	if !unsure {
+		c.Violate("I4", subject, "succeeded, but kubelet reported no other container, running and ready", append(seen, success.Line)...)
+	}
+}
+
+// newInstance looks in the application's log for what ran at the time of the verdict. That is one of two when a start
+// or a stop lies beside it.
+func (c check) newInstance(p *model.Pod, subject string, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write, up time.Duration) {
+	instances := p.Instances[state.Name]
+	if len(instances) == 0 { // a container that keeps no log
+		return
+	}
+	what, proof := "succeeded, but the application was not running", []entry.Line{success.Line}
+	for _, i := range instances {
+		if i.Start.Time.After(success.Done.Add(verdict.Noticed)) || i.End(c.End).Before(success.Received.Add(-believed)) {
+			continue
+		}
+		proof = []entry.Line{i.Start.Line, success.Line}
+		if stop := c.FirstStop(state.ContainerID); stop != nil && i.Start.Time.Before(stop.Begin.Add(-verdict.Noticed)) {
+			what, proof = "succeeded, but the application that ran was the one to be replaced", append(proof, stop.Line)
+			continue
+		}
+		ran := success.Done.Sub(i.Start.Time)
+		if ran >= up-verdict.Noticed {
+			return
+		}
+		what = fmt.Sprintf("succeeded after %s, want minStartedSeconds %s", ran.Round(time.Millisecond), up)
+	}
+	c.Violate("I4", subject, what, proof...)
+}
+
+// endsLate is how long after its deadline a request may end.
+const endsLate = 5 * time.Second
+
+// ends checks I5.
+func (c check) ends() {
+	turn := map[string]time.Time{} // by pod UID: when the next request's turn came
+	for _, r := range c.Requests {
+		end, ended := r.EndedAt()
+		if !ended {
+			end = c.End
+		}
+		begin := r.Created.Received
+		if turn[r.PodUID].After(begin) {
+			begin = turn[r.PodUID]
+		}
+		if end.After(turn[r.PodUID]) {
+			turn[r.PodUID] = end
+		}
+		last := r.Versions[len(r.Versions)-1].Line
+		if terminal := r.Terminal(); terminal != nil {
+			last = terminal.Line
+		}
+		if seconds := r.Spec().ActiveDeadlineSeconds; seconds != nil {
+			deadline := r.Created.Request.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
+			if over := entry.Unimpeded(c.Faults, r.Node(), deadline, end); over > endsLate {
+				c.Violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its deadline, not counting faults",
+					over.Round(time.Millisecond)), r.Created.Line, last)
+				continue
+			}
+		}
+		if took := entry.Unimpeded(c.Faults, r.Node(), begin, end); took > c.patience(r) {
+			c.Violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its turn had come, not counting faults; it asks for %s at most",
+				took.Round(time.Millisecond), c.patience(r)), r.Created.Line, last)
+		} else if !ended {
+			c.Violate("I5", "request "+r.String(), "not ended at the end of the run", r.Created.Line, last)
+		}
+	}
+}
+
+// patience is the time the request asks for itself and what is added for the machine.
+func (c check) patience(r *model.Request) time.Duration {
+	each := c.Grace(r)
+	patience := c.Options.Patience
+	if strategy := r.Spec().Strategy; strategy != nil {
+		each += time.Duration(strategy.MinStartedSeconds) * time.Second
+		if strategy.UnreadyGracePeriodSeconds != nil {
+			patience += time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second
+		}
+	}
+	return patience + time.Duration(len(r.Spec().Containers))*each
+}
+
+// order checks I6. Which of two requests is older is certain only when one was created before the other was sent.
+func (c check) order() {
+	for n, later := range c.Requests {
+		begun := later.Begun()
+		if begun == nil || later.Created.Verb != "create" {
+			continue
+		}
+		for _, earlier := range c.Requests[:n] {
+			if earlier.PodUID != later.PodUID || earlier.Created.Verb != "create" || !earlier.Created.Done.Before(later.Created.Received) {
+				continue
+			}
+			if earlier.Deleted != nil && earlier.Deleted.Received.Before(begun.Done) {
+				continue
+			}
+			end := earlier.Terminal()
+			if end != nil && entry.Revision(end.Request.ResourceVersion) < entry.Revision(begun.Request.ResourceVersion) {
+				continue
+			}
+			if earlier.UnsureSince(begun.Received) {
+				continue
+			}
+			proof := []entry.Line{earlier.Created.Line, later.Created.Line, begun.Line}
+			if end != nil {
+				proof = append(proof, end.Line)
+			}
+			c.Violate("I6", "request "+later.String(), "begun before the older request "+earlier.String()+" of the same pod had ended", proof...)
+		}
+	}
+}

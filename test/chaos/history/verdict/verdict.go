@@ -1,0 +1,98 @@
+// Package verdict is what a judgement is given and what it finds.
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
+)
+
+// Noticed is how far apart the proxy's word on a stop and the application's may lie: both are of one machine's
+// clock, but an application that is starting or ending writes a little late.
+const Noticed = time.Second
+
+// Violation is a promise that was not kept.
+type Violation struct {
+	Invariant string // I1 ..., crash, grace, verdict or volume
+	Subject   string // the request or container
+	What      string
+	Proof     []entry.Line
+}
+
+func (v Violation) String() string {
+	text := fmt.Sprintf("%s violated: %s: %s", v.Invariant, v.Subject, v.What)
+	for _, line := range v.Proof {
+		text += "\n    " + line.String()
+	}
+	return text
+}
+
+// Options of the judgement.
+type Options struct {
+	// Daemon is the user name of the daemon in the audit log, Manager that of the manager.
+	Daemon, Manager string
+	// Patience is how long a request may take from its turn on, beside the times it asks for itself.
+	Patience time.Duration
+	// Probed is the type of the condition that probes bring on the pods that turn, and Follow how long it may take to
+	// follow a turn.
+	Probed string
+	Follow time.Duration
+	// Least is what must have happened for the run to prove anything.
+	Least Least
+}
+
+// Least load of a run.
+type Least struct {
+	Requests, Succeeded, Stops int
+	// Denied are attempts of the daemon's token on another node that were refused.
+	Denied int
+	// Followed are turns that a condition has followed.
+	Followed int
+	// Faults by kind.
+	Faults map[string]int
+}
+
+// Totals of a run.
+type Totals struct {
+	Requests, Succeeded, Failed, Deleted int
+	// Stops are the containers the daemon stopped; Ends are the runs of containers that ended by it, as the
+	// applications tell it; Orders are the pairs of request and container that a stop was for.
+	Stops, Ends, Orders int
+	// Repeated are StopContainer calls for an ID that had been called for before, as after a kill -9.
+	Repeated int
+	// Denied are attempts of the daemon's token that were refused.
+	Denied int
+	// Turns of applications; Followed are those that their condition followed before the next, and Slowest is how long
+	// that took at most, not counting faults.
+	Turns, Followed int
+	Slowest         time.Duration
+	Faults          map[string]int
+}
+
+// Report is the verdict.
+type Report struct {
+	Totals     Totals
+	Violations []Violation
+	// Refused says why the run proves nothing, whatever else is in the report; empty: it does.
+	Refused []string
+}
+
+// OK reports whether the run was large enough and every promise was kept.
+func (r Report) OK() bool { return len(r.Violations) == 0 && len(r.Refused) == 0 }
+
+// Judgement is one under way.
+type Judgement struct {
+	*model.Model
+	Options Options
+	Report  Report
+}
+
+// Violate adds a violation.
+func (j *Judgement) Violate(invariant, subject, what string, proof ...entry.Line) {
+	proof = slices.Clone(proof)
+	slices.SortStableFunc(proof, func(a, b entry.Line) int { return a.Time.Compare(b.Time) })
+	j.Report.Violations = append(j.Report.Violations, Violation{Invariant: invariant, Subject: subject, What: what, Proof: proof})
+}
