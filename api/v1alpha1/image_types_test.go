@@ -23,6 +23,7 @@ func imageKinds() map[string][2]func() any {
 		"nodeimages":        {func() any { return &v1alpha1.NodeImage{} }, func() any { return &v1beta1.NodeImage{} }},
 		"imagepulljobs":     {func() any { return &v1alpha1.ImagePullJob{} }, func() any { return &v1beta1.ImagePullJob{} }},
 		"imagelistpulljobs": {func() any { return &v1alpha1.ImageListPullJob{} }, func() any { return &v1beta1.ImageListPullJob{} }},
+		"sidecarsets":       {func() any { return &v1alpha1.SidecarSet{} }, func() any { return &v1beta1.SidecarSet{} }},
 	}
 }
 

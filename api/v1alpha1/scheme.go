@@ -22,6 +22,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&NodeImage{}, &NodeImageList{},
 		&ImagePullJob{}, &ImagePullJobList{},
 		&ImageListPullJob{}, &ImageListPullJobList{},
+		&SidecarSet{}, &SidecarSetList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil

@@ -17,7 +17,7 @@ func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 	t.Parallel()
 	for plural, stored := range map[string]string{
 		"podprobemarkers": "v1alpha1", "nodepodprobes": "v1alpha1",
-		"nodeimages": "v1beta1", "imagepulljobs": "v1beta1", "imagelistpulljobs": "v1beta1",
+		"nodeimages": "v1beta1", "imagepulljobs": "v1beta1", "imagelistpulljobs": "v1beta1", "sidecarsets": "v1beta1",
 	} {
 		crd := readCRD(t, plural)
 		crd.Status.StoredVersions = []string{stored}
@@ -29,7 +29,7 @@ func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 
 func TestImageObjectsHaveOneSchemaInBothVersions(t *testing.T) {
 	t.Parallel()
-	for _, plural := range []string{"nodeimages", "imagepulljobs", "imagelistpulljobs"} {
+	for _, plural := range []string{"nodeimages", "imagepulljobs", "imagelistpulljobs", "sidecarsets"} {
 		crd := readCRD(t, plural)
 		if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensions.NoneConverter {
 			t.Errorf("%s: conversion %v", plural, c)

@@ -1,0 +1,53 @@
+package v1beta1
+
+// Annotations and labels of a SidecarSet, shared with OpenKruise.
+const (
+	// AnnotationSidecarSetCanary set to "true", with AnnotationSidecarSetBase, makes the SidecarSet take the place of its
+	// base in the pods that both select.
+	AnnotationSidecarSetCanary = "apps.kruise.io/sidecarset-canary"
+	AnnotationSidecarSetBase   = "apps.kruise.io/sidecarset-base"
+	// LabelSidecarSetCustomVersion is spec.customVersion, in v1alpha1 of OpenKruise and on ControllerRevisions.
+	LabelSidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
+	// LabelSidecarSetName on a ControllerRevision is the name of its SidecarSet.
+	LabelSidecarSetName = "kruise.io/sidecarset-name"
+)
+
+// Annotations of pods, shared with OpenKruise. The first two are on SidecarSets and ControllerRevisions as well, where the
+// value is the hash alone.
+const (
+	// AnnotationSidecarSetHash is a JSON object from the name of a SidecarSet to what was injected and its hash.
+	AnnotationSidecarSetHash = "kruise.io/sidecarset-hash"
+	// AnnotationSidecarSetHashWithoutImage is the same with hashes of the containers without their images.
+	AnnotationSidecarSetHashWithoutImage = "kruise.io/sidecarset-hash-without-image"
+	// AnnotationSidecarSetList is the names of the injected SidecarSets, sorted, with commas.
+	AnnotationSidecarSetList = "kruise.io/sidecarset-injected-list"
+	// AnnotationSidecarSetInPlaceUpdateState is a JSON object from the name of a SidecarSet to its last update in place.
+	AnnotationSidecarSetInPlaceUpdateState = "kruise.io/sidecarset-inplace-update-state"
+	// AnnotationHotUpgradeWorking is a JSON object from the name of a sidecar to the container that works.
+	AnnotationHotUpgradeWorking = "kruise.io/sidecarset-working-hotupgrade-container"
+	// PrefixSidecarSetVersion and the name of a container: its version.
+	PrefixSidecarSetVersion = "version.sidecarset.kruise.io/"
+	// PrefixSidecarSetVersionAlt and the name of a container: the version of the other one; "0" without a hot upgrade.
+	PrefixSidecarSetVersionAlt = "versionalt.sidecarset.kruise.io/"
+)
+
+// ConditionSidecarSetUpgradable on a pod says whether it can be updated in place.
+const ConditionSidecarSetUpgradable = "SidecarSetUpgradable"
+
+// EnvSidecarInjected is "true" in every injected container, as in OpenKruise.
+const EnvSidecarInjected = "IS_INJECTED"
+
+// Keys of Refit.
+const (
+	// LabelInjectionFailurePolicy on a SidecarSet is "Fail" if spec.injectionStrategy.failurePolicy is; admission sets it. An
+	// admission policy selects by it.
+	LabelInjectionFailurePolicy = "sidecarset.refit.dev/failure-policy"
+	// AnnotationSidecarSetSkipped on a pod is a JSON object from the name of a SidecarSet that selects the pod and was not
+	// injected to the reason.
+	AnnotationSidecarSetSkipped = "sidecarset.refit.dev/skipped"
+	// AnnotationSidecarInject on a pod is "false", or a list of names of SidecarSets such as "-log,-mesh"; see OverrideOptOut.
+	AnnotationSidecarInject = "sidecarset.refit.dev/inject"
+	// PrefixSidecarImage and PrefixSidecarResources with the name of a container; see OverrideImage and OverrideResources.
+	PrefixSidecarImage     = "image.sidecarset.refit.dev/"
+	PrefixSidecarResources = "resources.sidecarset.refit.dev/"
+)

@@ -1,0 +1,221 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// SidecarSetUpdateStrategy says how running pods are updated.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'NotUpdate' || !has(self.selector) || !has(self.partition) || type(self.partition) == int && int(self.partition) == 0",message="only one of selector and partition can be given"
+type SidecarSetUpdateStrategy struct {
+	// Type is RollingUpdate (default), or NotUpdate: new pods are injected, running pods are left alone.
+	// +optional
+	Type SidecarSetUpdateType `json:"type,omitempty"`
+	// Paused updates no further pods. New pods get the pinned revision, if injectionStrategy.revision is set.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// Selector limits updates to some of the pods, as for a canary.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="selector must not be empty"
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Partition is the number or percentage of pods that keep the old version; default 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2})%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 0",message="partition must not be negative"
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+	// MaxUnavailable is the number or percentage of pods that may be unavailable during the update; default 1. A
+	// percentage is rounded up.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2})%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 0",message="maxUnavailable must not be negative"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// PriorityStrategy says which pods are updated first.
+	// +optional
+	PriorityStrategy *UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+	// ScatterStrategy spreads pods with such labels over the update.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=value
+	// +kubebuilder:validation:MaxItems=64
+	ScatterStrategy []UpdateScatterTerm `json:"scatterStrategy,omitempty"`
+
+	// The fields below are not part of OpenKruise's API.
+
+	// MaxUnavailablePerWorkload is the number or percentage of pods of one controller, as one ReplicaSet or StatefulSet,
+	// that may be unavailable during the update; default 1 less than its pods, and at least 1. A percentage is rounded down,
+	// to at least 1.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 1",message="maxUnavailablePerWorkload must be at least 1"
+	MaxUnavailablePerWorkload *intstr.IntOrString `json:"maxUnavailablePerWorkload,omitempty"`
+	// MinReadySeconds that an updated pod has to be ready before it counts as available; default 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// ProgressDeadlineSeconds without progress make the condition Progressing False; default 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// PauseAfterFailedPods pauses the update of a revision when so many pods have failed with it; unset never does.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	PauseAfterFailedPods *int32 `json:"pauseAfterFailedPods,omitempty"`
+	// RecreatePolicy is Never (default), or Evict: pods that cannot be updated in place are evicted, within their
+	// PodDisruptionBudgets and within the limits above.
+	// +optional
+	RecreatePolicy RecreatePolicy `json:"recreatePolicy,omitempty"`
+	// PrePullPolicy is Never (default), or Always: new images are pulled on the nodes of the pods before the first
+	// container is stopped.
+	// +optional
+	PrePullPolicy PrePullPolicy `json:"prePullPolicy,omitempty"`
+}
+
+// SidecarSetUpdateType is RollingUpdate or NotUpdate.
+//
+// +kubebuilder:validation:Enum=RollingUpdate;NotUpdate;""
+type SidecarSetUpdateType string
+
+// Values of SidecarSetUpdateType.
+const (
+	SidecarSetRollingUpdate SidecarSetUpdateType = "RollingUpdate"
+	SidecarSetNotUpdate     SidecarSetUpdateType = "NotUpdate"
+)
+
+// UpdatePriorityStrategy says which pods are updated first.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.orderPriority) && size(self.orderPriority) > 0 && has(self.weightPriority) && size(self.weightPriority) > 0)",message="only one of orderPriority and weightPriority can be given"
+type UpdatePriorityStrategy struct {
+	// OrderPriority: pods with the first label come first, and among them those with the larger number at the end of its
+	// value. Pods without any of the labels come last.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	OrderPriority []UpdatePriorityOrderTerm `json:"orderPriority,omitempty"`
+	// WeightPriority: pods with the larger sum of weights come first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	WeightPriority []UpdatePriorityWeightTerm `json:"weightPriority,omitempty"`
+}
+
+// UpdatePriorityOrderTerm names a label.
+type UpdatePriorityOrderTerm struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	OrderedKey string `json:"orderedKey"`
+}
+
+// UpdatePriorityWeightTerm gives pods a weight.
+type UpdatePriorityWeightTerm struct {
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Weight int32 `json:"weight"`
+	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="matchSelector must not be empty"
+	MatchSelector metav1.LabelSelector `json:"matchSelector"`
+}
+
+// UpdateScatterTerm is a label whose pods are spread over the update.
+type UpdateScatterTerm struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+	// Value of the label; * is every value.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value"`
+}
+
+// RecreatePolicy says what is done about pods that cannot be updated in place.
+//
+// +kubebuilder:validation:Enum=Never;Evict;""
+type RecreatePolicy string
+
+// Values of RecreatePolicy.
+const (
+	RecreateNever RecreatePolicy = "Never"
+	RecreateEvict RecreatePolicy = "Evict"
+)
+
+// PrePullPolicy says whether images are pulled before an update.
+//
+// +kubebuilder:validation:Enum=Never;Always;""
+type PrePullPolicy string
+
+// Values of PrePullPolicy.
+const (
+	PrePullNever  PrePullPolicy = "Never"
+	PrePullAlways PrePullPolicy = "Always"
+)
+
+// SidecarSetStatus counts pods.
+type SidecarSetStatus struct {
+	// ObservedGeneration is the generation of the spec that the numbers are of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// MatchedPods are injected and selected.
+	// +optional
+	MatchedPods int32 `json:"matchedPods"`
+	// UpdatedPods have the latest revision.
+	// +optional
+	UpdatedPods int32 `json:"updatedPods"`
+	// ReadyPods are ready.
+	// +optional
+	ReadyPods int32 `json:"readyPods"`
+	// UpdatedReadyPods have the latest revision and are ready.
+	// +optional
+	UpdatedReadyPods int32 `json:"updatedReadyPods,omitempty"`
+	// LatestRevision is the name of the ControllerRevision of the spec.
+	// +optional
+	LatestRevision string `json:"latestRevision,omitempty"`
+	// CollisionCount makes the name of a ControllerRevision unique.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// The fields below are not part of OpenKruise's API.
+
+	// NotInjectedPods are selected and were not injected.
+	// +optional
+	NotInjectedPods int32 `json:"notInjectedPods,omitempty"`
+	// NotUpgradablePods cannot be updated in place.
+	// +optional
+	NotUpgradablePods int32 `json:"notUpgradablePods,omitempty"`
+	// UpdatingPods are being updated.
+	// +optional
+	UpdatingPods int32 `json:"updatingPods,omitempty"`
+	// FailedPods have the latest revision and did not become ready with it in time.
+	// +optional
+	FailedPods int32 `json:"failedPods,omitempty"`
+	// PausedRevision is the revision whose update was paused by updateStrategy.pauseAfterFailedPods.
+	// +optional
+	PausedRevision string `json:"pausedRevision,omitempty"`
+	// LastProgressTime is when a pod was last updated or became ready; updateStrategy.progressDeadlineSeconds begins then.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+	// Conditions: Progressing, Available and Degraded.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Conditions of SidecarSet.
+const (
+	// ConditionProgressing is True while pods are updated and when all are; False when that made no progress in time.
+	ConditionProgressing = "Progressing"
+	// ConditionAvailable is True when no more pods than updateStrategy.maxUnavailable are unavailable.
+	ConditionAvailable = "Available"
+	// ConditionDegraded is True when pods failed, cannot be updated or were not injected.
+	ConditionDegraded = "Degraded"
+)
