@@ -27,7 +27,7 @@ func (c *Cluster) writeControlPlane() error {
 		c.state.Path("registry"):                    c.registry() + "\n",
 	}
 	for path, content := range files {
-		if err := writeFile(path, content); err != nil {
+		if err := state.WriteFile(path, content); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Cluster) writePrograms() error {
 			c.starter(), c.state.Checkout()),
 	}
 	for path, content := range scripts {
-		if err := writeFile(path, content); err != nil {
+		if err := state.WriteFile(path, content); err != nil {
 			return err
 		}
 		if err := os.Chmod(path, 0o755); err != nil {

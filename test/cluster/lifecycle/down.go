@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/refit-project/refit/test/cluster/mounts"
 	"github.com/refit-project/refit/test/cluster/process"
 	"github.com/refit-project/refit/test/cluster/state"
 )
@@ -34,7 +36,13 @@ func (c *Cluster) Down(ctx context.Context, keepLogs bool) error {
 	if err := c.report.Step("taking the cluster down", func() error { return c.clear(ctx, keepLogs) }); err != nil {
 		return err
 	}
-	return c.removeMountPoints()
+	return mounts.RemovePoints(c.others)
+}
+
+// others reports whether the machine has clusters of other checkouts.
+func (c *Cluster) others() (bool, error) {
+	names, err := c.tree.Names(state.NamePrefix)
+	return slices.ContainsFunc(names, func(name string) bool { return name != c.state.Name() }), err
 }
 
 // leftovers are the processes of the cluster, whoever started them.

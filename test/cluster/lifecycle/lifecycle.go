@@ -15,10 +15,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/refit-project/refit/hack/images/oci"
+	"github.com/refit-project/refit/test/cluster/apiserver"
 	"github.com/refit-project/refit/test/cluster/cgroup"
 	"github.com/refit-project/refit/test/cluster/config"
+	"github.com/refit-project/refit/test/cluster/programs"
 	"github.com/refit-project/refit/test/cluster/progress"
 	"github.com/refit-project/refit/test/cluster/state"
 )
@@ -34,19 +38,9 @@ type Cluster struct {
 
 // settings are what a running cluster was started with, kept in its state folder.
 type settings struct {
-	APIPort      int      `json:"apiPort"`
-	RegistryPort int      `json:"registryPort"`
-	Programs     programs `json:"programs"`
-}
-
-// programs are the folders the cluster's programs are in.
-type programs struct {
-	Cluster    string `json:"cluster"`
-	Kube       string `json:"kube"`
-	Etcd       string `json:"etcd"`
-	Containerd string `json:"containerd"`
-	Tools      string `json:"tools"`
-	Nginx      string `json:"nginx"`
+	APIPort      int              `json:"apiPort"`
+	RegistryPort int              `json:"registryPort"`
+	Programs     programs.Folders `json:"programs"`
 }
 
 // ErrNotUp is returned for a cluster that was never brought up.
@@ -78,7 +72,7 @@ func (c *Cluster) saveSettings() error {
 	if err != nil {
 		return fmt.Errorf("save settings: %w", err)
 	}
-	if err := writeFile(c.state.Path("settings.json"), string(content)); err != nil {
+	if err := state.WriteFile(c.state.Path("settings.json"), string(content)); err != nil {
 		return fmt.Errorf("save settings: %w", err)
 	}
 	return nil
@@ -107,25 +101,7 @@ func (c *Cluster) lock() (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return lockFile(filepath.Join(cache, c.state.Name()+".lock"))
-}
-
-func lockFile(path string) (release func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-	}
-	// Closing the file releases the lock; so does the end of the program.
-	return func() { _ = file.Close() }, nil
+	return state.Lock(filepath.Join(cache, c.state.Name()+".lock"))
 }
 
 // choosePorts takes two free ports of the machine's loopback, starting at a place given by the cluster's
@@ -169,14 +145,14 @@ func (c *Cluster) nodeNumbers(count int) ([]int, error) {
 	return slices.Compact(numbers), nil
 }
 
-func writeFile(path, content string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+func (c *Cluster) connect() (*apiserver.Client, error) {
+	return apiserver.Connect(c.state.Path("pki"), c.settings.APIPort)
+}
+
+// Load pushes an image archive to the cluster's registry and returns the names it has there.
+func (c *Cluster) Load(ctx context.Context, archive string) ([]string, error) {
+	if !c.exists() {
+		return nil, ErrNotUp
 	}
-	// A reader sees the old or the new content, never half of it.
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(content), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
+	return oci.Push(archive, c.registry(), remote.WithContext(ctx))
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/refit-project/refit/test/cluster/config"
+	"github.com/refit-project/refit/test/cluster/mounts"
+	"github.com/refit-project/refit/test/cluster/network"
 	"github.com/refit-project/refit/test/cluster/pki"
 	"github.com/refit-project/refit/test/cluster/process"
 	"github.com/refit-project/refit/test/cluster/state"
@@ -49,7 +49,7 @@ func (c *Cluster) writeNode(number int, options KubeletOptions) error {
 		node.Path("registry", "_default", "hosts.toml"): node.RegistryHosts(),
 	}
 	for path, content := range files {
-		if err := writeFile(path, content); err != nil {
+		if err := state.WriteFile(path, content); err != nil {
 			return err
 		}
 	}
@@ -86,8 +86,8 @@ func (c *Cluster) startNode(ctx context.Context, number int, all []int) error {
 	if err := c.tree.Make(c.nodeCgroup(name)); err != nil {
 		return err
 	}
-	for _, mount := range mounts(c.state.Node(name)) {
-		if err := os.MkdirAll(mount.source, 0o755); err != nil {
+	for _, mount := range mounts.Of(c.state.Node(name)) {
+		if err := os.MkdirAll(mount.Source, 0o755); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) startNode(ctx context.Context, number int, all []int) error {
 	if err := c.linkSocket(name); err != nil {
 		return err
 	}
-	if err := c.connect(ctx, number, all); err != nil {
+	if err := c.network().Connect(ctx, number, all); err != nil {
 		// Half a network would be taken for a whole one by the next run.
 		return errors.Join(err, process.Stop(ctx, record, true))
 	}
@@ -127,7 +127,7 @@ func (c *Cluster) hold(ctx context.Context, name, record string) error {
 	if err != nil {
 		return err
 	}
-	if string(answer) != Held {
+	if string(answer) != mounts.Held {
 		return fmt.Errorf("namespaces of %s: the end of %s:\n%s", name, spec.Log, tail(spec.Log))
 	}
 	return nil
@@ -142,74 +142,11 @@ func (c *Cluster) linkSocket(name string) error {
 	return os.Symlink("run/containerd/containerd.sock", link)
 }
 
-// connect gives the node its address and its way to the others: a bridge on the first node, and routes to
-// every node's pods.
-func (c *Cluster) connect(ctx context.Context, number int, all []int) error {
-	address := fmt.Sprintf("%s/%d", state.NodeIP(number), state.NodePrefix)
-	if number == 1 {
-		return c.ip(ctx, 1,
-			"link set lo up",
-			"link add br0 type bridge",
-			// A bridge without a port is down; this pair keeps it up.
-			"link add up0 type veth peer name up1",
-			"link set up0 master br0 up", "link set up1 up",
-			"addr add "+address+" dev br0", "link set br0 up",
-			"route add default via "+state.Gateway+" dev br0")
-	}
-	ground, alive := process.Alive(c.record(part{holder, state.NodeName(number)}))
-	if !alive {
-		return fmt.Errorf("%s has lost its namespaces", state.NodeName(number))
-	}
-	port := fmt.Sprintf("node%d", number)
-	err := c.ip(ctx, 1,
-		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", port, ground.PID),
-		"link set "+port+" master br0 up")
-	if err != nil {
-		return err
-	}
-	err = c.ip(ctx, number,
-		"link set lo up", "addr add "+address+" dev eth0", "link set eth0 up",
-		"route add default via "+state.Gateway+" dev eth0")
-	if err != nil {
-		return err
-	}
-	for _, other := range all {
-		if _, alive := process.Alive(c.record(part{holder, state.NodeName(other)})); !alive || other == number {
-			continue
-		}
-		if err := c.ip(ctx, other, podRoute(number)); err != nil {
-			return err
-		}
-		if err := c.ip(ctx, number, podRoute(other)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// podRoute is how to reach the pods of a node. It may be there from that node's earlier life.
-func podRoute(number int) string {
-	return "route replace " + state.NodePods(number) + " via " + state.NodeIP(number)
-}
-
-// ip runs ip(8) in a node's network, once for each command.
-func (c *Cluster) ip(ctx context.Context, number int, commands ...string) error {
-	ground, alive := process.Alive(c.record(part{holder, state.NodeName(number)}))
-	if !alive {
-		return fmt.Errorf("%s has lost its namespaces", state.NodeName(number))
-	}
-	path, err := exec.LookPath("ip")
-	if err != nil {
-		return err
-	}
-	for _, command := range commands {
-		args := append([]string{"exec", "--net=" + strconv.Itoa(ground.PID), "--", path}, strings.Fields(command)...)
-		output, err := exec.CommandContext(ctx, c.starter(), args...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("ip %s on %s: %w: %s", command, state.NodeName(number), err, strings.TrimSpace(string(output)))
-		}
-	}
-	return nil
+func (c *Cluster) network() network.Network {
+	return network.Network{Starter: c.starter(), Holder: func(number int) (int, bool) {
+		record, alive := process.Alive(c.record(part{holder, state.NodeName(number)}))
+		return record.PID, alive
+	}}
 }
 
 // hasCapability says whether this process may use a capability.

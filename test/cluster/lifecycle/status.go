@@ -36,11 +36,11 @@ func (c *Cluster) Status(ctx context.Context) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	api, err := c.api()
+	api, err := c.connect()
 	if err != nil {
 		return err
 	}
-	if err := api.nodesReady(ctx, numbers); err != nil {
+	if err := api.NodesReady(ctx, numbers); err != nil {
 		return fmt.Errorf("nodes: %w", err)
 	}
 	fmt.Fprintln(c.out, "every node is ready")

@@ -7,7 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/refit-project/refit/test/cluster/mounts"
 	"github.com/refit-project/refit/test/cluster/process"
+	"github.com/refit-project/refit/test/cluster/programs"
 	"github.com/refit-project/refit/test/cluster/state"
 )
 
@@ -55,7 +57,7 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 		c.hint()
 		return nil
 	}
-	programs, err := c.prepare(ctx, options.Module)
+	found, err := programs.Get(ctx, options.Module, c.report, c.out)
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	c.settings.Programs = programs
+	c.settings.Programs = found
 	if err := c.saveSettings(); err != nil {
 		return err
 	}
@@ -90,8 +92,8 @@ func (c *Cluster) settled(ctx context.Context, nodes int) bool {
 			return false
 		}
 	}
-	api, err := c.api()
-	return err == nil && api.ready(ctx) == nil && api.nodesReady(ctx, numbers) == nil
+	api, err := c.connect()
+	return err == nil && api.Ready(ctx) == nil && api.NodesReady(ctx, numbers) == nil
 }
 
 // recover makes sure that what is there is either a cluster that can be completed or nothing at all. The
@@ -137,7 +139,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if err := c.writeControlPlane(); err != nil {
 		return err
 	}
-	if err := c.makeMountPoints(); err != nil {
+	if err := mounts.MakePoints(); err != nil {
 		return err
 	}
 	err = c.report.Step("network namespaces, registry and etcd", func() error {
@@ -154,15 +156,15 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	if err := c.report.Step("images into the registry", func() error { return c.pushImages(ctx) }); err != nil {
+	if err := c.report.Step("images into the registry", func() error { return c.settings.Programs.PushImages(ctx, c.registry()) }); err != nil {
 		return err
 	}
-	api, err := c.api()
+	api, err := c.connect()
 	if err != nil {
 		return err
 	}
 	err = c.report.Step("waiting for the API server", func() error {
-		return c.await(ctx, apiServerTimeout, []part{{gateway, ""}, {etcd, ""}, {apiServer, ""}}, api.ready)
+		return c.await(ctx, apiServerTimeout, []part{{gateway, ""}, {etcd, ""}, {apiServer, ""}}, api.Ready)
 	})
 	if err != nil {
 		return err
@@ -172,7 +174,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	}
 	return c.report.Step("waiting for the nodes", func() error {
 		return c.await(ctx, nodeTimeout, c.components(numbers), func(ctx context.Context) error {
-			return errors.Join(api.nodesReady(ctx, numbers), api.defaultServiceAccount(ctx))
+			return errors.Join(api.NodesReady(ctx, numbers), api.DefaultServiceAccount(ctx))
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/refit-project/refit/test/cluster/gateway"
 	"github.com/refit-project/refit/test/cluster/lifecycle"
+	"github.com/refit-project/refit/test/cluster/mounts"
 	"github.com/refit-project/refit/test/cluster/process"
 )
 
@@ -103,7 +104,7 @@ func holdCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			const answer = 3
-			return lifecycle.Hold(command.Context(), folder, os.NewFile(answer, "answer"))
+			return mounts.Hold(command.Context(), folder, os.NewFile(answer, "answer"))
 		},
 	}
 	command.Flags().StringVar(&folder, "folder", "", "the node's folder")

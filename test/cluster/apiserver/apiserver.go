@@ -1,4 +1,5 @@
-package lifecycle
+// Package apiserver asks the API server whether a cluster is up.
+package apiserver
 
 import (
 	"context"
@@ -17,17 +18,17 @@ import (
 	"github.com/refit-project/refit/test/cluster/state"
 )
 
-const apiTimeout = 5 * time.Second
+const timeout = 5 * time.Second
 
-// api asks the API server the few things that tell whether the cluster is up. A client library would
+// Client asks the API server the few things that tell whether the cluster is up. A client library would
 // be larger than all of this module.
-type api struct {
+type Client struct {
 	server string
 	client *http.Client
 }
 
-func (c *Cluster) api() (*api, error) {
-	dir := c.state.Path("pki")
+// Connect returns a Client of the API server at a port of the loopback address, with the certificates in the folder dir.
+func Connect(dir string, port int) (*Client, error) {
 	authority, err := os.ReadFile(dir + "/ca.crt")
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
@@ -38,10 +39,10 @@ func (c *Cluster) api() (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
-	return &api{
-		server: fmt.Sprintf("https://127.0.0.1:%d", c.settings.APIPort),
+	return &Client{
+		server: fmt.Sprintf("https://127.0.0.1:%d", port),
 		client: &http.Client{
-			Timeout: apiTimeout,
+			Timeout: timeout,
 			Transport: &http.Transport{TLSClientConfig: &tls.Config{
 				RootCAs: pool, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
 			}},
@@ -49,7 +50,7 @@ func (c *Cluster) api() (*api, error) {
 	}, nil
 }
 
-func (a *api) get(ctx context.Context, path string) ([]byte, error) {
+func (a *Client) get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server+path, nil)
 	if err != nil {
 		return nil, err
@@ -69,20 +70,21 @@ func (a *api) get(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
-func (a *api) ready(ctx context.Context) error {
+// Ready fails until the API server answers that it is ready.
+func (a *Client) Ready(ctx context.Context) error {
 	_, err := a.get(ctx, "/readyz")
 	return err
 }
 
-// defaultServiceAccount fails until pods can be made in namespace default.
-func (a *api) defaultServiceAccount(ctx context.Context) error {
+// DefaultServiceAccount fails until pods can be made in namespace default.
+func (a *Client) DefaultServiceAccount(ctx context.Context) error {
 	_, err := a.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 	return err
 }
 
-// nodesReady fails until every node is ready and its kubelet answers: what the API server knows of a node
+// NodesReady fails until every node is ready and its kubelet answers: what the API server knows of a node
 // whose kubelet has died is right only after 40 seconds.
-func (a *api) nodesReady(ctx context.Context, numbers []int) error {
+func (a *Client) NodesReady(ctx context.Context, numbers []int) error {
 	body, err := a.get(ctx, "/api/v1/nodes")
 	if err != nil {
 		return err

@@ -1,4 +1,5 @@
-package lifecycle
+// Package mounts makes the mounts of a node, and the mount points for them that the machine lacks.
+package mounts
 
 import (
 	"context"
@@ -7,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -17,21 +17,21 @@ import (
 // Held is what Hold answers when the node's namespaces are ready.
 const Held = "held\n"
 
-// mount is a folder of the node that lies over one of the machine.
-type mount struct{ source, target string }
+// Mount is a folder of the node that lies over one of the machine.
+type Mount struct{ Source, Target string }
 
-// mounts are the places where a node's programs and pods look for each other. As every node has its own
+// Of the folder of a node are the places where a node's programs and pods look for each other. As every node has its own
 // behind the same path, one manifest with hostPath volumes fits them all, as on real machines.
-func mounts(folder string) []mount {
-	var all []mount
-	for _, target := range append([]string{"/run"}, mountPoints...) {
-		all = append(all, mount{filepath.Join(folder, target), target})
+func Of(folder string) []Mount {
+	var all []Mount
+	for _, target := range append([]string{"/run"}, points...) {
+		all = append(all, Mount{filepath.Join(folder, target), target})
 	}
 	return all
 }
 
-// mountPoints are the ones of them that a machine without Kubernetes does not have.
-var mountPoints = []string{"/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods"}
+// points are the ones of them that a machine without Kubernetes does not have.
+var points = []string{"/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods"}
 
 // Hold makes the mounts of a node in this process's own mount namespace, answers and keeps the namespaces
 // until the context ends. folder is the node's folder.
@@ -40,9 +40,9 @@ func Hold(ctx context.Context, folder string, answer *os.File) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	for _, mount := range mounts(folder) {
-		if err := syscall.Mount(mount.source, mount.target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
-			return fmt.Errorf("mount %s on %s: %w", mount.source, mount.target, err)
+	for _, mount := range Of(folder) {
+		if err := syscall.Mount(mount.Source, mount.Target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", mount.Source, mount.Target, err)
 		}
 	}
 	// /var/run is /run everywhere but in some container images.
@@ -75,13 +75,13 @@ func ledger() (string, error) {
 	return filepath.Join(cache, "mount-points"), err
 }
 
-// makeMountPoints makes the mount points this machine lacks.
-func (c *Cluster) makeMountPoints() error {
+// MakePoints makes the mount points this machine lacks.
+func MakePoints() error {
 	path, err := ledger()
 	if err != nil {
 		return err
 	}
-	release, err := lockFile(path + ".lock")
+	release, err := state.Lock(path + ".lock")
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (c *Cluster) makeMountPoints() error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range mountPoints {
+	for _, dir := range points {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		// Noted before it is made: a run killed in between leaves a note too many, not a folder.
 		noted = append(noted, dir)
-		if err := writeFile(path, strings.Join(noted, "\n")+"\n"); err != nil {
+		if err := state.WriteFile(path, strings.Join(noted, "\n")+"\n"); err != nil {
 			return err
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -106,24 +106,20 @@ func (c *Cluster) makeMountPoints() error {
 	return nil
 }
 
-// removeMountPoints removes the mount points that clusters have made when the last cluster of the machine
-// is gone. A folder that is not empty has found another user and stays.
-func (c *Cluster) removeMountPoints() error {
+// RemovePoints removes the mount points that clusters have made, unless others reports that another cluster of the
+// machine is there. A folder that is not empty has found another user and stays.
+func RemovePoints(others func() (bool, error)) error {
 	path, err := ledger()
 	if err != nil {
 		return err
 	}
-	release, err := lockFile(path + ".lock")
+	release, err := state.Lock(path + ".lock")
 	if err != nil {
 		return err
 	}
 	defer release()
-	others, err := c.tree.Names(state.NamePrefix)
-	if err != nil {
+	if needed, err := others(); err != nil || needed {
 		return err
-	}
-	if slices.ContainsFunc(others, func(name string) bool { return name != c.state.Name() }) {
-		return nil
 	}
 	noted, err := readLedger(path)
 	if err != nil {
