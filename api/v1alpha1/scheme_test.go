@@ -18,7 +18,7 @@ func TestBothVersionsFitIntoOneScheme(t *testing.T) {
 		}
 	}
 	for _, gv := range []string{"v1alpha1", "v1beta1"} {
-		for _, kind := range []string{"ContainerRecreateRequest", "ContainerRecreateRequestList"} {
+		for _, kind := range []string{"ContainerRecreateRequest", "ContainerRecreateRequestList", "PodProbeMarker", "NodePodProbeList"} {
 			gvk := v1beta1.GroupVersion().WithKind(kind)
 			gvk.Version = gv
 			if _, err := scheme.New(gvk); err != nil {

@@ -23,6 +23,8 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(),
 		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&NodePodProbe{}, &NodePodProbeList{},
 		&NodeImage{}, &NodeImageList{},
 		&ImagePullJob{}, &ImagePullJobList{},
 		&ImageListPullJob{}, &ImageListPullJobList{},

@@ -15,10 +15,7 @@ import (
 
 func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	for plural, stored := range map[string]string{
-		"podprobemarkers": "v1alpha1", "nodepodprobes": "v1alpha1",
-		"nodeimages": "v1beta1", "imagepulljobs": "v1beta1", "imagelistpulljobs": "v1beta1", "sidecarsets": "v1beta1",
-	} {
+	for plural, stored := range storedVersions() {
 		crd := readCRD(t, plural)
 		crd.Status.StoredVersions = []string{stored}
 		for _, err := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd) {
@@ -27,9 +24,18 @@ func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestImageObjectsHaveOneSchemaInBothVersions(t *testing.T) {
+// storedVersions are the versions that objects are stored in. Both are served, so that the CRDs can replace those of any
+// OpenKruise, whatever version it has stored.
+func storedVersions() map[string]string {
+	return map[string]string{
+		"podprobemarkers": "v1alpha1", "nodepodprobes": "v1alpha1",
+		"nodeimages": "v1beta1", "imagepulljobs": "v1beta1", "imagelistpulljobs": "v1beta1", "sidecarsets": "v1beta1",
+	}
+}
+
+func TestObjectsHaveOneSchemaInBothVersions(t *testing.T) {
 	t.Parallel()
-	for _, plural := range []string{"nodeimages", "imagepulljobs", "imagelistpulljobs", "sidecarsets"} {
+	for plural, stored := range storedVersions() {
 		crd := readCRD(t, plural)
 		if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensions.NoneConverter {
 			t.Errorf("%s: conversion %v", plural, c)
@@ -42,7 +48,7 @@ func TestImageObjectsHaveOneSchemaInBothVersions(t *testing.T) {
 			}
 			schemas[v.Name] = s.OpenAPIV3Schema
 			schemas[v.Name].Description = ""
-			if v.Storage != (v.Name == "v1beta1") || !v.Served {
+			if v.Storage != (v.Name == stored) || !v.Served {
 				t.Errorf("%s %s: storage %t, served %t", plural, v.Name, v.Storage, v.Served)
 			}
 		}

@@ -57,12 +57,15 @@ func TestProbeObjectsAreChecked(t *testing.T) {
 		}
 		for _, r := range rules {
 			to := strings.Replace(r.To, "$MANY", strings.Repeat(r.Many.Text, r.Many.Times), 1)
-			err := s.submit(strings.Replace(text, r.Old, to, 1), stored, r.Update)
-			if len(r.Want) == 0 && err != nil {
-				t.Errorf("%s, %s: refused: %.500v", filepath.Base(file), r.Name, err)
-			}
-			if len(r.Want) > 0 && (err == nil || !containsAll(err.Error(), r.Want)) {
-				t.Errorf("%s, %s: answer %.500v, want a refusal with %q", filepath.Base(file), r.Name, err, r.Want)
+			for _, version := range []string{"v1alpha1", "v1beta1"} {
+				changed := strings.Replace(strings.Replace(text, r.Old, to, 1), "apps.kruise.io/v1alpha1", "apps.kruise.io/"+version, 1)
+				err := s.submit(changed, stored, r.Update)
+				if len(r.Want) == 0 && err != nil {
+					t.Errorf("%s, %s, %s: refused: %.500v", filepath.Base(file), version, r.Name, err)
+				}
+				if len(r.Want) > 0 && (err == nil || !containsAll(err.Error(), r.Want)) {
+					t.Errorf("%s, %s, %s: answer %.500v, want a refusal with %q", filepath.Base(file), version, r.Name, err, r.Want)
+				}
 			}
 		}
 	}

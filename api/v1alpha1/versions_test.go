@@ -17,9 +17,11 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// imageKinds pairs the two versions of each kind that the API server converts by changing apiVersion alone.
-func imageKinds() map[string][2]func() any {
+// kinds pairs the two versions of each kind that the API server converts by changing apiVersion alone.
+func kinds() map[string][2]func() any {
 	return map[string][2]func() any{
+		"podprobemarkers":   {func() any { return &v1alpha1.PodProbeMarker{} }, func() any { return &v1beta1.PodProbeMarker{} }},
+		"nodepodprobes":     {func() any { return &v1alpha1.NodePodProbe{} }, func() any { return &v1beta1.NodePodProbe{} }},
 		"nodeimages":        {func() any { return &v1alpha1.NodeImage{} }, func() any { return &v1beta1.NodeImage{} }},
 		"imagepulljobs":     {func() any { return &v1alpha1.ImagePullJob{} }, func() any { return &v1beta1.ImagePullJob{} }},
 		"imagelistpulljobs": {func() any { return &v1alpha1.ImageListPullJob{} }, func() any { return &v1beta1.ImageListPullJob{} }},
@@ -32,7 +34,7 @@ func TestBothVersionsReadEachOther(t *testing.T) {
 	random := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(genericfuzzer.Funcs, func(serializer.CodecFactory) []any {
 		return []any{func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(c.Int31()) }}
 	}), rand.NewSource(1), serializer.NewCodecFactory(runtime.NewScheme()))
-	for plural, versions := range imageKinds() {
+	for plural, versions := range kinds() {
 		for range 200 {
 			filled, alpha, beta, again := versions[0](), versions[0](), versions[1](), versions[0]()
 			random.Fill(filled)

@@ -1,0 +1,143 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodePodProbe is the work of one node's daemon: which containers to probe, and what the probes have said. It bears
+// the node's name. The manager owns the spec, all of it: entries of others are removed.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+type NodePodProbe struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec NodePodProbeSpec `json:"spec,omitzero"`
+	// +optional
+	Status NodePodProbeStatus `json:"status,omitzero"`
+}
+
+// NodePodProbeList is a list of nodes' probes.
+//
+// +kubebuilder:object:root=true
+type NodePodProbeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodePodProbe `json:"items"`
+}
+
+// NodePodProbeSpec is what the node is to probe.
+type NodePodProbeSpec struct {
+	// PodProbes are ordered by namespace, name and UID. The list is atomic, as a kruise-manager may for a moment
+	// name a pod and its replacement of the same name.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	PodProbes []PodProbe `json:"podProbes,omitempty"`
+}
+
+// PodProbe is one pod with its probes.
+type PodProbe struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// UID of the pod; another pod of the same name is not probed.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	UID string `json:"uid"`
+	// IP of the pod; empty until it has one.
+	// +required
+	// +kubebuilder:validation:MaxLength=45
+	IP string `json:"IP"` //nolint:tagliatelle // the name on the wire
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Probes []ContainerProbe `json:"probes,omitempty"`
+}
+
+// ContainerProbe is one probe of one container. Its ports are numbers: those that a marker names have been looked up.
+type ContainerProbe struct {
+	// Name is "<PodProbeMarker>#<probe>"; the marker is one of the pod's namespace.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Name string `json:"name"`
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ContainerName string `json:"containerName"`
+	// +required
+	Probe ContainerProbeSpec `json:"probe"`
+}
+
+// NodePodProbeStatus is what the probes have said.
+type NodePodProbeStatus struct {
+	// +optional
+	// +listType=atomic
+	PodProbeStatuses []PodProbeStatus `json:"podProbeStatuses,omitempty"`
+	// Conditions: Delayed. Not part of OpenKruise's API.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConditionProbesDelayed is True while the exec probes of a node, or of the pods of a marker, run less often than their
+// periods say, as the node has more of them than it can run.
+const ConditionProbesDelayed = "Delayed"
+
+// PodProbeStatus are the results of one pod.
+type PodProbeStatus struct {
+	// +required
+	Name string `json:"name"`
+	// +required
+	Namespace string `json:"namespace"`
+	// +required
+	UID string `json:"uid"`
+	// +optional
+	// +listType=atomic
+	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`
+}
+
+// ProbeState is what a probe says of a container.
+type ProbeState string
+
+// The states. Unknown: there is no result yet of the current instance of the container.
+const (
+	ProbeSucceeded ProbeState = "Succeeded"
+	ProbeFailed    ProbeState = "Failed"
+	ProbeUnknown   ProbeState = "Unknown"
+)
+
+// ContainerProbeState is the result of one probe.
+type ContainerProbeState struct {
+	// Name is that of the probe in the spec.
+	// +required
+	Name string `json:"name"`
+	// State is Succeeded, Failed or Unknown.
+	// +required
+	State ProbeState `json:"state"`
+	// LastProbeTime is when the state or message was found. It is not renewed while neither changes.
+	// +optional
+	LastProbeTime metav1.Time `json:"lastProbeTime,omitzero"`
+	// LastTransitionTime is when the state was first found.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	// Message is what the probe said, at most 1024 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
