@@ -20,8 +20,9 @@ func VirtualNode(labels map[string]string) bool {
 }
 
 // VirtualNodeAnnotations are the annotations with the probes of a pod on a virtual node: those with a condition type, as
-// results are reported by conditions. They are empty for a pod without such probes. Probes beyond the limit are left out;
-// the second result is their full names.
+// results are reported by conditions. They are empty for a pod without such probes. Probes of containers or ports that the
+// pod does not have are left out, as Status says. Probes beyond the limit are left out too; the second result is their full
+// names.
 func VirtualNodeAnnotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, omitted []string) {
 	var names []string
 	var probes []json.RawMessage
@@ -33,6 +34,9 @@ func VirtualNodeAnnotations(pod *corev1.Pod, markers []Marker) (annotations map[
 		}
 		for _, p := range m.Probes {
 			if p.PodConditionType == "" || conditions[p.PodConditionType] {
+				continue
+			}
+			if _, err := resolve(pod, p); err != nil {
 				continue
 			}
 			p.MarkerPolicy = nil

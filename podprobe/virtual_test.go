@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/podprobe"
@@ -32,6 +33,24 @@ func TestAPodOnAVirtualNodeIsToldOfItsProbes(t *testing.T) {
 	}
 	if got, left := podprobe.VirtualNodeAnnotations(pod("a"), nil); len(got)+len(left) > 0 {
 		t.Errorf("without markers: %v, left out %q", got, left)
+	}
+}
+
+func TestAPodOnAVirtualNodeIsToldOnlyOfProbesOfItsContainers(t *testing.T) {
+	t.Parallel()
+	mixed := marker("mixed", func(m *v1alpha1.PodProbeMarker) {
+		elsewhere, absent := probe("elsewhere"), probe("absent")
+		elsewhere.ContainerName, absent.ContainerName = "sidecar", "absent"
+		m.Spec.Probes = []v1alpha1.PodContainerProbe{absent, elsewhere, probe("idle"), httpProbe("port", intstr.FromString("nowhere"))}
+	})
+	got, left := podprobe.VirtualNodeAnnotations(pod("a"), compile(mixed))
+	want := `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"game.kruise.io/idle"}]`
+	if got["kruise.io/podprobe"] != want || len(left) > 0 {
+		t.Errorf("left out %q, annotation %s", left, got["kruise.io/podprobe"])
+	}
+	only := marker("only", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].ContainerName = "absent" })
+	if got, _ := podprobe.VirtualNodeAnnotations(pod("a"), compile(only)); len(got) > 0 {
+		t.Errorf("a marker without a container of the pod: %v", got)
 	}
 }
 

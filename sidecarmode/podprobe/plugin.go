@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/probe"
-	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/plugin"
@@ -181,14 +180,12 @@ func (a *activeProbe) stop() {
 	}
 }
 
-// report writes the condition: False also for what is not known, as kruise-manager does.
+// report writes the condition. It is Unknown, and not False as a probe that has failed, where there is no result: a
+// manager sets from False what its marker has for the state Failed.
 func (p *Plugin) report(w wanted, r probe.Result) {
 	p.mu.Lock()
 	p.latest[w.key()] = r
 	p.mu.Unlock()
-	entry := endpoint.Entry(r)
-	if entry.State == result.Unknown {
-		entry.State = result.Failed
-	}
-	p.host.Results.Put(source(w.key()), []output.Output{output.Condition{Object: output.Pod(p.host.Pod), Type: w.PodConditionType}}, entry)
+	target := output.Condition{Object: output.Pod(p.host.Pod), Type: w.PodConditionType}
+	p.host.Results.Put(source(w.key()), []output.Output{target}, endpoint.Entry(r))
 }

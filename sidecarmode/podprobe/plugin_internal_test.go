@@ -129,7 +129,7 @@ func TestAnnotationBecomesConditions(t *testing.T) {
 	go func() { done <- p.Start(ctx) }()
 	w.await(t, "game.kruise.io/idle", "Succeeded idle")
 	w.await(t, "own", "Succeeded hello")
-	w.await(t, "other", "Failed probe: exec") // not possible here; kruise-manager writes False for Unknown
+	w.await(t, "other", "Unknown probe: exec") // not possible here
 	w.await(t, "late", "Failed Container(late) is Non-running")
 	if health := p.Status(); health.Healthy || !strings.Contains(health.Message, "Ready") {
 		t.Errorf("status %+v", health)
