@@ -26,6 +26,7 @@ type Config struct {
 	Images              bool   // reconcile ImagePullJobs, ImageListPullJobs and NodeImages
 	PullSecretNamespace string // where copies of pull secrets are kept for the daemons
 	PodProbes           bool   // reconcile PodProbeMarkers
+	EmptyNodePodProbes  bool   // make a NodePodProbe for every node, also where there is nothing to probe
 	// ContainerRecreateRequests serves their webhook and reconciles them; false leaves them to a kruise-manager.
 	ContainerRecreateRequests bool
 

@@ -94,7 +94,8 @@ func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
 		return nil
 	}
 	err = podprobes.Add(mgr, podprobes.Config{
-		Workers: cfg.Workers, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		Workers: cfg.Workers, EmptyNodePodProbes: cfg.EmptyNodePodProbes,
+		Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("set up PodProbeMarkers: %w", err)

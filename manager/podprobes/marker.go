@@ -36,6 +36,7 @@ func addMarkers(mgr ctrl.Manager, a *api) error {
 		Watches(&corev1.Pod{}, enqueue(markerDelay, r.markersOfPod)).
 		Watches(&v1alpha1.PodProbeMarker{}, enqueue(markerDelay, r.markersBeside), builder.WithPredicates(markerChanged())).
 		Watches(&v1alpha1.NodePodProbe{}, enqueue(markerDelay, r.markersOfNode)).
+		Watches(&v1alpha1.NodePodProbe{}, enqueue(0, r.endingMarkers)).
 		Complete(r)
 }
 
@@ -57,7 +58,9 @@ func (r *markerReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	}
 	write := r.writeStatus
 	if marker.DeletionTimestamp != nil {
-		write = r.removeFinalizer
+		write = r.release
+	} else if !slices.Contains(marker.Finalizers, v1alpha1.FinalizerNodePodProbeCleanup) {
+		write = r.hold
 	}
 	err := write(ctx, &marker)
 	if apierrors.IsConflict(err) {
@@ -179,17 +182,6 @@ func (r *markerReconciler) recordEvent(before, after *v1alpha1.PodProbeMarker) {
 			r.recorder.Eventf(after, nil, corev1.EventTypeNormal, is.Reason, "Probe", "%s", cmp.Or(is.Message, "the probes run on time again"))
 		}
 	}
-}
-
-// removeFinalizer removes the finalizer by which a kruise-manager cleans up. Refit does not need one.
-func (r *markerReconciler) removeFinalizer(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
-	if !slices.Contains(marker.Finalizers, v1alpha1.FinalizerNodePodProbeCleanup) {
-		return nil
-	}
-	changed := marker.DeepCopy()
-	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerNodePodProbeCleanup })
-	patch := client.MergeFromWithOptions(marker, client.MergeFromWithOptimisticLock{})
-	return r.written("podprobemarkers", "remove finalizer of marker", r.client.Patch(ctx, changed, patch))
 }
 
 // markersBeside returns the markers of a changed marker's namespace if together they may exceed the limit of a pod.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +18,8 @@ func TestMarkerStatus(t *testing.T) {
 	broken.Spec.Probes[0].ContainerName = "none"
 	w := newAPIServer(t, gameMarker("m"), broken, gamePod("a"), gamePod("b"))
 	s := &markerReconciler{api: w.api}
-	same(t, "writes", w.settle(s, "shop", "m"), "patch status m")
-	same(t, "writes", w.settle(s, "shop", "broken"), "patch status broken")
+	same(t, "writes", w.settle(s, "shop", "m"), "patch m", "patch status m")
+	same(t, "writes", w.settle(s, "shop", "broken"), "patch broken", "patch status broken")
 	var m v1alpha1.PodProbeMarker
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "m"}, &m); err != nil {
 		t.Fatal(err)
@@ -79,18 +78,6 @@ func TestMarkersShareTheProbeLimitOfAPod(t *testing.T) {
 	}
 	if got := s.markersBeside(t.Context(), nil, gameMarker("m")); len(got) != 0 {
 		t.Errorf("there is room for all, but a new one concerns %v", got)
-	}
-}
-
-func TestFinalizerOfKruiseManagerIsRemoved(t *testing.T) {
-	t.Parallel()
-	m := gameMarker("m")
-	m.Finalizers = []string{"kruise.io/node-pod-probe-cleanup"}
-	w := newAPIServer(t, m, gamePod("a"))
-	w.remove(m)
-	same(t, "writes", w.settle(&markerReconciler{api: w.api}, "shop", "m"), "patch m")
-	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
-		t.Errorf("still there: %v", err)
 	}
 }
 
@@ -168,7 +155,7 @@ func TestNoRepeatedPatchesUnderOpenKruisesCRD(t *testing.T) {
 	w := newAPIServer(t, broken, gamePod("a"))
 	w.pruned = true
 	r := &markerReconciler{api: w.api}
-	same(t, "writes", w.settle(r, "shop", "broken"), "patch status broken")
+	same(t, "writes", w.settle(r, "shop", "broken"), "patch broken", "patch status broken")
 	same(t, "writes a minute later", w.settle(r, "shop", "broken"))
 	if event := nextEvent(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
 		t.Errorf("event %q", event)

@@ -29,7 +29,7 @@ const eventLeftOut = "ProbesLeftOut"
 
 // addNodes adds the controller of NodePodProbes.
 func addNodes(mgr ctrl.Manager, cfg Config, a *api) error {
-	r := &nodeReconciler{api: a}
+	r := &nodeReconciler{api: a, empty: cfg.EmptyNodePodProbes}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("podprobe-node").
 		For(&v1alpha1.NodePodProbe{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -41,7 +41,10 @@ func addNodes(mgr ctrl.Manager, cfg Config, a *api) error {
 }
 
 // nodeReconciler writes the NodePodProbe of each node.
-type nodeReconciler struct{ *api }
+type nodeReconciler struct {
+	*api
+	empty bool // a node has its NodePodProbe before there is something to probe
+}
 
 // Reconcile implements reconcile.Reconciler: it computes the whole spec of one node.
 func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -64,6 +67,9 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	var spec v1alpha1.NodePodProbeSpec
+	if missing && virtual {
+		return ctrl.Result{}, nil
+	}
 	if !virtual {
 		if spec, err = r.spec(ctx, request.Name); err != nil {
 			return ctrl.Result{}, err
@@ -97,7 +103,7 @@ func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePo
 
 func (r *nodeReconciler) write(ctx context.Context, node string, existing *v1alpha1.NodePodProbe, missing bool, spec v1alpha1.NodePodProbeSpec) error {
 	switch {
-	case missing && len(spec.PodProbes) == 0, !missing && equality.Semantic.DeepEqual(existing.Spec, spec):
+	case missing && len(spec.PodProbes) == 0 && !r.empty, !missing && equality.Semantic.DeepEqual(existing.Spec, spec):
 		return nil
 	case missing:
 		made := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: spec}

@@ -29,7 +29,11 @@ const conflictDelay = 500 * time.Millisecond
 
 // Config is what the package needs from the manager. The index cache.PodsByNode has to exist.
 type Config struct {
-	Workers  int // nodes, and pods, reconciled at a time
+	Workers int // nodes, and pods, reconciled at a time
+	// EmptyNodePodProbes makes a NodePodProbe for every node, as OpenKruise does, and not only where there is something to
+	// probe.
+	EmptyNodePodProbes bool
+
 	Nodes    cache.Nodes
 	Clock    func() time.Time // the API server's time
 	Recorder events.EventRecorder

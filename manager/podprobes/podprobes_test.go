@@ -275,7 +275,7 @@ func TestIrrelevantUpdatesAreFiltered(t *testing.T) {
 	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
 	if nodeChanged().Update(event.UpdateEvent{ObjectOld: testNode(), ObjectNew: testNode()}) ||
 		!nodeChanged().Update(event.UpdateEvent{ObjectOld: testNode(), ObjectNew: virtual}) ||
-		nodeChanged().Create(event.CreateEvent{Object: virtual}) || !nodeChanged().Delete(event.DeleteEvent{Object: virtual}) {
+		!nodeChanged().Create(event.CreateEvent{Object: virtual}) || !nodeChanged().Delete(event.DeleteEvent{Object: virtual}) {
 		t.Error("of nodes, the end and the change to a virtual one matter")
 	}
 	status, spec := gameMarker("m"), gameMarker("m")

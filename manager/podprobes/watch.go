@@ -43,10 +43,9 @@ func markerChanged() predicate.Predicate {
 	}}
 }
 
-// nodeChanged drops heartbeats, and new nodes, which have no pods yet.
+// nodeChanged drops heartbeats. A new node may have pods: those of a node that was deleted and registered again.
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return podprobe.VirtualNode(e.ObjectOld.GetLabels()) != podprobe.VirtualNode(e.ObjectNew.GetLabels()) ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
