@@ -33,6 +33,8 @@ type podDestination struct {
 	mu sync.Mutex
 	// applied is what this process has applied last. It is lost with the process: see podprobe.Plan.
 	applied map[types.NamespacedName]applied
+	// refusals are what the API server has not taken. The next process tries it again.
+	refusals map[types.NamespacedName]refusal
 }
 
 type applied struct {
@@ -42,7 +44,7 @@ type applied struct {
 }
 
 func newPodDestination(a *api) *podDestination {
-	return &podDestination{api: a, applied: map[types.NamespacedName]applied{}}
+	return &podDestination{api: a, applied: map[types.NamespacedName]applied{}, refusals: map[types.NamespacedName]refusal{}}
 }
 
 // Write implements result.Destination. It sends nothing for a pod that is gone or ending, and none while the cache is
@@ -63,11 +65,15 @@ func (d *podDestination) Write(ctx context.Context, key types.NamespacedName) (r
 	if err != nil {
 		return result.Requests{}, err
 	}
+	d.removeRefused(&pod, desired)
 	planned := podprobe.Plan(&pod, desired, last)
 	if !planned.Changed {
 		return result.Requests{}, nil
 	}
 	version, err := d.apply(ctx, &pod, planned.Apply)
+	if refused(err) {
+		version, err = d.applyAccepted(ctx, &pod, planned.Apply, desired, err)
+	}
 	if err != nil {
 		return result.Requests{Writes: 1}, client.IgnoreNotFound(err)
 	}
@@ -118,6 +124,7 @@ func (d *podDestination) forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.applied, key)
+	delete(d.refusals, key)
 }
 
 // desired returns what the pod is to carry, and the names of the probes that are left out.
@@ -143,7 +150,7 @@ func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod) (fields p
 
 // apply writes labels, annotations and conditions at once, through the status subresource: that needs no permission to
 // change the pod's spec.
-func (d *podDestination) apply(ctx context.Context, pod *corev1.Pod, fields podprobe.Fields) (version string, err error) {
+func (d *podDestination) apply(ctx context.Context, pod *corev1.Pod, fields podprobe.Fields, opts ...client.SubResourceApplyOption) (version string, err error) {
 	body := &corev1.Pod{}
 	body.Labels, body.Annotations, body.Status.Conditions = fields.Labels, fields.Annotations, fields.Conditions
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(body)
@@ -164,7 +171,8 @@ func (d *podDestination) apply(ctx context.Context, pod *corev1.Pod, fields podp
 			return "", fmt.Errorf("encode probe results: %w", err)
 		}
 	}
-	err = d.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(podprobe.FieldManager), client.ForceOwnership)
+	opts = append(opts, client.FieldOwner(podprobe.FieldManager), client.ForceOwnership)
+	err = d.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), opts...)
 	if apierrors.IsConflict(err) {
 		return "", nil // another pod of that name, which has its own watch event
 	}

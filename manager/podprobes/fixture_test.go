@@ -98,6 +98,8 @@ type apiServer struct {
 	writes []string
 	events *events.FakeRecorder
 	pruned bool // the CRD of markers is OpenKruise's, which has no conditions
+	// refuse is an admission policy for pods; nil: there is none.
+	refuse func(pod *corev1.Pod) error
 	// records of what was applied, by pod.
 	records map[string]metav1.ManagedFieldsEntry
 }
@@ -129,8 +131,11 @@ func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 			SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-				w.writes = append(w.writes, "apply "+sub+" "+a.(metav1.Object).GetName())
-				return w.apply(ctx, c, a)
+				dryRun := len((&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun) > 0
+				if !dryRun {
+					w.writes = append(w.writes, "apply "+sub+" "+a.(metav1.Object).GetName())
+				}
+				return w.apply(ctx, c, a, dryRun)
 			},
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 				err := c.Get(ctx, key, o, opts...)
@@ -149,7 +154,7 @@ func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 
 // apply does what the API server does for probe results. The fake client cannot: it keeps metadata out of what goes through the status,
 // and takes for applied what was there before.
-func (w *apiServer) apply(ctx context.Context, c client.Client, config runtime.ApplyConfiguration) error {
+func (w *apiServer) apply(ctx context.Context, c client.Client, config runtime.ApplyConfiguration, dryRun bool) error {
 	content, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -193,6 +198,14 @@ func (w *apiServer) apply(ctx context.Context, c client.Client, config runtime.A
 		return err
 	}
 	pod.ManagedFields = nil
+	if w.refuse != nil {
+		if err := w.refuse(pod); err != nil {
+			return err
+		}
+	}
+	if dryRun {
+		return nil
+	}
 	if err := c.Update(ctx, pod); err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ const (
 	// podFirstRetry and podLastRetry are the pauses after failed writes to a pod.
 	podFirstRetry = 200 * time.Millisecond
 	podLastRetry  = 30 * time.Second
+	// podResync is how often each pod is compared with its results, which costs no request: what was refused is tried again.
+	podResync = 10 * time.Minute
 )
 
 // addPods adds the controller that watches for what changes the labels, annotations and conditions of pods, and the
@@ -52,7 +54,7 @@ func newPodReconciler(a *api, workers int) *podReconciler {
 	d := newPodDestination(a)
 	return &podReconciler{api: a, destination: d, writer: result.NewWriter(result.Config[types.NamespacedName]{
 		Destination: d, Workers: workers, Logger: a.log,
-		Pace: result.Pace{Interval: podInterval, FirstRetry: podFirstRetry, LastRetry: podLastRetry},
+		Pace: result.Pace{Interval: podInterval, FirstRetry: podFirstRetry, LastRetry: podLastRetry, Resync: podResync},
 	})}
 }
 

@@ -1,0 +1,123 @@
+package podprobes
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+)
+
+// annotationLimit is the API server's own rule.
+func annotationLimit(pod *corev1.Pod) error {
+	if faults := validation.ValidateAnnotations(pod.Annotations, field.NewPath("metadata", "annotations")); len(faults) > 0 {
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), pod.Name, faults)
+	}
+	return nil
+}
+
+func TestAnOversizedAnnotationDoesNotHoldBackOtherMarkers(t *testing.T) {
+	t.Parallel()
+	large := gameMarker("large")
+	large.Spec.Probes[0].MarkerPolicy[1].Annotations = map[string]string{"large": strings.Repeat("x", 250<<10)}
+	others := []*v1alpha1.PodProbeMarker{gameMarker("first"), gameMarker("second")}
+	pod := gamePod("a")
+	pod.Annotations = map[string]string{"there": strings.Repeat("y", 20<<10)}
+	w := newAPIServer(t, testNode(), large, others[0], others[1], pod)
+	w.refuse = annotationLimit
+	d := newPodDestination(w.api)
+	w.report(results("a", v1alpha1.ProbeFailed, "large#idle", "first#idle", "second#idle"))
+	same(t, "writes", w.settle(writing{d}, "shop", "a"), "apply status a", "apply status a")
+	is := w.podNamed("a")
+	for _, label := range []string{"large", "first", "second"} {
+		if is.Labels[label] != "busy" {
+			t.Errorf("label %s: %q", label, is.Labels[label])
+		}
+	}
+	if is.Annotations["cost"] != "1" || is.Annotations["large"] != "" || len(is.Status.Conditions) != 5 {
+		t.Errorf("annotation cost %q, %d conditions", is.Annotations["cost"], len(is.Status.Conditions))
+	}
+	event := nextEvent(w.events)
+	for _, words := range []string{"Warning ProbeResultRefused", "annotation large:", "Too long"} {
+		if !strings.Contains(event, words) {
+			t.Errorf("event %.600q lacks %q", event, words)
+		}
+	}
+
+	flipped := results("a", v1alpha1.ProbeSucceeded, "first#idle")
+	flipped.ProbeStates = append(flipped.ProbeStates, results("a", v1alpha1.ProbeFailed, "large#idle", "second#idle").ProbeStates...)
+	w.report(flipped)
+	same(t, "writes for a flip meanwhile", w.settle(writing{d}, "shop", "a"), "apply status a")
+	now := noon.Add(refusedPause)
+	w.now = func() time.Time { return now }
+	same(t, "writes of the next attempt", w.settle(writing{d}, "shop", "a"), "apply status a", "apply status a")
+	if event := nextEvent(w.events); event != "" {
+		t.Errorf("a second event %.200q", event)
+	}
+	w.refuse, now = nil, now.Add(refusedPause)
+	w.settle(writing{d}, "shop", "a")
+	if got := w.podNamed("a").Annotations["large"]; len(got) != 250<<10 {
+		t.Errorf("once there is room, the annotation has %d bytes", len(got))
+	}
+}
+
+func TestARefusedLabelIsReported(t *testing.T) {
+	t.Parallel()
+	markers := []string{"a", "b", "c", "d", "e", "f", "g"}
+	w := newAPIServer(t, testNode(), gamePod("a"))
+	var full []string
+	for _, name := range markers {
+		if err := w.Create(t.Context(), gameMarker(name)); err != nil {
+			t.Fatal(err)
+		}
+		full = append(full, name+"#idle")
+	}
+	w.refuse = func(pod *corev1.Pod) error {
+		for _, name := range []string{"c", "f"} {
+			if _, ok := pod.Labels[name]; ok {
+				return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, fmt.Errorf("label %s is the platform's", name))
+			}
+		}
+		return nil
+	}
+	d := newPodDestination(w.api)
+	w.report(results("a", v1alpha1.ProbeSucceeded, full...))
+	w.settle(writing{d}, "shop", "a")
+	is := w.podNamed("a")
+	for _, name := range markers {
+		if want := name != "c" && name != "f"; (is.Labels[name] == "idle") != want {
+			t.Errorf("label %s: %q", name, is.Labels[name])
+		}
+	}
+	if event := nextEvent(w.events); !strings.Contains(event, "label c, label f") || !strings.Contains(event, "is the platform's") {
+		t.Errorf("event %q", event)
+	}
+	w.report(results("a", v1alpha1.ProbeFailed, full...))
+	w.settle(writing{d}, "shop", "a")
+	if is := w.podNamed("a"); is.Labels["a"] != "busy" || is.Labels["c"] != "" {
+		t.Errorf("labels after a flip: %v", is.Labels)
+	}
+}
+
+func TestWhatIsRefusedWhateverThePodGetsIsAnError(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	attempts := 0
+	w.refuse = func(pod *corev1.Pod) error {
+		attempts++
+		return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("no rights"))
+	}
+	d := newPodDestination(w.api)
+	w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
+	if _, err := d.Write(t.Context(), types.NamespacedName{Namespace: "shop", Name: "a"}); err == nil || !strings.Contains(err.Error(), "no rights") || attempts != 2 {
+		t.Errorf("%d attempts: %v", attempts, err)
+	}
+}
