@@ -103,6 +103,37 @@ func TestTokenOfASidecarWritesNothingOfAnotherPod(t *testing.T) {
 	}
 }
 
+// TestASidecarRecordsOnlyForItsWholeWorkload has pods whose names begin with the name of another workload.
+func TestASidecarRecordsOnlyForItsWholeWorkload(t *testing.T) {
+	t.Parallel()
+	s := newSidecarScene(t)
+	records := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "sidecar-result"}}
+	for name, keys := range map[string]map[string]bool{
+		"game-lobby-7d9f8c6b5d-x7k2q": {"Deployment.game-lobby": true, "Deployment.game": false, "StatefulSet.game": false, "Pod.game": false},
+		"game-lobby-0":                {"StatefulSet.game-lobby": true, "StatefulSet.game": false, "Deployment.game": false, "DaemonSet.game": false},
+		"game-7d9f8c6b5d-x7k2q":       {"Deployment.game": true, "Deployment.game-lobby": false, "Deployment.gam": false},
+	} {
+		pod := s.podOf(name, shell("app", obedient))
+		pod.Spec.ServiceAccountName = "refit-sidecar"
+		pod.Spec.NodeSelector = map[string]string{"refit.dev/no-such-node": "true"}
+		s.check(s.Create(t.Context(), pod), "make pod %s", name)
+		bound := client.NewDryRunClient(s.as(s.token(s.namespace, "refit-sidecar", pod)))
+		for key, allowed := range keys {
+			try := attempt{do: func(ctx context.Context) error {
+				return bound.Patch(ctx, records.DeepCopy(), merge(`{"data":{"`+key+`":"{}"}}`))
+			}}
+			if !allowed {
+				try.words = []string{"ValidatingAdmissionPolicy", "its own workload"}
+			}
+			// The policy is in force a moment after it was applied, and nothing is stored.
+			err := until(t.Context(), patience, func(ctx context.Context) (bool, error) { return try.answered(try.do(ctx)), nil })
+			if err != nil {
+				t.Errorf("pod %s, key %s, allowed %t: %v", name, key, allowed, try.do(t.Context()))
+			}
+		}
+	}
+}
+
 // attempt is something that a sidecar's token tries.
 type attempt struct {
 	do    func(context.Context) error
