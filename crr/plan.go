@@ -80,12 +80,19 @@ type planner struct {
 func (p *planner) accept() {
 	p.status.Phase = v1beta1.ContainerRecreateRequestRecreating
 	p.status.Message = ""
-	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
-		Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted,
-		Message: "refit-daemon has taken the request", ObservedGeneration: p.request.Generation,
-		LastTransitionTime: metav1.NewTime(p.now),
-	})
+	reason, message := ReasonAccepted, "refit-daemon has taken the request"
+	if p.options.SignalsOnly {
+		reason, message = ReasonCarriedOutBySidecar, "refit-sidecar in the pod has taken the request"
+	}
+	p.setAccepted(metav1.ConditionTrue, reason, message)
 	p.layOut()
+}
+
+func (p *planner) setAccepted(status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
+		Type: v1beta1.ConditionAccepted, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: p.request.Generation, LastTransitionTime: metav1.NewTime(p.now),
+	})
 }
 
 // layOut has a state for every container, in the order of the spec.

@@ -479,10 +479,10 @@ func TestWaitEndsAtTheDeadline(t *testing.T) {
 	s := newScene("app", "log")
 	s.request.Spec.ActiveDeadlineSeconds = &deadline
 	first := &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "first"}}
-	wait := crr.Wait(s.request, first, 0, noon)
+	wait := crr.Wait(s.request, first, s.options, 0, noon)
 	wantDiff(t, "phase", string(wait.Status.Phase), "Pending")
 	wantDiff(t, "again", wait.Again.Sub(noon), 5*time.Second)
-	ended := crr.Wait(s.request, first, 0, noon.Add(5*time.Second))
+	ended := crr.Wait(s.request, first, s.options, 0, noon.Add(5*time.Second))
 	wantOutcome(t, ended, crr.ReasonDeadlineExceeded)
 	wantDiff(t, "phases", phases(ended.Status), map[string]string{"app": "Failed", "log": "Failed"})
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
@@ -106,5 +108,23 @@ func TestPlanUnstoppable(t *testing.T) {
 	s.observed.Acts["app"] = crr.Act{Running: true}
 	if decision := s.plan(); crr.Completed(&crr.Request{Status: decision.Status}) {
 		t.Errorf("failed while it is being stopped: %s", decision.Status.Message)
+	}
+}
+
+// The manager ends requests of nodes without a daemon, unless a sidecar has taken them.
+func TestASidecarClaimsItsRequests(t *testing.T) {
+	t.Parallel()
+	s := signalled(corev1.RestartPolicyAlways, 30)
+	for want, decision := range map[metav1.ConditionStatus]crr.Decision{
+		metav1.ConditionTrue: s.plan(), metav1.ConditionFalse: crr.Wait(s.request, s.request, s.options, 0, noon),
+	} {
+		accepted := meta.FindStatusCondition(decision.Status.Conditions, v1beta1.ConditionAccepted)
+		if accepted == nil || accepted.Status != want || accepted.Reason != crr.ReasonCarriedOutBySidecar {
+			t.Errorf("condition %+v, want %s", accepted, want)
+		}
+	}
+	daemons := newScene()
+	if waits := crr.Wait(daemons.request, daemons.request, daemons.options, 0, noon); len(waits.Status.Conditions) > 0 {
+		t.Errorf("a request that waits for a daemon: %+v", waits.Status.Conditions)
 	}
 }

@@ -61,7 +61,7 @@ func TestQueue(t *testing.T) {
 func TestWaitNamesTheRequestInFront(t *testing.T) {
 	t.Parallel()
 	request := queued("second", 0, func(r *crr.Request) { r.Spec.ActiveDeadlineSeconds = new(int64(60)) })
-	decision := crr.Wait(request, queued("first", 0), time.Hour, noon.Add(-time.Hour))
+	decision := crr.Wait(request, queued("first", 0), crr.Options{}, time.Hour, noon.Add(-time.Hour))
 	wantDiff(t, "phase", decision.Status.Phase, v1beta1.ContainerRecreateRequestPending)
 	wantDiff(t, "message", decision.Status.Message, "waiting for ContainerRecreateRequest first of the same pod")
 	wantDiff(t, "woken at the deadline on our clock, which is an hour behind", decision.Again, noon.Add(time.Minute-time.Hour))

@@ -11,7 +11,10 @@ import (
 
 // Reasons of the conditions Accepted, Succeeded and Failed.
 const (
-	ReasonAccepted                    = "Accepted"
+	ReasonAccepted = "Accepted"
+	// ReasonCarriedOutBySidecar: a refit-sidecar in the pod carries out the request, so no daemon of the node is needed. The
+	// condition Accepted has it also while the request waits for another one of the pod.
+	ReasonCarriedOutBySidecar         = "CarriedOutBySidecar"
 	ReasonSucceeded                   = "Succeeded"
 	ReasonPodGone                     = "PodGone"
 	ReasonDeadlineExceeded            = "DeadlineExceeded"

@@ -53,7 +53,7 @@ const AnnotationNudge = "refit.dev/nudge"
 
 // Condition types of ContainerRecreateRequest.
 const (
-	// ConditionAccepted is True once a refit-daemon has taken the request.
+	// ConditionAccepted is True once a refit-daemon, or a refit-sidecar in the pod, has taken the request.
 	ConditionAccepted = "Accepted"
 	// ConditionSucceeded is True when every container has been recreated, False when the request ended otherwise.
 	ConditionSucceeded = "Succeeded"

@@ -227,9 +227,11 @@ func (l lifecycle) responseDeadline() time.Time {
 	return l.request.CreationTimestamp.Add(daemonResponseTimeout)
 }
 
-// silenceDeadline is when a request that is carried out is ended for want of a daemon; zero when there is one.
+// silenceDeadline is when a request that is carried out is ended for want of a daemon; zero when there is one, or when a
+// sidecar in the pod carries it out.
 func (l lifecycle) silenceDeadline() time.Time {
-	if l.noDaemonSince.IsZero() {
+	accepted := meta.FindStatusCondition(l.request.Status.Conditions, v1beta1.ConditionAccepted)
+	if l.noDaemonSince.IsZero() || accepted != nil && accepted.Reason == crr.ReasonCarriedOutBySidecar {
 		return time.Time{}
 	}
 	return l.noDaemonSince.Add(daemonSilence)

@@ -56,6 +56,16 @@ func taken(r *v1beta1.ContainerRecreateRequest) {
 	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "Accepted", Status: "True", Reason: "Accepted"})
 }
 
+// takenBySidecar is the state a refit-sidecar leaves behind.
+func takenBySidecar(accepted metav1.ConditionStatus) edit {
+	return func(r *v1beta1.ContainerRecreateRequest) {
+		if accepted == metav1.ConditionTrue {
+			takenByKruise(r)
+		}
+		meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "Accepted", Status: accepted, Reason: crr.ReasonCarriedOutBySidecar})
+	}
+}
+
 func takenByKruise(r *v1beta1.ContainerRecreateRequest) {
 	r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
 	r.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{
@@ -131,6 +141,8 @@ func TestLifecycle(t *testing.T) {
 		"no daemon":                        {after: time.Minute, want: "status"},
 		"daemon not ready":                 {request: []edit{taken}, noDaemon: true, after: 4 * time.Minute, want: "", again: 5 * time.Minute},
 		"daemon dead":                      {request: []edit{taken}, noDaemon: true, after: 5 * time.Minute, want: "status"},
+		"a sidecar does without a daemon":  {request: []edit{takenBySidecar("True")}, noDaemon: true, after: time.Hour, want: ""},
+		"so does one that is to take it":   {request: []edit{phase("Pending"), takenBySidecar("False")}, noDaemon: true, after: time.Hour, want: ""},
 		"daemon dead while queued":         {request: []edit{phase("Pending")}, noDaemon: true, after: 5 * time.Minute, want: "status"},
 		"ended without condition Complete": {request: []edit{taken, succeeded, inactive, incomplete}, want: "status"},
 

@@ -141,7 +141,7 @@ func (w *Worker) next(ctx context.Context, key identity.Pod) error {
 // wait writes to a request that another is first, or that its deadline has passed meanwhile.
 func (w *Worker) wait(ctx context.Context, key identity.Pod, request, behind *crr.Request) error {
 	now := time.Now()
-	decision := crr.Wait(request, behind, w.clockOffset(), now)
+	decision := crr.Wait(request, behind, crr.Options{}, w.clockOffset(), now)
 	if request.Status.Phase == decision.Status.Phase {
 		decision.Status = request.Status // whom it waits for is not worth a write each time
 	}

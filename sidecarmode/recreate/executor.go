@@ -64,7 +64,7 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 	var due time.Time      // of those that wait
 	var notWritten []error // which does not hold up the first
 	for _, waiting := range queue[1:] {
-		decision := crr.Wait(waiting, queue[0], 0, now)
+		decision := crr.Wait(waiting, queue[0], crr.Options{SignalsOnly: true}, 0, now)
 		stored, err := e.write(ctx, waiting, decision.Status)
 		switch {
 		case errors.Is(err, ownpod.ErrNotFound):
