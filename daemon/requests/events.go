@@ -2,6 +2,7 @@ package requests
 
 import (
 	"fmt"
+	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -59,6 +60,17 @@ func withRequester(message string, request *crr.Request) string {
 		return message + ", " + by
 	}
 	return message
+}
+
+// requester is who has created the request, and why, for log lines; nothing where that was not recorded.
+func requester(request *crr.Request) slog.Attr {
+	var known []any
+	for _, of := range [][2]string{{"requestedBy", v1beta1.AnnotationRequestedBy}, {"reason", v1beta1.AnnotationReason}} {
+		if text := crr.Printable(request.Annotations[of[1]]); text != "" {
+			known = append(known, slog.String(of[0], text))
+		}
+	}
+	return slog.Group("", known...) // members of a group without a name are those of the line
 }
 
 func aboutContainer(pod *corev1.Pod, container string) corev1.ObjectReference {

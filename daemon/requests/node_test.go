@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -49,6 +50,7 @@ type node struct {
 	fail     func(*crr.Request) error // what a write of the request ends with, if not nil
 	kruise   bool                     // the CRD is OpenKruise's
 
+	log               io.Writer // of the worker
 	maxConcurrent     int
 	refuseAnnotations bool
 	alpha             bool // v1alpha1 is all that is served, as with OpenKruise up to 1.9
@@ -57,7 +59,7 @@ type node struct {
 
 func newNode(t *testing.T, change ...func(*node)) *node {
 	n := &node{
-		t: t, maxConcurrent: 256, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
+		t: t, log: io.Discard, maxConcurrent: 256, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
 		requestSource: cachetesting.NewFakeControllerSource(), podSource: cachetesting.NewFakeControllerSource(),
 	}
 	n.runtime.ActAsKubelet(fakecri.Kubelet{
@@ -94,7 +96,7 @@ func (n *node) startDaemon() {
 		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client,
 		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
 		RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
-		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Logger: slog.New(slog.DiscardHandler),
+		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
 	if err != nil {
 		n.t.Fatal(err)

@@ -221,7 +221,7 @@ func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 func (w *Worker) end(key identity.Pod, request *crr.Request, status crr.Status, now time.Time) {
 	w.acts.forget(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
-	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took)
+	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took, requester(request))
 	w.metrics.ended(status, took)
 	w.record(ended(request, status))
 	w.queue.Add(key)

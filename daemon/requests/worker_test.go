@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
@@ -39,6 +41,30 @@ func TestOneRequest(t *testing.T) {
 	if events := strings.Join(n.told(), "\n"); !strings.Contains(events, "Stopping container app by ContainerRecreateRequest again") ||
 		!strings.Contains(events, "ContainersRecreated") {
 		t.Errorf("events: %s", events)
+	}
+}
+
+// With control characters in a reason nobody could add a line to the log: the text handler quotes them, others may not.
+func TestLogLinesNameWhoAskedAndWhy(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer // written by the worker alone, and read after its end
+	n := newNode(t, func(n *node) { n.log = &log })
+	n.request("again", n.pod("web", app()), func(r *crr.Request) {
+		r.Annotations = map[string]string{v1beta1.AnnotationRequestedBy: "system:serviceaccount:ops:bot", v1beta1.AnnotationReason: "stuck\nlevel=ERROR"}
+	}, "app")
+	if got := n.ends("again"); got != succeeded {
+		t.Fatalf("ended as %s", got)
+	}
+	n.stop()
+	for _, message := range []string{"stopping container", "request ended"} {
+		found := false
+		for line := range strings.Lines(log.String()) {
+			found = found || strings.Contains(line, message) &&
+				strings.Contains(line, "requestedBy=system:serviceaccount:ops:bot") && strings.Contains(line, `reason="stucklevel=ERROR"`)
+		}
+		if !found {
+			t.Errorf("no line %q with both:\n%s", message, log.String())
+		}
 	}
 }
 

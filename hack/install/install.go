@@ -26,7 +26,7 @@ type Config struct {
 }
 
 // folders of deploy, in the order in which they are applied.
-var folders = []string{"crd", "manager", "daemonset"}
+var folders = []string{"crd", "manager", "daemonset", "pull-secrets"}
 
 // Pushed reads the names of the images that hack/images.sh has pushed; none if it has pushed nothing.
 func Pushed(root string) ([]string, error) {
