@@ -127,6 +127,7 @@ type reading struct {
 	writes, reads int // requests to the API server; watches are reads
 	cpu           time.Duration
 	rss, peak     uint64
+	anonymous     uint64 // RssAnon
 }
 
 func (m *manager) read(ctx context.Context) (reading, error) {
@@ -162,6 +163,6 @@ func (m *manager) read(ctx context.Context) (reading, error) {
 		return r, err
 	}
 	status, err := process.NewStatus()
-	r.cpu, r.rss, r.peak = time.Duration(stat.CPUTime()*float64(time.Second)), status.VmRSS, status.VmHWM
+	r.cpu, r.rss, r.peak, r.anonymous = time.Duration(stat.CPUTime()*float64(time.Second)), status.VmRSS, status.VmHWM, status.RssAnon
 	return r, err
 }

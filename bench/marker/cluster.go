@@ -12,8 +12,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,6 +105,9 @@ func (c *cluster) clear(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete pods: %w", err)
 	}
+	if err := c.release(ctx); err != nil {
+		return err
+	}
 	var nodes corev1.NodeList
 	if err := c.api.List(ctx, &nodes, client.HasLabels{fake}); err != nil {
 		return err
@@ -121,6 +126,25 @@ func (c *cluster) clear(ctx context.Context) error {
 		}
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
+}
+
+// release takes the finalizers off markers: the manager that would is not running any more.
+func (c *cluster) release(ctx context.Context) error {
+	var markers v1alpha1.PodProbeMarkerList
+	err := c.api.List(ctx, &markers, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) {
+		return nil // there is no CRD yet
+	}
+	if err != nil {
+		return fmt.Errorf("list markers: %w", err)
+	}
+	for i := range markers.Items {
+		err := c.api.Patch(ctx, &markers.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release marker: %w", err)
+		}
+	}
+	return nil
 }
 
 func (c *cluster) makeNode(ctx context.Context, name string) error {

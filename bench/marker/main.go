@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/refit-project/refit/bench/report"
 )
 
@@ -44,6 +46,7 @@ type bench struct {
 	bin, stages        string
 
 	cluster *cluster
+	sight   client.Reader
 	kwok    *child
 	manager *manager
 	steps   []step
@@ -74,6 +77,11 @@ func (b *bench) run(ctx context.Context) (err error) {
 		err = errors.Join(err, b.cluster.tearDown(tidy))
 	}()
 	if err := b.cluster.prepare(ctx); err != nil {
+		return err
+	}
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	if b.sight, err = newSight(watching, os.Getenv("KUBECONFIG"), b.cluster.api.Scheme()); err != nil {
 		return err
 	}
 	args := []string{"--kubeconfig=" + os.Getenv("KUBECONFIG"), "--manage-nodes-with-annotation-selector=" + fakeNode, "--cidr=10.128.0.0/16"}

@@ -24,6 +24,7 @@ type step struct {
 	CPU       time.Duration `json:"managerCPUNanoseconds"`
 	RSS       uint64        `json:"managerRSSBytes"`
 	PeakRSS   uint64        `json:"managerPeakRSSBytes"`
+	RSSAnon   uint64        `json:"managerRSSAnonBytes"`
 }
 
 // findings are what is kept of a run.
@@ -37,14 +38,14 @@ type findings struct {
 func (r *findings) print(out io.Writer) error {
 	fmt.Fprintf(out, "%d nodes and %d pods, played by kwok; %s\n\n", r.Nodes, r.Pods, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "step\tchanges\twrites\tratio\treads\tgiven\tconverged\tCPU\tRSS\tpeak\t")
+	fmt.Fprintln(table, "step\tchanges\twrites\tratio\treads\tgiven\tconverged\tCPU\tRSS\tanonymous\tpeak\t")
 	for _, s := range r.Steps {
 		ratio := "-"
 		if s.Changes > 0 {
 			ratio = fmt.Sprintf("%.3f", float64(s.Writes)/float64(s.Changes))
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, s.Changes, s.Writes, ratio, s.Reads,
-			report.Duration(s.Given), report.Duration(s.Converged), report.Duration(s.CPU), report.Bytes(s.RSS), report.Bytes(s.PeakRSS))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, s.Changes, s.Writes, ratio, s.Reads,
+			report.Duration(s.Given), report.Duration(s.Converged), report.Duration(s.CPU), report.Bytes(s.RSS), report.Bytes(s.RSSAnon), report.Bytes(s.PeakRSS))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -60,6 +61,7 @@ func (r *findings) figures() []report.Figure {
 	for _, s := range r.Steps {
 		all = append(all,
 			report.Figure{Name: s.Name + "/converged", Unit: "ns/op", Value: float64(s.Converged), Floor: float64(s.Given)},
+			report.Figure{Name: s.Name + "/RssAnon", Unit: "B", Value: float64(s.RSSAnon)},
 			report.Figure{Name: s.Name + "/peak RSS", Unit: "B", Value: float64(s.PeakRSS)})
 		if s.Changes > 0 {
 			all = append(all, report.Figure{Name: s.Name + "/writes", Unit: "writes/change", Value: float64(s.Writes) / float64(s.Changes)})

@@ -74,7 +74,7 @@ func (b *bench) step(ctx context.Context, name string, changes int, do func(cont
 	}
 	s := step{
 		Name: name, Changes: changes, Writes: after.writes - before.writes, Reads: after.reads - before.reads,
-		Given: given, Converged: converged, CPU: after.cpu - before.cpu, RSS: after.rss, PeakRSS: after.peak,
+		Given: given, Converged: converged, CPU: after.cpu - before.cpu, RSS: after.rss, PeakRSS: after.peak, RSSAnon: after.anonymous,
 	}
 	b.steps = append(b.steps, s)
 	b.say("%s: %d writes for %d changes in %s", s.Name, s.Writes, s.Changes, report.Duration(s.Converged))
@@ -168,7 +168,7 @@ func (b *bench) marked(label string, want int) func(context.Context) (bool, erro
 
 func (b *bench) count(ctx context.Context, is func(*corev1.Pod) bool, want int) (bool, error) {
 	var pods corev1.PodList
-	if err := b.cluster.api.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+	if err := b.sight.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return false, err
 	}
 	found := 0
@@ -184,7 +184,7 @@ func (b *bench) count(ctx context.Context, is func(*corev1.Pod) bool, want int) 
 func (b *bench) told(command string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		var nodes v1alpha1.NodePodProbeList
-		if err := b.cluster.api.List(ctx, &nodes); err != nil {
+		if err := b.sight.List(ctx, &nodes); err != nil {
 			return false, err
 		}
 		found := 0
@@ -212,7 +212,7 @@ func (b *bench) cleaned(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	var nodes v1alpha1.NodePodProbeList
-	if err := b.cluster.api.List(ctx, &nodes); err != nil {
+	if err := b.sight.List(ctx, &nodes); err != nil {
 		return false, err
 	}
 	for _, node := range nodes.Items {
