@@ -156,12 +156,16 @@ func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 }
 
 // deadline is on our clock; zero when there is none.
-func (p *planner) deadline() time.Time {
-	if p.request.Spec.ActiveDeadlineSeconds == nil {
+func (p *planner) deadline() time.Time { return Deadline(p.request, p.observed.ClockOffset) }
+
+// Deadline is when a request ends whatever its containers do, by our clock; zero when it has none. clockOffset is the API
+// server's clock minus ours.
+func Deadline(request *Request, clockOffset time.Duration) time.Time {
+	if request.Spec.ActiveDeadlineSeconds == nil {
 		return time.Time{}
 	}
-	limit := time.Duration(*p.request.Spec.ActiveDeadlineSeconds) * time.Second
-	return p.request.CreationTimestamp.Add(limit).Add(-p.observed.ClockOffset)
+	limit := time.Duration(*request.Spec.ActiveDeadlineSeconds) * time.Second
+	return request.CreationTimestamp.Add(limit).Add(-clockOffset)
 }
 
 // drained reports whether the pod has been out of its Services for as long as was asked. Without the readiness

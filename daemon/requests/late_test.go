@@ -108,3 +108,23 @@ func TestEndedAndDeletedRequestsLeaveNothingInMemory(t *testing.T) {
 		return len(w.latest.writes) == 0 && len(w.acts.requests) == 0 && len(w.acts.orders) == 0 && len(w.acts.taken) == 0 && len(w.acts.stopping) == 0
 	})
 }
+
+// A call of the runtime may take ten seconds, and there are two for each look at a container.
+func TestDeadlinesAreKeptWhileTheRuntimeDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	pod := n.pod("web", app())
+	n.runtime.SetFault("ListContainers", fakecri.Fault{Hang: true})
+	n.request("first", pod, within(2), "app")
+	n.request("second", pod, within(1), "app")
+	for _, name := range []string{"first", "second"} {
+		if got := n.ends(name); got != "failed "+crr.ReasonDeadlineExceeded {
+			t.Errorf("%s ended as %s", name, got)
+		}
+		request := n.current(name)
+		if late := request.Status.CompletionTime.Sub(crr.Deadline(request, 0)); late < 0 || late > 4*time.Second {
+			t.Errorf("%s ended %s after its deadline", name, late)
+		}
+	}
+	n.runtime.ClearFaults()
+}

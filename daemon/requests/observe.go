@@ -15,8 +15,8 @@ import (
 	"github.com/refit-project/refit/kubelet"
 )
 
-// observe looks at the pod of a request and at its containers on this node.
-func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Request) (crr.Observation, error) {
+// observe looks at the pod of a request and at its containers on this node, at these until the deadline, if there is one.
+func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) (crr.Observation, error) {
 	observed := crr.Observation{
 		Runtime: w.runtimeName, Acts: w.acts.of(request.UID),
 		TakenAt: w.acts.takenAt(request.UID, time.Now()), ClockOffset: w.clockOffset(),
@@ -26,6 +26,11 @@ func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Req
 		return observed, err
 	}
 	observed.Pod = pod
+	if !deadline.IsZero() {
+		bounded, cancel := context.WithDeadline(ctx, deadline)
+		defer cancel()
+		ctx = bounded
+	}
 	observed.Instances, err = w.instances(ctx, request, pod)
 	if err != nil {
 		w.logger.Warn("containers cannot be seen", "pod", key, "request", request.Name, "err", err)

@@ -129,13 +129,26 @@ func (w *Worker) next(ctx context.Context, key identity.Pod) error {
 	if len(queue) == 0 {
 		return nil
 	}
-	errs := []error{w.step(ctx, key, queue[0])}
+	errs := []error{w.step(ctx, key, queue[0], w.nextDeadline(queue))}
 	for _, waiting := range queue[1:] {
 		if err := w.wait(ctx, key, waiting, queue[0]); err != nil {
 			errs = append(errs, fmt.Errorf("write to request %s that it waits: %w", waiting.Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// nextDeadline is the first one of the requests of a pod that has not passed; of the first request, which is carried out,
+// it counts in any case. Zero: there is none.
+func (w *Worker) nextDeadline(queue []*crr.Request) time.Time {
+	offset, now := w.clockOffset(), time.Now()
+	next := crr.Deadline(queue[0], offset)
+	for _, waiting := range queue[1:] {
+		if deadline := crr.Deadline(waiting, offset); deadline.After(now) {
+			next = crr.Earlier(next, deadline)
+		}
+	}
+	return next
 }
 
 // wait writes to a request that another is first, or that its deadline has passed meanwhile.
@@ -162,9 +175,10 @@ func (w *Worker) wait(ctx context.Context, key identity.Pod, request, behind *cr
 	return nil
 }
 
-// step observes, plans, writes what was decided, and only then acts.
-func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Request) error {
-	observed, err := w.observe(ctx, key, request)
+// step observes, plans, writes what was decided, and only then acts. It does not wait for a runtime that does not answer
+// beyond the next deadline.
+func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) error {
+	observed, err := w.observe(ctx, key, request, deadline)
 	if err != nil {
 		return err
 	}
