@@ -189,8 +189,8 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	m.mu.Lock()
 	if !m.looked && !m.specStale {
 		m.looked = true
-		if m.object != nil && m.ledger.Lacks(m.object.Status) {
-			m.writeSoon()
+		if m.object != nil && !probestatus.Same(m.object.Status, m.status(m.object, time.Now())) {
+			m.writeSoon() // probes have been taken out, or another object has taken the place of the one that was written
 		}
 	}
 	m.mu.Unlock()

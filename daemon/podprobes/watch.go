@@ -2,12 +2,14 @@ package podprobes
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
-// follow calls changed for each object of a cache that is added, changed or deleted. The result is true once it has
-// been called for all objects that the cache was filled with.
-func follow[T any](informer cache.SharedIndexInformer, changed func(object T, deleted bool)) (cache.InformerSynced, error) {
+// follow calls changed for each object of a cache that is added, changed or deleted. An object that was replaced by another
+// of its name while the watch was interrupted is deleted and added. The result is true once it has been called for all
+// objects that the cache was filled with.
+func follow[T metav1.Object](informer cache.SharedIndexInformer, changed func(object T, deleted bool)) (cache.InformerSynced, error) {
 	handle := func(object any, deleted bool) {
 		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
@@ -17,8 +19,14 @@ func follow[T any](informer cache.SharedIndexInformer, changed func(object T, de
 		}
 	}
 	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { handle(object, false) },
-		UpdateFunc: func(_, object any) { handle(object, false) },
+		AddFunc: func(object any) { handle(object, false) },
+		UpdateFunc: func(before, object any) {
+			was, wasOne := before.(T)
+			if is, isOne := object.(T); wasOne && isOne && was.GetUID() != is.GetUID() {
+				handle(before, true)
+			}
+			handle(object, false)
+		},
 		DeleteFunc: func(object any) { handle(object, true) },
 	})
 	if err != nil {

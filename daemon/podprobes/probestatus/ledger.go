@@ -112,14 +112,6 @@ func (l Ledger) Hidden(now time.Time) time.Time {
 	return next
 }
 
-// Lacks reports whether a status has a probe without a record: its pod is gone, or the spec has it no more.
-func (l Ledger) Lacks(status v1alpha1.NodePodProbeStatus) bool {
-	return slices.ContainsFunc(status.PodProbeStatuses, func(p v1alpha1.PodProbeStatus) bool {
-		known := l[types.UID(p.UID)]
-		return known == nil || slices.ContainsFunc(p.ProbeStates, func(s v1alpha1.ContainerProbeState) bool { return known.probes[s.Name] == nil })
-	})
-}
-
 // seconds is the resolution of times in the API.
 func seconds(t time.Time) metav1.Time {
 	if t.IsZero() {
