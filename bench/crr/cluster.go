@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/bench/crr/meter"
+	"github.com/refit-project/refit/bench/crr/sight"
 	"github.com/refit-project/refit/cri"
 )
 
@@ -49,8 +52,8 @@ type cluster struct {
 	image   string // of the pods
 	runtime *cri.Client
 
-	pods     *sights[*corev1.Pod]
-	requests *sights[*v1beta1.ContainerRecreateRequest]
+	pods     *sight.Sights[*corev1.Pod]
+	requests *sight.Sights[*v1beta1.ContainerRecreateRequest]
 }
 
 func openCluster(kubeconfig, state, image string) (*cluster, error) {
@@ -61,7 +64,7 @@ func openCluster(kubeconfig, state, image string) (*cluster, error) {
 	ctrllog.SetLogger(logr.Discard())
 	config.QPS = -1 // a hundred requests at once are what is measured
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), addTokenTo(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	httpClient, err := rest.HTTPClientFor(config)
@@ -78,7 +81,7 @@ func openCluster(kubeconfig, state, image string) (*cluster, error) {
 	}
 	return &cluster{
 		api: api, rest: config, http: httpClient, state: state, image: image, runtime: runtimeClient,
-		pods: newSights[*corev1.Pod](), requests: newSights[*v1beta1.ContainerRecreateRequest](),
+		pods: sight.New[*corev1.Pod](), requests: sight.New[*v1beta1.ContainerRecreateRequest](),
 	}, nil
 }
 
@@ -108,8 +111,8 @@ func (c *cluster) setUp(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return fmt.Errorf("watch requests: %w", err)
 	}
-	group.Go(func() error { return c.pods.follow(ctx, pods) })
-	group.Go(func() error { return c.requests.follow(ctx, requests) })
+	group.Go(func() error { return c.pods.Follow(ctx, pods) })
+	group.Go(func() error { return c.requests.Follow(ctx, requests) })
 	return nil
 }
 
@@ -179,12 +182,12 @@ func (c *cluster) makePods(ctx context.Context, kind podKind, count int) ([]*cor
 	for i := range pods {
 		name := fmt.Sprintf("%s-%03d", kind.name, i)
 		group.Go(func() error {
-			ready := c.pods.expect(name, func(s sighting[*corev1.Pod]) bool { return !s.gone && app(s.object).Ready })
+			ready := c.pods.Expect(name, func(s sight.Sighting[*corev1.Pod]) bool { return !s.Gone && app(s.Object).Ready })
 			if err := c.makePod(ctx, kind, name); err != nil {
 				return fmt.Errorf("make pod %s: %w", name, err)
 			}
-			seen, err := await(ctx, "pod "+name+" to be ready", ready)
-			pods[i] = seen.object
+			seen, err := sight.Await(ctx, "pod "+name+" to be ready", ready)
+			pods[i] = seen.Object
 			return err
 		})
 	}
@@ -218,12 +221,12 @@ func (c *cluster) deletePods(ctx context.Context, pods []*corev1.Pod) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(len(pods))
 	for _, pod := range pods {
-		gone := c.pods.expect(pod.Name, func(s sighting[*corev1.Pod]) bool { return s.gone })
+		gone := c.pods.Expect(pod.Name, func(s sight.Sighting[*corev1.Pod]) bool { return s.Gone })
 		group.Go(func() error {
 			if err := c.api.Delete(ctx, pod, client.GracePeriodSeconds(1)); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete pod: %w", err)
 			}
-			_, err := await(ctx, "pod "+pod.Name+" to be gone", gone)
+			_, err := sight.Await(ctx, "pod "+pod.Name+" to be gone", gone)
 			return err
 		})
 	}
@@ -236,6 +239,11 @@ func app(pod *corev1.Pod) corev1.ContainerStatus {
 		return corev1.ContainerStatus{}
 	}
 	return pod.Status.ContainerStatuses[0]
+}
+
+// metered is where the daemon's cost can be read.
+func (c *cluster) metered() meter.Config {
+	return meter.Config{API: c.api, Node: node, Namespace: namespace, AuditLog: filepath.Join(c.state, "logs", "audit.log")}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

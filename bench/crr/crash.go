@@ -8,6 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/bench/crr/sight"
+	"github.com/refit-project/refit/bench/crr/verdict"
 )
 
 const (
@@ -16,8 +19,6 @@ const (
 	crashRestarts = 5
 	// crashSetUp is longer than kubelet takes to that: 10, 20, 40 and 80 s, and the container's own life.
 	crashSetUp = 5 * time.Minute
-	// podsOfNode is how many pods the daemon's memory is measured with: kubelet's default limit.
-	podsOfNode = 110
 	idle       = 30 * time.Second
 	// waiters are the pods of backoffs that wait while the node is filled up: two that crash and one in a row.
 	waiters = 3
@@ -31,24 +32,24 @@ var crasher = podKind{name: "crash", args: []string{"--crash-after=2s", "--exit-
 // their floors, which wait for kubelet's back-off. In the meantime the node is filled up and the daemon's memory
 // measured.
 func (b *bench) backoffs(ctx context.Context) error {
-	inRow := result{Name: "5-in-a-row"}
-	before, err := b.meter.begin(ctx)
+	inRow := verdict.Result{Name: "5-in-a-row"}
+	before, err := b.meter.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	if inRow.Samples, err = b.row(ctx, ours); err != nil {
+	if inRow.Samples, err = b.row(ctx, verdict.Ours); err != nil {
 		return err
 	}
-	if inRow.Cost, err = b.meter.end(ctx, before, inARow); err != nil {
+	if inRow.Cost, err = b.meter.End(ctx, before, verdict.InARow); err != nil {
 		return err
 	}
 	pods, err := b.cluster.makePods(ctx, crasher, 2)
 	if err != nil {
 		return err
 	}
-	var rowFloor, crashFloor []sample
+	var rowFloor, crashFloor []verdict.Sample
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { rowFloor, err = b.row(groupCtx, floor); return err })
+	group.Go(func() (err error) { rowFloor, err = b.row(groupCtx, verdict.Floor); return err })
 	group.Go(func() (err error) { crashFloor, err = b.crashFloor(groupCtx, pods[1].Name); return err })
 	memory, errMemory := b.full(groupCtx)
 	crashed, errCrash := b.crash(groupCtx, pods[0].Name)
@@ -57,17 +58,17 @@ func (b *bench) backoffs(ctx context.Context) error {
 	}
 	inRow.Samples = append(inRow.Samples, rowFloor...)
 	crashed.Samples = append(crashed.Samples, crashFloor...)
-	b.add(judgeRow(inRow))
-	b.add(judgeCrash(crashed))
-	b.add(judgeMemory(memory))
+	b.add(verdict.Row(inRow))
+	b.add(verdict.Crash(crashed))
+	b.add(verdict.Memory(memory))
 	return b.cluster.deletePods(ctx, pods)
 }
 
 // held waits for the pod's container to be held back by kubelet. Its status may not yet say CrashLoopBackOff then:
 // kubelet 1.36 says so when it looks at the pod again, which may be at the end.
-func (b *bench) held(ctx context.Context, name string) (sighting[*corev1.Pod], error) {
-	return await(ctx, "CrashLoopBackOff of pod "+name, b.cluster.pods.expect(name, func(s sighting[*corev1.Pod]) bool {
-		status := app(s.object)
+func (b *bench) held(ctx context.Context, name string) (sight.Sighting[*corev1.Pod], error) {
+	return sight.Await(ctx, "CrashLoopBackOff of pod "+name, b.cluster.pods.Expect(name, func(s sight.Sighting[*corev1.Pod]) bool {
+		status := app(s.Object)
 		ended := status.State.Terminated
 		if status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff" {
 			ended = status.LastTerminationState.Terminated
@@ -77,10 +78,10 @@ func (b *bench) held(ctx context.Context, name string) (sighting[*corev1.Pod], e
 }
 
 // crash gets a container out of CrashLoopBackOff.
-func (b *bench) crash(ctx context.Context, name string) (result, error) {
+func (b *bench) crash(ctx context.Context, name string) (verdict.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, crashSetUp+trialTimeout)
 	defer cancel()
-	crashed := result{Name: "crash-loop"}
+	crashed := verdict.Result{Name: "crash-loop"}
 	held, err := b.held(ctx, name)
 	if err != nil {
 		return crashed, err
@@ -88,41 +89,41 @@ func (b *bench) crash(ctx context.Context, name string) (result, error) {
 	if err := pause(ctx, calm); err != nil {
 		return crashed, err
 	}
-	b.say("crashed after %d restarts", app(held.object).RestartCount)
-	before, err := b.meter.begin(ctx)
+	b.say("crashed after %d restarts", app(held.Object).RestartCount)
+	before, err := b.meter.Begin(ctx)
 	if err != nil {
 		return crashed, err
 	}
-	if crashed.Samples, err = b.together(ctx, ours, []*corev1.Pod{held.object}); err != nil {
+	if crashed.Samples, err = b.together(ctx, verdict.Ours, []*corev1.Pod{held.Object}); err != nil {
 		return crashed, err
 	}
-	crashed.Cost, err = b.meter.end(ctx, before, 1)
+	crashed.Cost, err = b.meter.End(ctx, before, 1)
 	return crashed, err
 }
 
 // crashFloor waits for kubelet to do it.
-func (b *bench) crashFloor(ctx context.Context, name string) ([]sample, error) {
+func (b *bench) crashFloor(ctx context.Context, name string) ([]verdict.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, crashSetUp+trialTimeout)
 	defer cancel()
 	held, err := b.held(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	old := app(held.object).ContainerID
-	ready, err := await(ctx, "kubelet's back-off to end", b.cluster.pods.expect(name, func(s sighting[*corev1.Pod]) bool {
-		return app(s.object).ContainerID != old && app(s.object).Ready
+	old := app(held.Object).ContainerID
+	ready, err := sight.Await(ctx, "kubelet's back-off to end", b.cluster.pods.Expect(name, func(s sight.Sighting[*corev1.Pod]) bool {
+		return app(s.Object).ContainerID != old && app(s.Object).Ready
 	}))
 	if err != nil {
 		return nil, err
 	}
-	waited := ready.at.Sub(held.at)
-	return []sample{{Side: floor, Ready: waited, Done: waited}}, nil
+	waited := ready.At.Sub(held.At)
+	return []verdict.Sample{{Side: verdict.Floor, Ready: waited, Done: waited}}, nil
 }
 
 // full fills the node up and looks at the daemon's memory when it has been idle for a while.
-func (b *bench) full(ctx context.Context) (result, error) {
-	filled := result{Name: fmt.Sprintf("idle-%d-pods", podsOfNode)}
-	before, err := b.meter.begin(ctx)
+func (b *bench) full(ctx context.Context) (verdict.Result, error) {
+	filled := verdict.Result{Name: fmt.Sprintf("idle-%d-pods", verdict.PodsOfNode)}
+	before, err := b.meter.Begin(ctx)
 	if err != nil {
 		return filled, err
 	}
@@ -132,14 +133,14 @@ func (b *bench) full(ctx context.Context) (result, error) {
 	}
 	kind := obedient
 	kind.name = "idle"
-	pods, err := b.cluster.makePods(ctx, kind, podsOfNode-others-waiters)
+	pods, err := b.cluster.makePods(ctx, kind, verdict.PodsOfNode-others-waiters)
 	if err != nil {
 		return filled, err
 	}
 	if err := pause(ctx, idle); err != nil {
 		return filled, err
 	}
-	if filled.Cost, err = b.meter.end(ctx, before, 0); err != nil {
+	if filled.Cost, err = b.meter.End(ctx, before, 0); err != nil {
 		return filled, err
 	}
 	return filled, b.cluster.deletePods(ctx, pods)

@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/bench/crr/meter"
+	"github.com/refit-project/refit/bench/crr/verdict"
 	"github.com/refit-project/refit/bench/report"
 	"github.com/refit-project/refit/hack/install"
 )
@@ -98,8 +100,8 @@ func (b *bench) run(ctx context.Context, only []string, kept *findings) error {
 	if err != nil {
 		return err
 	}
-	if others > podsOfNode-100 {
-		return fmt.Errorf("%d pods on %s: 100 at once need room, kubelet takes %d in all", others, node, podsOfNode)
+	if others > verdict.PodsOfNode-100 {
+		return fmt.Errorf("%d pods on %s: 100 at once need room, kubelet takes %d in all", others, node, verdict.PodsOfNode)
 	}
 	where := &corev1.Node{}
 	if err := b.cluster.api.Get(ctx, client.ObjectKey{Name: node}, where); err != nil {
@@ -112,7 +114,7 @@ func (b *bench) run(ctx context.Context, only []string, kept *findings) error {
 		stop()
 		return errors.Join(err, group.Wait())
 	}
-	if b.meter, err = newMeter(watching, b.cluster); err == nil {
+	if b.meter, err = meter.New(watching, b.cluster.metered()); err == nil {
 		err = b.scenarios(watching, only)
 	}
 	stop()
@@ -137,7 +139,7 @@ func (b *bench) scenarios(ctx context.Context, only []string) error {
 }
 
 // add keeps a result and says at once how it came out.
-func (b *bench) add(r result) {
+func (b *bench) add(r verdict.Result) {
 	b.results = append(b.results, r)
 	for _, v := range r.Verdicts {
 		b.say("%s: %s %s, target %s", r.Name, v.What, v.Found, v.Target)

@@ -8,18 +8,19 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/refit-project/refit/bench/crr/verdict"
 	"github.com/refit-project/refit/bench/report"
 )
 
 // findings are what is kept of a run.
 type findings struct {
 	report.Machine
-	Kubelet string   `json:"kubelet"`
-	Runtime string   `json:"runtime"`
-	Images  []string `json:"images"`
-	Pairs   int      `json:"pairs"`
-	Rounds  int      `json:"rounds"`
-	Results []result `json:"results"`
+	Kubelet string           `json:"kubelet"`
+	Runtime string           `json:"runtime"`
+	Images  []string         `json:"images"`
+	Pairs   int              `json:"pairs"`
+	Rounds  int              `json:"rounds"`
+	Results []verdict.Result `json:"results"`
 }
 
 func (r *findings) print(out io.Writer) error {

@@ -10,70 +10,52 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/bench/crr/sight"
+	"github.com/refit-project/refit/bench/crr/verdict"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/identity"
 )
 
-// side is one of the two that take turns.
-type side string
-
-const (
-	ours  side = "refit" // a ContainerRecreateRequest
-	floor side = "floor" // the same stop, sent straight to CRI
-)
-
-// sample is one restart as it was timed. Durations count from the begin of its batch.
-type sample struct {
-	Side  side `json:"side"`
-	Round int  `json:"round"`
-	// Exited is when the old instance ended, by the runtime's record; zero when that was removed.
-	Exited time.Duration `json:"exitedNanoseconds,omitempty"`
-	// Ready is when the pod's status with a new container that is ready reached our watch.
-	Ready time.Duration `json:"readyNanoseconds"`
-	// Done is when the user knows: Ready of the floor, completion of the request as it reached our watch of Refit.
-	Done time.Duration `json:"doneNanoseconds"`
-}
-
 var errRequestFailed = errors.New("request failed")
 
 // restart restarts the pod's container and waits for its new one. request names the request.
-func (c *cluster) restart(ctx context.Context, who side, pod *corev1.Pod, request string, began time.Time) (sample, error) {
+func (c *cluster) restart(ctx context.Context, who verdict.Side, pod *corev1.Pod, request string, began time.Time) (verdict.Sample, error) {
 	old := app(pod).ContainerID
-	ready := c.pods.expect(pod.Name, func(s sighting[*corev1.Pod]) bool {
-		now := app(s.object)
-		return s.gone || now.ContainerID != old && now.ContainerID != "" && now.Ready && now.State.Running != nil
+	ready := c.pods.Expect(pod.Name, func(s sight.Sighting[*corev1.Pod]) bool {
+		now := app(s.Object)
+		return s.Gone || now.ContainerID != old && now.ContainerID != "" && now.Ready && now.State.Running != nil
 	})
-	timed := sample{Side: who}
+	timed := verdict.Sample{Side: who}
 	switch who {
-	case ours:
-		completed := c.requests.expect(request, func(s sighting[*v1beta1.ContainerRecreateRequest]) bool {
-			return s.gone || s.object.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
+	case verdict.Ours:
+		completed := c.requests.Expect(request, func(s sight.Sighting[*v1beta1.ContainerRecreateRequest]) bool {
+			return s.Gone || s.Object.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
 		})
 		if err := c.ask(ctx, request, pod); err != nil {
 			return timed, err
 		}
-		end, err := await(ctx, "request "+request, completed)
+		end, err := sight.Await(ctx, "request "+request, completed)
 		if err != nil {
 			return timed, err
 		}
-		if end.gone || end.object.Status.Message != "" {
-			return timed, fmt.Errorf("%w: %s: %s", errRequestFailed, request, end.object.Status.Message)
+		if end.Gone || end.Object.Status.Message != "" {
+			return timed, fmt.Errorf("%w: %s: %s", errRequestFailed, request, end.Object.Status.Message)
 		}
-		timed.Done = end.at.Sub(began)
-	case floor:
+		timed.Done = end.At.Sub(began)
+	case verdict.Floor:
 		if err := c.stop(ctx, pod); err != nil {
 			return timed, err
 		}
 	}
-	seen, err := await(ctx, "the next container of pod "+pod.Name, ready)
+	seen, err := sight.Await(ctx, "the next container of pod "+pod.Name, ready)
 	if err != nil {
 		return timed, err
 	}
-	if seen.gone {
+	if seen.Gone {
 		return timed, fmt.Errorf("pod %s was deleted under way", pod.Name)
 	}
-	timed.Ready = seen.at.Sub(began)
-	if who == floor {
+	timed.Ready = seen.At.Sub(began)
+	if who == verdict.Floor {
 		timed.Done = timed.Ready
 	}
 	return timed, nil

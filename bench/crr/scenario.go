@@ -9,6 +9,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/bench/crr/meter"
+	"github.com/refit-project/refit/bench/crr/sight"
+	"github.com/refit-project/refit/bench/crr/verdict"
 )
 
 const (
@@ -16,21 +20,17 @@ const (
 	calm = 2 * time.Second
 	// trialTimeout is longer than kubelet's longest back-off.
 	trialTimeout = 6 * time.Minute
-	// ignorersGrace is what containers get that ignore SIGTERM.
-	ignorersGrace = 10 * time.Second
-	// inARow is how often one container is restarted.
-	inARow = 5
 )
 
 // bench runs scenarios one after the other and collects their results.
 type bench struct {
 	cluster *cluster
-	meter   *meter
+	meter   *meter.Meter
 	pairs   int // of restarts, one at a time
 	rounds  int // of each batch
 	atOnce  []string
 	say     func(format string, args ...any)
-	results []result
+	results []verdict.Result
 }
 
 var obedient = podKind{grace: 30}
@@ -47,11 +47,11 @@ func (b *bench) one(ctx context.Context) error {
 	if err := pause(ctx, calm); err != nil {
 		return err
 	}
-	before, err := b.meter.begin(ctx)
+	before, err := b.meter.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	samples := make([]sample, 0, len(pods))
+	samples := make([]verdict.Sample, 0, len(pods))
 	for i, pod := range pods {
 		pair, who := i/2, turn(i)
 		place := relistPeriod * time.Duration(2*pair+1) / time.Duration(2*(b.pairs+1))
@@ -65,27 +65,27 @@ func (b *bench) one(ctx context.Context) error {
 		batch[0].Round = pair
 		samples = append(samples, batch...)
 	}
-	spent, err := b.meter.end(ctx, before, len(pods)/2)
+	spent, err := b.meter.End(ctx, before, len(pods)/2)
 	if err != nil {
 		return err
 	}
-	b.add(judgeOne(result{Name: "one at a time", Samples: samples[2:], Cost: spent}))
+	b.add(verdict.One(verdict.Result{Name: "one at a time", Samples: samples[2:], Cost: spent}))
 	return b.cluster.deletePods(ctx, pods)
 }
 
 // turn alternates, A B A B.
-func turn(i int) side {
+func turn(i int) verdict.Side {
 	if i%2 == 0 {
-		return ours
+		return verdict.Ours
 	}
-	return floor
+	return verdict.Floor
 }
 
 // together restarts all the pods at once.
-func (b *bench) together(ctx context.Context, who side, pods []*corev1.Pod) ([]sample, error) {
+func (b *bench) together(ctx context.Context, who verdict.Side, pods []*corev1.Pod) ([]verdict.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	samples := make([]sample, len(pods))
+	samples := make([]verdict.Sample, len(pods))
 	began := time.Now()
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, pod := range pods {
@@ -112,12 +112,12 @@ func (b *bench) requestName(pod *corev1.Pod) string {
 }
 
 // batch restarts count containers at once, in turns, fresh pods each time.
-func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(result) result) error {
-	before, err := b.meter.begin(ctx)
+func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(verdict.Result) verdict.Result) error {
+	before, err := b.meter.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	r := result{Name: kind.name, Work: map[side]time.Duration{}}
+	r := verdict.Result{Name: kind.name, Work: map[verdict.Side]time.Duration{}}
 	for i := range 2 * b.rounds {
 		pods, err := b.cluster.makePods(ctx, kind, count)
 		if err != nil {
@@ -137,7 +137,7 @@ func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(r
 			return err
 		}
 	}
-	if r.Cost, err = b.meter.end(ctx, before, count*b.rounds); err != nil {
+	if r.Cost, err = b.meter.End(ctx, before, count*b.rounds); err != nil {
 		return err
 	}
 	b.add(judge(r))
@@ -145,14 +145,14 @@ func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(r
 }
 
 // timed restarts all the pods at once, from a calm, and measures the work that makes, up to the calm after it.
-func (b *bench) timed(ctx context.Context, who side, pods []*corev1.Pod) ([]sample, time.Duration, error) {
+func (b *bench) timed(ctx context.Context, who verdict.Side, pods []*corev1.Pod) ([]verdict.Sample, time.Duration, error) {
 	if err := pause(ctx, calm); err != nil {
 		return nil, 0, err
 	}
 	if err := b.cluster.align(ctx, 0); err != nil {
 		return nil, 0, err
 	}
-	before, err := readCPU(b.meter.cpuFile)
+	before, err := b.meter.ClusterCPU()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -163,12 +163,12 @@ func (b *bench) timed(ctx context.Context, who side, pods []*corev1.Pod) ([]samp
 	if err := pause(ctx, calm); err != nil {
 		return nil, 0, err
 	}
-	after, err := readCPU(b.meter.cpuFile)
+	after, err := b.meter.ClusterCPU()
 	return samples, after - before, err
 }
 
-func lastOf(samples []sample) time.Duration {
-	return slices.MaxFunc(samples, func(a, b sample) int { return int(a.Done - b.Done) }).Done
+func lastOf(samples []verdict.Sample) time.Duration {
+	return slices.MaxFunc(samples, func(a, b verdict.Sample) int { return int(a.Done - b.Done) }).Done
 }
 
 // crowded restarts many at once.
@@ -180,7 +180,7 @@ func (b *bench) crowded(ctx context.Context) error {
 		}
 		kind := obedient
 		kind.name = size + "-at-once"
-		if err := b.batch(ctx, kind, count, judgeBatch); err != nil {
+		if err := b.batch(ctx, kind, count, verdict.Batch); err != nil {
 			return err
 		}
 	}
@@ -189,12 +189,12 @@ func (b *bench) crowded(ctx context.Context) error {
 
 // ignorers restarts 40 containers at once that have to be killed.
 func (b *bench) ignorers(ctx context.Context) error {
-	kind := podKind{name: "40-ignore-term", args: []string{"--ignore-term"}, grace: int64(ignorersGrace / time.Second)}
-	return b.batch(ctx, kind, 40, judgeIgnorers)
+	kind := podKind{name: "40-ignore-term", args: []string{"--ignore-term"}, grace: int64(verdict.IgnorersGrace / time.Second)}
+	return b.batch(ctx, kind, 40, verdict.Ignorers)
 }
 
 // row restarts one container several times, each time as soon as the last restart is known to be over.
-func (b *bench) row(ctx context.Context, who side) ([]sample, error) {
+func (b *bench) row(ctx context.Context, who verdict.Side) ([]verdict.Sample, error) {
 	kind := obedient
 	kind.name = "row-" + string(who)
 	pods, err := b.cluster.makePods(ctx, kind, 1)
@@ -202,8 +202,8 @@ func (b *bench) row(ctx context.Context, who side) ([]sample, error) {
 		return nil, err
 	}
 	pod := pods[0]
-	var samples []sample
-	for i := range inARow {
+	var samples []verdict.Sample
+	for i := range verdict.InARow {
 		batch, err := b.together(ctx, who, []*corev1.Pod{pod})
 		if err != nil {
 			return nil, err
@@ -211,13 +211,13 @@ func (b *bench) row(ctx context.Context, who side) ([]sample, error) {
 		batch[0].Round = i
 		samples = append(samples, batch...)
 		old := app(pod).ContainerID
-		seen, err := await(ctx, "pod "+pod.Name, b.cluster.pods.expect(pod.Name, func(s sighting[*corev1.Pod]) bool {
-			return s.gone || app(s.object).ContainerID != old && app(s.object).Ready
+		seen, err := sight.Await(ctx, "pod "+pod.Name, b.cluster.pods.Expect(pod.Name, func(s sight.Sighting[*corev1.Pod]) bool {
+			return s.Gone || app(s.Object).ContainerID != old && app(s.Object).Ready
 		}))
 		if err != nil {
 			return nil, err
 		}
-		pod = seen.object
+		pod = seen.Object
 	}
 	return samples, b.cluster.deletePods(ctx, pods)
 }

@@ -1,4 +1,6 @@
-package main
+// Package meter reads what refit-daemon costs: its process from /proc, its CRI calls from its metrics, its and the
+// manager's writes from the audit log.
+package meter
 
 import (
 	"context"
@@ -7,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/identity"
@@ -36,12 +36,20 @@ const (
 // notPerRequest are CRI calls that the daemon makes whether there are requests or not.
 var notPerRequest = map[string]bool{"Version": true, "GetContainerEvents": true}
 
-func addTokenTo(scheme *runtime.Scheme) error { return authenticationv1.AddToScheme(scheme) }
+// Config of a Meter.
+type Config struct {
+	API client.Client
+	// Node of the daemon.
+	Node string
+	// Namespace of the benchmark, and name of the service account in it that may read the daemon's metrics.
+	Namespace string
+	// AuditLog is the file of the API server's audit log.
+	AuditLog string
+}
 
-// meter reads what the daemon costs: its process from /proc, its CRI calls from its metrics, its and the
-// manager's writes from the audit log.
-type meter struct {
-	cluster *cluster
+// Meter reads what one daemon costs.
+type Meter struct {
+	config  Config
 	pid     int
 	metrics string // URL
 	cpuFile string // of the whole cluster
@@ -49,15 +57,15 @@ type meter struct {
 	http    *http.Client
 }
 
-// reading of the meter's counters.
-type reading struct {
+// Reading of the meter's counters.
+type Reading struct {
 	cpu      time.Duration
 	calls    map[string]int // by CRI method
 	auditEnd int64
 }
 
-// cost of the requests of one scenario.
-type cost struct {
+// Cost of the requests of one scenario.
+type Cost struct {
 	Requests int `json:"requests"`
 	// Writes and Calls of all requests, by who did what, and by CRI method.
 	Writes map[string]int `json:"apiWrites"`
@@ -73,18 +81,22 @@ type cost struct {
 	PeakRSS uint64 `json:"peakRSSBytes"`
 }
 
-func newMeter(ctx context.Context, c *cluster) (*meter, error) {
+// New finds the daemon of the node.
+func New(ctx context.Context, config Config) (*Meter, error) {
 	daemons := &corev1.PodList{}
-	err := c.api.List(ctx, daemons, client.InNamespace("refit-system"), client.MatchingLabels{"app.kubernetes.io/name": "refit-daemon"},
-		client.MatchingFields{"spec.nodeName": node})
+	err := config.API.List(ctx, daemons, client.InNamespace("refit-system"), client.MatchingLabels{"app.kubernetes.io/name": "refit-daemon"},
+		client.MatchingFields{"spec.nodeName": config.Node})
 	if err != nil {
 		return nil, fmt.Errorf("find refit-daemon: %w", err)
 	}
 	if len(daemons.Items) != 1 {
-		return nil, fmt.Errorf("find refit-daemon: %d pods of it on %s", len(daemons.Items), node)
+		return nil, fmt.Errorf("find refit-daemon: %d pods of it on %s", len(daemons.Items), config.Node)
 	}
 	pod := &daemons.Items[0]
-	id, err := identity.ParseContainerID(app(pod).ContainerID)
+	if len(pod.Status.ContainerStatuses) == 0 {
+		return nil, fmt.Errorf("find refit-daemon: pod %s has no status", pod.Name)
+	}
+	id, err := identity.ParseContainerID(pod.Status.ContainerStatuses[0].ContainerID)
 	if err != nil {
 		return nil, fmt.Errorf("find refit-daemon: %w", err)
 	}
@@ -97,8 +109,8 @@ func newMeter(ctx context.Context, c *cluster) (*meter, error) {
 		return nil, fmt.Errorf("find the process of refit-daemon: %w", err)
 	}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife / time.Second))}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: namespace, Namespace: namespace}}
-	if err := c.api.SubResource("token").Create(ctx, account, token); err != nil {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: config.Namespace, Namespace: config.Namespace}}
+	if err := config.API.SubResource("token").Create(ctx, account, token); err != nil {
 		return nil, fmt.Errorf("ask for a token: %w", err)
 	}
 	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", found[0].PID))
@@ -109,8 +121,8 @@ func newMeter(ctx context.Context, c *cluster) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &meter{
-		cluster: c, pid: found[0].PID, cpuFile: cpuFile, token: token.Status.Token,
+	return &Meter{
+		config: config, pid: found[0].PID, cpuFile: cpuFile, token: token.Status.Token,
 		metrics: "https://" + pod.Status.PodIP + ":10223/metrics",
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // self-signed, in a test cluster
@@ -118,48 +130,48 @@ func newMeter(ctx context.Context, c *cluster) (*meter, error) {
 	}, nil
 }
 
-func (m *meter) audit() string { return filepath.Join(m.cluster.state, "logs", "audit.log") }
-
-// begin reads the counters and has the kernel forget the highest RSS so far.
-func (m *meter) begin(ctx context.Context) (reading, error) {
+// Begin reads the counters and has the kernel forget the highest RSS so far.
+func (m *Meter) Begin(ctx context.Context) (Reading, error) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", m.pid), []byte("5"), 0o200); err != nil {
-		return reading{}, fmt.Errorf("reset the peak of RSS: %w", err)
+		return Reading{}, fmt.Errorf("reset the peak of RSS: %w", err)
 	}
 	return m.read(ctx)
 }
 
-func (m *meter) read(ctx context.Context) (reading, error) {
+func (m *Meter) read(ctx context.Context) (Reading, error) {
 	process, err := procfs.NewProc(m.pid)
 	if err != nil {
-		return reading{}, fmt.Errorf("read the daemon's process: %w", err)
+		return Reading{}, fmt.Errorf("read the daemon's process: %w", err)
 	}
 	stat, err := process.Stat()
 	if err != nil {
-		return reading{}, fmt.Errorf("read the daemon's process: %w", err)
+		return Reading{}, fmt.Errorf("read the daemon's process: %w", err)
 	}
 	calls, err := m.calls(ctx)
 	if err != nil {
-		return reading{}, fmt.Errorf("read the daemon's metrics: %w", err)
+		return Reading{}, fmt.Errorf("read the daemon's metrics: %w", err)
 	}
-	log, err := os.Stat(m.audit())
+	log, err := os.Stat(m.config.AuditLog)
 	if err != nil {
-		return reading{}, fmt.Errorf("look at the audit log: %w", err)
+		return Reading{}, fmt.Errorf("look at the audit log: %w", err)
 	}
-	return reading{cpu: time.Duration(stat.CPUTime() * float64(time.Second)), calls: calls, auditEnd: log.Size()}, nil
+	return Reading{cpu: time.Duration(stat.CPUTime() * float64(time.Second)), calls: calls, auditEnd: log.Size()}, nil
 }
 
-// end says what so many requests have cost since the reading.
-func (m *meter) end(ctx context.Context, since reading, requests int) (cost, error) {
-	if err := pause(ctx, settle); err != nil {
-		return cost{}, err
+// End says what so many requests have cost since the reading.
+func (m *Meter) End(ctx context.Context, since Reading, requests int) (Cost, error) {
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return Cost{}, context.Cause(ctx)
 	}
 	now, err := m.read(ctx)
 	if err != nil {
-		return cost{}, err
+		return Cost{}, err
 	}
-	spent := cost{Requests: requests, Calls: map[string]int{}, CPU: now.cpu - since.cpu}
-	if spent.Writes, err = writesSince(m.audit(), since.auditEnd); err != nil {
-		return cost{}, err
+	spent := Cost{Requests: requests, Calls: map[string]int{}, CPU: now.cpu - since.cpu}
+	if spent.Writes, err = writesSince(m.config.AuditLog, m.config.Namespace, since.auditEnd); err != nil {
+		return Cost{}, err
 	}
 	total := 0
 	for method, n := range now.calls {
@@ -178,7 +190,7 @@ func (m *meter) end(ctx context.Context, since reading, requests int) (cost, err
 	return spent, err
 }
 
-func (m *meter) memory() (rss, peak uint64, err error) {
+func (m *Meter) memory() (rss, peak uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the daemon's memory: %w", err)
@@ -199,7 +211,7 @@ func (m *meter) memory() (rss, peak uint64, err error) {
 	return rss, peak, nil
 }
 
-func (m *meter) calls(ctx context.Context) (map[string]int, error) {
+func (m *Meter) calls(ctx context.Context) (map[string]int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metrics, nil)
 	if err != nil {
 		return nil, err
@@ -228,3 +240,6 @@ func (m *meter) calls(ctx context.Context) (map[string]int, error) {
 	}
 	return calls, nil
 }
+
+// ClusterCPU is the CPU time of the whole cluster so far.
+func (m *Meter) ClusterCPU() (time.Duration, error) { return readCPU(m.cpuFile) }

@@ -1,4 +1,4 @@
-package main
+package meter
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ const refitUsers = "system:serviceaccount:refit-system:"
 
 // countWrites counts what Refit wrote in the benchmark's namespace, by "WHO VERB RESOURCE". Attempts that were
 // refused count as well: they cost as much.
-func countWrites(log io.Reader) (map[string]int, error) {
+func countWrites(log io.Reader, namespace string) (map[string]int, error) {
 	counts := map[string]int{}
 	lines := bufio.NewReader(log)
 	for {
@@ -80,7 +80,7 @@ func splitWrites(counts map[string]int) (objects, events int) {
 }
 
 // writesSince reads the audit log from an offset on.
-func writesSince(path string, offset int64) (map[string]int, error) {
+func writesSince(path, namespace string, offset int64) (map[string]int, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
@@ -89,5 +89,5 @@ func writesSince(path string, offset int64) (map[string]int, error) {
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	return countWrites(file)
+	return countWrites(file, namespace)
 }

@@ -1,4 +1,4 @@
-package main
+package meter
 
 import (
 	"strings"
@@ -54,7 +54,7 @@ func TestCountWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := countWrites(strings.NewReader(tc.log))
+			got, err := countWrites(strings.NewReader(tc.log), "refit-bench")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestCountWrites(t *testing.T) {
 
 func TestCountWritesRefusesABrokenLog(t *testing.T) {
 	t.Parallel()
-	if counts, err := countWrites(strings.NewReader("{\"stage\":\n")); err == nil {
+	if counts, err := countWrites(strings.NewReader("{\"stage\":\n"), "refit-bench"); err == nil {
 		t.Errorf("got %v, want an error: a count of half a log proves nothing", counts)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package verdict
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refit-project/refit/bench/crr/meter"
 	"github.com/refit-project/refit/bench/report"
 )
 
@@ -17,18 +18,18 @@ func milliseconds(all ...int) []time.Duration {
 	return durations
 }
 
-func samplesOf(who side, round int, done ...int) []sample {
-	var all []sample
+func samplesOf(who Side, round int, done ...int) []Sample {
+	var all []Sample
 	for _, d := range milliseconds(done...) {
-		all = append(all, sample{Side: who, Round: round, Exited: d / 10, Ready: d, Done: d})
+		all = append(all, Sample{Side: who, Round: round, Exited: d / 10, Ready: d, Done: d})
 	}
 	return all
 }
 
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	samples := append(samplesOf(ours, 0, 1000, 2000), samplesOf(ours, 1, 3000, 4000)...)
-	want := figures{Runs: 4, P50: 2 * time.Second, P99: 4 * time.Second, Last: 3 * time.Second, Spread: 2 * time.Second}
+	samples := append(samplesOf(Ours, 0, 1000, 2000), samplesOf(Ours, 1, 3000, 4000)...)
+	want := Figures{Runs: 4, P50: 2 * time.Second, P99: 4 * time.Second, Last: 3 * time.Second, Spread: 2 * time.Second}
 	if diff := cmp.Diff(want, figuresOf(samples)); diff != "" {
 		t.Error(diff)
 	}
@@ -36,8 +37,8 @@ func TestFigures(t *testing.T) {
 
 func TestJudgeOne(t *testing.T) {
 	t.Parallel()
-	samples := append(samplesOf(ours, 0, 140, 150, 160), samplesOf(floor, 0, 100, 100, 100)...)
-	got := judgeOne(result{Samples: samples, Cost: cost{WritesEach: 4.5}}).Verdicts
+	samples := append(samplesOf(Ours, 0, 140, 150, 160), samplesOf(Floor, 0, 100, 100, 100)...)
+	got := One(Result{Samples: samples, Cost: meter.Cost{WritesEach: 4.5}}).Verdicts
 	want := []report.Verdict{
 		{What: "overhead, p50 of the pairs", Target: "<= 50 ms", Found: "50 ms", Met: true},
 		{What: "overhead, difference of the p99", Target: "<= 250 ms", Found: "60 ms", Met: true},
@@ -51,32 +52,32 @@ func TestJudgeOne(t *testing.T) {
 func TestJudges(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		judge func(result) result
-		given result
+		judge func(Result) Result
+		given Result
 		want  report.Verdict
 	}{
 		"batch within the ratio": {
-			judgeBatch, result{Samples: append(samplesOf(ours, 0, 1150), samplesOf(floor, 0, 1000)...)},
+			Batch, Result{Samples: append(samplesOf(Ours, 0, 1150), samplesOf(Floor, 0, 1000)...)},
 			report.Verdict{What: "last one, of the floor's", Target: "<= 1.15 x", Found: "1.15 x", Met: true},
 		},
 		"batch beyond the ratio": {
-			judgeBatch, result{Samples: append(samplesOf(ours, 0, 1160), samplesOf(floor, 0, 1000)...)},
+			Batch, Result{Samples: append(samplesOf(Ours, 0, 1160), samplesOf(Floor, 0, 1000)...)},
 			report.Verdict{What: "last one, of the floor's", Target: "<= 1.15 x", Found: "1.16 x"},
 		},
 		"ignorers too late": {
-			judgeIgnorers, result{Samples: append(samplesOf(ours, 0, 13100), samplesOf(floor, 0, 14000)...)},
+			Ignorers, Result{Samples: append(samplesOf(Ours, 0, 13100), samplesOf(Floor, 0, 14000)...)},
 			report.Verdict{What: "last one", Target: "<= 13.00 s", Found: "13.10 s"},
 		},
 		"fifth in a row": {
-			judgeRow, result{Samples: samplesOf(ours, 0, 9000, 9000, 9000, 9000, 1500)},
+			Row, Result{Samples: samplesOf(Ours, 0, 9000, 9000, 9000, 9000, 1500)},
 			report.Verdict{What: "fifth restart", Target: "<= 1.50 s", Found: "1.50 s", Met: true},
 		},
 		"crash loop": {
-			judgeCrash, result{Samples: samplesOf(ours, 0, 2600)},
+			Crash, Result{Samples: samplesOf(Ours, 0, 2600)},
 			report.Verdict{What: "out of CrashLoopBackOff", Target: "<= 2.50 s", Found: "2.60 s"},
 		},
 		"memory": {
-			judgeMemory, result{Cost: cost{RSS: 30 << 20}},
+			Memory, Result{Cost: meter.Cost{RSS: 30 << 20}},
 			report.Verdict{What: "RSS with 110 pods", Target: "<= 30.0 MiB", Found: "30.0 MiB", Met: true},
 		},
 	} {
