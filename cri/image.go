@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/cri/contentstore"
 )
 
 // Reasons why an image is not pulled, beside ErrNotFound for one that the registry does not have. CRI has no codes for
@@ -127,4 +130,20 @@ func reason(text string) string {
 		text = rest
 	}
 	return text
+}
+
+// Progress of a pull in bytes as they are transferred, which is compressed. Zero: nothing is known yet.
+type Progress = contentstore.Progress
+
+// MeterPull returns a function that tells how far a pull is, see contentstore.MeterPull. Its error is ErrUnsupported
+// when the runtime is not containerd. The function is not safe for concurrent use.
+func (c *Client) MeterPull(registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
+	read := contentstore.MeterPull(c.content, callError, registry, repository, digest, since)
+	return func(ctx context.Context) (Progress, error) {
+		progress, err := read(ctx)
+		if errors.Is(err, contentstore.ErrTooLarge) {
+			err = fmt.Errorf("%w: %w", ErrExhausted, err)
+		}
+		return progress, err
+	}
 }

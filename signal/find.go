@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/signal/procfile"
 )
 
 // errOther: the process is not what the selector means.
@@ -107,8 +109,8 @@ func (s *search) candidate(name string, m *matcher) bool {
 		if err != nil {
 			return false
 		}
-		st, err := parseStat(b)
-		return err == nil && string(st.comm) == m.Comm
+		st, err := procfile.ParseStat(b)
+		return err == nil && string(st.Comm) == m.Comm
 	default:
 		return true
 	}
@@ -131,22 +133,22 @@ func (s *search) inspect(pid int, name string, m *matcher) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	st, err := parseStat(b)
+	st, err := procfile.ParseStat(b)
 	if err != nil {
 		return Process{}, fmt.Errorf("PID %d: %w", pid, err)
 	}
-	if st.dead() || st.kernel {
+	if st.Dead() || st.Kernel {
 		return Process{}, errOther
 	}
-	p := Process{PID: pid, PPID: st.ppid, Start: st.start, Comm: clip(st.comm)}
+	p := Process{PID: pid, PPID: st.PPID, Start: st.Start, Comm: clip(st.Comm)}
 	if b, err = s.file(dir, "status", maxFile); err != nil {
 		return Process{}, err
 	}
-	who, err := parseCredentials(b)
+	who, err := procfile.ParseCredentials(b)
 	if err != nil {
 		return Process{}, fmt.Errorf("PID %d: %w", pid, err)
 	}
-	p.UID = who.uid
+	p.UID = who.UID
 	s.inspected++
 	p.Container = s.container(dir)
 	line, err := s.commandLine(dir, m)
@@ -209,7 +211,7 @@ func (s *search) container(dir int) string {
 	if err != nil {
 		return ""
 	}
-	id, err := parseCgroup(b)
+	id, err := procfile.Cgroup(b)
 	if err != nil {
 		return ""
 	}
@@ -221,7 +223,7 @@ func (s *search) container(dir int) string {
 
 // ignorable are errors that a pass over living processes meets: of those that ended, are hidden or do not match.
 func ignorable(err error) bool {
-	return gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, errMalformed)
+	return gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, procfile.ErrMalformed)
 }
 
 // isPause knows the sandbox process of a pod that is not PID 1 here, as with hostPID.

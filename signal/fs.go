@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/signal/procfile"
 )
 
 // FS is a proc file system. It holds nothing open between calls and may be used by many goroutines.
@@ -52,9 +54,9 @@ func (f *FS) oneNamespace() bool {
 	if err != nil {
 		return false
 	}
-	line, ok := statusLine(b, "\nNSpid:")
-	_, rest := nextWord(line)
-	second, _ := nextWord(rest)
+	line, ok := procfile.StatusLine(b, "\nNSpid:")
+	_, rest := procfile.NextWord(line)
+	second, _ := procfile.NextWord(rest)
 	return !ok || len(second) == 0
 }
 

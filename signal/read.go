@@ -7,11 +7,11 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/signal/procfile"
 )
 
 const (
-	// maxPID is PID_MAX_LIMIT of include/linux/threads.h.
-	maxPID = 4 << 20
 	// maxCmdline is how much of a command line is looked at. A process may make its own gigabytes long.
 	maxCmdline = 128 << 10
 	// maxFile bounds every other file of /proc; the longest in use, cgroup with v1, stays below 4 KiB.
@@ -105,11 +105,11 @@ func parseDirents(b []byte, visit func(pid int)) error {
 	for len(b) > header {
 		size := int(binary.NativeEndian.Uint16(b[length:]))
 		if size <= header || size > len(b) {
-			return fmt.Errorf("scan processes: %w: directory record of %d bytes", errMalformed, size)
+			return fmt.Errorf("scan processes: %w: directory record of %d bytes", procfile.ErrMalformed, size)
 		}
 		name, _, _ := bytes.Cut(b[header:size], []byte{0})
 		b = b[size:]
-		if pid, ok := parseUint(name); ok && pid >= 1 && pid <= maxPID {
+		if pid, ok := procfile.ParseUint(name); ok && pid >= 1 && pid <= procfile.MaxPID {
 			visit(int(pid))
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/refit-project/refit/signal/procfile"
 )
 
 // capKill is CAP_KILL of capabilities(7).
@@ -112,7 +114,7 @@ func (f *FS) same(p Process, m *matcher) error {
 	name := strconv.Itoa(p.PID)
 	if m == nil {
 		st, err := f.stat(name)
-		if err == nil && (st.start != p.Start || st.dead()) {
+		if err == nil && (st.Start != p.Start || st.Dead()) {
 			return ErrGone
 		}
 		return err
@@ -130,13 +132,13 @@ func (f *FS) same(p Process, m *matcher) error {
 	return err
 }
 
-func (f *FS) stat(name string) (stat, error) {
+func (f *FS) stat(name string) (procfile.Stat, error) {
 	var r reader
 	b, err := r.file(unix.AT_FDCWD, f.root+"/"+name+"/stat", maxFile)
 	if err != nil {
-		return stat{}, err
+		return procfile.Stat{}, err
 	}
-	return parseStat(b)
+	return procfile.ParseStat(b)
 }
 
 // explain turns EPERM into the reason. What cannot be read of ourselves counts as a right not had.
@@ -144,8 +146,8 @@ func (f *FS) explain(p Process, sig syscall.Signal) error {
 	e := &PermissionError{Process: p, Signal: sig, UID: os.Geteuid()}
 	var r reader
 	if b, err := r.file(unix.AT_FDCWD, f.root+"/"+strconv.Itoa(f.self)+"/status", maxFile); err == nil {
-		if own, err := parseCredentials(b); err == nil {
-			e.UID, e.CapKill = own.euid, own.capabilities&(1<<capKill) != 0
+		if own, err := procfile.ParseCredentials(b); err == nil {
+			e.UID, e.CapKill = own.EUID, own.Capabilities&(1<<capKill) != 0
 		}
 	}
 	return e

@@ -14,7 +14,7 @@ func (f *FS) DeadChildren(ctx context.Context) ([]int, error) {
 	var dead []int
 	for _, pid := range all {
 		st, err := f.stat(strconv.Itoa(pid))
-		if err == nil && st.dead() && st.ppid == f.self && f.self != 0 {
+		if err == nil && st.Dead() && st.PPID == f.self && f.self != 0 {
 			dead = append(dead, pid)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/bench/probe/usage"
 	"github.com/refit-project/refit/hack/place"
 )
 
@@ -44,7 +45,7 @@ type cluster struct {
 
 	daemon  *corev1.Pod
 	token   string
-	watched processes
+	watched usage.Processes
 }
 
 func openCluster(kubeconfig, state, image string) (*cluster, error) {
@@ -93,7 +94,7 @@ func (c *cluster) setUp(ctx context.Context, kept *findings) error {
 		return fmt.Errorf("find refit-daemon: %d pods of it on %s: %w", len(daemons.Items), node, err)
 	}
 	c.daemon = &daemons.Items[0]
-	c.watched, err = findProcesses(ctx, c.state, c.daemon)
+	c.watched, err = usage.Find(ctx, c.state, node, c.daemon)
 	return err
 }
 

@@ -3,21 +3,20 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
+
+	"github.com/refit-project/refit/bench/probe/usage"
 )
 
 // sample is what was used in a window. CPU is in processors: 1 is one of them all the time.
@@ -50,7 +49,7 @@ func (b *bench) measure(ctx context.Context, window time.Duration) (sample, erro
 	if err != nil {
 		return sample{}, err
 	}
-	before, err := c.watched.cpu()
+	before, err := c.watched.CPU()
 	if err != nil {
 		return sample{}, err
 	}
@@ -59,7 +58,7 @@ func (b *bench) measure(ctx context.Context, window time.Duration) (sample, erro
 		return sample{}, err
 	}
 	took := time.Since(began)
-	after, err := c.watched.cpu()
+	after, err := c.watched.CPU()
 	if err != nil {
 		return sample{}, err
 	}
@@ -68,11 +67,11 @@ func (b *bench) measure(ctx context.Context, window time.Duration) (sample, erro
 		return sample{}, err
 	}
 	s := sample{
-		Window: took, Daemon: (after.daemon - before.daemon) / took.Seconds(), Kubelet: (after.kubelet - before.kubelet) / took.Seconds(),
-		Runtime: (after.runtime - before.runtime) / took.Seconds(), Probes: late.GetSampleCount() - lateBefore.GetSampleCount(),
-		LateP50: quantile(lateBefore, late, 0.50), LateP99: quantile(lateBefore, late, 0.99),
+		Window: took, Daemon: (after.Daemon - before.Daemon) / took.Seconds(), Kubelet: (after.Kubelet - before.Kubelet) / took.Seconds(),
+		Runtime: (after.Runtime - before.Runtime) / took.Seconds(), Probes: late.GetSampleCount() - lateBefore.GetSampleCount(),
+		LateP50: usage.Quantile(lateBefore, late, 0.50), LateP99: usage.Quantile(lateBefore, late, 0.99),
 	}
-	process, err := procfs.NewProc(c.watched.daemon)
+	process, err := procfs.NewProc(c.watched.Daemon)
 	if err != nil {
 		return s, err
 	}
@@ -104,7 +103,7 @@ func (s *sample) count(path string, offset int64, window time.Duration) error {
 		if err != nil {
 			return fmt.Errorf("read audit log: %w", err)
 		}
-		who, resource, err := writer(line)
+		who, resource, err := usage.Writer(line)
 		switch {
 		case err != nil:
 			return err
@@ -117,39 +116,6 @@ func (s *sample) count(path string, offset int64, window time.Duration) error {
 			s.ManagerWrites += perMinute
 		}
 	}
-}
-
-// writer says which part of Refit has written what by a line of the audit log (audit.k8s.io/v1 Event); none: nothing
-// that counts.
-func writer(line []byte) (who, resource string, err error) {
-	var event struct {
-		Stage string `json:"stage"`
-		Verb  string `json:"verb"`
-		User  struct {
-			Username string `json:"username"`
-		} `json:"user"`
-		ObjectRef struct {
-			Resource    string `json:"resource"`
-			Subresource string `json:"subresource"`
-		} `json:"objectRef"`
-	}
-	if err := json.Unmarshal(line, &event); err != nil {
-		return "", "", fmt.Errorf("read audit log: %w", err)
-	}
-	who, refit := strings.CutPrefix(event.User.Username, "system:serviceaccount:refit-system:")
-	if !refit || event.Stage != "ResponseComplete" {
-		return "", "", nil
-	}
-	switch event.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-	default:
-		return "", "", nil
-	}
-	switch event.ObjectRef.Resource {
-	case "tokenreviews", "subjectaccessreviews": // questions, of those who read metrics
-		return "", "", nil
-	}
-	return who, event.ObjectRef.Resource, nil
 }
 
 // lateness is the daemon's histogram of how late probes started.
@@ -177,28 +143,4 @@ func (c *cluster) lateness(ctx context.Context) (*dto.Histogram, error) {
 		return nil, errors.New("the daemon has no metric refit_probe_lateness_seconds")
 	}
 	return found[0].GetHistogram(), nil
-}
-
-// quantile of what came between two readings of a histogram, in its bucket linearly between the bounds.
-func quantile(before, after *dto.Histogram, q float64) time.Duration {
-	total := after.GetSampleCount() - before.GetSampleCount()
-	if total == 0 {
-		return 0
-	}
-	rank := q * float64(total)
-	lower, below := 0.0, 0.0
-	for i, bucket := range after.GetBucket() {
-		count := float64(bucket.GetCumulativeCount())
-		if i < len(before.GetBucket()) {
-			count -= float64(before.GetBucket()[i].GetCumulativeCount())
-		}
-		if count >= rank && count > below {
-			if math.IsInf(bucket.GetUpperBound(), 1) { // later than the last bound
-				return time.Duration(lower * float64(time.Second))
-			}
-			return time.Duration((lower + (bucket.GetUpperBound()-lower)*(rank-below)/(count-below)) * float64(time.Second))
-		}
-		lower, below = bucket.GetUpperBound(), count
-	}
-	return time.Duration(lower * float64(time.Second))
 }

@@ -1,4 +1,4 @@
-package signal
+package procfile
 
 import (
 	"bytes"
@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// parseCgroup reads the text of /proc/<pid>/cgroup (cgroups(7)): one line "number:controllers:path" per
+// Cgroup reads the text of /proc/<pid>/cgroup (cgroups(7)): one line "number:controllers:path" per
 // hierarchy with cgroup v1, the single line "0::path" with v2. It gives the container's ID, or nothing for a
 // process outside of any. Two lines that name different containers are an error, not a guess.
 //
 // Seen from another cgroup namespace, as a sidecar sees its neighbours, a path begins with "/..".
-func parseCgroup(b []byte) (string, error) {
+func Cgroup(b []byte) (string, error) {
 	var found string
 	for line := range bytes.Lines(b) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
@@ -20,8 +20,8 @@ func parseCgroup(b []byte) (string, error) {
 		}
 		number, rest, ok := bytes.Cut(line, []byte(":"))
 		_, path, ok2 := bytes.Cut(rest, []byte(":"))
-		if _, digits := parseUint(number); !ok || !ok2 || !digits {
-			return "", fmt.Errorf("cgroup: %w", errMalformed)
+		if _, digits := ParseUint(number); !ok || !ok2 || !digits {
+			return "", fmt.Errorf("cgroup: %w", ErrMalformed)
 		}
 		id := containerOf(string(path))
 		switch {
@@ -29,7 +29,7 @@ func parseCgroup(b []byte) (string, error) {
 		case found == "":
 			found = id
 		default:
-			return "", fmt.Errorf("cgroup: %w: containers %s and %s", errMalformed, found, id)
+			return "", fmt.Errorf("cgroup: %w: containers %s and %s", ErrMalformed, found, id)
 		}
 	}
 	return found, nil

@@ -1,4 +1,5 @@
-package cri
+// Package contentstore reads from the content store of containerd how far a pull is, which CRI does not tell.
+package contentstore
 
 import (
 	"cmp"
@@ -38,7 +39,8 @@ type Progress struct {
 
 // pullMeter reads how far one pull is.
 type pullMeter struct {
-	client                   *Client
+	content                  contentapi.ContentClient
+	callError                CallError
 	host, repository, digest string
 	since                    time.Time
 	manifests                map[string][]blob
@@ -50,16 +52,22 @@ type blob struct {
 	Size   int64  `json:"size"`
 }
 
+// ErrTooLarge is the error for content beyond what is accepted of a runtime.
+var ErrTooLarge = errors.New("too large")
+
+// CallError translates the error of a call about a subject.
+type CallError func(ctx context.Context, method, subject string, err error) error
+
 // MeterPull returns a function that tells how far a pull is that began at a time. Digest is empty unless the image is
 // pulled by one. Two tags of a repository that are pulled at once are told apart only by digest: for both the sum is told.
-// The error is ErrUnsupported when the runtime is not containerd. The function is not safe for concurrent use.
-func (c *Client) MeterPull(registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
+// The function is not safe for concurrent use.
+func MeterPull(content contentapi.ContentClient, callError CallError, registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
 	host := registry
 	if parsed, err := url.Parse("//" + registry); err == nil {
 		host = parsed.Hostname() // the label has no port
 	}
 	m := &pullMeter{
-		client: c, host: host, repository: repository, digest: digest, since: since,
+		content: content, callError: callError, host: host, repository: repository, digest: digest, since: since,
 		manifests: map[string][]blob{}, done: map[string]bool{},
 	}
 	return m.read
@@ -126,9 +134,9 @@ func (m *pullMeter) blobs(ctx context.Context) ([]blob, error) {
 // infos of what the content store has of the repository.
 func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 	filter := fmt.Sprintf(`labels.%s~=%s`, strconv.Quote(labelSource+m.host), strconv.Quote("(^|,)"+regexp.QuoteMeta(m.repository)+"(,|$)"))
-	stream, err := m.client.content.List(ctx, &contentapi.ListContentRequest{Filters: []string{filter}})
+	stream, err := m.content.List(ctx, &contentapi.ListContentRequest{Filters: []string{filter}})
 	if err != nil {
-		return nil, callError(ctx, "List content", "", err)
+		return nil, m.callError(ctx, "List content", "", err)
 	}
 	var infos []*contentapi.Info
 	for {
@@ -137,10 +145,10 @@ func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 			break
 		}
 		if err != nil {
-			return nil, callError(ctx, "List content", "", err)
+			return nil, m.callError(ctx, "List content", "", err)
 		}
 		if infos = append(infos, res.GetInfo()...); len(infos) > maxListed {
-			return nil, fmt.Errorf("list content of %s: %w: more than %d blobs", m.repository, ErrExhausted, maxListed)
+			return nil, fmt.Errorf("list content of %s: %w: more than %d blobs", m.repository, ErrTooLarge, maxListed)
 		}
 	}
 	slices.SortFunc(infos, func(a, b *contentapi.Info) int { return cmp.Compare(a.GetDigest(), b.GetDigest()) })
@@ -151,9 +159,9 @@ func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 func (m *pullMeter) manifest(ctx context.Context, digest string) ([]blob, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
-	stream, err := m.client.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest})
+	stream, err := m.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest})
 	if err != nil {
-		return nil, callError(ctx, "Read content", digest, err)
+		return nil, m.callError(ctx, "Read content", digest, err)
 	}
 	var data []byte
 	for {
@@ -162,10 +170,10 @@ func (m *pullMeter) manifest(ctx context.Context, digest string) ([]blob, error)
 			break
 		}
 		if err != nil {
-			return nil, callError(ctx, "Read content", digest, err)
+			return nil, m.callError(ctx, "Read content", digest, err)
 		}
 		if data = append(data, res.GetData()...); len(data) > maxManifest {
-			return nil, fmt.Errorf("manifest %s: %w: larger than %d bytes", digest, ErrExhausted, maxManifest)
+			return nil, fmt.Errorf("manifest %s: %w: larger than %d bytes", digest, ErrTooLarge, maxManifest)
 		}
 	}
 	return parseManifest(data)
@@ -180,7 +188,7 @@ func parseManifest(data []byte) ([]blob, error) {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	if len(manifest.Layers) > maxBlobs {
-		return nil, fmt.Errorf("read manifest: %w: %d layers", ErrExhausted, len(manifest.Layers))
+		return nil, fmt.Errorf("read manifest: %w: %d layers", ErrTooLarge, len(manifest.Layers))
 	}
 	blobs := append([]blob{manifest.Config}, manifest.Layers...)
 	for i := range blobs {
@@ -191,7 +199,7 @@ func parseManifest(data []byte) ([]blob, error) {
 
 // active are the offsets of the blobs that are being written, by digest.
 func (m *pullMeter) active(ctx context.Context) (map[string]int64, error) {
-	res, err := m.client.content.ListStatuses(ctx, &contentapi.ListStatusesRequest{})
+	res, err := m.content.ListStatuses(ctx, &contentapi.ListStatusesRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -206,6 +214,6 @@ func (m *pullMeter) active(ctx context.Context) (map[string]int64, error) {
 }
 
 func (m *pullMeter) has(ctx context.Context, digest string) bool {
-	_, err := m.client.content.Info(ctx, &contentapi.InfoRequest{Digest: digest})
+	_, err := m.content.Info(ctx, &contentapi.InfoRequest{Digest: digest})
 	return err == nil
 }

@@ -1,4 +1,6 @@
-package main
+// Package usage reads what the programs of a node use: CPU time from /proc, writes from the audit log, delays from
+// histograms.
+package usage
 
 import (
 	"context"
@@ -18,14 +20,15 @@ import (
 	"github.com/refit-project/refit/signal"
 )
 
-// processes of the node.
-type processes struct {
-	daemon, kubelet, containerd int
+// Processes of a node.
+type Processes struct {
+	Daemon, kubelet, containerd int
 	shimSpace                   string // mount namespace of containerd and its shims
 }
 
-func findProcesses(ctx context.Context, state string, daemon *corev1.Pod) (processes, error) {
-	var p processes
+// Find finds the processes of a node of the cluster in the folder state.
+func Find(ctx context.Context, state, node string, daemon *corev1.Pod) (Processes, error) {
+	var p Processes
 	if len(daemon.Status.ContainerStatuses) == 0 {
 		return p, errors.New("refit-daemon does not run")
 	}
@@ -42,7 +45,7 @@ func findProcesses(ctx context.Context, state string, daemon *corev1.Pod) (proce
 		pid      *int
 		selector signal.Selector
 	}{
-		{&p.daemon, signal.Selector{Container: id}},
+		{&p.Daemon, signal.Selector{Container: id}},
 		{&p.kubelet, signal.Selector{CmdlineRegexp: `^\S*/kube kubelet .*` + folder + `/`}},
 		{&p.containerd, signal.Selector{CmdlineRegexp: `^\S*/containerd --config=` + folder + `/`}},
 	} {
@@ -56,23 +59,24 @@ func findProcesses(ctx context.Context, state string, daemon *corev1.Pod) (proce
 	return p, err
 }
 
-// cpu is the time that processes have used.
-type cpu struct{ daemon, kubelet, runtime float64 }
+// CPU is the time that processes have used, in seconds.
+type CPU struct{ Daemon, Kubelet, Runtime float64 }
 
-func (p processes) cpu() (cpu, error) {
+// CPU reads the time used so far.
+func (p Processes) CPU() (CPU, error) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return cpu{}, err
+		return CPU{}, err
 	}
 	all, err := fs.AllProcs()
 	if err != nil {
-		return cpu{}, fmt.Errorf("list processes: %w", err)
+		return CPU{}, fmt.Errorf("list processes: %w", err)
 	}
-	var used cpu
-	if used.daemon, err = cpuClock(p.daemon); err != nil {
+	var used CPU
+	if used.Daemon, err = cpuClock(p.Daemon); err != nil {
 		return used, fmt.Errorf("CPU time of refit-daemon: %w", err)
 	}
-	if used.kubelet, err = cpuClock(p.kubelet); err != nil {
+	if used.Kubelet, err = cpuClock(p.kubelet); err != nil {
 		return used, fmt.Errorf("CPU time of kubelet: %w", err)
 	}
 	for _, process := range all {
@@ -82,7 +86,7 @@ func (p processes) cpu() (cpu, error) {
 		}
 		if process.PID == p.containerd || strings.HasPrefix(stat.Comm, "containerd-shim") && p.inShimSpace(process.PID) {
 			const ticks = 100 // USER_HZ (proc_pid_stat(5)), which is 100 on every Linux of today
-			used.runtime += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticks
+			used.Runtime += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticks
 		}
 	}
 	return used, nil
@@ -99,7 +103,7 @@ func cpuClock(pid int) (float64, error) {
 	return time.Duration(t.Nano()).Seconds(), nil
 }
 
-func (p processes) inShimSpace(pid int) bool {
+func (p Processes) inShimSpace(pid int) bool {
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	return err == nil && space == p.shimSpace
 }
