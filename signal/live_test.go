@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -37,8 +38,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// beTarget says "ready", and the name of each SIGHUP that arrives.
+// beTarget says "ready", and the name of each SIGHUP that arrives. It ends with the test: a test binary that is killed
+// runs no cleanup, and its children would be left behind.
 func beTarget() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the write end is closed, by whatever ends the test
+		os.Exit(0)
+	}()
 	hup := make(chan os.Signal, 16)
 	ossignal.Notify(hup, syscall.SIGHUP)
 	fmt.Println("ready")
@@ -74,10 +80,15 @@ func startRole(t *testing.T, role, title string, attr *syscall.SysProcAttr) (*ex
 	if err != nil {
 		t.Fatal(err)
 	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = in.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
