@@ -1,0 +1,139 @@
+package revision_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/revision"
+)
+
+// history is the revisions of one SidecarSet, with its controller.
+type history struct {
+	t   *testing.T
+	set *v1beta1.SidecarSet
+	all []*appsv1.ControllerRevision
+}
+
+func newHistory(t *testing.T) *history {
+	t.Helper()
+	set := &v1beta1.SidecarSet{Spec: *spec(container("log", "log:1"))}
+	set.Name, set.UID = "logs", "uid"
+	return &history{t: t, set: set}
+}
+
+// apply does for an image what the controller does.
+func (h *history) apply(image string) *appsv1.ControllerRevision {
+	h.t.Helper()
+	h.set.Spec.Containers[0].Image = image
+	latest, change, err := revision.Plan(h.set, "refit-system", h.all)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	switch {
+	case change.Create != nil:
+		h.all = append(h.all, change.Create)
+	case change.Update != nil:
+		for i := range h.all {
+			if h.all[i].Name == change.Update.Name {
+				h.all[i] = change.Update
+			}
+		}
+	}
+	return latest
+}
+
+func TestRevisionsAreCreatedReusedAndNumberedAgain(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	first := h.apply("log:1")
+	if first.Revision != 1 || first.Namespace != "refit-system" || first.Labels[v1beta1.LabelSidecarSetName] != "logs" || first.OwnerReferences[0].Kind != "SidecarSet" {
+		t.Errorf("%+v", first)
+	}
+	if first.Annotations[v1beta1.AnnotationSidecarSetHash] != revision.HashesOf(&h.set.Spec).Full {
+		t.Errorf("annotations %v", first.Annotations)
+	}
+	h.apply("log:1")
+	h.apply("log:2")
+	back := h.apply("log:1")
+	if len(h.all) != 2 || back.Name != first.Name || back.Revision != 3 {
+		t.Errorf("%d revisions; the one rolled back to is %s, number %d", len(h.all), back.Name, back.Revision)
+	}
+	restored, err := revision.Restore(back)
+	if err != nil || restored.Containers[0].Image != "log:1" {
+		t.Errorf("%+v, %v", restored, err)
+	}
+}
+
+func TestSpecIsRestored(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.set.Spec.InitContainers = []v1beta1.SidecarContainer{container("mesh", "mesh:1", native)}
+	h.set.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	h.set.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}}
+	h.set.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{Annotations: map[string]string{"a": "b"}}}
+	restored, err := revision.Restore(h.apply("log:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&h.set.Spec, restored); diff != "" {
+		t.Errorf("-spec +restored:\n%s", diff)
+	}
+	if revision.HashesOf(restored) != revision.HashesOf(&h.set.Spec) {
+		t.Error("the restored spec has another hash")
+	}
+	broken := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":1}`)}}
+	if _, err := revision.Restore(broken); !errors.Is(err, revision.ErrMalformed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCollidingNamesDiffer(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	first := h.apply("log:1")
+	h.set.Status.CollisionCount = new(int32(1))
+	again, err := revision.New(h.set, "refit-system", 1)
+	if err != nil || again.Name == first.Name {
+		t.Errorf("%s, %v", again.Name, err)
+	}
+}
+
+func TestOldRevisionsExpireUnlessUsed(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.set.Spec.RevisionHistoryLimit = new(int32(2))
+	names := map[string]string{}
+	for _, image := range []string{"log:1", "log:2", "log:3", "log:4", "log:5"} {
+		h.set.Spec.CustomVersion = "v" + image[4:]
+		names[image] = h.apply(image).Name
+	}
+	h.set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: new("v2")}
+	expired := revision.Expired(h.set, h.all, func(name string) bool { return name == names["log:1"] })
+	if len(expired) != 2 || expired[0].Name != names["log:3"] || expired[1].Name != names["log:4"] {
+		t.Errorf("%d expire", len(expired))
+	}
+	h.set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{RevisionName: new(names["log:4"])}
+	if expired := revision.Expired(h.set, h.all, func(string) bool { return false }); len(expired) != 3 || expired[2].Name == names["log:4"] {
+		t.Errorf("%d expire", len(expired))
+	}
+	h.set.Spec.InjectionStrategy.Revision.RevisionName = new("none")
+	if revision.Pinned(h.set, h.all) != nil {
+		t.Error("a revision that does not exist is pinned")
+	}
+}
+
+func TestCustomVersionIsSetOnARevisionThatExists(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.apply("log:1")
+	h.set.Labels = map[string]string{v1beta1.LabelSidecarSetCustomVersion: "one"}
+	if got := h.apply("log:1").Labels[v1beta1.LabelSidecarSetCustomVersion]; got != "one" || len(h.all) != 1 {
+		t.Errorf("custom version %q of %d revisions", got, len(h.all))
+	}
+}
