@@ -87,7 +87,7 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", toCome: "inplace inplace/plan api identity", why: "a sidecar is updated by the plan of an in-place update"},
+		{path: "sidecarset", imports: "api", toCome: "inplace inplace/plan identity", why: "a sidecar is updated by the plan of an in-place update"},
 		{path: "rollout", toCome: "crr inplace inplace/plan api identity", why: "restarts and in-place updates of a workload, a few pods at a time"},
 	}},
 	{name: "features", rooms: []room{
@@ -137,13 +137,14 @@ var forbidden = map[string]map[string]string{
 		"k8s.io/cri-api":                 "a sidecar has no runtime socket",
 		"github.com/containerd":          "every serverless pod pays for it",
 	},
-	"crr":          {"k8s.io/client-go": "a decision has no client"},
-	"inplace":      {"k8s.io/client-go": "a decision has no client"},
-	"inplace/plan": {"k8s.io/client-go": "a decision has no client"},
-	"kubelet":      {"k8s.io/client-go": "a rule of kubelet has no client"},
-	"podprobe":     {"k8s.io/client-go": "a decision has no client"},
-	"api/v1alpha1": {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},
-	"api/v1beta1":  {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},
+	"crr":               {"k8s.io/client-go": "a decision has no client"},
+	"inplace":           {"k8s.io/client-go": "a decision has no client"},
+	"inplace/plan":      {"k8s.io/client-go": "a decision has no client"},
+	"kubelet":           {"k8s.io/client-go": "a rule of kubelet has no client"},
+	"podprobe":          {"k8s.io/client-go": "a decision has no client"},
+	"sidecarset/inject": {"k8s.io/client-go": "a decision has no client"},
+	"api/v1alpha1":      {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},
+	"api/v1beta1":       {"sigs.k8s.io/controller-runtime": "the sidecar imports the wire types", "k8s.io/client-go": "wire types have no client"},
 }
 
 // forbiddenEverywhere is forbidden to every package of the product.

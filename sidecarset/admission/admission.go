@@ -1,0 +1,202 @@
+// Package admission has the rules of SidecarSets that the schema of the CRD cannot state: those between fields of different
+// lists, and between SidecarSets.
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/inject"
+	"github.com/refit-project/refit/sidecarset/match"
+)
+
+// Check returns what is wrong with a SidecarSet that is created or updated; old is nil if it is created. Others are all
+// SidecarSets of the cluster. Clashes with others that the old one had already are let through, so that such a SidecarSet
+// can still be changed.
+func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
+	errs := checkSelectors(&set.Spec, field.NewPath("spec"))
+	errs = append(errs, checkContainers(&set.Spec, field.NewPath("spec"))...)
+	errs = append(errs, checkMetadata(&set.Spec, field.NewPath("spec", "patchPodMetadata"))...)
+	errs = append(errs, checkCanary(set, old, others)...)
+	clashes := checkOthers(set, others)
+	if old != nil {
+		known := map[string]bool{}
+		for _, err := range checkOthers(old, others) {
+			known[err.Detail] = true
+		}
+		clashes = slices.DeleteFunc(clashes, func(err *field.Error) bool { return known[err.Detail] })
+	}
+	return append(errs, clashes...)
+}
+
+// Complete sets what admission sets: the label by which an admission policy finds SidecarSets with failurePolicy Fail.
+func Complete(set *v1beta1.SidecarSet) {
+	switch policy := set.Spec.InjectionStrategy.FailurePolicy; policy {
+	case v1beta1.InjectionFail:
+		if set.Labels == nil {
+			set.Labels = map[string]string{}
+		}
+		set.Labels[v1beta1.LabelInjectionFailurePolicy] = string(policy)
+	case v1beta1.InjectionIgnore:
+		delete(set.Labels, v1beta1.LabelInjectionFailurePolicy)
+	}
+}
+
+func checkSelectors(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	options := metav1validation.LabelSelectorValidationOptions{}
+	if spec.Selector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(spec.Selector, options, at.Child("selector"))...)
+	}
+	if spec.NamespaceSelector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(spec.NamespaceSelector, options, at.Child("namespaceSelector"))...)
+	}
+	if spec.UpdateStrategy.Selector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(spec.UpdateStrategy.Selector, options, at.Child("updateStrategy", "selector"))...)
+	}
+	if priority := spec.UpdateStrategy.PriorityStrategy; priority != nil {
+		for i := range priority.WeightPriority {
+			errs = append(errs, metav1validation.ValidateLabelSelector(&priority.WeightPriority[i].MatchSelector, options,
+				at.Child("updateStrategy", "priorityStrategy", "weightPriority").Index(i).Child("matchSelector"))...)
+		}
+	}
+	if _, err := inject.Compile(&v1beta1.SidecarSet{Spec: *spec}, ""); err != nil {
+		errs = append(errs, field.Invalid(at, "", err.Error()))
+	}
+	return errs
+}
+
+// checkCanary: a canary takes the place of a base that is there and is no canary itself, and is not rolled out.
+func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
+	at := field.NewPath("metadata", "annotations").Key(v1beta1.AnnotationSidecarSetBase)
+	base := set.Annotations[v1beta1.AnnotationSidecarSetBase]
+	if old != nil && isCanary(old) && old.Annotations[v1beta1.AnnotationSidecarSetBase] != base {
+		return field.ErrorList{field.Invalid(at, base, "the base of a canary cannot be changed")}
+	}
+	if !isCanary(set) {
+		return nil
+	}
+	var errs field.ErrorList
+	switch found := slices.IndexFunc(others, func(s *v1beta1.SidecarSet) bool { return s.Name == base }); {
+	case base == "":
+		errs = append(errs, field.Required(at, "a canary needs the name of its base"))
+	case base == set.Name:
+		errs = append(errs, field.Invalid(at, base, "a SidecarSet cannot be its own base"))
+	case found < 0:
+		errs = append(errs, field.NotFound(at, base))
+	case isCanary(others[found]):
+		errs = append(errs, field.Invalid(at, base, "the base is a canary itself"))
+	}
+	if set.Spec.UpdateStrategy.Type != v1beta1.SidecarSetNotUpdate {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "updateStrategy", "type"), set.Spec.UpdateStrategy.Type, "must be NotUpdate in a canary"))
+	}
+	return errs
+}
+
+func isCanary(set *v1beta1.SidecarSet) bool {
+	return set.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true"
+}
+
+// checkOthers finds clashes with SidecarSets that can select the same pod.
+func checkOthers(set *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
+	var errs field.ErrorList
+	for _, other := range others {
+		if other.Name == set.Name || replaces(set, other) || replaces(other, set) || !match.Overlap(&set.Spec, &other.Spec) {
+			continue
+		}
+		errs = append(errs, clashes(set, other)...)
+	}
+	return errs
+}
+
+// replaces reports whether a is a canary of b; a pod never gets both.
+func replaces(a, b *v1beta1.SidecarSet) bool {
+	return isCanary(a) && a.Annotations[v1beta1.AnnotationSidecarSetBase] == b.Name
+}
+
+func clashes(set, other *v1beta1.SidecarSet) field.ErrorList {
+	var errs field.ErrorList
+	taken := map[string]bool{}
+	for _, used := range names(&other.Spec) {
+		taken[used.name] = true
+	}
+	for _, used := range names(&set.Spec) {
+		if taken[used.name] {
+			errs = append(errs, field.Invalid(used.at, used.name, fmt.Sprintf("SidecarSet %s, which can select the same pods, has a container %s", other.Name, used.name)))
+		}
+	}
+	for i := range set.Spec.Volumes {
+		for j := range other.Spec.Volumes {
+			a, b := &set.Spec.Volumes[i], &other.Spec.Volumes[j]
+			if a.Name == b.Name && !reflect.DeepEqual(a, b) {
+				errs = append(errs, field.Invalid(field.NewPath("spec", "volumes").Index(i), a.Name,
+					fmt.Sprintf("SidecarSet %s, which can select the same pods, has another volume %s", other.Name, a.Name)))
+			}
+		}
+	}
+	theirs := metadata(&other.Spec)
+	for _, mine := range metadata(&set.Spec) {
+		for _, their := range theirs {
+			if mine.key != their.key || mine.label != their.label || compatible(mine.policy, their.policy) {
+				continue
+			}
+			errs = append(errs, field.Invalid(mine.at, mine.key, fmt.Sprintf("SidecarSet %s, which can select the same pods, sets %s as well", other.Name, mine.key)))
+		}
+	}
+	return errs
+}
+
+// compatible: with Retain the first one wins, whichever that is, so only two Retains and two merges do not depend on order.
+func compatible(a, b v1beta1.PatchPolicy) bool {
+	retain := func(p v1beta1.PatchPolicy) bool { return p == "" || p == v1beta1.PatchRetain }
+	return retain(a) && retain(b) || a == v1beta1.PatchMergeJSON && b == v1beta1.PatchMergeJSON
+}
+
+// name of a container in pods.
+type containerName struct {
+	name string
+	at   *field.Path
+}
+
+func names(spec *v1beta1.SidecarSetSpec) []containerName {
+	var list []containerName
+	for i := range spec.InitContainers {
+		for _, name := range inject.ContainerNames(&spec.InitContainers[i], true) {
+			list = append(list, containerName{name, field.NewPath("spec", "initContainers").Index(i).Child("name")})
+		}
+	}
+	for i := range spec.Containers {
+		for _, name := range inject.ContainerNames(&spec.Containers[i], false) {
+			list = append(list, containerName{name, field.NewPath("spec", "containers").Index(i).Child("name")})
+		}
+	}
+	return list
+}
+
+// entry of patchPodMetadata.
+type entry struct {
+	key    string
+	label  bool
+	policy v1beta1.PatchPolicy
+	at     *field.Path
+}
+
+func metadata(spec *v1beta1.SidecarSetSpec) []entry {
+	var list []entry
+	for i, patch := range spec.PatchPodMetadata {
+		at := field.NewPath("spec", "patchPodMetadata").Index(i)
+		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
+			list = append(list, entry{key, false, patch.PatchPolicy, at.Child("annotations").Key(key)})
+		}
+		for _, key := range slices.Sorted(maps.Keys(patch.Labels)) {
+			list = append(list, entry{key, true, patch.PatchPolicy, at.Child("labels").Key(key)})
+		}
+	}
+	return list
+}

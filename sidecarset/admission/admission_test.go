@@ -1,0 +1,157 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/admission"
+)
+
+func set(t *testing.T, text string) *v1beta1.SidecarSet {
+	t.Helper()
+	var s v1beta1.SidecarSet
+	if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return &s
+}
+
+// spec of SidecarSet log, which selects app=web.
+func log(rest string) string {
+	return "metadata: {name: log}\nspec: {selector: {matchLabels: {app: web}}, " + rest + "}"
+}
+
+func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	const hot = "upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e:1}"
+	for name, tc := range map[string]struct {
+		set  string
+		want []string // empty: accepted
+	}{
+		"plain":                      {log("containers: [{name: a, image: a:1}]"), nil},
+		"image missing":              {log("containers: [{name: a}]"), []string{"spec.containers[0].image", "Required"}},
+		"name of a container":        {log("containers: [{name: A_b, image: a:1}]"), []string{"spec.containers[0].name"}},
+		"name too long for -1":       {log("containers: [{name: " + strings.Repeat("a", 62) + ", image: a:1, " + hot + "}]"), []string{"spec.containers[0].name", "63"}},
+		"init and container":         {log("containers: [{name: a, image: a:1}], initContainers: [{name: a, image: a:1}]"), []string{"spec.containers[0].name", "Duplicate"}},
+		"twin and container":         {log("containers: [{name: a, image: a:1, " + hot + "}, {name: a-2, image: a:1}]"), []string{"spec.containers[1].name", "Duplicate"}},
+		"twin of what runs once":     {log("initContainers: [{name: a, image: a:1, " + hot + "}], containers: [{name: a-2, image: a:1}]"), nil},
+		"unknown volume":             {log("containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}]}]"), []string{"spec.containers[0].volumeMounts[0].name", "Not found"}},
+		"volume of the SidecarSet":   {log("volumes: [{name: v, emptyDir: {}}], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}]}]"), nil},
+		"volume of the pod":          {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}]}]"), nil},
+		"volume of both":             {log("podVolumes: [v], volumes: [{name: v, emptyDir: {}}], containers: [{name: a, image: a:1}]"), []string{"spec.podVolumes[0]"}},
+		"path twice":                 {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}, {name: v, mountPath: /v/}]}]"), []string{"volumeMounts[1].mountPath", "Duplicate"}},
+		"native sidecar":             {log("containers: [{name: a, image: a:1, restartPolicy: Always}]"), []string{"spec.containers[0].restartPolicy"}},
+		"startup probe":              {log("containers: [{name: a, image: a:1, startupProbe: {httpGet: {port: 80}}}]"), nil},
+		"variable":                   {log("containers: [{name: a, image: a:1, env: [{name: A=B}]}]"), []string{"env[0].name"}},
+		"expression":                 {log("containers: [{name: a, image: a:1, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {limits: {cpu: memory}}}}]"), []string{"resourcesPolicy.resourcesExpr.limits.cpu", "unknown name memory"}},
+		"pattern of the policy":      {log("containers: [{name: a, image: a:1, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: '(', resourcesExpr: {limits: {cpu: cpu}}}}]"), []string{"targetContainersNameRegex"}},
+		"policy of what runs once":   {log("initContainers: [{name: a, image: a:1, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {limits: {cpu: cpu}}}}]"), []string{"spec.initContainers[0].resourcesPolicy"}},
+		"pattern of patchContainers": {log("patchContainers: [{nameRegex: '(', env: [{name: A}]}]"), []string{"patchContainers[0].nameRegex"}},
+		"reserved annotation":        {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {kruise.io/sidecarset-hash: x}}]"), []string{"patchPodMetadata[0].annotations[kruise.io/sidecarset-hash]", "reserved"}},
+		"key twice":                  {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: x}}, {annotations: {k: y}, patchPolicy: Overwrite}]"), []string{"patchPodMetadata[1].annotations[k]", "Duplicate"}},
+		"label of the selector":      {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{labels: {app: y}, patchPolicy: Overwrite}]"), []string{"patchPodMetadata[0].labels[app]", "selector"}},
+		"version label of selector":  {log("containers: [{name: a, image: a:1, versionLabel: app}]"), []string{"versionLabel app"}},
+		"value of a label":           {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{labels: {k: 'a b'}}]"), []string{"patchPodMetadata[0].labels"}},
+		"operator of a selector":     {"metadata: {name: log}\nspec: {selector: {matchExpressions: [{key: a, operator: Is}]}, containers: [{name: a, image: a:1}]}", []string{"spec.selector.matchExpressions[0].operator"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := admission.Check(set(t, tc.set), nil, nil).ToAggregate()
+			if len(tc.want) == 0 && got != nil {
+				t.Errorf("refused: %v", got)
+			}
+			for _, words := range tc.want {
+				if got == nil || !strings.Contains(got.Error(), words) {
+					t.Errorf("got %v, want an error with %q", got, words)
+				}
+			}
+		})
+	}
+}
+
+func TestClashesBetweenSidecarSetsAreRefused(t *testing.T) {
+	t.Parallel()
+	const exists = "metadata: {name: other}\nspec: {selector: {matchExpressions: [{key: inject, operator: Exists}]}, "
+	const apart = "metadata: {name: other}\nspec: {selector: {matchLabels: {app: db}}, "
+	for name, tc := range map[string]struct{ set, other, want string }{
+		// OpenKruise takes a label that must exist and another label for disjoint, and accepts this.
+		"container, selectors with different keys": {log("containers: [{name: a, image: a:1}]"), exists + "containers: [{name: a, image: a:1}]}", "has a container a"},
+		"container, no pod has both":               {log("containers: [{name: a, image: a:1}]"), apart + "containers: [{name: a, image: a:1}]}", ""},
+		"init container and container":             {log("containers: [{name: a, image: a:1}]"), exists + "initContainers: [{name: a, image: a:1}]}", "has a container a"},
+		"container for hot upgrades": {
+			log("containers: [{name: a-1, image: a:1}]"),
+			exists + "containers: [{name: a, image: a:1, upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e:1}}]}", "has a container a-1",
+		},
+		"same volume":    {log("containers: [{name: a, image: a:1}], volumes: [{name: v, emptyDir: {}}]"), exists + "containers: [{name: b, image: a:1}], volumes: [{name: v, emptyDir: {}}]}", ""},
+		"another volume": {log("containers: [{name: a, image: a:1}], volumes: [{name: v, emptyDir: {}}]"), exists + "containers: [{name: b, image: a:1}], volumes: [{name: v, hostPath: {path: /}}]}", "another volume v"},
+		"annotation":     {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: x}}]"), exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: x}, patchPolicy: Overwrite}]}", "sets k as well"},
+		"annotation, merged by both": {
+			log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: '{}'}, patchPolicy: MergePatchJson}]"),
+			exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: '{}'}, patchPolicy: MergePatchJson}]}", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, other := set(t, tc.set), set(t, tc.other)
+			got := admission.Check(s, nil, []*v1beta1.SidecarSet{other}).ToAggregate()
+			if (tc.want == "") != (got == nil) || got != nil && !strings.Contains(got.Error(), tc.want) {
+				t.Errorf("got %v, want %q", got, tc.want)
+			}
+			if got := admission.Check(s, s, []*v1beta1.SidecarSet{other}); len(got) > 0 {
+				t.Errorf("a clash that was there before keeps the SidecarSet from being changed: %v", got)
+			}
+		})
+	}
+}
+
+func TestCanaries(t *testing.T) {
+	t.Parallel()
+	canary := func(name, base, kind string) string {
+		return "metadata: {name: " + name + ", annotations: {apps.kruise.io/sidecarset-canary: 'true', apps.kruise.io/sidecarset-base: '" + base + "'}}\n" +
+			"spec: {selector: {matchLabels: {app: web}}, containers: [{name: a, image: a:2}], updateStrategy: {type: " + kind + "}}"
+	}
+	base := set(t, log("containers: [{name: a, image: a:1}]"))
+	other := set(t, canary("other", "log", "NotUpdate"))
+	for name, tc := range map[string]struct{ set, old, want string }{
+		"has the containers of its base": {set: canary("new", "log", "NotUpdate")},
+		"without a base":                 {set: canary("new", "", "NotUpdate"), want: "Required"},
+		"of itself":                      {set: canary("new", "new", "NotUpdate"), want: "its own base"},
+		"of one that does not exist":     {set: canary("new", "none", "NotUpdate"), want: "Not found"},
+		"of a canary":                    {set: canary("new", "other", "NotUpdate"), want: "a canary itself"},
+		"that is rolled out":             {set: canary("new", "log", "RollingUpdate"), want: "must be NotUpdate"},
+		"with another base":              {set: canary("new", "other", "NotUpdate"), old: canary("new", "log", "NotUpdate"), want: "cannot be changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var old *v1beta1.SidecarSet
+			others := []*v1beta1.SidecarSet{base}
+			if tc.old != "" {
+				old = set(t, tc.old)
+			}
+			if strings.Contains(tc.set, "base: 'other'") {
+				others = append(others, other)
+			}
+			got := admission.Check(set(t, tc.set), old, others).ToAggregate()
+			if (tc.want == "") != (got == nil) || got != nil && !strings.Contains(got.Error(), tc.want) {
+				t.Errorf("got %v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheLabelFollowsTheFailurePolicy(t *testing.T) {
+	t.Parallel()
+	s := set(t, log("injectionStrategy: {failurePolicy: Fail}, containers: [{name: a, image: a:1}]"))
+	admission.Complete(s)
+	if s.Labels[v1beta1.LabelInjectionFailurePolicy] != "Fail" {
+		t.Errorf("labels %v", s.Labels)
+	}
+	s.Spec.InjectionStrategy.FailurePolicy = v1beta1.InjectionIgnore
+	admission.Complete(s)
+	if len(s.Labels) > 0 {
+		t.Errorf("labels %v", s.Labels)
+	}
+}

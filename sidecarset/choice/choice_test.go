@@ -1,0 +1,132 @@
+package choice_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/choice"
+	"github.com/refit-project/refit/sidecarset/inject"
+)
+
+func candidate(t *testing.T, text string, pinned bool) *choice.Candidate {
+	t.Helper()
+	var s v1beta1.SidecarSet
+	if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	compile := func(name string) *inject.Set {
+		named := s.DeepCopy()
+		named.Name = s.Name + "/" + name
+		set, err := inject.Compile(named, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	c := &choice.Candidate{SidecarSet: &s, Latest: compile("latest")}
+	if pinned {
+		c.Pinned = compile("pinned")
+	}
+	return c
+}
+
+func TestChoice(t *testing.T) {
+	t.Parallel()
+	const log = "metadata: {name: log}\nspec: {%s}"
+	const pin = "injectionStrategy: {revision: {customVersion: v1%s}}"
+	const canary = "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-canary: 'true', apps.kruise.io/sidecarset-base: log}}"
+	for name, tc := range map[string]struct {
+		sets    []string
+		pinned  bool
+		pod     choice.Subject
+		want    string // names of versions, then skipped ones after a minus
+		warning string
+		refused string
+	}{
+		"latest":                              {sets: []string{fmt.Sprintf(log, "")}, want: "log/latest"},
+		"pinned":                              {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ""))}, pinned: true, want: "log/pinned"},
+		"pinned revision missing":             {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ""))}, want: "log/latest"},
+		"pinned revision missing, Skip":       {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", missingPolicy: Skip"))}, want: "-log"},
+		"pinned revision missing, Fail":       {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", missingPolicy: Fail"))}, refused: "missingPolicy is Fail"},
+		"partial, paused":                     {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {paused: true}")}, pinned: true, want: "log/pinned"},
+		"partial, without partition":          {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial"))}, pinned: true, want: "log/latest"},
+		"partial, a number as partition":      {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {partition: 7}")}, pinned: true, want: "log/latest"},
+		"partial, all kept":                   {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {partition: 100%}")}, pinned: true, want: "log/pinned"},
+		"partial, not selected":               {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchLabels: {canary: blue}}}")}, pinned: true, want: "log/pinned"},
+		"partial, selected":                   {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchLabels: {canary: blue}}}")}, pod: choice.Subject{Labels: map[string]string{"canary": "blue"}}, pinned: true, want: "log/latest"},
+		"canary":                              {sets: []string{fmt.Sprintf(log, ""), canary}, want: "new/latest -log"},
+		"opted out":                           {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("false"), want: "-log"},
+		"opted out by name":                   {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("-mesh, -log"), want: "-log"},
+		"opted out of another":                {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("-mesh"), want: "log/latest"},
+		"opted out where that is not allowed": {sets: []string{fmt.Sprintf(log, "")}, pod: opt("false"), want: "log/latest", warning: "has no effect"},
+		"a policy injects":                    {sets: []string{fmt.Sprintf(log, "injectionStrategy: {engine: Policy}")}, want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var candidates []*choice.Candidate
+			for _, text := range tc.sets {
+				candidates = append(candidates, candidate(t, text, tc.pinned))
+			}
+			plan, warnings, err := choice.Choose(tc.pod, candidates)
+			var refusal *inject.Refusal
+			if (tc.refused == "") != (err == nil) || err != nil && (!errors.As(err, &refusal) || !strings.Contains(err.Error(), tc.refused)) {
+				t.Fatalf("got %v, want %q", err, tc.refused)
+			}
+			var got []string
+			for _, s := range plan.Sets {
+				got = append(got, s.Name())
+			}
+			for name := range plan.Skipped {
+				got = append(got, "-"+name)
+			}
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("got %v, want %s", got, tc.want)
+			}
+			if (tc.warning == "") != (len(warnings) == 0) || len(warnings) > 0 && !strings.Contains(warnings[0], tc.warning) {
+				t.Errorf("warnings %v", warnings)
+			}
+		})
+	}
+}
+
+func opt(value string) choice.Subject {
+	return choice.Subject{Annotations: map[string]string{v1beta1.AnnotationSidecarInject: value}}
+}
+
+// OpenKruise throws a die for each pod: one that is created again changes sides.
+func TestPartitionKeepsPodsOnTheirSide(t *testing.T) {
+	t.Parallel()
+	at := func(partition string) []string {
+		c := candidate(t, "metadata: {name: log}\nspec: {injectionStrategy: {revision: {customVersion: v1, policy: Partial}}, updateStrategy: {partition: "+partition+"}}", true)
+		var latest []string
+		for i := range 1000 {
+			key := fmt.Sprintf("shop/db-%d", i)
+			plan, _, err := choice.Choose(choice.Subject{Key: key}, []*choice.Candidate{c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Sets[0].Name() == "log/latest" {
+				latest = append(latest, key)
+			}
+		}
+		return latest
+	}
+	most, half, again := at("70%"), at("50%"), at("70%")
+	if len(most) < 250 || len(most) > 350 {
+		t.Errorf("%d of 1000 pods have the latest revision at a partition of 70%%", len(most))
+	}
+	if !slices.Equal(most, again) {
+		t.Error("another choice for the same pods")
+	}
+	for _, key := range most {
+		if !slices.Contains(half, key) {
+			t.Errorf("%s goes back when the partition is lowered", key)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package expression_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/refit-project/refit/sidecarset/expression"
+)
+
+func TestExpressions(t *testing.T) {
+	t.Parallel()
+	for text, tc := range map[string]struct {
+		unit     expression.Unit
+		variable string
+		want     string // a quantity, or words of the error after !
+	}{
+		"max(cpu*50%, 50m)":           {expression.CPU, "200m", "100m"},
+		"MAX(CPU*50%, 50m)":           {expression.CPU, "60m", "50m"},
+		"min(cpu, 1)":                 {expression.CPU, "2", "1"},
+		"200Mi":                       {expression.Memory, "1Gi", "200Mi"},
+		"memory / 3":                  {expression.Memory, "100", "34"},
+		"cpu/3":                       {expression.CPU, "100m", "34m"},
+		"cpu * 0.1":                   {expression.CPU, "300m", "30m"},
+		"10% * memory + 2 * 1.5Gi":    {expression.Memory, "10Gi", "4Gi"},
+		"-(cpu - 300m)":               {expression.CPU, "100m", "200m"},
+		"cpu - 50m - 50m":             {expression.CPU, "200m", "100m"},
+		"2 + 3 * 4":                   {expression.CPU, "0", "14"},
+		"1e3m":                        {expression.CPU, "0", "1"},
+		".5":                          {expression.CPU, "0", "500m"},
+		"max(min(cpu, 4), 100m)*200%": {expression.CPU, "8", "8"},
+		"cpu-1":                       {expression.CPU, "500m", "!negative"},
+		"cpu*cpu":                     {expression.CPU, "1", "!quantities"},
+		"1/cpu":                       {expression.CPU, "1", "!quantities"},
+		"cpu/(1-1)":                   {expression.CPU, "1", "!division by zero"},
+		"memory":                      {expression.CPU, "1", "!unknown name memory"},
+		"sum(cpu, 1)":                 {expression.CPU, "1", "!unknown name sum"},
+		"max(cpu)":                    {expression.CPU, "1", "!unexpected"},
+		"max(cpu, 1, 2)":              {expression.CPU, "1", "!unexpected"},
+		"cpu cpu":                     {expression.CPU, "1", "!unexpected"},
+		"1Ei":                         {expression.CPU, "1", "!unknown suffix"},
+		"":                            {expression.CPU, "1", "!end"},
+		"(cpu":                        {expression.CPU, "1", "!end"},
+		"cpu # 1":                     {expression.CPU, "1", "!character"},
+		"9e99 * 9e99 * cpu":           {expression.CPU, "1", "!too large"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			e, err := expression.Parse(text, tc.unit)
+			var got resource.Quantity
+			if err == nil {
+				got, err = e.Evaluate(resource.MustParse(tc.variable))
+			}
+			words, refused := strings.CutPrefix(tc.want, "!")
+			switch {
+			case refused && (err == nil || !strings.Contains(err.Error(), words)):
+				t.Errorf("got %s, %v; want an error with %q", got.String(), err, words)
+			case !refused && err != nil:
+				t.Errorf("refused: %v", err)
+			case !refused && got.Cmp(resource.MustParse(tc.want)) != 0:
+				t.Errorf("got %s, want %s", got.String(), tc.want)
+			}
+		})
+	}
+}
+
+func TestExpressionsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"long": strings.Repeat("1+", 600) + "1", "parentheses": strings.Repeat("(", 400) + "1" + strings.Repeat(")", 400),
+		"signs": strings.Repeat("-", 900) + "1",
+	} {
+		if _, err := expression.Parse(text, expression.CPU); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// FuzzParse: no text makes the evaluation panic or take long, and what it returns is not negative.
+func FuzzParse(f *testing.F) {
+	f.Add("max(cpu*50%, 50m)")
+	f.Add("-(cpu/3)+9e99*9e99*.5Pi")
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := expression.Parse(text, expression.CPU)
+		if err != nil {
+			return
+		}
+		if got, err := e.Evaluate(resource.MustParse("250m")); err == nil && got.Sign() < 0 {
+			t.Errorf("%q is %s", text, got.String())
+		}
+	})
+}
