@@ -10,7 +10,7 @@ import (
 	"github.com/refit-project/refit/identity"
 )
 
-func backoffMode(s *scene, mode string) *scene {
+func backoffMode(s *fixture, mode string) *fixture {
 	s.request.Annotations = map[string]string{v1beta1.AnnotationRestartBackoff: mode}
 	return s
 }
@@ -20,13 +20,13 @@ func TestPlanRemovesOnlyWhereBackoffWouldBite(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		s    *scene
+		s    *fixture
 		want bool
 	}{
-		"first restart":                             {s: newScene(), want: false},
-		"restarted a minute ago":                    {s: newScene().restarted("app", 3), want: true},
-		"restarted an hour ago":                     {s: newScene().runs("app", 3), want: false},
-		"the request respects back-off":             {s: backoffMode(newScene().restarted("app", 3), "respect"), want: false},
+		"first restart":                             {s: newFixture(), want: false},
+		"restarted a minute ago":                    {s: newFixture().restarted("app", 3), want: true},
+		"restarted an hour ago":                     {s: newFixture().runs("app", 3), want: false},
+		"the request respects back-off":             {s: backoffMode(newFixture().restarted("app", 3), "respect"), want: false},
 		"the daemon respects back-off":              {s: respecting(), want: false},
 		"the daemon does, the request asks to skip": {s: backoffMode(respecting(), "skip"), want: true},
 	}
@@ -38,14 +38,14 @@ func TestPlanRemovesOnlyWhereBackoffWouldBite(t *testing.T) {
 	}
 }
 
-func respecting() *scene {
-	return newScene().restarted("app", 3).with(func(s *scene) { s.options.RespectBackoff = true })
+func respecting() *fixture {
+	return newFixture().restarted("app", 3).with(func(s *fixture) { s.options.RespectBackoff = true })
 }
 
 // The container sits in CrashLoopBackOff when the request comes: nothing is stopped, kubelet is made to start it.
 func TestPlanStartsACrashLoopNow(t *testing.T) {
 	t.Parallel()
-	s := newScene().exited("app", 3, 1).crashLoop("app", 3)
+	s := newFixture().exited("app", 3, 1).crashLoop("app", 3)
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
 
 	first := s.plan()
@@ -66,7 +66,7 @@ func TestPlanStartsACrashLoopNow(t *testing.T) {
 
 func TestPlanRespectsBackoffWhenAsked(t *testing.T) {
 	t.Parallel()
-	s := backoffMode(newScene().exited("app", 3, 1).crashLoop("app", 3), "respect")
+	s := backoffMode(newFixture().exited("app", 3, 1).crashLoop("app", 3), "respect")
 	got := s.plan()
 	wantWait(t, got)
 	if message := got.Status.ContainerRecreateStates[0].Message; !strings.Contains(message, "kubelet back-off until 2026-11-21T12:00:40Z") {
@@ -78,7 +78,7 @@ func TestPlanRespectsBackoffWhenAsked(t *testing.T) {
 // should the removal be interrupted, it still shows that it was the newest.
 func TestPlanRemovesEarlierInstancesFirst(t *testing.T) {
 	t.Parallel()
-	s := newScene().missing("app").exited("app", 2, 143).restarted("app", 3)
+	s := newFixture().missing("app").exited("app", 2, 143).restarted("app", 3)
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
 	wantDiff(t, "removed with the stop", s.plan().Stop.Remove, []identity.ContainerID{id("app", 2), id("app", 3)})
 	s.begun(t).missing("app").exited("app", 2, 143).exited("app", 3, 143)
@@ -88,7 +88,7 @@ func TestPlanRemovesEarlierInstancesFirst(t *testing.T) {
 // A crash of the new instance is a crash: kubelet's back-off of it is left alone.
 func TestPlanLeavesARealCrashAlone(t *testing.T) {
 	t.Parallel()
-	s := newScene().restarted("app", 3)
+	s := newFixture().restarted("app", 3)
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
 	s.begun(t).exited("app", 4, 1).crashLoop("app", 4)
 	wantWait(t, s.plan())
@@ -97,7 +97,7 @@ func TestPlanLeavesARealCrashAlone(t *testing.T) {
 // The daemon died between the stop and the removal, or kubelet has seen the exit first.
 func TestPlanFinishesAnInterruptedRemoval(t *testing.T) {
 	t.Parallel()
-	s := newScene().restarted("app", 3)
+	s := newFixture().restarted("app", 3)
 	s.request.Spec.Containers[0].StatusContext.ContainerID = id("app", 3).String()
 	s.begun(t).missing("app").exited("app", 3, 143)
 	wantDiff(t, "start", s.plan().Start, &crr.Start{Container: "app", Remove: []identity.ContainerID{id("app", 3)}})
@@ -107,7 +107,7 @@ func TestPlanFinishesAnInterruptedRemoval(t *testing.T) {
 
 func TestPlanNudgesAreBounded(t *testing.T) {
 	t.Parallel()
-	s := newScene().begun(t).missing("app")
+	s := newFixture().begun(t).missing("app")
 	nudges := 0
 	for range 200 {
 		decision := s.plan()
@@ -126,7 +126,7 @@ func TestPlanNudgesAreBounded(t *testing.T) {
 // status, and the request says so.
 func TestPlanDetectsAKubeletThatKeepsItsBackoff(t *testing.T) {
 	t.Parallel()
-	s := newScene().begun(t).missing("app").crashLoop("app", 3)
+	s := newFixture().begun(t).missing("app").crashLoop("app", 3)
 	s.observed.Acts["app"] = crr.Act{Done: s.now.Add(-time.Minute), Nudges: 2}
 	got := s.plan()
 	wantWait(t, got)

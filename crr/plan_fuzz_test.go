@@ -13,7 +13,7 @@ import (
 
 // world plays a request against a toy kubelet. Each byte of the script is one thing that happens.
 type world struct {
-	*scene
+	*fixture
 	t       *testing.T
 	stopped map[identity.ContainerID]bool
 	// recorded is what may be stopped: the instance at admission or, forced, the one first stopped.
@@ -182,11 +182,11 @@ func FuzzPlan(f *testing.F) {
 	f.Add(true, byte(130), []byte{8, 11, 4, 4, 6, 13, 7, 0, 21, 23})
 	f.Add(false, byte(129), []byte{8, 7, 0, 11, 20, 7, 13, 23})
 	f.Fuzz(func(t *testing.T, force bool, policy byte, script []byte) {
-		w := &world{scene: newScene(), t: t, stopped: map[identity.ContainerID]bool{}, prunes: policy >= 128}
+		w := &world{fixture: newFixture(), t: t, stopped: map[identity.ContainerID]bool{}, prunes: policy >= 128}
 		policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 		w.observed.Pod.Spec.RestartPolicy = policies[int(policy)%len(policies)]
 		if force {
-			forced(w.scene)
+			forced(w.fixture)
 		} else {
 			w.recorded = id("app", 0)
 		}

@@ -15,38 +15,38 @@ import (
 // What a user reads in the request, and an operator in the daemon's log, at each step.
 func TestPlanSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	gated := func(s *scene) *scene {
+	gated := func(s *fixture) *fixture {
 		s.observed.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 		s.request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(30))
 		return s
 	}
-	created := func(s *scene) *scene {
+	created := func(s *fixture) *fixture {
 		return s.instance("app", crr.Instance{ID: id("app", 1), State: identity.StateCreated, RestartCount: 1})
 	}
-	unknown := func(s *scene) *scene {
+	unknown := func(s *fixture) *fixture {
 		return s.instance("app", crr.Instance{ID: id("app", 1), State: identity.StateUnknown, RestartCount: 1})
 	}
 	for name, tt := range map[string]struct {
-		scene    *scene
+		fixture  *fixture
 		phase    string // of the container
 		isKilled bool
 		message  string // of the container
 		why      string // of the decision; empty: container and message
 		recorded bool   // the instance to be replaced
 	}{
-		"being stopped":            {newScene(), "Pending", false, "stopping", "", true},
-		"being started":            {created(newScene().begun(t)), "Recreating", false, "being started", "", true},
-		"lost by the runtime":      {unknown(newScene().begun(t)), "Recreating", false, "state unknown to the runtime", "", true},
-		"running, not ready":       {newScene().begun(t).runs("app", 1), "Recreating", true, "the new container is running; waiting for it to be ready", "", true},
-		"the new one exited":       {newScene().begun(t).exited("app", 1, 3), "Recreating", true, "the new container exited with code 3; waiting for kubelet to start it", "", true},
-		"held by kubelet":          {newScene().begun(t).exited("app", 0, 143).with(respectBackoff).crashLoop("app", 0), "Recreating", true, "stopped; waiting for kubelet to start it: kubelet back-off until 2026-11-21T12:00:41Z", "", true},
-		"a reason of kubelet":      {newScene().begun(t).exited("app", 0, 143).with(waitingWith("ErrImagePull")), "Recreating", true, "stopped; waiting for kubelet to start it: ErrImagePull", "", true},
-		"waiting without a reason": {newScene().begun(t).exited("app", 0, 143).with(waitingWith("")), "Recreating", true, "stopped; waiting for kubelet to start it", "", true},
-		"the manager is to drain":  {gated(newScene()), "Pending", false, "", "waiting for the manager to make the pod not ready", false},
+		"being stopped":            {newFixture(), "Pending", false, "stopping", "", true},
+		"being started":            {created(newFixture().begun(t)), "Recreating", false, "being started", "", true},
+		"lost by the runtime":      {unknown(newFixture().begun(t)), "Recreating", false, "state unknown to the runtime", "", true},
+		"running, not ready":       {newFixture().begun(t).runs("app", 1), "Recreating", true, "the new container is running; waiting for it to be ready", "", true},
+		"the new one exited":       {newFixture().begun(t).exited("app", 1, 3), "Recreating", true, "the new container exited with code 3; waiting for kubelet to start it", "", true},
+		"held by kubelet":          {newFixture().begun(t).exited("app", 0, 143).with(respectBackoff).crashLoop("app", 0), "Recreating", true, "stopped; waiting for kubelet to start it: kubelet back-off until 2026-11-21T12:00:41Z", "", true},
+		"a reason of kubelet":      {newFixture().begun(t).exited("app", 0, 143).with(waitingWith("ErrImagePull")), "Recreating", true, "stopped; waiting for kubelet to start it: ErrImagePull", "", true},
+		"waiting without a reason": {newFixture().begun(t).exited("app", 0, 143).with(waitingWith("")), "Recreating", true, "stopped; waiting for kubelet to start it", "", true},
+		"the manager is to drain":  {gated(newFixture()), "Pending", false, "", "waiting for the manager to make the pod not ready", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := tt.scene
+			s := tt.fixture
 			s.now = s.now.Add(time.Hour) // no word of progress is held back any more
 			decision := s.plan()
 			state := decision.Status.ContainerRecreateStates[0]
@@ -62,10 +62,10 @@ func TestPlanSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-func respectBackoff(s *scene) { s.options.RespectBackoff = true }
+func respectBackoff(s *fixture) { s.options.RespectBackoff = true }
 
-func waitingWith(reason string) func(*scene) {
-	return func(s *scene) {
+func waitingWith(reason string) func(*fixture) {
+	return func(s *fixture) {
 		s.containerStatus(corev1.ContainerStatus{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
 	}
 }
@@ -73,7 +73,7 @@ func waitingWith(reason string) func(*scene) {
 // While the call of a stop lasts, an instance that has ended meanwhile keeps the next container waiting.
 func TestPlanStopsTheNextContainerAfterTheCallHasReturned(t *testing.T) {
 	t.Parallel()
-	s := newScene("app", "log").begun(t).exited("app", 0, 143)
+	s := newFixture("app", "log").begun(t).exited("app", 0, 143)
 	s.observed.Acts["app"] = crr.Act{Running: true}
 	wantWait(t, s.plan())
 	s.observed.Acts["app"] = crr.Act{Done: s.now}
@@ -83,7 +83,7 @@ func TestPlanStopsTheNextContainerAfterTheCallHasReturned(t *testing.T) {
 // A removal that failed is tried again after a while, and its error can be read until then.
 func TestPlanRetriesARemoval(t *testing.T) {
 	t.Parallel()
-	s := newScene().begun(t).exited("app", 1, 1)
+	s := newFixture().begun(t).exited("app", 1, 1)
 	s.request.Status.ContainerRecreateStates[0].ContainerID = id("app", 1).String()
 	first := s.plan()
 	if first.Start == nil || first.Start.Remove == nil {
@@ -121,7 +121,7 @@ func TestPlanWakesKubeletForAnOverride(t *testing.T) {
 		"Always":             {corev1.RestartPolicyAlways, false, false},
 		"Never":              {corev1.RestartPolicyNever, false, false},
 	} {
-		s := newScene().with(respectBackoff).begun(t).missing("app")
+		s := newFixture().with(respectBackoff).begun(t).missing("app")
 		s.observed.Pod.Spec.RestartPolicy = tt.policy
 		if tt.override {
 			s.request.Annotations = map[string]string{v1beta1.AnnotationRestartPolicy: v1beta1.RestartPolicyOverride}
@@ -147,7 +147,7 @@ func TestPlanDrainByTheClockOfTheAPIServer(t *testing.T) {
 		"the period is over":     {since: -30 * time.Second},
 		"and has been for a day": {since: -24 * time.Hour},
 	} {
-		s := newScene()
+		s := newFixture()
 		s.observed.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 		s.request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(30))
 		s.observed.ClockOffset = tt.offset
@@ -167,7 +167,7 @@ func TestPlanDrainByTheClockOfTheAPIServer(t *testing.T) {
 
 func TestPlanGivesTheManagerAMinuteToDrain(t *testing.T) {
 	t.Parallel()
-	s := newScene()
+	s := newFixture()
 	s.observed.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	s.request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(30))
 	wantDiff(t, "again", s.plan().Again, noon.Add(time.Minute))
@@ -175,7 +175,7 @@ func TestPlanGivesTheManagerAMinuteToDrain(t *testing.T) {
 
 func TestPlanSaysWhyARequestEnded(t *testing.T) {
 	t.Parallel()
-	s := newScene().begun(t).runs("app", 1).ready("app", 1)
+	s := newFixture().begun(t).runs("app", 1).ready("app", 1)
 	wantDiff(t, "success", s.plan().Why, "every container has been recreated")
 	s.observed.Pod = nil
 	wantDiff(t, "failure", s.plan().Why, "pod has gone")
@@ -184,7 +184,7 @@ func TestPlanSaysWhyARequestEnded(t *testing.T) {
 // The last word of a container that succeeded is none, and what a stop's retry said is gone.
 func TestPlanSuccessClearsTheMessage(t *testing.T) {
 	t.Parallel()
-	s := newScene("app", "log").begun(t).runs("app", 1).ready("app", 1)
+	s := newFixture("app", "log").begun(t).runs("app", 1).ready("app", 1)
 	s.request.Status.ContainerRecreateStates[0].Message = "stop container app: trying again"
 	state := s.plan().Status.ContainerRecreateStates[0]
 	if state.Phase != v1beta1.ContainerRecreateRequestSucceeded || state.Message != "" {
@@ -195,7 +195,7 @@ func TestPlanSuccessClearsTheMessage(t *testing.T) {
 // minStartedSeconds counts from the start of the instance, and never longer than was asked for.
 func TestPlanMinStartedSecondsSays(t *testing.T) {
 	t.Parallel()
-	s := newScene().begun(t).restarted("app", 1).ready("app", 1)
+	s := newFixture().begun(t).restarted("app", 1).ready("app", 1)
 	s.request.Spec.Strategy.MinStartedSeconds = 70
 	decision := s.plan()
 	wantDiff(t, "again", decision.Again, s.now.Add(10*time.Second))
@@ -207,7 +207,7 @@ func TestPlanMinStartedSecondsSays(t *testing.T) {
 // A failure that is ignored does not keep the other containers from being stopped.
 func TestPlanGoesOnAfterAnIgnoredFailure(t *testing.T) {
 	t.Parallel()
-	s := newScene("app", "log")
+	s := newFixture("app", "log")
 	s.request.Spec.Strategy.FailurePolicy = v1beta1.FailurePolicyIgnore
 	s.observed.Acts["app"] = crr.Act{Failures: 5, Err: "stop container app: broken", Done: s.now}
 	decision := s.plan()

@@ -12,9 +12,9 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-// signalled is a scene in a pod without access to its runtime.
-func signalled(policy corev1.RestartPolicy, grace int64, rules ...corev1.ContainerRestartRule) *scene {
-	s := newScene()
+// signalled is a fixture in a pod without access to its runtime.
+func signalled(policy corev1.RestartPolicy, grace int64, rules ...corev1.ContainerRestartRule) *fixture {
+	s := newFixture()
 	s.options.SignalsOnly = true
 	s.observed.Pod.Spec.RestartPolicy = policy
 	s.request.Spec.Strategy.TerminationGracePeriodSeconds = &grace
@@ -37,8 +37,8 @@ func TestPlanBySignalsNeverEndsAContainerForGood(t *testing.T) {
 	}
 	const in, notIn = corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn
 	for name, tt := range map[string]struct {
-		scene *scene
-		want  string // in the message; empty: stopped
+		fixture *fixture
+		want    string // in the message; empty: stopped
 	}{
 		"Always":                               {signalled(corev1.RestartPolicyAlways, 30), ""},
 		"OnFailure may exit well":              {signalled(corev1.RestartPolicyOnFailure, 30), "exit code 0; with terminationGracePeriodSeconds 0 it is killed"},
@@ -53,7 +53,7 @@ func TestPlanBySignalsNeverEndsAContainerForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			decision := tt.scene.plan()
+			decision := tt.fixture.plan()
 			if tt.want == "" {
 				if decision.Stop == nil {
 					t.Errorf("not stopped: %s", decision.Status.Message)
@@ -71,11 +71,11 @@ func TestPlanBySignalsNeverEndsAContainerForGood(t *testing.T) {
 // Kubelet's back-off and restart policy can only be got round by removing instances.
 func TestPlanBySignalsRemovesNothing(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]*scene{
-		"running":  newScene().restarted("app", 3),
-		"exited":   newScene().exited("app", 3, 1).crashLoop("app", 3),
-		"missing":  newScene().missing("app"),
-		"override": newScene().exited("app", 0, 1),
+	for name, s := range map[string]*fixture{
+		"running":  newFixture().restarted("app", 3),
+		"exited":   newFixture().exited("app", 3, 1).crashLoop("app", 3),
+		"missing":  newFixture().missing("app"),
+		"override": newFixture().exited("app", 0, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func TestPlanBySignalsRemovesNothing(t *testing.T) {
 // A container that cannot be stopped from here fails alone when the request ignores failures.
 func TestPlanUnstoppable(t *testing.T) {
 	t.Parallel()
-	s := newScene("app", "log")
+	s := newFixture("app", "log")
 	s.observed.Unstoppable = map[string]string{"app": "its processes cannot be seen"}
 	failed := s.plan()
 	wantOutcome(t, failed, crr.ReasonNotPossibleHere)
@@ -103,7 +103,7 @@ func TestPlanUnstoppable(t *testing.T) {
 	s.request.Spec.Strategy.FailurePolicy = v1beta1.FailurePolicyIgnore
 	wantDiff(t, "the other container is stopped", s.plan().Stop.Container, "log")
 
-	s = newScene()
+	s = newFixture()
 	s.observed.Unstoppable = map[string]string{"app": "its processes cannot be seen"}
 	s.observed.Acts["app"] = crr.Act{Running: true}
 	if decision := s.plan(); crr.Completed(&crr.Request{Status: decision.Status}) {
@@ -123,7 +123,7 @@ func TestASidecarClaimsItsRequests(t *testing.T) {
 			t.Errorf("condition %+v, want %s", accepted, want)
 		}
 	}
-	daemons := newScene()
+	daemons := newFixture()
 	if waits := crr.Wait(daemons.request, daemons.request, daemons.options, 0, noon); len(waits.Status.Conditions) > 0 {
 		t.Errorf("a request that waits for a daemon: %+v", waits.Status.Conditions)
 	}

@@ -15,23 +15,23 @@ import (
 	"github.com/refit-project/refit/identity"
 )
 
-// noon is the creation of every request in these scenes, and now unless a scene says otherwise.
+// noon is the creation of every request in these fixtures, and now unless a fixture says otherwise.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// scene is one request, what is observed, and the clock.
-type scene struct {
+// fixture is one request, what is observed, and the clock.
+type fixture struct {
 	request  *crr.Request
 	observed crr.Observation
 	options  crr.Options
 	now      time.Time
 }
 
-// newScene is a pod of two long-running containers, app and log, and a request to recreate app.
-func newScene(containers ...string) *scene {
+// newFixture is a pod of two long-running containers, app and log, and a request to recreate app.
+func newFixture(containers ...string) *fixture {
 	if len(containers) == 0 {
 		containers = []string{"app"}
 	}
-	s := &scene{now: noon}
+	s := &fixture{now: noon}
 	s.request = &crr.Request{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "again", Generation: 1, CreationTimestamp: metav1.NewTime(noon),
 	}}
@@ -61,41 +61,41 @@ func id(container string, restarts int32) identity.ContainerID {
 }
 
 // runs makes the instance with so many restarts before it the newest, up since an hour.
-func (s *scene) runs(container string, restarts int32) *scene {
+func (s *fixture) runs(container string, restarts int32) *fixture {
 	return s.instance(container, crr.Instance{
 		ID: id(container, restarts), State: identity.StateRunning, RestartCount: restarts, StartedAt: s.now.Add(-time.Hour),
 	})
 }
 
 // restarted is runs with a start a minute ago, so that kubelet would back off from its end.
-func (s *scene) restarted(container string, restarts int32) *scene {
+func (s *fixture) restarted(container string, restarts int32) *fixture {
 	return s.instance(container, crr.Instance{
 		ID: id(container, restarts), State: identity.StateRunning, RestartCount: restarts, StartedAt: s.now.Add(-time.Minute),
 	})
 }
 
-func (s *scene) exited(container string, restarts, code int32) *scene {
+func (s *fixture) exited(container string, restarts, code int32) *fixture {
 	return s.instance(container, crr.Instance{
 		ID: id(container, restarts), State: identity.StateExited, RestartCount: restarts, ExitCode: code,
 		StartedAt: s.now.Add(-time.Minute), FinishedAt: s.now,
 	})
 }
 
-func (s *scene) instance(container string, instance crr.Instance) *scene {
+func (s *fixture) instance(container string, instance crr.Instance) *fixture {
 	s.observed.Instances[container] = append([]crr.Instance{instance}, s.observed.Instances[container]...)
 	return s
 }
 
-func (s *scene) missing(container string) *scene {
+func (s *fixture) missing(container string) *fixture {
 	delete(s.observed.Instances, container)
 	return s
 }
 
-func (s *scene) ready(container string, restarts int32) *scene {
+func (s *fixture) ready(container string, restarts int32) *fixture {
 	return s.containerStatus(corev1.ContainerStatus{Name: container, ContainerID: id(container, restarts).String(), Ready: true})
 }
 
-func (s *scene) containerStatus(status corev1.ContainerStatus) *scene {
+func (s *fixture) containerStatus(status corev1.ContainerStatus) *fixture {
 	statuses := &s.observed.Pod.Status.ContainerStatuses
 	for i := range *statuses {
 		if (*statuses)[i].Name == status.Name {
@@ -108,7 +108,7 @@ func (s *scene) containerStatus(status corev1.ContainerStatus) *scene {
 }
 
 // crashLoop is kubelet's report of a container it holds back until 40 s after the end of its last run.
-func (s *scene) crashLoop(container string, restarts int32) *scene {
+func (s *fixture) crashLoop(container string, restarts int32) *fixture {
 	return s.containerStatus(corev1.ContainerStatus{
 		Name: container, ContainerID: id(container, restarts).String(), RestartCount: restarts,
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
@@ -118,24 +118,24 @@ func (s *scene) crashLoop(container string, restarts int32) *scene {
 	})
 }
 
-func (s *scene) with(change func(*scene)) *scene {
+func (s *fixture) with(change func(*fixture)) *fixture {
 	change(s)
 	return s
 }
 
-func (s *scene) plan() crr.Decision {
+func (s *fixture) plan() crr.Decision {
 	return crr.Plan(s.request, s.observed, s.options, s.now)
 }
 
 // stored lets time pass after a decision was written.
-func (s *scene) stored(decision crr.Decision, later time.Duration) *scene {
+func (s *fixture) stored(decision crr.Decision, later time.Duration) *fixture {
 	s.request.Status = decision.Status
 	s.now = s.now.Add(later)
 	return s
 }
 
-// begun is the scene after app's stop has been planned and its status stored.
-func (s *scene) begun(t *testing.T) *scene {
+// begun is the fixture after app's stop has been planned and its status stored.
+func (s *fixture) begun(t *testing.T) *fixture {
 	t.Helper()
 	decision := s.plan()
 	if decision.Stop == nil && decision.Start == nil {

@@ -30,7 +30,7 @@ func prune(status crr.Status) crr.Status {
 	return pruned
 }
 
-func (s *scene) pruned(decision crr.Decision, later time.Duration) *scene {
+func (s *fixture) pruned(decision crr.Decision, later time.Duration) *fixture {
 	s.request = store(s.request, decision.Status)
 	s.now = s.now.Add(later)
 	return s
@@ -38,7 +38,7 @@ func (s *scene) pruned(decision crr.Decision, later time.Duration) *scene {
 
 func TestForcedRequestStopsOneInstanceUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
-	s := forced(newScene())
+	s := forced(newFixture())
 	first := s.plan()
 	wantDiff(t, "stop", first.Stop.ID, id("app", 0))
 	s.pruned(first, time.Second).runs("app", 1)
@@ -55,7 +55,7 @@ func TestForcedRequestStopsOneInstanceUnderOpenKruisesCRD(t *testing.T) {
 // The second of two forced requests is admitted while the first instance runs, and means the one that it finds.
 func TestForcedRequestRecordsTheInstanceItFindsUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
-	s := forced(newScene().runs("app", 1))
+	s := forced(newFixture().runs("app", 1))
 	first := s.plan()
 	wantDiff(t, "stop", first.Stop.ID, id("app", 1))
 	s.pruned(first, time.Second).runs("app", 2).ready("app", 2)
@@ -66,7 +66,7 @@ func TestForcedRequestRecordsTheInstanceItFindsUnderOpenKruisesCRD(t *testing.T)
 // Removing its instances would take a crashing new container out of kubelet's back-off again and again.
 func TestCrashOfTheNewInstanceKeepsItsBackoffUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
-	s := newScene()
+	s := newFixture()
 	s.pruned(s.plan(), time.Second).exited("app", 0, 143).runs("app", 1).ready("app", 1).exited("app", 1, 1).crashLoop("app", 1)
 	s.observed.Acts = nil
 	for range 5 {
@@ -78,7 +78,7 @@ func TestCrashOfTheNewInstanceKeepsItsBackoffUnderOpenKruisesCRD(t *testing.T) {
 
 func TestContainerIsPendingUntilItsStopHasReturned(t *testing.T) {
 	t.Parallel()
-	s := newScene()
+	s := newFixture()
 	first := s.plan()
 	wantDiff(t, "before the stop", phases(first.Status), map[string]string{"app": "Pending"})
 	s.stored(first, time.Second).exited("app", 0, 143)
@@ -97,7 +97,7 @@ func TestContainerIsPendingUntilItsStopHasReturned(t *testing.T) {
 func TestDeadlineLeavesStatesUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
 	deadline := int64(3)
-	s := newScene("app", "log")
+	s := newFixture("app", "log")
 	s.request.Spec.ActiveDeadlineSeconds = &deadline
 	s.pruned(s.plan(), 3*time.Second)
 	s.observed.Acts["app"] = crr.Act{Running: true} // a preStop hook

@@ -13,8 +13,8 @@ import (
 )
 
 // jobDone is a pod whose main containers have ended; OpenKruise's SidecarTerminator asks for its sidecar to be stopped.
-func jobDone(change func(*corev1.Pod)) *scene {
-	s := forced(newScene("log"))
+func jobDone(change func(*corev1.Pod)) *fixture {
+	s := forced(newFixture("log"))
 	s.request.Spec.Strategy.FailurePolicy = v1beta1.FailurePolicyIgnore
 	s.observed.Pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	s.observed.Pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ConditionSidecarTerminated, Status: corev1.ConditionTrue}}
@@ -50,7 +50,7 @@ func TestSidecarOfAFinishedPodThatIsStartedAgainIsWaitedFor(t *testing.T) {
 
 func TestMessageSaysUntilWhenKubeletBacksOff(t *testing.T) {
 	t.Parallel()
-	s := newScene().with(func(s *scene) { s.options.RespectBackoff = true })
+	s := newFixture().with(func(s *fixture) { s.options.RespectBackoff = true })
 	s.begun(t).exited("app", 0, 143).crashLoop("app", 0)
 	s.observed.Acts["app"] = crr.Act{Done: s.now}
 	until := s.now.Add(40 * time.Second).UTC().Format(time.RFC3339)
@@ -70,7 +70,7 @@ func TestMessageSaysUntilWhenKubeletBacksOff(t *testing.T) {
 // OpenKruise up to 1.9 has no conditions, so that when a request was taken is known to the process alone.
 func TestDrainIsNotWaitedForWithoutEndWhereConditionsAreNotStored(t *testing.T) {
 	t.Parallel()
-	s := newScene()
+	s := newFixture()
 	s.request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(20))
 	s.observed.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	s.observed.TakenAt = s.now

@@ -10,7 +10,7 @@ import (
 )
 
 // refused creates a request as a user does and checks that the error names the field and says the words.
-func (s *scene) refused(r *request, field string, words ...string) {
+func (s *fixture) refused(r *request, field string, words ...string) {
 	s.t.Helper()
 	r.APIVersion, r.Kind = "apps.kruise.io/v1beta1", "ContainerRecreateRequest"
 	manifest, err := yaml.Marshal(r)
@@ -18,7 +18,7 @@ func (s *scene) refused(r *request, field string, words ...string) {
 	s.refusedManifest(string(manifest), field, words...)
 }
 
-func (s *scene) refusedManifest(manifest, field string, words ...string) {
+func (s *fixture) refusedManifest(manifest, field string, words ...string) {
 	s.t.Helper()
 	out, err := s.kubectl(s.t.Context(), manifest, "--namespace", s.namespace, "create", "-f", "-")
 	if err == nil {
@@ -33,7 +33,7 @@ func (s *scene) refusedManifest(manifest, field string, words ...string) {
 // TestAdmissionMessages breaks each rule once. What breaks it is written as a user would: the lines of spec.
 func TestAdmissionMessages(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	setup := shell("setup", "exit 0")
 	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.InitContainers = []corev1.Container{setup}
@@ -83,7 +83,7 @@ func TestAdmissionMessages(t *testing.T) {
 				tc.spec = "{podName: web, " + app + "}"
 			}
 			for _, version := range []string{"v1beta1", "v1alpha1"} {
-				sub := &scene{cluster: s.cluster, t: t, namespace: s.namespace}
+				sub := &fixture{cluster: s.cluster, t: t, namespace: s.namespace}
 				manifest := fmt.Sprintf("apiVersion: apps.kruise.io/%s\nkind: ContainerRecreateRequest\nmetadata: {name: r, %s}\nspec: %s\n", version, tc.metadata, tc.spec)
 				sub.refusedManifest(manifest, tc.field, tc.words...)
 			}
@@ -94,7 +94,7 @@ func TestAdmissionMessages(t *testing.T) {
 // TestUpdatesThatAreRefused patches what may not be changed once the request is made.
 func TestUpdatesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", stubborn))
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(600))
 	s.start(pod)

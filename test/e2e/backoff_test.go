@@ -21,7 +21,7 @@ func respect() func(*request) {
 
 func TestFiveInARowWithoutBackoff(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient)))
 	began := time.Now()
 	const times = 5
@@ -42,7 +42,7 @@ func TestFiveInARowWithoutBackoff(t *testing.T) {
 const fragile = `trap 'exit 0' TERM; while :; do rm /shared/crash 2>/dev/null && exit 3; sleep 0.1; done`
 
 // crash makes the app end by itself and waits until its next state is as wanted.
-func (s *scene) crash(pod, what string, next func(corev1.ContainerStatus) bool) {
+func (s *fixture) crash(pod, what string, next func(corev1.ContainerStatus) bool) {
 	s.t.Helper()
 	was := status(s.pod(pod), "app")
 	s.exec(pod, "other", "touch /shared/crash")
@@ -54,7 +54,7 @@ func (s *scene) crash(pod, what string, next func(corev1.ContainerStatus) bool) 
 
 // awaitCrashLoop waits until kubelet says that it holds back the container after so many restarts. Kubelet 1.36 says so
 // only when it looks at the pod again, which it does at the end of the wait, or when the pod is touched.
-func (s *scene) awaitCrashLoop(pod string, restarts int32) *corev1.Pod {
+func (s *fixture) awaitCrashLoop(pod string, restarts int32) *corev1.Pod {
 	s.t.Helper()
 	return s.awaitPod(pod, "to be in CrashLoopBackOff", func(pod *corev1.Pod) bool {
 		app := status(pod, "app")
@@ -66,14 +66,14 @@ func (s *scene) awaitCrashLoop(pod string, restarts int32) *corev1.Pod {
 }
 
 // wake makes kubelet look at a pod.
-func (s *scene) wake(pod string) {
+func (s *fixture) wake(pod string) {
 	s.t.Helper()
 	s.run("annotate", "pod", pod, "--overwrite", "e2e/awake="+time.Now().Format(time.RFC3339Nano))
 }
 
 func TestRealCrashStillBacksOff(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", fragile), shell("other", obedient)))
 	for i, name := range []string{"a", "b"} {
 		s.ask(name, "web/app")
@@ -91,7 +91,7 @@ func TestRealCrashStillBacksOff(t *testing.T) {
 // was removed to get around the back-off.
 func TestPreviousLogs(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.stoppedOnce()
 	if last := status(s.pod(pod), "app").LastTerminationState.Terminated; last == nil || last.ExitCode != 0 || last.Reason != "Completed" {
 		t.Errorf("lastState after a plain stop: %+v", last)
@@ -110,7 +110,7 @@ func TestPreviousLogs(t *testing.T) {
 // stoppedOnce returns the name of a pod whose container app has been restarted once and has kept its previous logs. kubelet's
 // garbage collection, once a minute, keeps one container that does not run: if the next instance has been created and not
 // started at that moment, kubelet removes the previous one. Another pod is tried then.
-func (s *scene) stoppedOnce() string {
+func (s *fixture) stoppedOnce() string {
 	s.t.Helper()
 	for i := range 3 {
 		pod := fmt.Sprint("web-", i)
@@ -131,7 +131,7 @@ func (s *scene) stoppedOnce() string {
 
 func TestCrashLoopIsStartedNow(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", `test -f /shared/fixed || exit 1; `+obedient), shell("other", obedient))
 	s.check(s.Create(t.Context(), pod), "make pod")
 	// The third exit is followed by 20 s of waiting, the fourth by 40.
@@ -152,7 +152,7 @@ func TestCrashLoopIsStartedNow(t *testing.T) {
 
 func TestBackoffRespectedWhenAsked(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("first", "web/app")
 	s.succeeded("first")
@@ -178,7 +178,7 @@ func TestBackoffRespectedWhenAsked(t *testing.T) {
 // TestEventedPLEG runs kubelet with the alpha feature gate under which removing an instance does not help: the delay is
 // reported and waited for. It is not parallel: kubelet restarts.
 func TestEventedPLEG(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
 	t.Cleanup(func() {
@@ -199,7 +199,7 @@ func TestEventedPLEG(t *testing.T) {
 	s.restarted(before, "app", 2)
 }
 
-func (s *scene) kubeletAnswers(node string) func(context.Context) (bool, error) {
+func (s *fixture) kubeletAnswers(node string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		out, _ := s.kubectl(ctx, "", "get", "--raw", "/api/v1/nodes/"+node+"/proxy/healthz")
 		return strings.HasSuffix(out, "ok"), nil

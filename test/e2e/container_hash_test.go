@@ -13,7 +13,7 @@ import (
 // computation: name and image count, and nothing else of the spec.
 func TestContainerHashIsKubelets(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	full := shell("full", obedient)
 	full.Env = []corev1.EnvVar{{Name: "A", Value: "<&>"}}
 	full.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}

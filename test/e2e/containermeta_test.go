@@ -17,7 +17,7 @@ import (
 
 // reportOf waits until the annotation runtime-containers-meta tells of the running instance of a container, made from
 // the pod as it is, and fails the test unless it tells the truth.
-func (s *scene) reportOf(name, container string) *corev1.Pod {
+func (s *fixture) reportOf(name, container string) *corev1.Pod {
 	s.t.Helper()
 	var pod *corev1.Pod
 	var report v1beta1.RuntimeContainerMeta
@@ -54,7 +54,7 @@ func (s *scene) reportOf(name, container string) *corev1.Pod {
 // gate and writes annotations and the image, and the node's daemon and kubelet do the rest.
 func TestEnvironmentChangesRestartOnce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", level(shell("app", obedient)), shell("other", obedient))
 	pod.Annotations = map[string]string{"level": "info"}
 	s.gated(pod)
@@ -96,7 +96,7 @@ func TestEnvironmentChangesRestartOnce(t *testing.T) {
 // A pod that nobody updates in place costs no write.
 func TestOtherPodsAreNotReported(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	plain := s.start(s.podOf("plain", level(shell("app", obedient))))
 	gated := on(plain.Spec.NodeName, s.podOf("gated", level(shell("app", obedient))))
 	s.gated(gated)

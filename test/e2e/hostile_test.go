@@ -14,7 +14,7 @@ import (
 )
 
 // crashes counts the restarts of the manager's and the daemons' containers.
-func (s *scene) crashes() int32 {
+func (s *fixture) crashes() int32 {
 	s.t.Helper()
 	var pods corev1.PodList
 	s.check(s.List(s.t.Context(), &pods, client.InNamespace(systemNamespace)), "list pods of Refit")
@@ -30,8 +30,8 @@ func (s *scene) crashes() int32 {
 // TestHostileRequests sends what nobody means well with. Nothing crashes, and the next request is carried out.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	elsewhere := newScene(t)
+	s := newFixture(t)
+	elsewhere := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient)))
 	elsewhere.start(elsewhere.podOf("theirs", shell("app", obedient)))
 	crashes := s.crashes()
@@ -80,7 +80,7 @@ func TestHostileRequests(t *testing.T) {
 // TestManyContainersOfOnePod has a pod of many containers and restarts them all with one request.
 func TestManyContainersOfOnePod(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	var containers []corev1.Container
 	var names []string
 	for i := range 12 {
@@ -97,7 +97,7 @@ func TestManyContainersOfOnePod(t *testing.T) {
 }
 
 // post sends bytes that no client library would.
-func (s *scene) post(body string) (int, string) {
+func (s *fixture) post(body string) (int, string) {
 	s.t.Helper()
 	api, err := rest.HTTPClientFor(s.config)
 	s.check(err, "make client")

@@ -13,7 +13,7 @@ import (
 // TestHostNetworkPatch does as docs/install.md says, all but the last step: the other tests need the daemon as it is.
 func TestHostNetworkPatch(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	manifest, err := os.ReadFile(root() + "/deploy/daemonset/daemonset.yaml")
 	s.check(err, "read manifest")
 	patched, err := s.kubectl(t.Context(), string(manifest), "patch", "--local", "--filename", "-",

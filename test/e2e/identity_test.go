@@ -18,7 +18,7 @@ import (
 // TestSuccessByContainerIdentity takes the manager away while a request is carried out: the daemon alone decides, by
 // what the pod's own status says of the new instance. It is not parallel: nobody can create requests meanwhile.
 func TestSuccessByContainerIdentity(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-f", "/tmp/ready"}}},
@@ -44,7 +44,7 @@ func TestSuccessByContainerIdentity(t *testing.T) {
 }
 
 // scaleManager sets the number of replicas for the rest of the test and waits until the others are gone.
-func (s *scene) scaleManager(replicas int32) {
+func (s *fixture) scaleManager(replicas int32) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
 	was := &appsv1.Deployment{}
@@ -70,7 +70,7 @@ func (s *scene) scaleManager(replicas int32) {
 }
 
 // admits reports whether every replica of the manager is ready and admission answers.
-func (s *scene) admits(ctx context.Context) (bool, error) {
+func (s *fixture) admits(ctx context.Context) (bool, error) {
 	manager := &appsv1.Deployment{}
 	if err := s.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, manager); err != nil {
 		return false, err
@@ -81,7 +81,7 @@ func (s *scene) admits(ctx context.Context) (bool, error) {
 
 func TestCompletedIsNeverRevived(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("other", obedient)))
 	s.ask("r", "web/app")
 	s.succeeded("r")
@@ -101,7 +101,7 @@ func TestCompletedIsNeverRevived(t *testing.T) {
 
 func TestDeadlineMarksContainersFailed(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", stubborn), shell("next", obedient))
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(600))
 	before := s.start(pod)
@@ -118,7 +118,7 @@ func TestDeadlineMarksContainersFailed(t *testing.T) {
 
 func TestOtherContainersAreUntouched(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("other", obedient)))
 	pulls := len(s.events(t.Context(), "Pulling"))
 	s.ask("r", "web/app")
@@ -141,7 +141,7 @@ func TestOtherContainersAreUntouched(t *testing.T) {
 
 func TestMinStartedSecondsIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("r", "web/app", strategy(v1beta1.ContainerRecreateRequestStrategy{MinStartedSeconds: 4}))
 	r := s.succeeded("r")

@@ -20,7 +20,7 @@ const maxStatusWrites = 12
 
 // testappImage is the image testapp by tag and by digest. Pods use it by digest, so that no node has the tag unless it
 // was pulled by an ImagePullJob.
-func (s *scene) testappImage() (repository, tag, digest string) {
+func (s *fixture) testappImage() (repository, tag, digest string) {
 	s.t.Helper()
 	i := slices.IndexFunc(s.deploy.Images, func(image string) bool { return strings.Contains(image, "/testapp:") })
 	if i < 0 {
@@ -32,7 +32,7 @@ func (s *scene) testappImage() (repository, tag, digest string) {
 }
 
 // pull creates an ImagePullJob for the cluster's nodes: other tests create Nodes without a machine.
-func (s *scene) pull(name, image string, change func(*v1beta1.ImagePullJobSpec)) {
+func (s *fixture) pull(name, image string, change func(*v1beta1.ImagePullJobSpec)) {
 	s.t.Helper()
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	job.Spec.Image = image
@@ -46,7 +46,7 @@ func (s *scene) pull(name, image string, change func(*v1beta1.ImagePullJobSpec))
 }
 
 // waitFor is kubectl wait for a condition of an ImagePullJob; it returns the job.
-func (s *scene) waitFor(condition, job string) *v1beta1.ImagePullJob {
+func (s *fixture) waitFor(condition, job string) *v1beta1.ImagePullJob {
 	s.t.Helper()
 	s.run("wait", "imagepulljob/"+job, "--for=condition="+condition, "--timeout="+patience.String())
 	is := &v1beta1.ImagePullJob{}
@@ -71,7 +71,7 @@ func nodeImage(object *v1beta1.NodeImage, repository, tag string) (spec *v1beta1
 }
 
 // onNode is the runtime's ID of an image; empty where the node does not have it.
-func (s *scene) onNode(node, image string) string {
+func (s *fixture) onNode(node, image string) string {
 	s.t.Helper()
 	id, err := s.runtimeOf(node).ImageID(s.t.Context(), image)
 	s.check(err, "look for image %s on node %s", image, node)
@@ -79,7 +79,7 @@ func (s *scene) onNode(node, image string) string {
 }
 
 // statusWrites counts the changes of each NodeImage's status until the returned function is called.
-func (s *scene) statusWrites() (stop func() map[string]int) {
+func (s *fixture) statusWrites() (stop func() map[string]int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var list v1beta1.NodeImageList
@@ -112,7 +112,7 @@ func (s *scene) statusWrites() (stop func() map[string]int) {
 }
 
 // pulled fails the test unless every node reports the image and has it.
-func (s *scene) pulled(job *v1beta1.ImagePullJob, repository, tag, full string) {
+func (s *fixture) pulled(job *v1beta1.ImagePullJob, repository, tag, full string) {
 	s.t.Helper()
 	if nodes := int32(len(s.nodes)); job.Status.Desired != nodes || job.Status.Succeeded != nodes || job.Status.Failed != 0 || job.Status.CompletionTime == nil {
 		s.t.Errorf("ImagePullJob: %+v", job.Status)
@@ -132,7 +132,7 @@ func (s *scene) pulled(job *v1beta1.ImagePullJob, repository, tag, full string) 
 
 // It is not parallel: it counts what is written.
 func TestImagePullJobPullsOnEveryNode(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	repository, tag, digest := s.testappImage()
 	for name, tc := range map[string]struct{ tag, image string }{
@@ -140,7 +140,7 @@ func TestImagePullJobPullsOnEveryNode(t *testing.T) {
 		"by digest": {digest, repository + "@" + digest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			for _, node := range s.nodes {
 				s.ctr(node, "images", "rm", "--sync", tc.image) // an image that is not there is no error
 				runtime := s.runtimeOf(node)
@@ -178,7 +178,7 @@ func TestImagePullJobPullsOnEveryNode(t *testing.T) {
 // A tag that does not exist fails, says why, and holds up no other job.
 func TestImagePullJobOfAMissingImageFails(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.pull("missing", missingImage, func(spec *v1beta1.ImagePullJobSpec) {
 		spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: new(int32(1))}
 	})
@@ -196,7 +196,7 @@ func TestImagePullJobOfAMissingImageFails(t *testing.T) {
 // Each image of a list is a job of its own, which goes with the list.
 func TestImageListPullJobPullsEachImage(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "list"}}
 	missing := missingImage + "-in-list" // another test's job would share the pull, and its policy
 	list.Spec.Images = []string{image, missing}
@@ -222,7 +222,7 @@ func TestImageListPullJobPullsEachImage(t *testing.T) {
 // refit-manager reads pull secrets where it has been allowed to, says so where not, and its copies last as long as the job.
 // The test is not parallel: no other job needs copies.
 func TestPullSecretsAreReadOnlyWhereAllowed(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.run("create", "secret", "docker-registry", "registry", "--docker-server=docker.io", "--docker-username=u", "--docker-password=p")
 	s.pull("game", missingImage, func(spec *v1beta1.ImagePullJobSpec) {
 		spec.PullSecrets = []string{"registry"}

@@ -17,7 +17,7 @@ import (
 // T1.
 func TestImageOfOneContainerIsChangedAndNothingElse(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.gated(s.podOf("web", shell("app", obedient), shell("other", obedient)))
 	said := s.updates("image", "pod/web", "app="+newImage, "--drain-seconds=1")
 	after := s.restarted(before, "app", 1)
@@ -41,7 +41,7 @@ func TestImageOfOneContainerIsChangedAndNothingElse(t *testing.T) {
 // T2. Tags of one digest: the runtime shows what it likes.
 func TestSameDigestUnderAnotherTagReplacesTheContainer(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	const retagged = "docker.io/library/busybox:same-as-1.36"
 	before := s.start(on(s.nodes[0], s.podOf("web", shell("app", obedient))))
 	s.ctr(s.nodes[0], "images", "tag", "--force", image, retagged)
@@ -60,7 +60,7 @@ func TestMissingImageIsFoundAfterTheOldContainerIsStopped(t *testing.T) {
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			pod := s.podOf("web", shell("app", obedient))
 			pod.Spec.RestartPolicy = policy
 			before := s.start(pod)
@@ -85,7 +85,7 @@ func ended(pod *corev1.Pod) bool {
 // The tool tells of a missing image, and the right one leads out of it.
 func TestMissingImageIsToldAndTheRightOneRepairsIt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("other", obedient)))
 	out, code := s.set("image", "pod/web", "app="+missingImage, "--timeout=20s")
 	if code != 124 || !containsAny(out, "ErrImagePull", "ImagePullBackOff") {
@@ -99,7 +99,7 @@ func TestMissingImageIsToldAndTheRightOneRepairsIt(t *testing.T) {
 // T14.
 func TestImageOfANativeSidecarRestartsOnlyTheSidecar(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", obedient))
 	mesh := shell("mesh", obedient)
 	mesh.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
@@ -123,7 +123,7 @@ func TestImageOfANativeSidecarRestartsOnlyTheSidecar(t *testing.T) {
 // T18. That kubelet has seen the spec does not say that its status is of the outcome.
 func TestObservedGenerationComesBeforeTheNewContainer(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.brief(s.podOf("web", shell("app", stubborn))))
 	changes, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
 	s.check(err, "watch")
@@ -153,7 +153,7 @@ func TestObservedGenerationComesBeforeTheNewContainer(t *testing.T) {
 // T15. Ready follows the gate when kubelet has seen it; whoever writes both has them at once, and they stay.
 func TestDrainThroughTheReadinessGate(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.gated(s.podOf("web", shell("app", obedient)))
 	for _, to := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
 		began := time.Now()
@@ -185,7 +185,7 @@ func TestDrainThroughTheReadinessGate(t *testing.T) {
 
 // T16.
 func TestUpdateResumesAfterKubeletWasDown(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
 	before := s.start(on(node, s.podOf("web", shell("app", obedient), shell("other", obedient))))
@@ -210,7 +210,7 @@ func TestUpdateResumesAfterKubeletWasDown(t *testing.T) {
 // T17.
 func TestAgentAndKubeletStopOneContainerOnce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	slowly := `trap 'echo TERM >>/shared/signals; sleep 2; exit 0' TERM; while :; do sleep 0.1; done`
 	before := s.start(s.podOf("web", shell("app", slowly), shell("other", obedient)))
 	s.setImage("web", "app="+newImage)
@@ -226,7 +226,7 @@ func TestAgentAndKubeletStopOneContainerOnce(t *testing.T) {
 // Both ends of the record: what OpenKruise reads is there, and a second command follows the first.
 func TestRecordOnThePodSaysWhatWasDone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.podOf("web", shell("app", obedient)))
 	s.updates("image", "pod/web", "app="+newImage)
 	if state := s.pod("web").Annotations[v1beta1.AnnotationInPlaceUpdateState]; !strings.Contains(state, `"lastContainerStatuses":{"app":{"imageID":`) {

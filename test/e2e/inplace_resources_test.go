@@ -46,7 +46,7 @@ func TestResize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			container := sized(shell("app", obedient))
 			if tt.container != nil {
 				tt.container(&container)
@@ -82,7 +82,7 @@ func resizeConditions(pod *corev1.Pod) string {
 // T11. A memory limit below what is used.
 func TestResizeBelowWhatIsUsed(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	hog := sized(shell("app", `dd if=/dev/zero of=/dev/shm/hog bs=1M count=40 2>/dev/null; echo full; `+obedient))
 	before := s.start(s.podOf("web", hog))
 	s.await("40 MiB in use", s.says("web", "app", "full"))
@@ -98,7 +98,7 @@ func TestResizeBelowWhatIsUsed(t *testing.T) {
 // T11. What the API server refuses whoever asks.
 func TestResizeTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.podOf("web", sized(shell("app", obedient))))
 	for what, patch := range map[string]string{
 		"a removed limit":   `{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":null}}}]}}`,
@@ -115,7 +115,7 @@ func TestResizeTheAPIServerRefuses(t *testing.T) {
 // T10. Image and resources, one after the other; and, for what happens then, in one sync of kubelet, which is stopped
 // while both are written. It is not parallel for that.
 func TestImageAndResourcesOneAfterTheOtherAndAtOnce(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
 	before := s.start(on(node, s.podOf("web", sized(shell("app", obedient)))))
@@ -144,7 +144,7 @@ func TestImageAndResourcesOneAfterTheOtherAndAtOnce(t *testing.T) {
 }
 
 // podMemoryLimit is what the node's kernel bounds the pod by.
-func (s *scene) podMemoryLimit(pod *corev1.Pod) string {
+func (s *fixture) podMemoryLimit(pod *corev1.Pod) string {
 	var found string
 	for _, pattern := range []string{
 		"/sys/fs/cgroup/memory/*/*/kubepods/*/pod" + string(pod.UID) + "/memory.limit_in_bytes",

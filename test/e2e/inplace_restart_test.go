@@ -18,7 +18,7 @@ import (
 // T3. Each stop within ten minutes of the last start doubles the delay; with another image it begins anew.
 func TestRepeatedStopsAreDelayedUntilTheImageChanges(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.start(s.podOf("web", shell("app", obedient)))
 	var delays []string
 	for range 4 {
@@ -58,7 +58,7 @@ func TestRestartAfterAStopFollowsPolicyAndExitCode(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s after code %s", tt.policy, tt.code), func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			pod := s.podOf("web", ending(tt.code))
 			pod.Spec.RestartPolicy = tt.policy
 			before := s.start(pod)
@@ -92,7 +92,7 @@ func TestContainerPolicyAndRulesComeBeforeThePods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			app := ending("143")
 			change(&app)
 			pod := s.podOf("web", app, shell("other", obedient))
@@ -113,7 +113,7 @@ func TestRemovedInstanceIsStartedWhateverThePolicySays(t *testing.T) {
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			pod := s.podOf("web", ending("0"), shell("other", obedient))
 			pod.Spec.RestartPolicy = policy
 			before := s.start(pod)
@@ -144,7 +144,7 @@ func TestRemovedInstanceIsStartedWhateverThePolicySays(t *testing.T) {
 // T7. One container's end restarts the whole pod, init containers too (KEP-5532).
 func TestRuleRestartsAllContainersInPlace(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	app := ending("1")
 	app.RestartPolicy = new(corev1.ContainerRestartPolicyNever)
 	app.RestartPolicyRules = []corev1.ContainerRestartRule{{
@@ -176,7 +176,7 @@ func level(container corev1.Container) corev1.Container {
 // T12.
 func TestEnvironmentFromAnAnnotationIsChangedByOneRestart(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", level(shell("app", obedient)), shell("other", obedient))
 	pod.Annotations = map[string]string{"level": "info"}
 	before := s.start(pod)
@@ -195,7 +195,7 @@ func TestEnvironmentFromAnAnnotationIsChangedByOneRestart(t *testing.T) {
 // T12. An annotation that is edited by hand restarts nothing.
 func TestEditedAnnotationRestartsNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", level(shell("app", obedient)))
 	pod.Annotations = map[string]string{"level": "info"}
 	before := s.start(pod)
@@ -211,7 +211,7 @@ func TestEditedAnnotationRestartsNothing(t *testing.T) {
 // T12 with the image: one stop is enough for both.
 func TestImageAndEnvironmentTogetherAreOneRestart(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", level(shell("app", obedient)))
 	pod.Annotations = map[string]string{"level": "info"}
 	before := s.gated(pod)
@@ -226,7 +226,7 @@ func TestImageAndEnvironmentTogetherAreOneRestart(t *testing.T) {
 // T19. An image that somebody else than kubelet has pulled: it is used, unless kubelet is to verify all credentials again.
 // It is not parallel: kubelet restarts.
 func TestImagePulledByAnotherThanKubelet(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
 	// No other test has kubelet pull the second one.

@@ -17,7 +17,7 @@ import (
 
 func TestNativeSidecarIsRecreated(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", obedient))
 	mesh := shell("mesh", obedient)
 	mesh.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
@@ -31,7 +31,7 @@ func TestNativeSidecarIsRecreated(t *testing.T) {
 
 func TestInitAndEphemeralContainersAreRefused(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.InitContainers = []corev1.Container{shell("setup", "exit 0")}
 	s.start(pod)
@@ -47,7 +47,7 @@ func ending(code string) corev1.Container {
 
 // overridden waits for the end of a request that restarts what the policy leaves ended. Where kubelet has told of the end
 // before the instance was removed it never takes that back, and the request has to say so; else it succeeds.
-func (s *scene) overridden(before *corev1.Pod, request string) {
+func (s *fixture) overridden(before *corev1.Pod, request string) {
 	s.t.Helper()
 	old := status(before, "app").ContainerID
 	pod := s.awaitPod(before.Name, "to tell of app", func(pod *corev1.Pod) bool {
@@ -64,7 +64,7 @@ func (s *scene) overridden(before *corev1.Pod, request string) {
 
 func TestRestartPolicyNeverIsRefusedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("job", ending("0"), shell("other", obedient))
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	before := s.start(pod)
@@ -88,7 +88,7 @@ func TestRestartPolicyOnFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			pod := s.podOf("job", ending(tc.code), shell("other", obedient))
 			pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 			before := s.start(pod)
@@ -110,7 +110,7 @@ func TestRestartPolicyOnFailure(t *testing.T) {
 // TestStaticPod restarts a container of a pod that kubelet has from a file: its UID in the runtime is not the mirror's.
 func TestStaticPod(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	node := s.nodes[0]
 	pod := s.podOf("static", shell("app", obedient))

@@ -22,7 +22,7 @@ const requestCRD = "containerrecreaterequests.apps.kruise.io"
 // TestOneStopUnderOpenKruisesCRD takes from the CRD the field that OpenKruise's lacks, in which the daemon records what it
 // stops. It is not parallel, as the CRD is everybody's: parallel tests begin when this one has ended.
 func TestOneStopUnderOpenKruisesCRD(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	node := s.nodes[0]
 	before := s.start(on(node, s.podOf("web", shell("app", obedient), shell("slow", slow))))
 	s.ask("before", "web/app")
@@ -64,7 +64,7 @@ const slow = `trap 'echo TERM; sleep 4; exit 0' TERM; echo started; while :; do 
 
 // withoutContainerIDs makes the CRD like OpenKruise's until the test ends. The request is one that has ended, and tells
 // when the API server has taken over the CRD.
-func (s *scene) withoutContainerIDs(ended string) {
+func (s *fixture) withoutContainerIDs(ended string) {
 	s.t.Helper()
 	text := s.run("get", "crd", requestCRD, "--output=json")
 	var full unstructured.Unstructured
@@ -87,7 +87,7 @@ func (s *scene) withoutContainerIDs(ended string) {
 }
 
 // putCRD replaces the CRD and waits until container IDs of the ended request are shown, or not.
-func (s *scene) putCRD(ctx context.Context, crd *unstructured.Unstructured, ended string, shown bool) error {
+func (s *fixture) putCRD(ctx context.Context, crd *unstructured.Unstructured, ended string, shown bool) error {
 	text, err := json.Marshal(crd.Object)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *scene) putCRD(ctx context.Context, crd *unstructured.Unstructured, ende
 }
 
 // daemonProcess finds the daemon of a node of a test cluster among the processes of this machine.
-func (s *scene) daemonProcess(node string) int {
+func (s *fixture) daemonProcess(node string) int {
 	s.t.Helper()
 	_, id, _ := strings.Cut(s.daemonOn(node).Status.ContainerStatuses[0].ContainerID, "://")
 	cgroups, err := filepath.Glob("/proc/[0-9]*/cgroup")

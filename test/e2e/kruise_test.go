@@ -14,7 +14,7 @@ import (
 )
 
 // nodeWithoutDaemon makes a Node object that no machine is behind, and a pod that seems to run there.
-func (s *scene) nodeWithoutDaemon() *corev1.Pod {
+func (s *fixture) nodeWithoutDaemon() *corev1.Pod {
 	s.t.Helper()
 	// Without the label kubernetes.io/os no DaemonSet puts a pod there.
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Spec: corev1.NodeSpec{Unschedulable: true}}
@@ -32,7 +32,7 @@ func (s *scene) nodeWithoutDaemon() *corev1.Pod {
 }
 
 // report plays kubelet.
-func (s *scene) report(pod *corev1.Pod, id string, restarts int32) {
+func (s *fixture) report(pod *corev1.Pod, id string, restarts int32) {
 	s.t.Helper()
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -44,7 +44,7 @@ func (s *scene) report(pod *corev1.Pod, id string, restarts int32) {
 
 func TestDaemonNotRespondingEndsTheRequest(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.nodeWithoutDaemon()
 	s.ask("r", "web/app")
 	s.failed("r", "DaemonNotResponding", "daemon has not responded for a long time", s.namespace)
@@ -54,7 +54,7 @@ func TestDaemonNotRespondingEndsTheRequest(t *testing.T) {
 // became of them into an annotation, and it knows no conditions, so the manager adds them.
 func TestHandOffToKruiseDaemon(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.nodeWithoutDaemon()
 	s.ask("r", "web/app")
 	// update changes the request as a client of v1alpha1 that retries when somebody else has written.

@@ -19,7 +19,7 @@ import (
 )
 
 // podWithGate is a pod that a manager can make not ready, and that some controller has made ready.
-func (s *scene) podWithGate() *corev1.Pod {
+func (s *fixture) podWithGate() *corev1.Pod {
 	s.t.Helper()
 	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
@@ -31,7 +31,7 @@ func (s *scene) podWithGate() *corev1.Pod {
 
 func TestUnreadyGracePeriodDrainsThePodFirst(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.podWithGate()
 	pods, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
 	s.check(err, "watch pods")
@@ -63,7 +63,7 @@ func TestUnreadyGracePeriodDrainsThePodFirst(t *testing.T) {
 // TestDeletedRequestGivesBackReadiness deletes a request in the middle of its drain.
 func TestDeletedRequestGivesBackReadiness(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.podWithGate()
 	r := s.ask("r", "web/app", strategy(v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(600))}))
 	s.awaitPod("web", "to be drained", func(pod *corev1.Pod) bool { return condition(pod, corev1.PodReady) == corev1.ConditionFalse })
@@ -74,7 +74,7 @@ func TestDeletedRequestGivesBackReadiness(t *testing.T) {
 
 func TestUnreadyGracePeriodWithoutGateIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("r", "web/app", strategy(v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(600))}))
 	s.succeeded("r")
@@ -83,7 +83,7 @@ func TestUnreadyGracePeriodWithoutGateIsNotWaitedFor(t *testing.T) {
 
 func TestTTLSecondsAfterFinishedDeletesTheRequest(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("r", "web/app", func(r *request) { r.Spec.TTLSecondsAfterFinished = new(int32(2)) })
 	s.ask("kept", "web/app")
@@ -99,7 +99,7 @@ func TestTTLSecondsAfterFinishedDeletesTheRequest(t *testing.T) {
 // together and not counting Events.
 func TestFewAPIWrites(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsOwnCluster(t)
 	s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("r", "web/app")
@@ -112,7 +112,7 @@ func TestFewAPIWrites(t *testing.T) {
 }
 
 // writes of daemon and manager to requests and pods of the namespace.
-func (s *scene) writes() []string {
+func (s *fixture) writes() []string {
 	s.t.Helper()
 	file, err := os.Open(filepath.Join(s.state, "logs", "audit.log"))
 	s.check(err, "open audit log")

@@ -17,7 +17,7 @@ import (
 // TestManagersTokenIsNotWorthACluster plays a manager that has been taken over: its token against the API server.
 func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.start(s.podOf("web", shell("app", obedient)))
 	manager := s.as(s.token(systemNamespace, "refit-manager", nil))
 	status := func(patch string) func(context.Context) error {
@@ -91,7 +91,7 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 // TestDrainEndsWhenTheLeaderIsLost kills the leading manager while a pod is kept not ready. It is not parallel: others
 // need a manager.
 func TestDrainEndsWhenTheLeaderIsLost(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	pod := s.podOf("web", shell("app", obedient))
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	before := s.start(pod)

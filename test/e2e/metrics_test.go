@@ -19,7 +19,7 @@ import (
 )
 
 // forward makes a port of a pod reachable from here and returns its address.
-func (s *scene) forward(pod *corev1.Pod, port string) string {
+func (s *fixture) forward(pod *corev1.Pod, port string) string {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), s.program, "port-forward", "--namespace", pod.Namespace, "pod/"+pod.Name, ":"+port)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
@@ -36,7 +36,7 @@ func (s *scene) forward(pod *corev1.Pod, port string) string {
 	return address
 }
 
-func (s *scene) get(ctx context.Context, url, token string) (int, string) {
+func (s *fixture) get(ctx context.Context, url, token string) (int, string) {
 	s.t.Helper()
 	// The daemon signs its certificate itself.
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -56,7 +56,7 @@ func (s *scene) get(ctx context.Context, url, token string) (int, string) {
 
 func TestMetricsNeedAToken(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	for _, name := range []string{"prometheus", "stranger"} {
 		s.check(s.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}}), "make account")
 	}
@@ -106,7 +106,7 @@ func TestMetricsNeedAToken(t *testing.T) {
 
 func TestHealthEndpointsOfTheDaemon(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	address := "http://" + s.forward(s.daemonOn(s.nodes[0]), "10221")
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 404, "/debug/pprof/": 404} {
 		if code, body := s.get(t.Context(), address+path, ""); code != want {

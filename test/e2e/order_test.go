@@ -14,7 +14,7 @@ import (
 
 func TestSeveralRequestsOnOnePodRunInCreationOrder(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", `trap 'sleep 1; exit 0' TERM; while :; do sleep 1000 & wait $!; done`)))
 	list := &v1beta1.ContainerRecreateRequestList{}
 	seen, err := s.Watch(t.Context(), list, client.InNamespace(s.namespace))
@@ -65,7 +65,7 @@ func TestSeveralRequestsOnOnePodRunInCreationOrder(t *testing.T) {
 // the first are under way and waiting.
 func TestRequestOfOldPodUIDNeverBlocks(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	build := func() *struct{ restarted func() } {
 		pod := on(s.nodes[0], s.podOf("db-0", shell("app", stubborn)))
 		s.start(pod)
@@ -97,7 +97,7 @@ func TestContainersAreStoppedInSpecOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
+			s := newFixture(t)
 			const slow = `trap 'sleep 1; echo $NAME stops >> /shared/order; exit 0' TERM
 				echo $NAME starts >> /shared/order; while :; do sleep 1000 & wait $!; done`
 			before := s.start(s.podOf("web", shell("b", "NAME=b;"+slow), shell("a", "NAME=a;"+slow), shell("look", obedient)))

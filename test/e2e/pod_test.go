@@ -16,7 +16,7 @@ func shell(name, script string) corev1.Container {
 }
 
 // podOf is a pod of those containers, which share the folder /shared; it outlives them.
-func (s *scene) podOf(name string, containers ...corev1.Container) *corev1.Pod {
+func (s *fixture) podOf(name string, containers ...corev1.Container) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
 		Spec: corev1.PodSpec{
@@ -34,7 +34,7 @@ func on(node string, pod *corev1.Pod) *corev1.Pod {
 }
 
 // start creates a pod and waits until all its containers run and are ready.
-func (s *scene) start(pod *corev1.Pod) *corev1.Pod {
+func (s *fixture) start(pod *corev1.Pod) *corev1.Pod {
 	s.t.Helper()
 	s.check(s.Create(s.t.Context(), pod), "make pod %s", pod.Name)
 	return s.awaitPod(pod.Name, "to be ready", func(pod *corev1.Pod) bool {
@@ -50,14 +50,14 @@ func (s *scene) start(pod *corev1.Pod) *corev1.Pod {
 	})
 }
 
-func (s *scene) pod(name string) *corev1.Pod {
+func (s *fixture) pod(name string) *corev1.Pod {
 	s.t.Helper()
 	pod := &corev1.Pod{}
 	s.check(s.Get(s.t.Context(), s.key(name), pod), "get pod %s", name)
 	return pod
 }
 
-func (s *scene) awaitPod(name, what string, done func(*corev1.Pod) bool) *corev1.Pod {
+func (s *fixture) awaitPod(name, what string, done func(*corev1.Pod) bool) *corev1.Pod {
 	s.t.Helper()
 	pod := &corev1.Pod{}
 	s.await("pod "+name+" "+what, func(ctx context.Context) (bool, error) {
@@ -92,7 +92,7 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionSt
 
 // restarted fails the test unless the container is another instance than before, running, and counted once more for
 // each restart.
-func (s *scene) restarted(before *corev1.Pod, container string, times int32) *corev1.Pod {
+func (s *fixture) restarted(before *corev1.Pod, container string, times int32) *corev1.Pod {
 	s.t.Helper()
 	after := s.pod(before.Name)
 	was, is := status(before, container), status(after, container)
@@ -106,7 +106,7 @@ func (s *scene) restarted(before *corev1.Pod, container string, times int32) *co
 }
 
 // untouched fails the test if the container is not the same instance as before.
-func (s *scene) untouched(before *corev1.Pod, container string) {
+func (s *fixture) untouched(before *corev1.Pod, container string) {
 	s.t.Helper()
 	was, is := status(before, container), status(s.pod(before.Name), container)
 	if is.ContainerID != was.ContainerID || is.RestartCount != was.RestartCount {

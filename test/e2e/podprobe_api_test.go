@@ -38,7 +38,7 @@ func readYAML(t *testing.T, file string, into any) string {
 // anybody, with the field and the rule.
 func TestProbeObjectsAreChecked(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	const valid = "../../deploy/crd/testdata/"
 	for file, object := range map[string]string{
 		valid + "podprobemarker_rules.yaml":   valid + "podprobemarker.yaml",
@@ -72,7 +72,7 @@ func TestProbeObjectsAreChecked(t *testing.T) {
 }
 
 // submit has an object checked without storing it: as a new one, or in the place of the stored one.
-func (s *scene) submit(text string, stored client.Object, update bool) error {
+func (s *fixture) submit(text string, stored client.Object, update bool) error {
 	s.t.Helper()
 	object := &unstructured.Unstructured{}
 	s.check(yaml.Unmarshal([]byte(text), object), "read %s", text)

@@ -19,7 +19,7 @@ import (
 const deletionCost = "controller.kubernetes.io/pod-deletion-cost"
 
 // server is the test application, which answers by the file /shared/state, beside a shell that writes it.
-func (s *scene) server(name string) *corev1.Pod {
+func (s *fixture) server(name string) *corev1.Pod {
 	s.t.Helper()
 	i := slices.IndexFunc(s.deploy.Images, func(image string) bool { return strings.Contains(image, "/testapp:") })
 	if i < 0 {
@@ -52,7 +52,7 @@ func command(words ...string) corev1.ProbeHandler {
 }
 
 // mark makes a marker for the pods with the label app.
-func (s *scene) mark(name, app string, probes ...v1alpha1.PodContainerProbe) *v1alpha1.PodProbeMarker {
+func (s *fixture) mark(name, app string, probes ...v1alpha1.PodContainerProbe) *v1alpha1.PodProbeMarker {
 	s.t.Helper()
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
@@ -62,7 +62,7 @@ func (s *scene) mark(name, app string, probes ...v1alpha1.PodContainerProbe) *v1
 }
 
 // shows waits until the pod has conditions as given by "name=Status".
-func (s *scene) shows(pod string, want ...string) *corev1.Pod {
+func (s *fixture) shows(pod string, want ...string) *corev1.Pod {
 	s.t.Helper()
 	began := time.Now()
 	found := s.awaitPod(pod, fmt.Sprintf("to show %v", want), func(pod *corev1.Pod) bool {
@@ -87,7 +87,7 @@ func messageOf(pod *corev1.Pod, name string) string {
 // TestProbesOfEveryKind has real servers say one thing and the other, with five probes on one container.
 func TestProbesOfEveryKind(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.server("game"))
 	idle := probing("exec", "app", command("/testapp", "state", "/shared/state"))
 	idle.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
@@ -119,7 +119,7 @@ func TestProbesOfEveryKind(t *testing.T) {
 // TestProbeFollowsItsContainer lets the container end and come back.
 func TestProbeFollowsItsContainer(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.server("game"))
 	s.mark("life", "game", probing("alive", "sh", command("true")), probing("neighbour", "app", command("/testapp", "state", "/shared/state")))
 	before := s.shows("game", "alive=True", "neighbour=True")
@@ -136,7 +136,7 @@ func TestProbeFollowsItsContainer(t *testing.T) {
 // TestProbeChangesTakeEffect changes, renames and takes away what is asked.
 func TestProbeChangesTakeEffect(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.podOf("game", shell("sh", obedient)))
 	s.run("label", "pod", "game", "app=game")
 	marked := probing("first", "sh", command("true"))
@@ -163,7 +163,7 @@ func TestProbeChangesTakeEffect(t *testing.T) {
 // server whose answer has no end, beside a probe that is to be punctual all the while.
 func TestHostileProbesHarmNobody(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.server("game"))
 	const punctual = 5 * time.Second
 	web := func(path string) corev1.ProbeHandler {
@@ -204,7 +204,7 @@ func TestHostileProbesHarmNobody(t *testing.T) {
 }
 
 // edit changes a marker as it is now.
-func (s *scene) edit(marker *v1alpha1.PodProbeMarker, change func()) {
+func (s *fixture) edit(marker *v1alpha1.PodProbeMarker, change func()) {
 	s.t.Helper()
 	s.await("marker "+marker.Name+" to be changed", func(ctx context.Context) (bool, error) {
 		if err := s.Get(ctx, client.ObjectKeyFromObject(marker), marker); err != nil {
@@ -220,7 +220,7 @@ func (s *scene) edit(marker *v1alpha1.PodProbeMarker, change func()) {
 // manager may have been faster, so it is written again until then.
 func TestHandWrittenProbesDisturbNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsTwoNodes(t)
 	victim := s.start(on(s.nodes[1], s.podOf("victim", shell("sh", obedient))))
 	good := on(s.nodes[0], s.podOf("good", shell("sh", obedient)))

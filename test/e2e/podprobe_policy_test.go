@@ -15,7 +15,7 @@ import (
 // TestDaemonMayWriteOnlyTheProbesOfItsNode plays a daemon that has been taken over.
 func TestDaemonMayWriteOnlyTheProbesOfItsNode(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsTwoNodes(t)
 	bound := s.as(s.token(systemNamespace, "refit-daemon", s.daemonOn(s.nodes[0])))
 	unbound := s.as(s.token(systemNamespace, "refit-daemon", nil))

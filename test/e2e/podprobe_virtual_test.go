@@ -18,7 +18,7 @@ import (
 // would write in the pod the test writes.
 func TestPodsOnVirtualNodes(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-virtual", Labels: map[string]string{"type": "virtual-kubelet"}}}
 	s.check(s.Create(t.Context(), node), "make virtual node")
 	t.Cleanup(func() {

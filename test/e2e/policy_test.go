@@ -15,7 +15,7 @@ import (
 )
 
 // daemonOn is the pod of the daemon on a node.
-func (s *scene) daemonOn(node string) *corev1.Pod {
+func (s *fixture) daemonOn(node string) *corev1.Pod {
 	s.t.Helper()
 	var pods corev1.PodList
 	s.check(s.List(s.t.Context(), &pods, append(daemonPods(), client.MatchingFields{"spec.nodeName": node})...), "find daemon")
@@ -26,7 +26,7 @@ func (s *scene) daemonOn(node string) *corev1.Pod {
 }
 
 // token of a service account, bound to a pod unless that is nil: the same that kubelet mounts into the pod.
-func (s *scene) token(namespace, account string, pod *corev1.Pod) string {
+func (s *fixture) token(namespace, account string, pod *corev1.Pod) string {
 	s.t.Helper()
 	ask := &authenticationv1.TokenRequest{}
 	if pod != nil {
@@ -38,7 +38,7 @@ func (s *scene) token(namespace, account string, pod *corev1.Pod) string {
 }
 
 // as is a client with that token.
-func (s *scene) as(token string) client.Client {
+func (s *fixture) as(token string) client.Client {
 	s.t.Helper()
 	config := rest.AnonymousClientConfig(s.config)
 	config.BearerToken = token
@@ -54,7 +54,7 @@ func merge(patch string) client.Patch {
 // TestDaemonMayWriteOnlyWhatConcernsItsNode plays a daemon that has been taken over: its token against the API server.
 func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.needsTwoNodes(t)
 	mine := s.start(on(s.nodes[0], s.podOf("mine", shell("app", obedient))))
 	others := s.start(on(s.nodes[1], s.podOf("others", shell("app", obedient))))
@@ -142,7 +142,7 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 // TestUsersNeedARoleForRequests checks the two roles for users: who may view a namespace may not restart in it.
 func TestUsersNeedARoleForRequests(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.start(s.podOf("web", shell("app", obedient)))
 	for role, may := range map[string]map[string]string{
 		"view": {"get": "yes", "list": "yes", "create": "no", "delete": "no", "update": "no"},

@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-func (s *scene) podWithHook(script string, hook corev1.LifecycleHandler) *corev1.Pod {
+func (s *fixture) podWithHook(script string, hook corev1.LifecycleHandler) *corev1.Pod {
 	pod := s.podOf("web", shell("app", script))
 	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &hook}
 	return pod
@@ -22,7 +22,7 @@ func grace(seconds int64) func(*request) {
 }
 
 // stopTook is from the creation of the request to the end of the instance it stopped, in whole seconds of two clocks.
-func (s *scene) stopTook(r *request, container string) time.Duration {
+func (s *fixture) stopTook(r *request, container string) time.Duration {
 	s.t.Helper()
 	last := status(s.pod(r.Spec.PodName), container).LastTerminationState.Terminated
 	if last == nil {
@@ -33,7 +33,7 @@ func (s *scene) stopTook(r *request, container string) time.Duration {
 
 func TestPreStopExecBoundedByGrace(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podWithHook(obedient, corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "echo began > /shared/hook; sleep 600"}}}))
 	r := s.ask("r", "web/app", grace(8)) // enough for the hook to begin, on a machine that is busy
 	s.succeeded("r")
@@ -49,7 +49,7 @@ func TestPreStopExecBoundedByGrace(t *testing.T) {
 
 func TestPreStopExecThatEndsIsFollowedByTheStop(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podWithHook(`trap 'echo stop >> /shared/order; exit 0' TERM; while :; do sleep 1000 & wait $!; done`,
 		corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "echo hook >> /shared/order"}}}))
 	s.ask("r", "web/app")
@@ -63,7 +63,7 @@ func TestPreStopExecThatEndsIsFollowedByTheStop(t *testing.T) {
 // TestPreStopHTTPGetGoesToPodIP has a hook without host and with the name of a port, as nearly all are written.
 func TestPreStopHTTPGetGoesToPodIP(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	const server = `mkdir -p /www/cgi-bin
 		printf '#!/bin/sh\necho "$REQUEST_METHOD from $REMOTE_ADDR" >> /shared/hook\nprintf "Content-Type: text/plain\\r\\n\\r\\nok"\n' > /www/cgi-bin/bye
 		chmod +x /www/cgi-bin/bye
@@ -88,7 +88,7 @@ func TestPreStopHTTPGetGoesToPodIP(t *testing.T) {
 
 func TestPreStopSleepHonoured(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podWithHook(obedient, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 4}}))
 	r := s.ask("r", "web/app")
 	s.succeeded("r")
@@ -100,7 +100,7 @@ func TestPreStopSleepHonoured(t *testing.T) {
 
 func TestPreStopTCPSocketRefused(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podWithHook(obedient, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}))
 	s.refused(s.newRequest("r", "web/app"), "spec.containers[0].name", "tcpSocket", "terminationGracePeriodSeconds: 0")
 	s.untouched(before, "app")
@@ -112,7 +112,7 @@ func TestPreStopTCPSocketRefused(t *testing.T) {
 
 func TestGraceZeroMeansNow(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podWithHook(stubborn, corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "echo hook > /shared/hook; sleep 600"}}}))
 	r := s.ask("r", "web/app", grace(0))
 	s.succeeded("r")

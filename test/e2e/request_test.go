@@ -16,7 +16,7 @@ import (
 type request = v1beta1.ContainerRecreateRequest
 
 // newRequest names the pod and its containers as "pod/container,container".
-func (s *scene) newRequest(name, of string, changes ...func(*request)) *request {
+func (s *fixture) newRequest(name, of string, changes ...func(*request)) *request {
 	pod, containers, _ := strings.Cut(of, "/")
 	r := &request{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}}
 	r.Spec.PodName = pod
@@ -30,14 +30,14 @@ func (s *scene) newRequest(name, of string, changes ...func(*request)) *request 
 }
 
 // ask creates a request.
-func (s *scene) ask(name, of string, changes ...func(*request)) *request {
+func (s *fixture) ask(name, of string, changes ...func(*request)) *request {
 	s.t.Helper()
 	r := s.newRequest(name, of, changes...)
 	s.check(s.Create(s.t.Context(), r), "make request %s", name)
 	return r
 }
 
-func (s *scene) awaitRequest(name, what string, done func(*request) bool) *request {
+func (s *fixture) awaitRequest(name, what string, done func(*request) bool) *request {
 	s.t.Helper()
 	r := &request{}
 	s.await("request "+name+" "+what, func(ctx context.Context) (bool, error) {
@@ -48,7 +48,7 @@ func (s *scene) awaitRequest(name, what string, done func(*request) bool) *reque
 }
 
 // ended waits until a request is completed.
-func (s *scene) ended(name string) *request {
+func (s *fixture) ended(name string) *request {
 	s.t.Helper()
 	return s.awaitRequest(name, "to be completed", func(r *request) bool {
 		return r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
@@ -56,7 +56,7 @@ func (s *scene) ended(name string) *request {
 }
 
 // succeeded waits until a request is completed and checks that it says so everywhere.
-func (s *scene) succeeded(name string) *request {
+func (s *fixture) succeeded(name string) *request {
 	s.t.Helper()
 	r := s.ended(name)
 	s.outcome(r, metav1.ConditionTrue, "Succeeded")
@@ -72,7 +72,7 @@ func (s *scene) succeeded(name string) *request {
 }
 
 // failed is the same for a failure, whose message holds the words.
-func (s *scene) failed(name, reason string, words ...string) *request {
+func (s *fixture) failed(name, reason string, words ...string) *request {
 	s.t.Helper()
 	r := s.ended(name)
 	s.outcome(r, metav1.ConditionFalse, reason)
@@ -82,7 +82,7 @@ func (s *scene) failed(name, reason string, words ...string) *request {
 	return r
 }
 
-func (s *scene) outcome(r *request, succeeded metav1.ConditionStatus, reason string) {
+func (s *fixture) outcome(r *request, succeeded metav1.ConditionStatus, reason string) {
 	s.t.Helper()
 	failed := metav1.ConditionTrue
 	if succeeded == metav1.ConditionTrue {
@@ -101,7 +101,7 @@ func (s *scene) outcome(r *request, succeeded metav1.ConditionStatus, reason str
 
 // follow watches a request from before it is made. What it returns waits for the end and gives every message its
 // containers' states have had: some stand for a moment only.
-func (s *scene) follow(name string) func() []string {
+func (s *fixture) follow(name string) func() []string {
 	s.t.Helper()
 	seen, err := s.Watch(s.t.Context(), &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(s.namespace))
 	s.check(err, "watch requests")
@@ -134,7 +134,7 @@ func (s *scene) follow(name string) func() []string {
 }
 
 // said checks that one of the messages holds the words.
-func (s *scene) said(messages []string, words ...string) {
+func (s *fixture) said(messages []string, words ...string) {
 	s.t.Helper()
 	if !slices.ContainsFunc(messages, func(m string) bool { return containsAll(m, words) }) {
 		s.t.Errorf("messages %q, want one with %q", messages, words)

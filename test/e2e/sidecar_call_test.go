@@ -16,7 +16,7 @@ import (
 	"github.com/refit-project/refit/hack/portforward"
 )
 
-func (s *sidecarScene) port(pod string, number int) *portforward.Port {
+func (s *sidecarFixture) port(pod string, number int) *portforward.Port {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := fmt.Sprint(pod, number)
@@ -45,7 +45,7 @@ func get(pod string) call {
 	return call{pod: pod, port: 80, method: http.MethodGet, path: "/"}
 }
 
-func (s *sidecarScene) send(ctx context.Context, c call) (answer, error) {
+func (s *sidecarFixture) send(ctx context.Context, c call) (answer, error) {
 	request, err := http.NewRequestWithContext(ctx, c.method, "http://localhost"+c.path, c.body)
 	if err != nil {
 		return answer{}, err
@@ -66,7 +66,7 @@ func (s *sidecarScene) send(ctx context.Context, c call) (answer, error) {
 }
 
 // update is the KEP's request: a form with version and url, as curl --data sends it.
-func (s *sidecarScene) update(pod, token, version, from string) answer {
+func (s *sidecarFixture) update(pod, token, version, from string) answer {
 	s.t.Helper()
 	form := url.Values{"version": {version}, "url": {from}}.Encode()
 	got, err := s.send(s.t.Context(), call{
@@ -78,7 +78,7 @@ func (s *sidecarScene) update(pod, token, version, from string) answer {
 }
 
 // updateJSON sends any JSON to a path of the sidecar.
-func (s *sidecarScene) updateJSON(pod, path string, body any) answer {
+func (s *sidecarFixture) updateJSON(pod, path string, body any) answer {
 	s.t.Helper()
 	b, err := json.Marshal(body)
 	s.check(err, "encode")
@@ -90,7 +90,7 @@ func (s *sidecarScene) updateJSON(pod, path string, body any) answer {
 }
 
 // accepted fails the test unless the update has been.
-func (s *sidecarScene) accepted(pod, version string) {
+func (s *sidecarFixture) accepted(pod, version string) {
 	s.t.Helper()
 	got := s.update(pod, sidecarToken, version, s.source(version+"/default.conf"))
 	if got.code != http.StatusOK || strings.TrimSpace(got.body) != "File downloaded and update successfully" {
@@ -99,7 +99,7 @@ func (s *sidecarScene) accepted(pod, version string) {
 }
 
 // refused fails the test unless the answer is that status with those words.
-func (s *sidecarScene) refused(got answer, code int, words ...string) {
+func (s *sidecarFixture) refused(got answer, code int, words ...string) {
 	s.t.Helper()
 	if got.code != code || !containsAll(got.body, words) {
 		s.t.Errorf("HTTP status %d, want %d with %q: %s", got.code, code, words, got.body)
@@ -107,7 +107,7 @@ func (s *sidecarScene) refused(got answer, code int, words ...string) {
 }
 
 // serves waits until the program of a pod answers with those words.
-func (s *sidecarScene) serves(pod, words string) {
+func (s *sidecarFixture) serves(pod, words string) {
 	s.t.Helper()
 	var last answer
 	var err error
@@ -154,7 +154,7 @@ func (s sidecarStatus) current() string {
 	return ""
 }
 
-func (s *sidecarScene) status(ctx context.Context, pod string) (sidecarStatus, error) {
+func (s *sidecarFixture) status(ctx context.Context, pod string) (sidecarStatus, error) {
 	s.t.Helper()
 	var status sidecarStatus
 	got, err := s.send(ctx, call{pod: pod, port: 5000, method: http.MethodGet, path: "/status", token: sidecarToken})
@@ -168,7 +168,7 @@ func (s *sidecarScene) status(ctx context.Context, pod string) (sidecarStatus, e
 }
 
 // awaitCondition waits until a condition of a pod has a status and a message with those words.
-func (s *sidecarScene) awaitCondition(pod string, kind corev1.PodConditionType, want corev1.ConditionStatus, words ...string) {
+func (s *sidecarFixture) awaitCondition(pod string, kind corev1.PodConditionType, want corev1.ConditionStatus, words ...string) {
 	s.t.Helper()
 	s.awaitPod(pod, fmt.Sprintf("to have condition %s %s with %q", kind, want, words), func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

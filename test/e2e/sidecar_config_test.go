@@ -11,13 +11,13 @@ import (
 )
 
 // configure changes the mounted ConfigMap, and has kubelet look at the pod now instead of within a minute.
-func (s *sidecarScene) configure(pod string, edits ...string) {
+func (s *sidecarFixture) configure(pod string, edits ...string) {
 	s.t.Helper()
 	s.apply(s.edited("30-config.yaml", edits...))
 	s.run("annotate", "pod", pod, "--overwrite", "example.com/looked-at="+time.Now().Format(time.RFC3339Nano))
 }
 
-func (s *sidecarScene) awaitMetric(pod, line string) {
+func (s *sidecarFixture) awaitMetric(pod, line string) {
 	s.t.Helper()
 	s.await("metric "+line, func(ctx context.Context) (bool, error) {
 		got, err := s.send(ctx, call{pod: pod, port: 5001, method: http.MethodGet, path: "/metrics"})
@@ -29,7 +29,7 @@ func (s *sidecarScene) awaitMetric(pod, line string) {
 // one before stays in force.
 func TestConfigurationIsTakenOverWithoutARestart(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	pod := s.start(s.examplePod("pod.yaml"))
 	s.awaitMetric(pod.Name, "refit_sidecar_config_last_reload_successful 1")
 
@@ -62,7 +62,7 @@ func TestWithoutSharedProcessNamespace(t *testing.T) {
 	t.Parallel()
 	t.Run("signals are configured", func(t *testing.T) {
 		t.Parallel()
-		s := newSidecarScene(t)
+		s := newSidecarFixture(t)
 		pod := s.examplePod("pod.yaml")
 		pod.Spec.ShareProcessNamespace = new(false)
 		s.start(pod)
@@ -78,7 +78,7 @@ func TestWithoutSharedProcessNamespace(t *testing.T) {
 	})
 	t.Run("a request is configured", func(t *testing.T) {
 		t.Parallel()
-		s := newSidecarScene(t, "loadPatchType: signal", "loadPatchType: request",
+		s := newSidecarFixture(t, "loadPatchType: signal", "loadPatchType: request",
 			"          signal:\n            processName: 'nginx: master process nginx'\n            signalName: SIGHUP\n",
 			"          request: {url: 'http://127.0.0.1/', method: GET}\n", "          verify:\n            withinSeconds: 5\n            intervalSeconds: 0.2\n            checks:\n              - url: http://127.0.0.1/version\n                timeout: 2\n                expectedResult: '{version}'\n", "")
 		pod := s.examplePod("pod.yaml")

@@ -14,7 +14,7 @@ import (
 // TestTokenOfASidecarWritesNothingOfAnotherPod plays a sidecar that has been taken over.
 func TestTokenOfASidecarWritesNothingOfAnotherPod(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	plain := func(name string) *corev1.Pod {
 		pod := s.podOf(name, shell("app", obedient))
 		pod.Spec.ServiceAccountName = "refit-sidecar"
@@ -106,7 +106,7 @@ func TestTokenOfASidecarWritesNothingOfAnotherPod(t *testing.T) {
 // TestASidecarRecordsOnlyForItsWholeWorkload has pods whose names begin with the name of another workload.
 func TestASidecarRecordsOnlyForItsWholeWorkload(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	records := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "sidecar-result"}}
 	for name, keys := range map[string]map[string]bool{
 		"game-lobby-7d9f8c6b5d-x7k2q": {"Deployment.game-lobby": true, "Deployment.game": false, "StatefulSet.game": false, "Pod.game": false},

@@ -15,7 +15,7 @@ metadata: {name: web}
 `
 
 // opsState of the GameServer with the pod's name.
-func (s *sidecarScene) opsState(ctx context.Context) (string, error) {
+func (s *sidecarFixture) opsState(ctx context.Context) (string, error) {
 	server := &unstructured.Unstructured{}
 	server.SetAPIVersion("game.kruise.io/v1alpha1")
 	server.SetKind("GameServer")
@@ -30,7 +30,7 @@ func (s *sidecarScene) opsState(ctx context.Context) (string, error) {
 // marks, over a readiness gate, and over /spec/opsState of a GameServer.
 func TestProbeFlipsLabelsReadinessGateAndCustomResource(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	s.apply(s.example("examples/game-config.yaml"))
 	s.apply(gameServer)
 	pod := s.examplePod("pod.yaml")
@@ -65,7 +65,7 @@ func TestProbeFlipsLabelsReadinessGateAndCustomResource(t *testing.T) {
 // an annotation of the pod, and whoever is in the pod writes the conditions.
 func TestPodProbeAnnotationBecomesConditions(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	pod := s.examplePod("pod.yaml")
 	pod.Annotations = map[string]string{"kruise.io/podprobe": `[
 		{"name":"page","containerName":"nginx","podConditionType":"game.kruise.io/page","probe":{"httpGet":{"path":"/","port":80},"periodSeconds":1}},

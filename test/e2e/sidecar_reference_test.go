@@ -73,7 +73,7 @@ data:
 // sidecar then: it listens on loopback.
 func TestConfigurationOfTheReferenceRunsUnchanged(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	s.apply(referenceConfig)
 	s.apply(gameServer)
 	pod := s.examplePod("pod.yaml")

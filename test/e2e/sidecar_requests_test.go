@@ -12,7 +12,7 @@ import (
 )
 
 // withoutDaemon makes a node a virtual one for the length of the test: the DaemonSet keeps off it.
-func (s *scene) withoutDaemon(node string) {
+func (s *fixture) withoutDaemon(node string) {
 	s.t.Helper()
 	daemons := func(ctx context.Context) (int, error) {
 		var pods corev1.PodList
@@ -46,7 +46,7 @@ func (s *scene) withoutDaemon(node string) {
 
 // TestSidecarExecutesRequestsWhereNoDaemonRuns is not parallel: it takes the daemon of a node away, and others need it.
 func TestSidecarExecutesRequestsWhereNoDaemonRuns(t *testing.T) {
-	s := newSidecarScene(t, "      # - name: container_recreate", "      - name: container_recreate")
+	s := newSidecarFixture(t, "      # - name: container_recreate", "      - name: container_recreate")
 	s.needsOwnCluster(t)
 	s.needsTwoNodes(t)
 	node := s.nodes[1]

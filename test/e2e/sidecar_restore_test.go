@@ -11,7 +11,7 @@ import (
 )
 
 // remembered waits until a workload's record in the ConfigMap names a version.
-func (s *sidecarScene) remembered(workload, version string) {
+func (s *sidecarFixture) remembered(workload, version string) {
 	s.t.Helper()
 	s.await(workload+" to be remembered at "+version, func(ctx context.Context) (bool, error) {
 		record := &corev1.ConfigMap{}
@@ -21,7 +21,7 @@ func (s *sidecarScene) remembered(workload, version string) {
 }
 
 // kill ends a process of the pod with KILL, as an out-of-memory kill would.
-func (s *sidecarScene) kill(pod *corev1.Pod, container, process string) {
+func (s *sidecarFixture) kill(pod *corev1.Pod, container, process string) {
 	s.t.Helper()
 	was := status(pod, container)
 	s.exec(pod.Name, "nginx", "true")
@@ -38,7 +38,7 @@ func (s *sidecarScene) kill(pod *corev1.Pod, container, process string) {
 // sidecar's, and the pod with its volume. Two workloads share the ConfigMap and must not mix.
 func TestAcceptedRevisionIsRestored(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	versions := map[string]string{"blue": "v1", "green": "v2"}
 	for name := range versions {
 		s.deployment(name, s.examplePod("pod.yaml"))
@@ -76,7 +76,7 @@ func TestAcceptedRevisionIsRestored(t *testing.T) {
 // TestNativeSidecarRestoresBeforeTheProgramStarts: the program must never be seen with the files of its image.
 func TestNativeSidecarRestoresBeforeTheProgramStarts(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	pod := s.examplePod("pod-native.yaml")
 	// The program says what it was started with.
 	pod.Spec.Containers[0].Command = []string{"sh", "-c", "grep -o 'this is v.' /etc/nginx/conf.d/default.conf || echo first files; exec nginx -g 'daemon off;'"}

@@ -16,7 +16,7 @@ func TestHotUpdateChangesWhatNginxServesWithoutARestart(t *testing.T) {
 	for name, manifest := range map[string]string{"beside": "pod.yaml", "native sidecar": "pod-native.yaml", "not root": "pod-nonroot.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSidecarScene(t)
+			s := newSidecarFixture(t)
 			pod := s.start(s.examplePod(manifest))
 			s.serves(pod.Name, "Welcome to nginx")
 			s.awaitCondition(pod.Name, selfTested, corev1.ConditionTrue, "all that is configured can work here")
@@ -43,7 +43,7 @@ func TestHotUpdateChangesWhatNginxServesWithoutARestart(t *testing.T) {
 // TestRefusedUpdatesLeaveWhatIsServed sends what must not work, one after another, to one pod.
 func TestRefusedUpdatesLeaveWhatIsServed(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t)
+	s := newSidecarFixture(t)
 	pod := s.start(s.examplePod("pod.yaml")).Name
 	s.accepted(pod, "v1")
 
@@ -81,7 +81,7 @@ func TestRefusedUpdatesLeaveWhatIsServed(t *testing.T) {
 // and the sidecar's program comes into it as an image volume.
 func TestPrecheckRefusesBeforeAnythingChanges(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t, "          verify:\n", `          precheck:
+	s := newSidecarFixture(t, "          verify:\n", `          precheck:
             - name: nginx -t
               exec: [sh, -c, "echo 'events {} http { include {path}/*.conf; }' >/tmp/candidate && nginx -t -q -c /tmp/candidate -g 'user root; pid /tmp/pid;'"]
           verify:
@@ -112,7 +112,7 @@ func TestPrecheckRefusesBeforeAnythingChanges(t *testing.T) {
 	s.untouched(s.pod(pod.Name), "nginx")
 }
 
-func (s *sidecarScene) logLines(pod, container string) []string {
+func (s *sidecarFixture) logLines(pod, container string) []string {
 	s.t.Helper()
 	return strings.Split(s.run("logs", pod, "--container", container), "\n")
 }
@@ -120,7 +120,7 @@ func (s *sidecarScene) logLines(pod, container string) []string {
 // TestUpdateFromAConfigMap needs nobody to send a request: the object is watched through the API.
 func TestUpdateFromAConfigMap(t *testing.T) {
 	t.Parallel()
-	s := newSidecarScene(t, "          verify:\n", "          triggers:\n            - configMap: site\n          verify:\n")
+	s := newSidecarFixture(t, "          verify:\n", "          triggers:\n            - configMap: site\n          verify:\n")
 	s.run("create", "role", "site", "--verb=get,list,watch", "--resource=configmaps", "--resource-name=site")
 	s.run("create", "rolebinding", "site", "--role=site", "--serviceaccount="+s.namespace+":refit-sidecar")
 	pod := s.start(s.examplePod("pod.yaml"))

@@ -12,7 +12,7 @@ import (
 
 func TestKubectlWait(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("stubborn", stubborn)))
 	const manifest = `
 apiVersion: apps.kruise.io/v1beta1
@@ -42,7 +42,7 @@ spec:
 // TestV1alpha1RoundTrip makes a request as clients of OpenKruise up to 1.9 do, and looks at it through both versions.
 func TestV1alpha1RoundTrip(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient)))
 	manifest := `
 apiVersion: apps.kruise.io/v1alpha1

@@ -26,9 +26,9 @@ const (
 	selfTested = corev1.PodConditionType("refit.dev/SidecarSelfTest")
 )
 
-// sidecarScene is a scene with what the example pods of deploy/sidecar need, and a pod to download from.
-type sidecarScene struct {
-	*scene
+// sidecarFixture is a fixture with what the example pods of deploy/sidecar need, and a pod to download from.
+type sidecarFixture struct {
+	*fixture
 	mu    sync.Mutex
 	ports map[string]*portforward.Port
 }
@@ -53,11 +53,11 @@ var clusterWide = sync.OnceValue(func() error {
 	return nil
 })
 
-// newSidecarScene takes the configuration of deploy/sidecar as it is, but for the edits, which are pairs of what is
+// newSidecarFixture takes the configuration of deploy/sidecar as it is, but for the edits, which are pairs of what is
 // there and what is wanted instead.
-func newSidecarScene(t *testing.T, edits ...string) *sidecarScene {
+func newSidecarFixture(t *testing.T, edits ...string) *sidecarFixture {
 	t.Helper()
-	s := &sidecarScene{scene: newScene(t), ports: map[string]*portforward.Port{}}
+	s := &sidecarFixture{fixture: newFixture(t), ports: map[string]*portforward.Port{}}
 	s.check(clusterWide(), "apply what all namespaces share")
 	t.Cleanup(s.closePorts)
 	s.apply(s.example("10-rbac.yaml"))
@@ -67,7 +67,7 @@ func newSidecarScene(t *testing.T, edits ...string) *sidecarScene {
 	return s
 }
 
-func (s *sidecarScene) closePorts() {
+func (s *sidecarFixture) closePorts() {
 	if s.t.Failed() {
 		out, _ := s.kubectl(context.WithoutCancel(s.t.Context()), "", "--namespace", s.namespace, "logs", "--container=refit-sidecar", "--prefix", "--tail=20", "--selector=refit.dev/sidecar=true")
 		s.t.Log(out)
@@ -77,14 +77,14 @@ func (s *sidecarScene) closePorts() {
 	}
 }
 
-func (s *sidecarScene) example(name string) string {
+func (s *sidecarFixture) example(name string) string {
 	s.t.Helper()
 	manifest, err := s.deploy.Manifest("sidecar/" + name)
 	s.check(err, "read manifest")
 	return string(manifest)
 }
 
-func (s *sidecarScene) edited(name string, edits ...string) string {
+func (s *sidecarFixture) edited(name string, edits ...string) string {
 	s.t.Helper()
 	text := s.example(name)
 	for pair := range slices.Chunk(edits, 2) {
@@ -96,15 +96,15 @@ func (s *sidecarScene) edited(name string, edits ...string) string {
 	return text
 }
 
-// apply is kubectl apply in the scene's namespace.
-func (s *sidecarScene) apply(manifest string) {
+// apply is kubectl apply in the fixture's namespace.
+func (s *sidecarFixture) apply(manifest string) {
 	s.t.Helper()
 	out, err := s.kubectl(s.t.Context(), manifest, "apply", "--namespace", s.namespace, "--filename", "-")
 	s.check(err, "apply: %s", out)
 }
 
 // examplePod is the pod of a manifest; what else is in it is made.
-func (s *sidecarScene) examplePod(name string) *corev1.Pod {
+func (s *sidecarFixture) examplePod(name string) *corev1.Pod {
 	s.t.Helper()
 	var found *corev1.Pod
 	for _, document := range strings.Split(s.example("examples/"+name), "\n---\n") {
@@ -120,7 +120,7 @@ func (s *sidecarScene) examplePod(name string) *corev1.Pod {
 }
 
 // deployment is a pod as a Deployment of one.
-func (s *sidecarScene) deployment(name string, pod *corev1.Pod) *appsv1.Deployment {
+func (s *sidecarFixture) deployment(name string, pod *corev1.Pod) *appsv1.Deployment {
 	s.t.Helper()
 	labels := map[string]string{"app": name, "refit.dev/sidecar": "true"}
 	d := &appsv1.Deployment{
@@ -135,7 +135,7 @@ func (s *sidecarScene) deployment(name string, pod *corev1.Pod) *appsv1.Deployme
 }
 
 // podOfDeployment is the one pod of a Deployment that is ready and is not another one.
-func (s *sidecarScene) podOfDeployment(name, not string) *corev1.Pod {
+func (s *sidecarFixture) podOfDeployment(name, not string) *corev1.Pod {
 	s.t.Helper()
 	var found *corev1.Pod
 	s.await("pod of deployment "+name, func(ctx context.Context) (bool, error) {
@@ -203,7 +203,7 @@ func siteConfig(version string) string {
 }
 
 // source is where the pod files serves a path.
-func (s *sidecarScene) source(path string) string {
+func (s *sidecarFixture) source(path string) string {
 	s.t.Helper()
 	pod := s.awaitPod("files", "to be ready", func(pod *corev1.Pod) bool { return condition(pod, corev1.PodReady) == corev1.ConditionTrue })
 	return "http://" + pod.Status.PodIP + "/" + path

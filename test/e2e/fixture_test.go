@@ -29,14 +29,14 @@ const (
 	stubborn = `trap 'echo TERM' TERM; echo started; while :; do sleep 1000 & wait $!; done`
 )
 
-// scene is a test's part of the cluster: a namespace of its own.
-type scene struct {
+// fixture is a test's part of the cluster: a namespace of its own.
+type fixture struct {
 	*cluster
 	t         *testing.T
 	namespace string
 }
 
-func newScene(t *testing.T) *scene {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	if os.Getenv("REFIT_E2E") == "" {
 		t.Skip("set REFIT_E2E=1 and KUBECONFIG to run the end-to-end tests; make test does it on a cluster of its own")
@@ -45,7 +45,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatalf("no cluster to test on: %v", err)
 	}
-	s := &scene{cluster: cluster, t: t}
+	s := &fixture{cluster: cluster, t: t}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	s.check(s.Create(t.Context(), namespace), "make namespace")
 	s.namespace = namespace.Name
@@ -59,7 +59,7 @@ func newScene(t *testing.T) *scene {
 }
 
 // clean takes everything away at once; what it leaves goes with the cluster.
-func (s *scene) clean() {
+func (s *fixture) clean() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), cleanTimeout)
 	defer cancel()
 	if s.t.Failed() {
@@ -76,11 +76,11 @@ func (s *scene) clean() {
 	}
 }
 
-func (s *scene) key(name string) client.ObjectKey {
+func (s *fixture) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: s.namespace, Name: name}
 }
 
-func (s *scene) check(err error, format string, args ...any) {
+func (s *fixture) check(err error, format string, args ...any) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatalf("%s: %v", fmt.Sprintf(format, args...), err)
@@ -88,7 +88,7 @@ func (s *scene) check(err error, format string, args ...any) {
 }
 
 // await looks again and again until done. An error ends it.
-func (s *scene) await(what string, done func(context.Context) (bool, error)) {
+func (s *fixture) await(what string, done func(context.Context) (bool, error)) {
 	s.t.Helper()
 	if err := until(s.t.Context(), patience, done); err != nil {
 		s.t.Fatalf("wait for %s: %v", what, err)
@@ -118,8 +118,8 @@ func until(ctx context.Context, limit time.Duration, done func(context.Context) 
 	}
 }
 
-// run is kubectl in the scene's namespace; it has to succeed.
-func (s *scene) run(args ...string) string {
+// run is kubectl in the fixture's namespace; it has to succeed.
+func (s *fixture) run(args ...string) string {
 	s.t.Helper()
 	out, err := s.kubectl(s.t.Context(), "", append([]string{"--namespace", s.namespace}, args...)...)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *scene) run(args ...string) string {
 }
 
 // exec runs a shell line in a container. A container that has just started may not be known to everybody yet.
-func (s *scene) exec(pod, container, line string) string {
+func (s *fixture) exec(pod, container, line string) string {
 	s.t.Helper()
 	var out string
 	err := until(s.t.Context(), patience, func(ctx context.Context) (bool, error) {
@@ -142,14 +142,14 @@ func (s *scene) exec(pod, container, line string) string {
 }
 
 // events are the messages of the namespace's Events with that reason.
-func (s *scene) events(ctx context.Context, reason string) []string {
+func (s *fixture) events(ctx context.Context, reason string) []string {
 	s.t.Helper()
 	messages, err := s.listEvents(ctx, reason)
 	s.check(err, "list events")
 	return messages
 }
 
-func (s *scene) listEvents(ctx context.Context, reason string) ([]string, error) {
+func (s *fixture) listEvents(ctx context.Context, reason string) ([]string, error) {
 	var list corev1.EventList
 	if err := s.List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *scene) listEvents(ctx context.Context, reason string) ([]string, error)
 }
 
 // awaitEvent waits for an Event, which is sent after what it tells of.
-func (s *scene) awaitEvent(reason string, words ...string) {
+func (s *fixture) awaitEvent(reason string, words ...string) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("event %s with %q", reason, words), func(ctx context.Context) (bool, error) {
 		messages, err := s.listEvents(ctx, reason)
@@ -186,7 +186,7 @@ func containsAny(text string, words ...string) bool {
 }
 
 // remove deletes an object at once and waits until it is gone.
-func (s *scene) remove(object client.Object) {
+func (s *fixture) remove(object client.Object) {
 	s.t.Helper()
 	s.await("end of "+object.GetName(), func(ctx context.Context) (bool, error) {
 		err := s.Delete(ctx, object, client.GracePeriodSeconds(0))

@@ -41,8 +41,8 @@ var tool = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// set is kubectl-refit set in the scene's namespace; it returns what was said, and the exit code.
-func (s *scene) set(args ...string) (string, int) {
+// set is kubectl-refit set in the fixture's namespace; it returns what was said, and the exit code.
+func (s *fixture) set(args ...string) (string, int) {
 	s.t.Helper()
 	path, err := tool()
 	s.check(err, "build kubectl-refit")
@@ -57,7 +57,7 @@ func (s *scene) set(args ...string) (string, int) {
 }
 
 // updates is set that has to succeed.
-func (s *scene) updates(args ...string) string {
+func (s *fixture) updates(args ...string) string {
 	s.t.Helper()
 	out, code := s.set(args...)
 	if code != 0 {
@@ -67,13 +67,13 @@ func (s *scene) updates(args ...string) string {
 }
 
 // observed tells what docs/kubelet-facts.md says of kubelet.
-func (s *scene) observed(format string, args ...any) {
+func (s *fixture) observed(format string, args ...any) {
 	s.t.Helper()
 	s.t.Logf("observed: "+format, args...)
 }
 
 // gated gives a pod the readiness gate of in-place updates, and opens it.
-func (s *scene) gated(pod *corev1.Pod) *corev1.Pod {
+func (s *fixture) gated(pod *corev1.Pod) *corev1.Pod {
 	s.t.Helper()
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}}
 	s.start(pod)
@@ -82,7 +82,7 @@ func (s *scene) gated(pod *corev1.Pod) *corev1.Pod {
 }
 
 // gate writes the condition of the readiness gate, and others if they are named. Ready is kubelet's otherwise.
-func (s *scene) gate(pod string, to corev1.ConditionStatus, also ...corev1.PodConditionType) {
+func (s *fixture) gate(pod string, to corev1.ConditionStatus, also ...corev1.PodConditionType) {
 	s.t.Helper()
 	var conditions []string
 	for _, kind := range append([]corev1.PodConditionType{v1beta1.ReadinessGateInPlaceUpdateReady}, also...) {
@@ -95,7 +95,7 @@ func (s *scene) gate(pod string, to corev1.ConditionStatus, also ...corev1.PodCo
 func podReady(pod *corev1.Pod) bool { return condition(pod, corev1.PodReady) == corev1.ConditionTrue }
 
 // same fails the test unless the pod is the one it was, at the same address.
-func (s *scene) same(before *corev1.Pod) {
+func (s *fixture) same(before *corev1.Pod) {
 	s.t.Helper()
 	if after := s.pod(before.Name); after.UID != before.UID || after.Status.PodIP != before.Status.PodIP {
 		s.t.Errorf("UID %s and IP %s, want %s and %s still", after.UID, after.Status.PodIP, before.UID, before.Status.PodIP)
@@ -103,12 +103,12 @@ func (s *scene) same(before *corev1.Pod) {
 }
 
 // runtime is the container runtime of the pod's node.
-func (s *scene) runtime(pod *corev1.Pod) *cri.Client {
+func (s *fixture) runtime(pod *corev1.Pod) *cri.Client {
 	s.t.Helper()
 	return s.runtimeOf(pod.Spec.NodeName)
 }
 
-func (s *scene) runtimeOf(node string) *cri.Client {
+func (s *fixture) runtimeOf(node string) *cri.Client {
 	s.t.Helper()
 	s.needsOwnCluster(s.t)
 	client, err := cri.New(cri.Config{Endpoint: filepath.Join(s.state, "nodes", node, "containerd.sock")})
@@ -127,20 +127,20 @@ func instance(t *testing.T, pod *corev1.Pod, container string) string {
 }
 
 // stop ends an instance through CRI, as an agent on the node does.
-func (s *scene) stop(pod *corev1.Pod, container string) time.Time {
+func (s *fixture) stop(pod *corev1.Pod, container string) time.Time {
 	s.t.Helper()
 	s.check(s.runtime(pod).StopContainer(s.t.Context(), instance(s.t, pod, container), 5*time.Second), "stop container %s", container)
 	return time.Now()
 }
 
 // setImage changes the spec alone, as kubectl set image does.
-func (s *scene) setImage(pod string, pairs ...string) {
+func (s *fixture) setImage(pod string, pairs ...string) {
 	s.t.Helper()
 	s.run(append([]string{"set", "image", "pod/" + pod}, pairs...)...)
 }
 
 // replaced waits for another running instance than before.
-func (s *scene) replaced(before *corev1.Pod, container string) *corev1.Pod {
+func (s *fixture) replaced(before *corev1.Pod, container string) *corev1.Pod {
 	s.t.Helper()
 	was := status(before, container).ContainerID
 	return s.awaitPod(before.Name, "to run another "+container, func(pod *corev1.Pod) bool {
@@ -150,7 +150,7 @@ func (s *scene) replaced(before *corev1.Pod, container string) *corev1.Pod {
 }
 
 // running reports whether kubelet tells of another running instance than before.
-func (s *scene) running(before *corev1.Pod, container string) func(context.Context) (bool, error) {
+func (s *fixture) running(before *corev1.Pod, container string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{}
 		err := s.Get(ctx, s.key(before.Name), pod)
@@ -160,13 +160,13 @@ func (s *scene) running(before *corev1.Pod, container string) func(context.Conte
 }
 
 // brief is a pod with a small termination grace period, so that what ignores TERM does not make tests long.
-func (s *scene) brief(pod *corev1.Pod) *corev1.Pod {
+func (s *fixture) brief(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(3))
 	return pod
 }
 
 // ctr runs containerd's own client on a node.
-func (s *scene) ctr(node string, args ...string) string {
+func (s *fixture) ctr(node string, args ...string) string {
 	s.t.Helper()
 	s.needsOwnCluster(s.t)
 	command := exec.CommandContext(s.t.Context(), filepath.Join(s.state, "bin", "ctr"),
@@ -179,7 +179,7 @@ func (s *scene) ctr(node string, args ...string) string {
 }
 
 // says reports whether the container's log has the text.
-func (s *scene) says(pod, container, text string) func(context.Context) (bool, error) {
+func (s *fixture) says(pod, container, text string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		out, _ := s.kubectl(ctx, "", "--namespace", s.namespace, "logs", pod, "--container", container)
 		return strings.Contains(out, text), nil
