@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	ossignal "os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,6 +22,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/refit-project/refit/bench/report"
 )
 
 const roleEnv = "REFIT_BENCH_ROLE"
@@ -35,10 +38,13 @@ func main() {
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	results, err := run(ctx, *counts, *rounds)
+	found := findings{Machine: report.Begin()}
+	var err error
+	found.Results, err = run(ctx, *counts, *rounds)
 	stop()
+	found.End()
 	if err == nil {
-		err = report(os.Stdout, results, *asJSON)
+		err = found.publish(os.Stdout, *asJSON)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-signal:", err)
@@ -163,15 +169,41 @@ func measure(ctx context.Context, title string, heard func() error, rounds int) 
 	return results, nil
 }
 
-func report(w io.Writer, results []result, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(results)
-	}
+// findings are what is kept of a run.
+type findings struct {
+	report.Machine
+	Results []result `json:"results"`
+}
+
+func (f *findings) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n\n", &f.Machine)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "processes\tway\tmedian\tquartiles\tx pkill\t")
-	for _, r := range results {
+	for _, r := range f.Results {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s - %s\t%.3f\t\n", r.Processes, r.Name, r.Median.Round(time.Microsecond),
 			r.Low.Round(time.Microsecond), r.High.Round(time.Microsecond), r.Ratio)
 	}
 	return table.Flush()
+}
+
+// figures are what is compared between runs; the floor is pkill.
+func (f *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, r := range f.Results {
+		all = append(all, report.Figure{
+			Name: fmt.Sprintf("%d processes/%s", r.Processes, r.Name), Unit: "ns/op", Value: float64(r.Median), Floor: float64(r.Median) / r.Ratio,
+		})
+	}
+	return all
+}
+
+// publish prints the table, or JSON, and keeps both.
+func (f *findings) publish(w io.Writer, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = json.NewEncoder(w).Encode(f)
+	} else {
+		err = f.print(w)
+	}
+	return errors.Join(err, report.Save(filepath.Join("dist", "bench"), "signal", f, f.print, f.figures()...))
 }

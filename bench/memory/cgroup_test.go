@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWorkingSetIsWithoutInactiveFileCache(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		files map[string]string
+		v2    bool
+		want  uint64 // 0: an error
+	}{
+		"v1":            {map[string]string{"memory.usage_in_bytes": "1000\n", "memory.stat": "cache 1\ninactive_file 7\ntotal_inactive_file 300\n"}, false, 700},
+		"v2":            {map[string]string{"memory.current": "1000\n", "memory.stat": "anon 1\ninactive_file 300\n"}, true, 700},
+		"more inactive": {map[string]string{"memory.current": "1000\n", "memory.stat": "inactive_file 3000\n"}, true, 0},
+		"no line":       {map[string]string{"memory.current": "1000\n", "memory.stat": "anon 3000\n"}, true, 0},
+	} {
+		folder := t.TempDir()
+		for file, content := range tt.files {
+			if err := os.WriteFile(filepath.Join(folder, file), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := workingSet(folder, tt.v2)
+		if got != tt.want || (err != nil) != (name == "no line") {
+			t.Errorf("%s: %d, %v; want %d", name, got, err, tt.want)
+		}
+	}
+}
+
+func TestMemoryCgroupOfAProcess(t *testing.T) {
+	t.Parallel()
+	for cgroups, want := range map[string]string{
+		"4:memory:/a/b\n1:cpu:/a\n0::/\n": "/sys/fs/cgroup/memory/a/b",
+		"0::/system.slice/x.scope\n":      "/sys/fs/cgroup/system.slice/x.scope",
+		"1:cpu:/a\n":                      "",
+	} {
+		if got, v2, err := memoryCgroup(cgroups); got != want || (err == nil) != (want != "") || v2 != (cgroups[0] == '0') {
+			t.Errorf("%q: %s, v2 %t, %v", cgroups, got, v2, err)
+		}
+	}
+}

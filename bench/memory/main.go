@@ -1,0 +1,150 @@
+// Command memory measures what a node and a pod are charged for Refit: RssAnon of the processes and the working set of
+// their cgroups. The daemon and the manager are looked at idle, right after many ContainerRecreateRequests, and a while after
+// those; the sidecar idle in a pod. It runs inside the network of the checkout's cluster, see run.sh.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	ossignal "os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/hack/install"
+)
+
+// tidyTimeout bounds the clearing away, also after an interrupt.
+const tidyTimeout = 3 * time.Minute
+
+type bench struct {
+	pods, requests int
+	calm, after    time.Duration
+
+	cluster *cluster
+	began   time.Time
+	found   findings
+}
+
+func main() {
+	b := &bench{began: time.Now()}
+	flag.IntVar(&b.pods, "pods", 30, "pods on the node, whose containers are restarted at once")
+	flag.IntVar(&b.requests, "requests", 330, "requests in all")
+	flag.DurationVar(&b.calm, "calm", 45*time.Second, "how long to wait before the programs count as idle")
+	flag.DurationVar(&b.after, "after", 2*time.Minute, "how long after the requests to look again")
+	flag.Parse()
+	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := b.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-memory:", err)
+		os.Exit(1)
+	}
+}
+
+func (b *bench) say(format string, args ...any) {
+	fmt.Printf("[%6.1fs] %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (b *bench) run(ctx context.Context) (err error) {
+	state := os.Getenv("REFIT_CLUSTER")
+	if state == "" {
+		return errors.New("start bench/memory/run.sh, or run this with .cluster/enter")
+	}
+	root := filepath.Dir(state)
+	images, err := install.Pushed(root)
+	if err != nil {
+		return err
+	}
+	app := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
+	if app < 0 {
+		return errors.New("the image testapp has not been pushed: start bench/memory/run.sh")
+	}
+	config := install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}
+	b.say("installing the manifests of deploy/")
+	if err := install.Apply(ctx, config); err != nil {
+		return err
+	}
+	if b.cluster, err = openCluster(os.Getenv("KUBECONFIG"), config, images[app]); err != nil {
+		return err
+	}
+	defer func() {
+		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
+		defer cancel()
+		err = errors.Join(err, b.cluster.tearDown(tidy))
+	}()
+	b.found = findings{Machine: report.Begin(), Pods: b.pods, Requests: b.requests}
+	if err := b.scenario(ctx); err != nil {
+		return err
+	}
+	b.found.End()
+	fmt.Println()
+	if err := b.found.print(os.Stdout); err != nil {
+		return err
+	}
+	return report.Save(filepath.Join(root, "dist", "bench"), "memory", &b.found, b.found.print, b.found.figures()...)
+}
+
+// scenario is idle, busy and idle again.
+func (b *bench) scenario(ctx context.Context) error {
+	b.say("making %d pods and one with a sidecar", b.pods)
+	if err := b.cluster.setUp(ctx, b.pods); err != nil {
+		return err
+	}
+	if err := b.cluster.restart(ctx); err != nil { // what an earlier run left in them does not count
+		return err
+	}
+	if err := pause(ctx, b.calm); err != nil {
+		return err
+	}
+	if err := b.look(ctx, "idle", daemon, manager, sidecar); err != nil {
+		return err
+	}
+	for done := 0; done < b.requests; done += b.pods {
+		if err := b.cluster.recreate(ctx, fmt.Sprint("wave-", done), min(b.pods, b.requests-done)); err != nil {
+			return err
+		}
+		b.say("%d requests", min(done+b.pods, b.requests))
+	}
+	if err := b.look(ctx, "right after the requests", daemon, manager); err != nil {
+		return err
+	}
+	if err := pause(ctx, b.after); err != nil {
+		return err
+	}
+	return b.look(ctx, report.Duration(b.after)+" after them", daemon, manager)
+}
+
+// look measures programs now.
+func (b *bench) look(ctx context.Context, when string, programs ...program) error {
+	for _, p := range programs {
+		pid, err := b.cluster.process(ctx, p)
+		if err != nil {
+			return fmt.Errorf("find the process of %s: %w", p.container, err)
+		}
+		taken, err := read(pid)
+		if err != nil {
+			return fmt.Errorf("read the memory of %s: %w", p.container, err)
+		}
+		b.say("%s, %s: %s anonymous, working set %s", p.container, when, report.Bytes(taken.Anonymous), report.Bytes(taken.WorkingSet))
+		b.found.Rows = append(b.found.Rows, row{Program: p.container, When: when, usage: taken})
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
