@@ -15,6 +15,9 @@ const (
 	idleAllocation = 2 << 20
 	// burstAllocation is what a burst allocates at least, in bytes; what is smaller leaves little behind.
 	burstAllocation = 8 << 20
+	// calmer is how many times less than at its height a burst allocates when it is over. The Events of a burst of requests
+	// are sent slowly, for minutes after it.
+	calmer = 8
 )
 
 // releaseFreeMemory returns free heap to the operating system once a burst of work is over. Left alone, the Go runtime
@@ -47,17 +50,18 @@ func allocatedBytes() uint64 {
 type burst struct {
 	last uint64 // allocated at the last look, in bytes since the start of the process
 	size uint64 // allocated by the burst under way, in bytes
+	peak uint64 // the most of it between two looks
 }
 
 // over reports whether a burst has ended: much was allocated, and little since the last call.
 func (b *burst) over(allocated uint64) bool {
 	recent := allocated - b.last
 	b.last = allocated
-	if recent > idleAllocation {
-		b.size += recent
+	if recent > max(idleAllocation, b.peak/calmer) {
+		b.size, b.peak = b.size+recent, max(b.peak, recent)
 		return false
 	}
 	over := b.size >= burstAllocation
-	b.size = 0
+	b.size, b.peak = 0, 0
 	return over
 }

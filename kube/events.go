@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 )
 
 // eventBuffer is how many Events may wait for the API server; what comes beyond is dropped, since an Event is
@@ -26,6 +25,10 @@ const (
 	eventRate  = 5
 	eventBurst = 10
 )
+
+// eventsRemembered is how many Events are known when one is repeated. client-go's default of 4096 takes 6 MiB after as many
+// Events, on every node.
+const eventsRemembered = 256
 
 // Events sends Kubernetes Events in the order they were told, repeated ones as a count, floods cut off, as
 // client-go's correlator does it.
@@ -42,9 +45,13 @@ type Events struct {
 func (c *Client) Events(component, node string, logger *slog.Logger) *Events {
 	return &Events{
 		client: c, source: corev1.EventSource{Component: component, Host: node}, logger: logger,
-		waiting: make(chan *corev1.Event, eventBuffer), correlate: record.NewEventCorrelator(clock.RealClock{}),
+		waiting: make(chan *corev1.Event, eventBuffer), correlate: newCorrelator(),
 		pace: rate.NewLimiter(eventRate, eventBurst),
 	}
+}
+
+func newCorrelator() *record.EventCorrelator {
+	return record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: eventsRemembered})
 }
 
 // Event tells of something that happened to an object. It never blocks.
