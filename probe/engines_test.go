@@ -27,6 +27,13 @@ func once(t *testing.T, p probe.Prober, timeout time.Duration) probe.Outcome {
 	return p.Probe(ctx)
 }
 
+// asked probes once, without keeping the connection.
+func asked(t *testing.T, g *probe.GRPC, timeout time.Duration) probe.Outcome {
+	t.Helper()
+	defer func() { _ = g.Close() }()
+	return once(t, g, timeout)
+}
+
 func check(t *testing.T, got probe.Outcome, state probe.State, message string) {
 	t.Helper()
 	if got.State != state || !strings.Contains(got.Message, message) {
@@ -93,14 +100,14 @@ func TestGRPC(t *testing.T) {
 	defer func() { server.Stop(); plain.Stop(); <-done; <-done }()
 
 	address := l.Addr().String()
-	check(t, once(t, probe.GRPC{Address: address}, time.Minute), probe.Succeeded, "SERVING")
-	check(t, once(t, probe.GRPC{Address: address, Service: "game"}, time.Minute), probe.Failed, "NOT_SERVING")
-	check(t, once(t, probe.GRPC{Address: address, Service: "other"}, time.Minute), probe.Failed, `does not know service "other"`)
-	check(t, once(t, probe.GRPC{Address: bare.Addr().String()}, time.Minute), probe.Failed, "no health service")
-	check(t, once(t, probe.GRPC{Address: silent(t)}, 50*time.Millisecond), probe.Failed, "no answer in time")
+	check(t, asked(t, &probe.GRPC{Address: address}, time.Minute), probe.Succeeded, "SERVING")
+	check(t, asked(t, &probe.GRPC{Address: address, Service: "game"}, time.Minute), probe.Failed, "NOT_SERVING")
+	check(t, asked(t, &probe.GRPC{Address: address, Service: "other"}, time.Minute), probe.Failed, `does not know service "other"`)
+	check(t, asked(t, &probe.GRPC{Address: bare.Addr().String()}, time.Minute), probe.Failed, "no health service")
+	check(t, asked(t, &probe.GRPC{Address: silent(t)}, 50*time.Millisecond), probe.Failed, "no answer in time")
 	closed := listen(t)
 	_ = closed.Close()
-	check(t, once(t, probe.GRPC{Address: closed.Addr().String()}, time.Minute), probe.Failed, "refused")
+	check(t, asked(t, &probe.GRPC{Address: closed.Addr().String()}, time.Minute), probe.Failed, "refused")
 }
 
 // execer answers as it is told.

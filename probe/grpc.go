@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"crypto/tls"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -12,27 +13,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// grpcIdle is how long a connection is kept without a probe: as long as probes every few seconds need it. One for
+// each of hundreds of probes a minute would take more memory than it saves of CPU.
+const grpcIdle = 6 * time.Second
+
 // GRPC asks the health service (grpc.health.v1) at Address, "host:port", for Service; the empty service is the
-// server as a whole. Without TLS it speaks plain text, as Kubernetes' probes do.
+// server as a whole. Without TLS it speaks plain text, as Kubernetes' probes do. Its connection is kept for the next probe,
+// unless a probe fails, and has to be closed by Close.
 type GRPC struct {
 	Address, Service string
 	TLS              *tls.Config
+
+	conn *grpc.ClientConn // nil: there is none
 }
 
 // Probe implements Prober. The message is the serving status.
-func (g GRPC) Probe(ctx context.Context) Outcome {
-	creds := insecure.NewCredentials()
-	if g.TLS != nil {
-		creds = credentials.NewTLS(g.TLS)
+func (g *GRPC) Probe(ctx context.Context) Outcome {
+	kept := g.conn != nil
+	answer, err := g.ask(ctx)
+	if kept && status.Code(err) == codes.Unavailable { // it may be the connection that is gone
+		answer, err = g.ask(ctx)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+g.Address,
-		grpc.WithTransportCredentials(creds), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
-		grpc.WithUserAgent("refit-probe"), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBody)))
-	if err != nil {
-		return unknown(err)
-	}
-	defer func() { _ = conn.Close() }()
-	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: g.Service})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
 		return failed("the server has no health service")
@@ -44,4 +45,42 @@ func (g GRPC) Probe(ctx context.Context) Outcome {
 		return failed("%s", answer.GetStatus())
 	}
 	return Outcome{State: Succeeded, Message: answer.GetStatus().String()}
+}
+
+// ask connects if it has to. A connection on which something went wrong is not used again: grpc would wait before it
+// connects anew, and a probe would fail without having asked.
+func (g *GRPC) ask(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
+	if g.conn == nil {
+		var err error
+		if g.conn, err = g.dial(); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := grpc_health_v1.NewHealthClient(g.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: g.Service})
+	if code := status.Code(err); err != nil && code != codes.Unimplemented && code != codes.NotFound {
+		_ = g.Close()
+	}
+	return answer, err
+}
+
+func (g *GRPC) dial() (*grpc.ClientConn, error) {
+	creds := insecure.NewCredentials()
+	if g.TLS != nil {
+		creds = credentials.NewTLS(g.TLS)
+	}
+	return grpc.NewClient("passthrough:///"+g.Address,
+		grpc.WithTransportCredentials(creds), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
+		grpc.WithUserAgent("refit-probe"), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBody)),
+		grpc.WithIdleTimeout(grpcIdle),
+		grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(0)) // requests and answers are a few bytes
+}
+
+// Close implements io.Closer: it closes the connection that is kept.
+func (g *GRPC) Close() error {
+	conn := g.conn
+	if conn == nil {
+		return nil
+	}
+	g.conn = nil
+	return conn.Close()
 }

@@ -65,7 +65,7 @@ func (place Place) prober(h corev1.ProbeHandler) (Prober, error) {
 		return TCP{Address: address}, err
 	case h.GRPC != nil:
 		address, err := place.address("", intstr.FromInt32(h.GRPC.Port))
-		g := GRPC{Address: address}
+		g := &GRPC{Address: address}
 		if h.GRPC.Service != nil {
 			g.Service = *h.GRPC.Service
 		}

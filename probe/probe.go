@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -30,9 +31,17 @@ type Outcome struct {
 }
 
 // Prober is one way to ask. Probe returns soon after ctx is done; the deadline of ctx is the probe's timeout.
-// It is called by one goroutine at a time.
+// It is called by one goroutine at a time. A Prober that keeps something open between probes is an io.Closer.
+// A Worker closes it when it does not use it any more, and so must who calls Probe, see Close.
 type Prober interface {
 	Probe(ctx context.Context) Outcome
+}
+
+// Close closes what a Prober keeps open between probes, if it keeps anything.
+func Close(p Prober) {
+	if kept, ok := p.(io.Closer); ok {
+		_ = kept.Close() // of a connection without a request there is nothing to lose
+	}
 }
 
 // Timing says when to ask and how often an answer must repeat to count. The fields are those of corev1.Probe.

@@ -74,6 +74,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 	defer w.cancel()
 	began := time.Now()
 	spec := w.current()
+	defer func() { Close(spec.Prober) }()
 	next := spec.first(began, began)
 	learnt := knowing(spec.Known)
 	timer := time.NewTimer(time.Until(next))
@@ -85,6 +86,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 		case <-w.changed:
 			old := spec
 			spec = w.current()
+			Close(old.Prober)
 			if spec.Since.Equal(old.Since) {
 				next = spec.again(next, learnt.result.ProbedAt, old)
 			} else {

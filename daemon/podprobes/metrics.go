@@ -80,6 +80,12 @@ type counted struct {
 	metrics *metrics
 }
 
+// Close implements io.Closer for what is counted.
+func (c counted) Close() error {
+	probe.Close(c.Prober)
+	return nil
+}
+
 // Probe implements probe.Prober.
 func (c counted) Probe(ctx context.Context) probe.Outcome {
 	c.metrics.inFlight.Inc()

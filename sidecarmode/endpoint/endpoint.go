@@ -201,7 +201,7 @@ func (e *Endpoint) kind(host plugin.Host) (probe.Prober, error) {
 		add(probe.TCP{Address: e.TCP.Address}, nil)
 	}
 	if e.GRPC != nil {
-		add(probe.GRPC{Address: e.GRPC.Address, Service: e.GRPC.Service}, nil)
+		add(&probe.GRPC{Address: e.GRPC.Address, Service: e.GRPC.Service}, nil)
 	}
 	if e.Exec != nil {
 		var err error

@@ -16,6 +16,12 @@ type expecting struct {
 	value     any
 }
 
+// Close implements io.Closer for the prober.
+func (e expecting) Close() error {
+	probe.Close(e.prober)
+	return nil
+}
+
 // Probe implements probe.Prober.
 func (e expecting) Probe(ctx context.Context) probe.Outcome {
 	outcome := e.prober.Probe(ctx)

@@ -103,6 +103,7 @@ func (c check) Run(ctx context.Context, r action.Release) error {
 	if err != nil {
 		return err
 	}
+	defer probe.Close(p)
 	if outcome := p.Probe(ctx); outcome.State != probe.Succeeded {
 		return fmt.Errorf("%s: %s", strings.ToLower(string(outcome.State)), outcome.Message)
 	}
