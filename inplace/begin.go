@@ -51,7 +51,7 @@ func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 
 // unfinished keeps of a record what has been begun and has not taken effect.
 func (v *view) unfinished() *Record {
-	kept := &Record{State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
+	kept := &Record{SidecarSet: v.record.SidecarSet, State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
 	ours := &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{}}
 	kept.State.Refit = ours
 	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}

@@ -130,7 +130,7 @@ func (v *view) stops(stage *plan.Stage) bool {
 
 // drained is nil once the pod has been out of its Services for long enough, or cannot be taken out of them.
 func (v *view) drained() *Decision {
-	if !HasReadinessGate(v.pod) {
+	if !v.gated() {
 		return nil
 	}
 	condition := readiness(v.pod)
@@ -146,6 +146,10 @@ func (v *view) drained() *Decision {
 	}
 	return nil
 }
+
+// gated reports whether the update makes the pod not ready. That of sidecars does not: the gate is that of whoever owns the
+// pod, who would set its condition to True again.
+func (v *view) gated() bool { return v.record.SidecarSet == "" && HasReadinessGate(v.pod) }
 
 // HasReadinessGate reports whether the pod can be taken out of its Services for an update.
 func HasReadinessGate(pod *corev1.Pod) bool {
@@ -172,7 +176,7 @@ func (v *view) finish() Decision {
 	if len(v.record.State.NextContainerResources) > 0 {
 		return *step(v.clear())
 	}
-	if HasReadinessGate(v.pod) {
+	if v.gated() {
 		if condition := readiness(v.pod); condition == nil || condition.Status != corev1.ConditionTrue {
 			return *step(v.markReady())
 		}

@@ -24,6 +24,8 @@ type Record struct {
 	State v1beta1.InPlaceUpdateState
 	// Grace is what OpenKruise is to apply when the pod has drained, nil if nothing.
 	Grace *v1beta1.InPlaceUpdateSpec
+	// SidecarSet is set if the update is that of sidecars, see [BeginSidecars].
+	SidecarSet string
 }
 
 // ReadRecord reads it from the pod's annotations. It is nil for a pod that has never been updated in place.
@@ -148,7 +150,7 @@ func hasResources(container *corev1.Container, want corev1.ResourceRequirements)
 // without is the record once the stage has been written to the pod, with what its containers ran before; for resources,
 // once they have taken effect. More says that further stages follow.
 func (r *Record) without(pod *corev1.Pod, stage *plan.Stage, more bool, now time.Time) *Record {
-	next := &Record{State: r.State}
+	next := &Record{State: r.State, SidecarSet: r.SidecarSet}
 	state, ours := &next.State, r.extension()
 	state.Refit = &ours
 	switch stage.Kind {

@@ -98,6 +98,11 @@ func (p *patch) step(kind StepKind, subresource, message string) *Step {
 
 // keep adds the record to a patch, and takes away what it replaces.
 func (p *patch) keep(pod *corev1.Pod, record *Record) {
+	if record.SidecarSet != "" {
+		text := record.encodeSidecars(pod)
+		p.Metadata.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = &text
+		return
+	}
 	text := record.encode()
 	p.Metadata.Annotations[v1beta1.AnnotationInPlaceUpdateState] = &text
 	for _, key := range []string{
