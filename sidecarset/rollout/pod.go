@@ -1,0 +1,55 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// State is what a pod is, compared with the newest spec of the SidecarSet.
+type State string
+
+// The states.
+const (
+	// Updated: the sidecars are those of the spec.
+	Updated State = "Updated"
+	// Outdated: the sidecars are to be updated in place.
+	Outdated State = "Outdated"
+	// NotUpgradable: the sidecars differ from the spec in what cannot be changed in place.
+	NotUpgradable State = "NotUpgradable"
+	// Aborted: a hot upgrade to this very spec has been given up; another spec is needed.
+	Aborted State = "Aborted"
+)
+
+// Pod is what is known of a pod that has the sidecars.
+type Pod struct {
+	Key types.NamespacedName
+	UID types.UID
+	// Workload identifies the controller that owns the pod; empty for a pod without one.
+	Workload string
+	Labels   map[string]string
+	State    State
+	// InFlight says that an update has been begun and has not taken effect.
+	InFlight bool
+	// Failed says that an update has been begun and something keeps the container from running, as a faulty image.
+	Failed bool
+	Ready  bool
+	// ReadySince is when the pod became ready the last time; zero if it is not ready.
+	ReadySince time.Time
+	// RetryAt is when the next try may follow a failed write to this pod; zero if none has failed.
+	RetryAt time.Time
+
+	Created   time.Time
+	Scheduled bool
+	Running   bool
+	Restarts  int32 // of all containers
+}
+
+// availableAt is when the pod has been ready for as long as is asked for; false if it is not ready or in an update.
+func (p *Pod) availableAt(minReady time.Duration) (time.Time, bool) {
+	return p.ReadySince.Add(minReady), p.Ready && !p.InFlight
+}
+
+// disturbed reports whether the pod, as long as it is not available, counts against maxUnavailable: an update was begun or
+// is over. Pods of an older spec that are not ready have reasons of their own.
+func (p *Pod) disturbed() bool { return p.InFlight || p.State == Updated || p.State == Aborted }

@@ -1,0 +1,159 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Hold is why no more pods are updated now, although some are outdated.
+type Hold string
+
+// The reasons.
+const (
+	// HoldPaused: by the user.
+	HoldPaused Hold = "Paused"
+	// HoldFailures: so many pods have failed that the rollout pauses by itself.
+	HoldFailures Hold = "PausedByFailures"
+	// HoldPartition: as many pods are old as are to be kept so.
+	HoldPartition Hold = "Partition"
+	// HoldSelector: the selector of the update matches none of the others.
+	HoldSelector Hold = "Selector"
+	// HoldUnavailable: as many pods are unavailable as may be.
+	HoldUnavailable Hold = "MaxUnavailable"
+	// HoldWorkload: of the workloads of the others as many pods are unavailable as may be.
+	HoldWorkload Hold = "WorkloadMaxUnavailable"
+	// HoldRetry: a write to the others has failed and is tried again.
+	HoldRetry Hold = "Retry"
+)
+
+// Selection is what is to be done next.
+type Selection struct {
+	// Pods are to be updated now, in this order.
+	Pods []types.NamespacedName
+	// Held is why not more are; empty if none is left.
+	Held Hold
+	// Again is when to look although nothing has changed; zero for never.
+	Again time.Time
+}
+
+// Select chooses the pods that are to be updated now. Never more than the strategy allows are made unavailable: a pod that
+// is ready costs one of what is left; one that is not ready costs nothing, as its update harms nobody and may heal it.
+// Whoever updates them has to Set each before the next call.
+func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
+	unavailable, again := f.unavailable(s.MinReady, now)
+	if len(f.outdated) == 0 {
+		return Selection{}
+	}
+	switch {
+	case s.Paused:
+		return Selection{Held: HoldPaused}
+	case s.MaxFailed > 0 && f.counts.Failed >= s.MaxFailed:
+		return f.heal(s, now)
+	}
+	allowed := f.outdatedInAll() - s.kept(f.counts.Matched)
+	if allowed <= 0 {
+		return Selection{Held: HoldPartition}
+	}
+	candidates, retry := f.candidates(s, now)
+	if len(candidates) == 0 {
+		if !retry.IsZero() {
+			return Selection{Held: HoldRetry, Again: retry}
+		}
+		return Selection{Held: HoldSelector}
+	}
+	b := f.budget(s, unavailable)
+	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
+	selection.Again = earliest(again, retry)
+	return selection
+}
+
+// heal goes on with pods that a new spec may repair although the rollout has paused: they have failed and are outdated.
+func (f *Fleet) heal(s *Strategy, now time.Time) Selection {
+	selection := Selection{Held: HoldFailures}
+	candidates, retry := f.candidates(s, now)
+	for _, pod := range s.order(candidates, labelCounts{}) {
+		if pod.Failed {
+			selection.Pods = append(selection.Pods, pod.Key)
+		}
+	}
+	selection.Again = retry
+	return selection
+}
+
+// outdatedInAll counts every pod that is not updated, also those that cannot be: the partition is of all.
+func (f *Fleet) outdatedInAll() int { return f.counts.Matched - f.counts.Updated }
+
+func (f *Fleet) candidates(s *Strategy, now time.Time) (candidates []*Pod, retry time.Time) {
+	for _, pod := range f.outdated {
+		if s.Selector != nil && !s.Selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if now.Before(pod.RetryAt) {
+			retry = earliest(retry, pod.RetryAt)
+			continue
+		}
+		candidates = append(candidates, pod)
+	}
+	return candidates, retry
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// budget is how many more pods may become unavailable.
+type budget struct {
+	fleet     *Fleet
+	strategy  *Strategy
+	left      int
+	workloads map[string]int // pods that are unavailable
+}
+
+func (f *Fleet) budget(s *Strategy, unavailable []*Pod) *budget {
+	b := &budget{fleet: f, strategy: s, left: s.maxUnavailable(f.counts.Matched), workloads: map[string]int{}}
+	for _, pod := range unavailable {
+		if pod.disturbed() {
+			b.left--
+		}
+		if pod.Workload != "" {
+			b.workloads[pod.Workload]++
+		}
+	}
+	return b
+}
+
+// take goes through the pods in order until as many are taken as are allowed.
+func (b *budget) take(pods []*Pod, allowed int) Selection {
+	var selection Selection
+	hold := func(reason Hold) {
+		if selection.Held == "" {
+			selection.Held = reason
+		}
+	}
+	for _, pod := range pods {
+		if len(selection.Pods) >= allowed {
+			hold(HoldPartition)
+			break
+		}
+		free := !pod.Ready || pod.InFlight
+		switch {
+		case free:
+		case b.left <= 0:
+			hold(HoldUnavailable)
+			continue
+		case pod.Workload != "" && b.workloads[pod.Workload] >= b.strategy.workloadMaxUnavailable(b.fleet.workloads[pod.Workload]):
+			hold(HoldWorkload)
+			continue
+		default:
+			b.left--
+			b.workloads[pod.Workload]++
+		}
+		selection.Pods = append(selection.Pods, pod.Key)
+	}
+	return selection
+}
