@@ -87,7 +87,7 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "api", toCome: "inplace inplace/plan identity", why: "a sidecar is updated by the plan of an in-place update"},
+		{path: "sidecarset", imports: "inplace inplace/plan inplace/facts api"},
 		{path: "rollout", toCome: "crr inplace inplace/plan api identity", why: "restarts and in-place updates of a workload, a few pods at a time"},
 	}},
 	{name: "features", rooms: []room{

@@ -1,0 +1,273 @@
+package upgrade_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/upgrade"
+)
+
+func TestImageIsUpdatedByOneWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.is("Updated")
+	w.image("log:2")
+	w.is("Outdated")
+	w.write(w.target.Begin(w.pod, w.now))
+	w.is("Updated, in flight: waiting for kubelet to see the change of container log")
+	w.kubelet()
+	w.is("Updated")
+	if !slices.Equal(w.writes, []inplace.StepKind{inplace.StepWrite}) || w.restarts["log"] != 1 || w.restarts["app"] != 0 {
+		t.Errorf("writes %v, restarts %v", w.writes, w.restarts)
+	}
+	injected := annotation.Of(w.pod, "logs")
+	if injected.Hash != w.target.Hashes.Full || injected.WithoutImage != w.target.Hashes.WithoutImage || injected.ControllerRevision != w.target.Revision {
+		t.Errorf("%+v", injected)
+	}
+	// OpenKruise judges the update by this annotation.
+	if state := w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState]; !strings.Contains(state, `"lastContainerStatuses":{"log":{"imageID":"sha256:log:1"}}`) {
+		t.Error(state)
+	}
+	if step, err := w.target.Begin(w.pod, w.now); step != nil || err != nil {
+		t.Errorf("an updated pod is written again: %+v, %v", step, err)
+	}
+}
+
+// A pod that OpenKruise has injected and updated, with annotations as it writes them.
+func TestPodOfOpenKruiseIsTakenOverWithoutARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("agent", "x/agent:2"))
+	hashes := w.target.Hashes
+	delete(w.pod.Annotations, v1beta1.AnnotationSidecarSetList)
+	maps.Copy(w.pod.Annotations, map[string]string{
+		v1beta1.AnnotationSidecarSetHash: `{"logs":{"updateTimestamp":"2026-01-02T03:04:05Z","hash":"` + hashes.Full +
+			`","sidecarSetName":"logs","sidecarList":["agent"],"controllerRevision":"logs-6d9f7c8b5d"}}`,
+		v1beta1.AnnotationSidecarSetHashWithoutImage: `{"logs":{"updateTimestamp":"2026-01-02T03:04:05Z","hash":"` + hashes.WithoutImage +
+			`","sidecarSetName":"logs","sidecarList":["agent"]}}`,
+		v1beta1.AnnotationSidecarSetList:               "logs",
+		v1beta1.AnnotationSidecarSetInPlaceUpdateState: `{"logs":{"revision":"stale","updateTimestamp":"2026-01-02T04:00:00Z","lastContainerStatuses":{"agent":{"imageID":"docker.io/x/agent@sha256:aa"}}}}`,
+	})
+	w.is("Updated")
+	w.image("x/agent:3")
+	w.update()
+	w.is("Updated")
+	if w.restarts["agent"] != 1 || len(w.writes) != 1 {
+		t.Errorf("restarts %v, writes %v", w.restarts, w.writes)
+	}
+}
+
+// Defect 16 of the peer: the hash annotation alone says that a pod is updated.
+func TestAnnotationsCannotFakeAnUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.image("log:2")
+	for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
+		w.pod.Annotations[key] = value
+	}
+	w.is("Outdated")
+	w.update()
+	w.is("Updated")
+	w.spec(func(s *v1beta1.SidecarSetSpec) {
+		s.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
+	})
+	for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
+		w.pod.Annotations[key] = value
+	}
+	w.is("NotUpgradable: env LEVEL of container log is not as in the spec")
+}
+
+func TestWhatCannotBeUpdatedInPlaceIsSaid(t *testing.T) {
+	t.Parallel()
+	withVolume := func(c *v1beta1.SidecarContainer) {
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "conf", MountPath: "/conf"}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.SidecarSetSpec)
+		want   string
+	}{
+		"environment": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
+			},
+			"NotUpgradable: env LEVEL of container log is not as in the spec; env of container log has changed, and cannot in a running pod",
+		},
+		"position": {
+			func(s *v1beta1.SidecarSetSpec) { s.Containers[0].PodInjectPolicy = v1beta1.AfterAppContainer },
+			"NotUpgradable: podInjectPolicy of container log has changed, and cannot in a running pod",
+		},
+		// Defect 5 of the peer: the hash ignores volumes, so the new image gets the old volume.
+		"source of a volume, with the image": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].Image = "log:2"
+				s.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "new"}}}}}
+			}, "NotUpgradable: volume conf has changed, and cannot in a running pod",
+		},
+		"a container less": {
+			func(s *v1beta1.SidecarSetSpec) { s.Containers = s.Containers[:1] },
+			"NotUpgradable: container other has been removed from the spec, and cannot be from the pod",
+		},
+		"a container more": {
+			func(s *v1beta1.SidecarSetSpec) { s.Containers = append(s.Containers, cold("new", "new:1")) },
+			"NotUpgradable: the pod has no container new",
+		},
+		"pull secrets do not matter to running pods": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+			}, "Updated",
+		},
+		"volumes that no sidecar mounts": {
+			func(s *v1beta1.SidecarSetSpec) { s.Volumes = append(s.Volumes, corev1.Volume{Name: "unused"}) }, "Updated",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1", withVolume), cold("other", "other:1"))
+			w.spec(tc.change)
+			w.is(tc.want)
+		})
+	}
+}
+
+func TestPodOfAnUnknownRevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.revisions = nil
+	w.image("log:2")
+	w.is("Outdated")
+	w.revisions = nil
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = cpu("2") })
+	w.is("NotUpgradable: the pod is of a revision that is no longer known, and more than images has changed")
+	w.pod.Annotations = nil
+	w.is("NotUpgradable: the pod has no readable annotation kruise.io/sidecarset-hash of the SidecarSet")
+}
+
+func TestResourcesAreResizedAndThenTheImage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+	w.spec(func(s *v1beta1.SidecarSetSpec) {
+		s.Containers[0].Image, s.Containers[0].Resources = "log:2", cpu("200m")
+	})
+	w.is("Outdated")
+	w.write(w.target.Begin(w.pod, w.now))
+	if hash := annotation.Of(w.pod, "logs").Hash; hash == w.target.Hashes.Full {
+		t.Error("the pod says that it is updated before it is")
+	}
+	w.is("Outdated, in flight: resize container log")
+	for w.write(w.target.Continue(w.pod, w.now)) {
+		w.kubelet()
+	}
+	w.is("Updated")
+	container := w.pod.Spec.Containers[1]
+	if container.Image != "log:2" || container.Resources.Requests.Cpu().String() != "200m" {
+		t.Errorf("%+v, writes %v", container, w.writes)
+	}
+	container.Resources.Requests = cpu("5").Requests // by an autoscaler
+	w.is("Updated")
+}
+
+func TestRemovedRequestIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = corev1.ResourceRequirements{} })
+	_, err := w.target.Begin(w.pod, w.now)
+	if refused := (*plan.RefusedError)(nil); !errors.As(err, &refused) || !refused.Has(plan.ReasonRemovedResource) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNativeSidecarIsUpdatedInPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("mesh", "mesh:1", native))
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.InitContainers = append(s.InitContainers, cold("setup", "setup:1")) })
+	w.is("Outdated") // of an init container that runs once nothing is changed but the hash
+	w.update()
+	if w.restarts["mesh"] != 0 {
+		t.Errorf("restarts %v", w.restarts)
+	}
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.InitContainers[0].Image = "mesh:2" })
+	w.update()
+	w.is("Updated")
+	if w.restarts["mesh"] != 1 {
+		t.Errorf("restarts %v", w.restarts)
+	}
+}
+
+func TestRollbackHealsAFaultyImage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.faulty["bad"] = true
+	w.image("bad")
+	w.update()
+	w.is("Updated, in flight, failed: container log: no such image")
+	w.image("log:1")
+	w.is("Outdated, in flight, failed: container log: no such image")
+	w.update()
+	w.is("Updated")
+}
+
+// Defect of the peer (issue 2253): a rollout waits for ever for an update that is never reported as finished. Here two tags are
+// one digest, and the runtime shows the other tag.
+func TestUpdateThatIsNeverReportedIsOverAfterAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.image("log:1-again")
+	w.update()
+	status := &w.pod.Status.ContainerStatuses[1]
+	status.Image, status.ImageID = "log:1", "sha256:log:1"
+	if v := w.judge(); !v.InFlight || v.Again.IsZero() {
+		t.Errorf("%+v", v)
+	}
+	w.now = w.now.Add(2 * time.Minute)
+	w.is("Updated")
+	status.Ready = false
+	if v := w.judge(); !v.InFlight {
+		t.Errorf("a container that is not ready counts as updated: %+v", v)
+	}
+}
+
+func TestPodMayHaveItsOwnImage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.pod.Annotations[v1beta1.PrefixSidecarImage+"log"] = "log:debug"
+	w.is("Updated") // not allowed
+	w.spec(func(s *v1beta1.SidecarSetSpec) {
+		s.InjectionStrategy.AllowedPodOverrides = []v1beta1.PodOverride{v1beta1.OverrideImage}
+	})
+	w.update()
+	if image := w.pod.Spec.Containers[1].Image; image != "log:debug" {
+		t.Error(image)
+	}
+	w.is("Updated")
+}
+
+func TestUnreadableRecordIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = "broken"
+	w.image("log:2")
+	w.update()
+	w.is("Updated")
+}
+
+func TestImagesOfATarget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"), cold("mesh", "mesh:1", native), cold("proxy", "proxy:1", hot))
+	if got := w.target.Images(); !slices.Equal(got, []string{"empty:1", "log:1", "mesh:1", "proxy:1"}) {
+		t.Error(got)
+	}
+	var none upgrade.History
+	if got := upgrade.NewTarget(w.set, "", 1, none).Images(); len(got) != 4 {
+		t.Error(got)
+	}
+}

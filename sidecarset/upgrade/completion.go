@@ -1,0 +1,65 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// AnnotationAborted on a pod is a JSON object from the name of a SidecarSet to the hash of the spec to which a hot upgrade
+// was given up. It is not tried again with that spec; removing the annotation tries it again.
+const AnnotationAborted = "sidecarset.refit.dev/aborted"
+
+func aborted(pod *corev1.Pod, sidecarSet string) string { return abortedIn(pod)[sidecarSet] }
+
+func abortedIn(pod *corev1.Pod) map[string]string {
+	var hashes map[string]string
+	if json.Unmarshal([]byte(pod.Annotations[AnnotationAborted]), &hashes) != nil {
+		return nil
+	}
+	return hashes
+}
+
+func version(pod *corev1.Pod, container string) string {
+	return pod.Annotations[v1beta1.PrefixSidecarSetVersion+container]
+}
+
+func alternative(pod *corev1.Pod, container string) string {
+	return pod.Annotations[v1beta1.PrefixSidecarSetVersionAlt+container]
+}
+
+// takenOver reports whether a new container, which runs its image, has taken over.
+func (p *progress) takenOver(s *sidecar, container string) bool {
+	if !ready(p.pod, container) {
+		return false
+	}
+	completion := s.UpgradeStrategy.Completion
+	if completion == nil {
+		return true
+	}
+	switch completion.Type {
+	case v1beta1.CompletionCondition:
+		for i := range p.pod.Status.Conditions {
+			if c := &p.pod.Status.Conditions[i]; string(c.Type) == completion.ConditionType {
+				return c.Status == corev1.ConditionTrue
+			}
+		}
+		return false
+	case v1beta1.CompletionAnnotation:
+		return p.pod.Annotations[completion.Annotation] == version(p.pod, container)
+	default:
+		return true
+	}
+}
+
+// deadline is when the new container is to have taken over; false if it has all the time.
+func deadline(p *progress, s *sidecar) (time.Time, bool) {
+	completion := s.UpgradeStrategy.Completion
+	if p.record == nil || completion == nil || completion.TimeoutSeconds == nil {
+		return time.Time{}, false
+	}
+	return p.record.State.UpdateTimestamp.Add(time.Duration(*completion.TimeoutSeconds) * time.Second), true
+}

@@ -1,0 +1,169 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/annotation"
+)
+
+// Obstacles are what keeps the sidecars of a pod from being updated in place, for people; empty if nothing does. They stay
+// the same as long as the target and the pod's annotations of the SidecarSet do.
+func (t *Target) Obstacles(pod *corev1.Pod) []string {
+	injected := annotation.Of(pod, t.SidecarSet)
+	if injected == nil {
+		return []string{"the pod has no readable annotation " + v1beta1.AnnotationSidecarSetHash + " of the SidecarSet"}
+	}
+	var found []string
+	for i := range t.sidecars {
+		s := &t.sidecars[i]
+		for _, name := range s.containers() {
+			container := s.find(&pod.Spec, name)
+			if container == nil {
+				found = append(found, fmt.Sprintf("the pod has no container %s", name))
+				continue
+			}
+			for _, field := range lacking(s, container) {
+				found = append(found, fmt.Sprintf("%s of container %s is not as in the spec", field, name))
+			}
+		}
+	}
+	for _, name := range injected.SidecarList {
+		if !slices.Contains(t.Sidecars, name) {
+			found = append(found, fmt.Sprintf("container %s has been removed from the spec, and cannot be from the pod", name))
+		}
+	}
+	return append(found, t.changed(injected)...)
+}
+
+// changed compares the spec with that of which the pod was made.
+func (t *Target) changed(injected *annotation.Injected) []string {
+	before := t.history.of(injected)
+	if before == nil {
+		if injected.WithoutImage != t.Hashes.WithoutImage {
+			return []string{"the pod is of a revision that is no longer known, and more than images has changed"}
+		}
+		return nil
+	}
+	var found []string
+	mounted := map[string]bool{}
+	for i := range t.sidecars {
+		s := &t.sidecars[i]
+		for _, mount := range s.VolumeMounts {
+			mounted[mount.Name] = true
+		}
+		for _, device := range s.VolumeDevices {
+			mounted[device.Name] = true
+		}
+		if was := sidecarNamed(before, s.Name); was != nil {
+			for _, field := range changedFields(was, s.SidecarContainer) {
+				found = append(found, fmt.Sprintf("%s of container %s has changed, and cannot in a running pod", field, s.Name))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(mounted)) {
+		if !reflect.DeepEqual(generic(volume(before, name)), generic(volume(t.spec, name))) {
+			found = append(found, fmt.Sprintf("volume %s has changed, and cannot in a running pod", name))
+		}
+	}
+	return found
+}
+
+func sidecarNamed(spec *v1beta1.SidecarSetSpec, name string) *v1beta1.SidecarContainer {
+	for _, list := range [][]v1beta1.SidecarContainer{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func volume(spec *v1beta1.SidecarSetSpec, name string) *corev1.Volume {
+	for i := range spec.Volumes {
+		if spec.Volumes[i].Name == name {
+			return &spec.Volumes[i]
+		}
+	}
+	return nil
+}
+
+// changedFields are the fields of a container that differ, without those that can be changed in a running pod, and those
+// that only say how that is done.
+func changedFields(was, is *v1beta1.SidecarContainer) []string {
+	before, after := fields(was), fields(is)
+	for _, list := range []map[string]any{before, after} {
+		for _, field := range []string{"image", "resources", "upgradeStrategy", "versionLabel"} {
+			delete(list, field)
+		}
+	}
+	before["upgradeType"], after["upgradeType"] = hot(was), hot(is)
+	return differing(before, after)
+}
+
+func hot(c *v1beta1.SidecarContainer) bool {
+	return c.UpgradeStrategy.UpgradeType == v1beta1.HotUpgrade
+}
+
+func differing(a, b map[string]any) []string {
+	var names []string
+	for name, value := range a {
+		if !reflect.DeepEqual(value, b[name]) {
+			names = append(names, name)
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lacking are the fields in which a pod's container does not have what the spec asks for. What it has more comes from the
+// injection, the API server's defaults or other webhooks. Only such fields are looked at that decide what the container
+// does, and that others have no reason to change.
+func lacking(s *sidecar, container *corev1.Container) []string {
+	var names []string
+	if len(s.Command) > 0 && !slices.Equal(s.Command, container.Command) {
+		names = append(names, "command")
+	}
+	if len(s.Args) > 0 && !slices.Equal(s.Args, container.Args) {
+		names = append(names, "args")
+	}
+	for _, env := range s.Env {
+		i := slices.IndexFunc(container.Env, func(has corev1.EnvVar) bool { return has.Name == env.Name })
+		if i < 0 || container.Env[i].Value != env.Value || (env.ValueFrom == nil) != (container.Env[i].ValueFrom == nil) {
+			names = append(names, "env "+env.Name)
+		}
+	}
+	return names
+}
+
+func fields(value any) map[string]any {
+	named, ok := generic(value).(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	return named
+}
+
+func generic(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // types of the API can always be encoded
+	}
+	var decoded any
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		panic(err)
+	}
+	return decoded
+}

@@ -1,0 +1,171 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/hotupgrade"
+)
+
+// Begin is the first write of the update of a pod to the target. A [plan.RefusedError] says that it is not possible in place.
+// Nil means that the pod is as it is to be.
+func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
+	p := t.progress(pod, now)
+	c := t.compare(p)
+	injected := annotation.Of(pod, t.SidecarSet)
+	switch {
+	case c.finish: // what was begun before comes first
+		return t.Continue(pod, now)
+	case injected != nil && injected.Hash == t.Hashes.Full && !c.any():
+		return nil, nil
+	}
+	return t.begin(p, c, now)
+}
+
+// Continue is the next write of an update that was begun, nil if there is none now: a later stage, or the last step of a
+// hot upgrade.
+func (t *Target) Continue(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
+	p := t.progress(pod, now)
+	if p.step {
+		return t.next(p, now), nil
+	}
+	all := t.compare(p)
+	if !all.finish {
+		return nil, nil
+	}
+	last := &changes{}
+	for _, a := range all.hot {
+		if a.Kind == hotupgrade.Reset || a.Kind == hotupgrade.Abort {
+			last.hot = append(last.hot, a)
+		}
+	}
+	return t.finish(p, last, now)
+}
+
+// next is the next step of the record.
+func (t *Target) next(p *progress, now time.Time) *inplace.Step {
+	known, err := facts.Read(p.pod)
+	if err != nil {
+		known = nil
+	}
+	step := inplace.Next(p.pod, p.record, known, now).Step
+	injected := annotation.Of(p.pod, t.SidecarSet)
+	if step == nil || step.Subresource != "" || injected != nil && injected.Hash == t.Hashes.Full {
+		return step
+	}
+	// The last stage, or the record that the only one is over: from now on the pod is of the target.
+	return step.With(t.labels(p.pod), t.annotations(p.pod, t.compare(p), now))
+}
+
+func (t *Target) begin(p *progress, c *changes, now time.Time) (*inplace.Step, error) {
+	marks := t.annotations(p.pod, c, now)
+	update, err := t.plan(p.pod, c)
+	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) && refused.Has(plan.ReasonNoChange) {
+		return inplace.MetadataStep(p.pod, "record that the sidecars are of the newest revision", t.labels(p.pod), marks), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	step := inplace.BeginSidecars(p.pod, t.SidecarSet, p.record, update, nil, now)
+	if step.Kind == inplace.StepWrite {
+		step = step.With(t.labels(p.pod), marks)
+	}
+	return step, nil
+}
+
+// finish empties the containers that are not needed any more.
+func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, error) {
+	update, err := t.plan(p.pod, c)
+	if err != nil {
+		return nil, err
+	}
+	marks := hotAnnotations(p.pod, c)
+	for _, a := range c.hot {
+		if a.Kind == hotupgrade.Abort {
+			hashes := abortedIn(p.pod)
+			if hashes == nil {
+				hashes = map[string]string{}
+			}
+			hashes[t.SidecarSet] = t.Hashes.Full
+			marks[AnnotationAborted] = encode(hashes)
+		}
+	}
+	return inplace.BeginSidecars(p.pod, t.SidecarSet, p.record, update, nil, now).With(nil, marks), nil
+}
+
+// plan of an update. All containers are replaced by one write: the order of several sidecars does not matter to each other.
+func (t *Target) plan(pod *corev1.Pod, c *changes) (*plan.Update, error) {
+	old := plan.Template(pod)
+	updated := old.DeepCopy()
+	var names []string
+	change := func(name, image string, resources *corev1.ResourceRequirements) {
+		container := plan.Find(&updated.Spec, name)
+		if container == nil {
+			return
+		}
+		if image != "" {
+			container.Image = image
+		}
+		if resources != nil {
+			container.Resources.Requests, container.Resources.Limits = resources.Requests, resources.Limits
+		}
+		names = append(names, name)
+	}
+	for name, image := range c.images {
+		change(name, image, nil)
+	}
+	for name, resources := range c.resources {
+		change(name, "", &resources)
+	}
+	for i := range c.hot {
+		if a := &c.hot[i]; a.Container != "" {
+			change(a.Container, a.Image, nil)
+		}
+	}
+	update, err := plan.New(old, updated, plan.Options{Revision: t.Hashes.Full, Order: [][]string{names}})
+	return &update, err
+}
+
+// annotations say that the pod is of the target.
+func (t *Target) annotations(pod *corev1.Pod, c *changes, now time.Time) map[string]string {
+	marks := annotation.Write(pod, &t.Version, metav1.NewTime(now))
+	maps.Copy(marks, hotAnnotations(pod, c))
+	return marks
+}
+
+func hotAnnotations(pod *corev1.Pod, c *changes) map[string]string {
+	marks, working := map[string]string{}, map[string]string{}
+	for i := range c.hot {
+		a := &c.hot[i]
+		if a.Kind == hotupgrade.Settled || a.Kind == hotupgrade.Wait {
+			continue
+		}
+		maps.Copy(marks, a.Annotations)
+		working[a.sidecar] = a.Working
+	}
+	if len(working) > 0 {
+		marks[v1beta1.AnnotationHotUpgradeWorking] = annotation.WriteWorking(pod, working)
+	}
+	return marks
+}
+
+// labels of the pod that name versions of sidecars.
+func (t *Target) labels(*corev1.Pod) map[string]string { return nil }
+
+func encode(value map[string]string) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a map of strings can always be encoded
+	}
+	return string(text)
+}
