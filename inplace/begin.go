@@ -30,7 +30,7 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	v := &view{pod: pod, record: before, facts: known, now: now}
 	next := v.unfinished()
 	next.begin(update, now)
-	return v.save(StepRecord, next, "begin the update"), nil
+	return v.save(next, "begin the update"), nil
 }
 
 // Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what

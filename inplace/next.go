@@ -230,7 +230,7 @@ func (v *view) grace() Decision {
 		d.Final = true
 		return *d
 	}
-	return *step(v.save(StepRecord, next, "continue the update that OpenKruise has begun"))
+	return *step(v.save(next, "continue the update that OpenKruise has begun"))
 }
 
 func names(containers []string) string {

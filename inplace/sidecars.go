@@ -50,7 +50,7 @@ func BeginSidecars(pod *corev1.Pod, sidecarSet string, before *Record, update *p
 	if len(update.Stages) == 1 && update.Stages[0].Kind == plan.StageImage {
 		return (&view{pod: pod, record: next, facts: known, now: now}).write(&update.Stages[0], false)
 	}
-	return v.save(StepRecord, next, "begin the update")
+	return v.save(next, "begin the update")
 }
 
 // Pending reports whether something of the update is still to be written to the pod.

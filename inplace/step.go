@@ -114,15 +114,15 @@ func (p *patch) keep(pod *corev1.Pod, record *Record) {
 	}
 }
 
-func (v *view) save(kind StepKind, record *Record, message string) *Step {
+func (v *view) save(record *Record, message string) *Step {
 	p := v.patch()
 	p.keep(v.pod, record)
-	return p.step(kind, "", message)
+	return p.step(StepRecord, "", message)
 }
 
 // clear drops the resources from the record, which the containers have by now.
 func (v *view) clear() *Step {
-	return v.save(StepRecord, v.record.without(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
+	return v.save(v.record.without(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
 }
 
 // drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.

@@ -186,6 +186,7 @@ func TestAnyOrderOfImagesSettles(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			w, random := newWorld(t), rand.New(rand.NewPCG(seed, 1))
 			w.faulty["bad1"], w.faulty["bad2"] = true, true
 			for range random.IntN(12) {

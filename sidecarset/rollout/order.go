@@ -84,6 +84,6 @@ func (s *Strategy) byOrderedKey(a, b *Pod) int {
 // trailingNumber is the number at the end of a text, 0 without one. One that is too large counts as the largest.
 func trailingNumber(text string) uint64 {
 	digits := text[len(strings.TrimRight(text, "0123456789")):]
-	number, _ := strconv.ParseUint(digits, 10, 64) //nolint:errcheck // the largest number on overflow, 0 for none
+	number, _ := strconv.ParseUint(digits, 10, 64) // the largest number on overflow, 0 for none
 	return number
 }
