@@ -88,7 +88,7 @@ var rows = []row{
 	}},
 	{name: "features over several pods", rooms: []room{
 		{path: "sidecarset", imports: "inplace inplace/plan inplace/facts api"},
-		{path: "rollout", toCome: "crr inplace inplace/plan api identity", why: "restarts and in-place updates of a workload, a few pods at a time"},
+		{path: "rollout", imports: "crr api"},
 	}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},

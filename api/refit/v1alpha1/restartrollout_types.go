@@ -1,0 +1,247 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Kind and Resource of RestartRollout, as a dynamic client or a RESTMapper wants them.
+const (
+	KindRestartRollout     = "RestartRollout"
+	ResourceRestartRollout = "restartrollouts"
+)
+
+// LabelRestartRollout is on every ContainerRecreateRequest of a rollout, with the UID of the rollout.
+const LabelRestartRollout = "refit.dev/restart-rollout"
+
+// RestartRollout restarts containers of many pods in place, a few pods at a time: the pods of a workload, or those that a
+// selector matches. A pod that is created after the rollout is left out, since its containers are new.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rr
+// +kubebuilder:printcolumn:name="PODS",type=integer,JSONPath=`.status.pods`
+// +kubebuilder:printcolumn:name="RESTARTED",type=integer,JSONPath=`.status.restarted`
+// +kubebuilder:printcolumn:name="RESTARTING",type=integer,JSONPath=`.status.restarting`
+// +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failed`
+// +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="metadata.name must be at most 200 characters, since the names of its ContainerRecreateRequests are made from it"
+type RestartRollout struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec RestartRolloutSpec `json:"spec"`
+	// +optional
+	Status RestartRolloutStatus `json:"status,omitzero"`
+}
+
+// RestartRolloutList is a list of rollouts.
+//
+// +kubebuilder:object:root=true
+type RestartRolloutList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RestartRollout `json:"items"`
+}
+
+// RestartRolloutSpec says which containers of which pods are restarted, and how fast. Only paused, partition and
+// maxUnavailable can be changed.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.targetRef) != has(self.selector)",message="exactly one of targetRef and selector must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",fieldPath=".targetRef",message="targetRef cannot be changed; create another RestartRollout"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",fieldPath=".selector",message="selector cannot be changed; create another RestartRollout"
+// +kubebuilder:validation:XValidation:rule="self.containers == oldSelf.containers",fieldPath=".containers",message="containers cannot be changed; create another RestartRollout"
+type RestartRolloutSpec struct {
+	// TargetRef is a workload of the same namespace whose pods are restarted.
+	// +optional
+	TargetRef *WorkloadReference `json:"targetRef,omitempty"`
+	// Selector of pods of the same namespace. An empty selector matches no pod.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Containers to restart in each pod, stopped one after another in this order.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, d == c))",message="a container must be listed once"
+	Containers []string `json:"containers"`
+	// MaxUnavailable is how many of the pods may be unavailable at a time, as a number or a percentage of the pods,
+	// rounded down and at least 1; default 1. Pods that are unavailable for other reasons count.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 2147483647 : string(self).matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1 or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// Partition is how many of the pods are left as they are; default 0. Lower it to go on.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Partition int32 `json:"partition,omitempty"`
+	// MinReadySeconds a pod must be ready after its restart to count as available.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// Paused starts no further restart. Those that have started go on.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// FailurePolicy says what a pod whose restart has failed means for the others; default Stop.
+	// +optional
+	FailurePolicy RolloutFailurePolicy `json:"failurePolicy,omitempty"`
+	// IgnorePodDisruptionBudgets restarts pods although a PodDisruptionBudget allows no disruption.
+	// +optional
+	IgnorePodDisruptionBudgets bool `json:"ignorePodDisruptionBudgets,omitempty"`
+	// ActiveDeadlineSeconds ends the rollout as failed so long after its creation. Restarts that have started go on.
+	// +optional
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=2147483647
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// ProgressDeadlineSeconds without a restarted pod make the condition Progressing False; the rollout goes on. Default 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// TTLSecondsAfterFinished deletes the rollout and its ContainerRecreateRequests so long after its end. Unset keeps them.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+	// Request is how each pod is restarted.
+	// +optional
+	Request RestartRequestTemplate `json:"request,omitzero"`
+}
+
+// WorkloadReference names a workload: Deployment, ReplicaSet, StatefulSet or DaemonSet of apps/v1, or a kind of
+// apps.kruise.io that controls its pods itself, as CloneSet.
+//
+// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'apps/v1' ? self.kind in ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet'] : self.kind in ['CloneSet', 'StatefulSet', 'DaemonSet']",message="must be a Deployment, ReplicaSet, StatefulSet or DaemonSet of apps/v1, or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
+type WorkloadReference struct {
+	// APIVersion, as apps/v1.
+	// +required
+	// +kubebuilder:validation:Pattern=`^(apps/v1|apps\.kruise\.io/v1(alpha1|beta1))$`
+	APIVersion string `json:"apiVersion"`
+	// Kind, as Deployment.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// RestartRequestTemplate has the fields of the strategy of a ContainerRecreateRequest that apply to each pod.
+type RestartRequestTemplate struct {
+	// TerminationGracePeriodSeconds between TERM and KILL; default the pod's; 0 kills at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	// UnreadyGracePeriodSeconds takes the pod out of its Services so long before its first container is stopped. It needs
+	// the readiness gate KruisePodReady in the pod.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
+	// OrderedRecreate waits for each container to be ready before the next is stopped.
+	// +optional
+	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
+	// ActiveDeadlineSeconds bounds the restart of one pod; default 600.
+	// +optional
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=2147483647
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+}
+
+// RolloutFailurePolicy says what a pod whose restart has failed means for the others.
+//
+// +kubebuilder:validation:Enum=Stop;Continue
+type RolloutFailurePolicy string
+
+const (
+	// RolloutFailureStop starts no further restart, and ends the rollout as failed when those under way have ended.
+	RolloutFailureStop RolloutFailurePolicy = "Stop"
+	// RolloutFailureContinue restarts the other pods, and ends the rollout as failed then.
+	RolloutFailureContinue RolloutFailurePolicy = "Continue"
+)
+
+// RestartRolloutStatus is how far a rollout is.
+type RestartRolloutStatus struct {
+	// ObservedGeneration is the generation of the spec that the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Pods that the rollout is about: those that existed at its creation and still exist.
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
+	// Restarted are those whose containers have been restarted.
+	// +optional
+	Restarted int32 `json:"restarted,omitempty"`
+	// Restarting are those with a ContainerRecreateRequest that has not ended.
+	// +optional
+	Restarting int32 `json:"restarting,omitempty"`
+	// Failed are those whose ContainerRecreateRequest has failed.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// Unavailable are those that are not available now, for whatever reason.
+	// +optional
+	Unavailable int32 `json:"unavailable,omitempty"`
+	// LastProgressTime is when a pod was last found restarted.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// Failures of pods, at most ten of them.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	// +kubebuilder:validation:MaxItems=10
+	Failures []RestartFailure `json:"failures,omitempty"`
+	// Conditions: Progressing; and at the end Complete, Succeeded and Failed, as those of a ContainerRecreateRequest.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RestartFailure is why one pod was not restarted.
+type RestartFailure struct {
+	// +required
+	Pod string `json:"pod"`
+	// Reason of the condition Failed of its ContainerRecreateRequest.
+	// +required
+	Reason string `json:"reason"`
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Condition types of RestartRollout. Complete is True at the end whatever the outcome.
+const (
+	ConditionProgressing = "Progressing"
+	ConditionComplete    = "Complete"
+	ConditionSucceeded   = "Succeeded"
+	ConditionFailed      = "Failed"
+)
+
+// Reasons of condition Progressing.
+const (
+	ReasonRestarting       = "Restarting"
+	ReasonPaused           = "Paused"
+	ReasonPartition        = "Partition"
+	ReasonBudget           = "MaxUnavailable"
+	ReasonDisruptionBudget = "PodDisruptionBudget"
+	ReasonNoProgress       = "ProgressDeadlineExceeded"
+	ReasonComplete         = "Complete"
+)
+
+// Reasons of conditions Succeeded and Failed.
+const (
+	ReasonRestarted        = "Restarted"
+	ReasonNoPods           = "NoPods"
+	ReasonPodsFailed       = "PodsFailed"
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	ReasonTargetNotFound   = "TargetNotFound"
+)

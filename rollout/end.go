@@ -1,0 +1,118 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+)
+
+// Reasons of status.failures that are not those of a ContainerRecreateRequest.
+const (
+	// ReasonRefused: the API server or admission has refused the request.
+	ReasonRefused = "Refused"
+	// ReasonNoContainer: the pod lacks a container of the rollout.
+	ReasonNoContainer = "ContainerNotFound"
+)
+
+// end ends the rollout if nothing is left to be done or may be done.
+func (v *view) end(targetGone bool) bool {
+	status, spec := &v.decision.Status, &v.rollout.Spec
+	if seconds := spec.ActiveDeadlineSeconds; seconds != nil {
+		deadline := v.rollout.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
+		if !v.now.Before(deadline) {
+			v.complete(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("%d of %d pods have been restarted within activeDeadlineSeconds %d; restarts under way go on", status.Restarted, status.Pods, *seconds))
+			return true
+		}
+		v.again(deadline)
+	}
+	switch {
+	case targetGone && spec.TargetRef != nil:
+		v.complete(v1alpha1.ReasonTargetNotFound, fmt.Sprintf("%s %s does not exist", spec.TargetRef.Kind, spec.TargetRef.Name))
+	case status.Restarting > 0:
+		return false
+	case status.Failed > 0 && (v.stopped() || v.settled()):
+		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%d of %d pods have been restarted, %d failed; first: pod %s: %s: %s", status.Restarted, status.Pods, status.Failed,
+			status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
+	case len(v.pods) == 0:
+		v.complete("", "there is no pod to be restarted")
+	case v.settled():
+		v.complete("", fmt.Sprintf("%d of %d pods have been restarted", status.Restarted, status.Pods))
+	default:
+		return false
+	}
+	return true
+}
+
+// settled reports whether no pod waits to be restarted, and those that were are available again.
+func (v *view) settled() bool {
+	for _, p := range v.pods {
+		if p.stage == waiting || p.stage == restarted && !p.available {
+			return false
+		}
+	}
+	return true
+}
+
+// complete ends the rollout; an empty reason is success.
+func (v *view) complete(reason, message string) {
+	status := &v.decision.Status
+	status.CompletionTime = &metav1.Time{Time: v.now}
+	succeeded, failed := metav1.ConditionTrue, metav1.ConditionFalse
+	if reason != "" {
+		succeeded, failed = metav1.ConditionFalse, metav1.ConditionTrue
+	} else {
+		reason = v1alpha1.ReasonRestarted
+		if status.Pods == 0 {
+			reason = v1alpha1.ReasonNoPods
+		}
+	}
+	v.condition(v1alpha1.ConditionSucceeded, succeeded, reason, message)
+	v.condition(v1alpha1.ConditionFailed, failed, reason, message)
+	v.condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, message)
+	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonComplete, message)
+	v.decision.Again = time.Time{}
+	v.expire(v.now)
+}
+
+// progress writes condition Progressing of a rollout that goes on.
+func (v *view) progress(reason, message string) {
+	limit := defaultProgressDeadline
+	if seconds := v.rollout.Spec.ProgressDeadlineSeconds; seconds != nil {
+		limit = time.Duration(*seconds) * time.Second
+	}
+	if reason == v1alpha1.ReasonPaused || reason == v1alpha1.ReasonPartition {
+		// Somebody has to act: this is no lack of progress, which is counted again from then on.
+		v.decision.Status.LastProgressTime = nil
+		v.condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, reason, message)
+		return
+	}
+	deadline := v.decision.Status.LastProgressTime.Add(limit)
+	if v.now.Before(deadline) {
+		v.again(deadline)
+		v.condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, reason, message)
+		return
+	}
+	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonNoProgress, "no pod has been restarted for "+limit.String()+": "+message)
+}
+
+func (v *view) condition(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&v.decision.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: v.rollout.Generation, LastTransitionTime: metav1.NewTime(v.now),
+	})
+}
+
+// expire deletes a rollout that has ended when its time to live has passed.
+func (v *view) expire(ended time.Time) {
+	seconds := v.rollout.Spec.TTLSecondsAfterFinished
+	if seconds == nil {
+		return
+	}
+	at := ended.Add(time.Duration(*seconds) * time.Second)
+	if v.decision.Delete = !v.now.Before(at) && v.rollout.Status.CompletionTime != nil; !v.decision.Delete {
+		v.again(at)
+	}
+}

@@ -1,0 +1,345 @@
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/rollout"
+)
+
+func TestPodsAreRestartedOneAfterAnotherFromTheHighestOrdinal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(11)
+	for i := 10; i >= 0; i-- {
+		name := f.observed.Pods[i].Name
+		if started := f.look(); !cmp.Equal(started, []string{name}) {
+			t.Fatalf("%v, want %s", started, name)
+		}
+		if started := f.look(); started != nil {
+			t.Fatalf("%v before %s has been restarted", started, name)
+		}
+		f.restart(name)
+	}
+	f.look()
+	if s := f.rollout.Status; s.Restarted != 11 || s.Restarting != 0 || s.CompletionTime == nil {
+		t.Errorf("%+v", s)
+	}
+	for kind, want := range map[string]metav1.ConditionStatus{"Succeeded": "True", "Failed": "False", "Complete": "True", "Progressing": "False"} {
+		if status, _ := f.condition(kind); status != want {
+			t.Errorf("condition %s is %s", kind, status)
+		}
+	}
+}
+
+func TestRequestsSayWhoAskedAndHow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) {
+		s.Containers = []string{"log", "app"}
+		s.Request = v1alpha1.RestartRequestTemplate{TerminationGracePeriodSeconds: new(int64(3)), UnreadyGracePeriodSeconds: new(int64(4)), OrderedRecreate: true}
+	})
+	f.look()
+	request := f.request("web-0")
+	if a := request.Annotations; a[v1beta1.AnnotationRequestedBy] != "alice" || a[v1beta1.AnnotationReason] != "leak" {
+		t.Errorf("%v", a)
+	}
+	s := request.Spec
+	if *s.ActiveDeadlineSeconds != 600 || *s.Strategy.TerminationGracePeriodSeconds != 3 || *s.Strategy.UnreadyGracePeriodSeconds != 4 || !s.Strategy.OrderedRecreate {
+		t.Errorf("%+v", s)
+	}
+	if s.Containers[0].Name != "log" || s.Containers[1].Name != "app" || request.Labels[v1alpha1.LabelRestartRollout] != "rollout" || !metav1.IsControlledBy(request, f.rollout) {
+		t.Errorf("%+v", request)
+	}
+}
+
+func TestBudgetOfUnavailablePods(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change  func(*v1alpha1.RestartRolloutSpec)
+		world   func(*fixture)
+		started []string
+		reason  string
+	}{
+		"one at a time":              {func(*v1alpha1.RestartRolloutSpec) {}, func(*fixture) {}, []string{"web-9"}, "MaxUnavailable"},
+		"a number":                   {maxUnavailable("3"), func(*fixture) {}, []string{"web-9", "web-8", "web-7"}, "MaxUnavailable"},
+		"a percentage, rounded":      {maxUnavailable("25%"), func(*fixture) {}, []string{"web-9", "web-8"}, "MaxUnavailable"},
+		"a percentage of less":       {maxUnavailable("1%"), func(*fixture) {}, []string{"web-9"}, "MaxUnavailable"},
+		"all at once":                {maxUnavailable("100%"), func(f *fixture) { f.observed.Pods = f.observed.Pods[:2] }, []string{"web-1", "web-0"}, "Restarting"},
+		"unavailable pods go first":  {maxUnavailable("2"), func(f *fixture) { setReady(f.pod("web-0"), false, start) }, []string{"web-0", "web-9"}, "MaxUnavailable"},
+		"unavailable pods use it up": {maxUnavailable("1"), func(f *fixture) { setReady(f.pod("web-0"), false, start) }, []string{"web-0"}, "MaxUnavailable"},
+		"new pods count": {maxUnavailable("1"), func(f *fixture) {
+			pod := newPod(99, start.Add(time.Minute))
+			setReady(pod, false, start.Add(time.Minute))
+			f.observed.Pods = append(f.observed.Pods, pod)
+		}, nil, "MaxUnavailable"},
+		"ready for too short a time": {func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 60 }, func(f *fixture) { setReady(f.pod("web-3"), true, start.Add(-time.Second)) }, []string{"web-3"}, "MaxUnavailable"},
+		"paused":                     {func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }, func(*fixture) {}, nil, "Paused"},
+		"all but the partition":      {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 8; maxUnavailable("100%")(s) }, func(*fixture) {}, []string{"web-9", "web-8"}, "Restarting"},
+		"a partition of all":         {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 80 }, func(*fixture) {}, nil, "Partition"},
+		"a disruption budget": {maxUnavailable("5"), func(f *fixture) {
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(2)}
+		}, []string{"web-9", "web-8"}, "PodDisruptionBudget"},
+		"a disruption budget that is ignored": {func(s *v1alpha1.RestartRolloutSpec) { maxUnavailable("2")(s); s.IgnorePodDisruptionBudgets = true }, func(f *fixture) {
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(0)}
+		}, []string{"web-9", "web-8"}, "MaxUnavailable"},
+		"a disruption budget of others": {func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) {
+			other := budget(0)
+			other.Spec.Selector.MatchLabels["app"] = "db"
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{other}
+		}, []string{"web-9"}, "MaxUnavailable"},
+		"a disruption budget whose status is old": {func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) {
+			old := budget(5)
+			old.Generation = 1
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{old}
+		}, nil, "PodDisruptionBudget"},
+		"no disruption is left for available pods alone": {maxUnavailable("5"), func(f *fixture) {
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(0)}
+			setReady(f.pod("web-0"), false, start)
+		}, []string{"web-0"}, "PodDisruptionBudget"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(10, tt.change)
+			tt.world(f)
+			if started := f.look(); !cmp.Equal(started, tt.started) {
+				t.Errorf("started %v, want %v", started, tt.started)
+			}
+			if _, reason := f.condition("Progressing"); reason != tt.reason {
+				t.Errorf("Progressing: %s, want %s", reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestDisruptionBudgetDoesNotSeeARestartTwice(t *testing.T) {
+	t.Parallel()
+	f := newFixture(5, maxUnavailable("3"))
+	f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(1)}
+	f.look()
+	if started := f.look(); started != nil { // the pod is still ready, and the budget's status as before
+		t.Fatalf("%v beyond the budget", started)
+	}
+	setReady(f.pod("web-4"), false, f.now)
+	f.observed.Budgets[0].Status.DisruptionsAllowed = 0
+	if started := f.look(); started != nil {
+		t.Fatalf("%v beyond the budget", started)
+	}
+	f.restart("web-4")
+	f.observed.Budgets[0].Status.DisruptionsAllowed = 1
+	if started := f.look(); !cmp.Equal(started, []string{"web-3"}) {
+		t.Fatalf("%v", started)
+	}
+}
+
+func TestPodThatShowsItsOldInstanceIsNotAvailable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2)
+	f.look()
+	old := f.pod("web-1").DeepCopy()
+	f.restart("web-1")
+	f.observed.Pods[1] = old // the cache is behind
+	if started := f.look(); started != nil {
+		t.Errorf("%v", started)
+	}
+}
+
+func TestFailurePolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[v1alpha1.RolloutFailurePolicy]struct {
+		started []string
+		ended   bool
+	}{"": {nil, true}, v1alpha1.RolloutFailureStop: {nil, true}, v1alpha1.RolloutFailureContinue: {[]string{"web-1"}, false}} {
+		f := newFixture(3, func(s *v1alpha1.RestartRolloutSpec) { s.FailurePolicy = policy })
+		f.look()
+		f.fail("web-2")
+		started := f.look()
+		if !cmp.Equal(started, want.started) || (f.rollout.Status.CompletionTime != nil) != want.ended {
+			t.Errorf("%q: started %v, %+v", policy, started, f.rollout.Status)
+		}
+		if !want.ended {
+			f.restart("web-1")
+			f.look()
+			f.restart("web-0")
+			f.look()
+		}
+		if status, reason := f.condition("Failed"); status != metav1.ConditionTrue || reason != v1alpha1.ReasonPodsFailed {
+			t.Errorf("%q: Failed is %s, %s", policy, status, reason)
+		}
+		if failures := f.rollout.Status.Failures; len(failures) != 1 || failures[0].Pod != "web-2" || failures[0].Reason != "StopFailed" {
+			t.Errorf("%q: %+v", policy, failures)
+		}
+	}
+}
+
+func TestStopWaitsForTheRestartsUnderWay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(4, maxUnavailable("2"))
+	f.look()
+	f.fail("web-3")
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime != nil {
+		t.Fatalf("%v, %+v", started, f.rollout.Status)
+	}
+	f.restart("web-2")
+	if f.look(); f.rollout.Status.CompletionTime == nil || f.rollout.Status.Restarted != 1 {
+		t.Fatalf("%+v", f.rollout.Status)
+	}
+}
+
+func TestRefusedRequestsAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	f := newFixture(30, func(s *v1alpha1.RestartRolloutSpec) {
+		s.FailurePolicy = v1alpha1.RolloutFailureContinue
+		maxUnavailable("100%")(s)
+	})
+	f.look()
+	f.observed.Requests = nil // all were refused
+	for i := 29; i > 19; i-- {
+		f.rollout.Status.Failures = append(f.rollout.Status.Failures, v1alpha1.RestartFailure{Pod: f.observed.Pods[i].Name, Reason: rollout.ReasonRefused, Message: "no"})
+	}
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime == nil {
+		t.Errorf("%v, %+v", started, f.rollout.Status)
+	}
+}
+
+func TestPodsThatAreLeftOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(6, maxUnavailable("100%"))
+	f.observed.Pods[0].CreationTimestamp = metav1.NewTime(start.Add(time.Second))
+	f.observed.Pods[1].DeletionTimestamp = &metav1.Time{Time: start}
+	f.observed.Pods[2].Status.Phase = corev1.PodSucceeded
+	f.observed.Pods[3].Status.ContainerStatuses = nil // its containers have not been started: they will be new
+	if started := f.look(); !cmp.Equal(started, []string{"web-5", "web-4"}) {
+		t.Errorf("%v", started)
+	}
+}
+
+func TestPodWithoutTheContainerFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2, maxUnavailable("100%"))
+	f.observed.Pods[0].Spec.Containers[0].Name = "web"
+	if started := f.look(); started != nil {
+		t.Errorf("%v", started)
+	}
+	if failures := f.rollout.Status.Failures; len(failures) != 1 || failures[0].Reason != rollout.ReasonNoContainer || !strings.Contains(failures[0].Message, "app") {
+		t.Errorf("%+v", failures)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	deadline := func(s *v1alpha1.RestartRolloutSpec) { s.ActiveDeadlineSeconds = new(int64(60)) }
+	for name, tt := range map[string]struct {
+		pods   int
+		change func(*v1alpha1.RestartRolloutSpec)
+		act    func(*fixture)
+		kind   string
+		reason string
+	}{
+		"no pods":          {0, deadline, func(*fixture) {}, "Succeeded", "NoPods"},
+		"no workload":      {1, deadline, func(f *fixture) { f.observed.TargetGone = true }, "Failed", "TargetNotFound"},
+		"deadline":         {2, deadline, func(f *fixture) { f.now = f.now.Add(60 * time.Second) }, "Failed", "DeadlineExceeded"},
+		"before it":        {2, deadline, func(f *fixture) { f.now = f.now.Add(59 * time.Second) }, "Progressing", "MaxUnavailable"},
+		"no progress":      {2, func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) { f.now = f.now.Add(10 * time.Minute) }, "Progressing", "ProgressDeadlineExceeded"},
+		"pods are deleted": {2, deadline, func(f *fixture) { f.observed.Pods = nil }, "Succeeded", "NoPods"},
+		"paused for long": {2, func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }, func(f *fixture) { f.now = f.now.Add(time.Hour) },
+			"Progressing", "Paused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(tt.pods, tt.change)
+			f.look()
+			tt.act(f)
+			f.look()
+			if _, reason := f.condition(tt.kind); reason != tt.reason {
+				t.Errorf("%s is %s: %+v", tt.kind, reason, f.rollout.Status)
+			}
+			if ended := f.rollout.Status.CompletionTime != nil; ended != (tt.kind != "Progressing") {
+				t.Errorf("ended: %v", ended)
+			}
+		})
+	}
+}
+
+func TestPauseIsNoLackOfProgress(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2, func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true })
+	f.look()
+	f.now = f.now.Add(time.Hour)
+	f.look()
+	f.rollout.Spec.Paused = false
+	f.look()
+	if status, reason := f.condition("Progressing"); status != metav1.ConditionTrue || reason != "MaxUnavailable" {
+		t.Errorf("%s %s", status, reason)
+	}
+	if want := f.now.Add(10 * time.Minute); !f.last.Again.Equal(want) {
+		t.Errorf("looks again at %s, want %s", f.last.Again, want)
+	}
+}
+
+func TestTimeToLive(t *testing.T) {
+	t.Parallel()
+	f := newFixture(0, func(s *v1alpha1.RestartRolloutSpec) { s.TTLSecondsAfterFinished = new(int32(60)) })
+	f.look()
+	if f.last.Delete || !f.last.Again.Equal(start.Add(time.Minute)) {
+		t.Errorf("%+v", f.last)
+	}
+	f.now = start.Add(time.Minute)
+	if f.look(); !f.last.Delete {
+		t.Error("not deleted")
+	}
+	f.rollout.Spec.TTLSecondsAfterFinished = nil
+	if f.look(); f.last.Delete {
+		t.Error("deleted without a time to live")
+	}
+}
+
+func TestRequestsUnderOpenKruisesCRDHaveNoConditions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2, maxUnavailable("100%"), func(s *v1alpha1.RestartRolloutSpec) { s.FailurePolicy = v1alpha1.RolloutFailureContinue })
+	f.look()
+	f.restart("web-0", "web-1")
+	for i, phase := range []v1beta1.ContainerRecreateRequestPhase{v1beta1.ContainerRecreateRequestSucceeded, v1beta1.ContainerRecreateRequestFailed} {
+		status := &f.request(f.observed.Pods[i].Name).Status
+		status.Conditions, status.ContainerRecreateStates = nil, []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: phase}}
+	}
+	f.look()
+	if s := f.rollout.Status; s.Restarted != 1 || s.Failed != 1 || s.Failures[0].Pod != "web-1" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestOwns(t *testing.T) {
+	t.Parallel()
+	pod := newPod(0, start)
+	pod.Labels["pod-template-hash"] = "abc"
+	deployment := &v1alpha1.WorkloadReference{Kind: "Deployment", Name: "web"}
+	set := &v1alpha1.WorkloadReference{Kind: "StatefulSet", Name: "web"}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-abc", UID: "x", Controller: new(true)}}
+	canary := &v1alpha1.WorkloadReference{Kind: "Deployment", Name: "web-canary"}
+	if !rollout.Owns(deployment, "", pod) || rollout.Owns(canary, "", pod) || !rollout.Owns(set, "x", pod) || rollout.Owns(set, "y", pod) {
+		t.Error("wrong owner")
+	}
+	pod.OwnerReferences = nil
+	if rollout.Owns(deployment, "", pod) || rollout.Owns(set, "", pod) {
+		t.Error("a pod without owner is nobody's")
+	}
+}
+
+func TestNamesOfRequestsDiffer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2)
+	a, b := rollout.RequestName(f.rollout, f.observed.Pods[0]), rollout.RequestName(f.rollout, f.observed.Pods[1])
+	again := newPod(0, start)
+	again.UID = "another"
+	if names := []string{a, b, rollout.RequestName(f.rollout, again)}; len(slices.Compact(slices.Sorted(slices.Values(names)))) != 3 {
+		t.Errorf("%v", names)
+	}
+}

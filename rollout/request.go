@@ -1,0 +1,98 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+// RequestName is the name of the ContainerRecreateRequest by which a rollout restarts a pod.
+func RequestName(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) string {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, rollout.UID, "/", pod.UID)
+	return fmt.Sprintf("%s-%016x", rollout.Name, hash.Sum64())
+}
+
+func request(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) *v1beta1.ContainerRecreateRequest {
+	template := rollout.Spec.Request
+	deadline := int64(defaultRequestDeadline)
+	if template.ActiveDeadlineSeconds != nil {
+		deadline = *template.ActiveDeadlineSeconds
+	}
+	out := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: rollout.Namespace, Name: RequestName(rollout, pod),
+		Labels: map[string]string{v1alpha1.LabelRestartRollout: string(rollout.UID)},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindRestartRollout, Name: rollout.Name, UID: rollout.UID, Controller: new(true),
+		}},
+	}}
+	for _, key := range []string{v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason} {
+		if text := crr.Printable(rollout.Annotations[key]); text != "" {
+			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, text)
+		}
+	}
+	out.Spec = v1beta1.ContainerRecreateRequestSpec{
+		PodName: pod.Name, ActiveDeadlineSeconds: &deadline,
+		Strategy: &v1beta1.ContainerRecreateRequestStrategy{
+			TerminationGracePeriodSeconds: template.TerminationGracePeriodSeconds,
+			UnreadyGracePeriodSeconds:     template.UnreadyGracePeriodSeconds,
+			OrderedRecreate:               template.OrderedRecreate,
+		},
+	}
+	for _, name := range rollout.Spec.Containers {
+		out.Spec.Containers = append(out.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
+	}
+	return out
+}
+
+// Owns reports whether the pod is one of the workload's, which the label selector of the workload has matched before: a
+// Deployment controls its pods through ReplicaSets, whose names are made from its own and the hash of the template.
+func Owns(target *v1alpha1.WorkloadReference, uid string, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return false
+	}
+	if target.Kind == "Deployment" {
+		return owner.Kind == "ReplicaSet" && owner.Name == target.Name+"-"+pod.Labels["pod-template-hash"]
+	}
+	return string(owner.UID) == uid
+}
+
+// order is that in which pods are restarted: by name, those of a StatefulSet from the highest ordinal down, as its own
+// controller updates them.
+func order(rollout *v1alpha1.RestartRollout) func(a, b *pod) int {
+	if target := rollout.Spec.TargetRef; target == nil || target.Kind != "StatefulSet" {
+		return func(a, b *pod) int { return strings.Compare(a.Name, b.Name) }
+	}
+	return func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(ordinal(b.Name), ordinal(a.Name)), strings.Compare(a.Name, b.Name))
+	}
+}
+
+func ordinal(name string) int {
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func hasContainer(pod *corev1.Pod, name string) bool {
+	return crr.ContainerNamed(pod.Spec.Containers, name) != nil || crr.ContainerNamed(pod.Spec.InitContainers, name) != nil
+}
+
+func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	if status := crr.StatusNamed(pod.Status.ContainerStatuses, name); status != nil {
+		return status
+	}
+	return crr.StatusNamed(pod.Status.InitContainerStatuses, name)
+}
