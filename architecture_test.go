@@ -41,7 +41,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/images manager/requests manager/podprobes manager/certificates manager/cache kube api"},
+		{path: "manager", imports: "manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
 		{path: "cli", imports: "inplace inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -57,6 +57,7 @@ var rows = []row{
 		{path: "sidecarmode/podprobe", imports: "sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
+		{path: "manager/rollouts", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/images", imports: "manager/cache image api"},

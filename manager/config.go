@@ -29,6 +29,7 @@ type Config struct {
 	EmptyNodePodProbes  bool   // make a NodePodProbe for every node, also where there is nothing to probe
 	// ContainerRecreateRequests serves their webhook and reconciles them; false leaves them to a kruise-manager.
 	ContainerRecreateRequests bool
+	RestartRollouts           bool // serve the webhook of RestartRollouts and reconcile them
 
 	Logger *slog.Logger
 }

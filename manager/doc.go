@@ -2,6 +2,7 @@
 // servers and wiring. Each concern is a package below it that does not import the others:
 //
 //   - requests: admission, conversion and lifecycle of ContainerRecreateRequests, readiness of pods that are drained
+//   - rollouts: admission of RestartRollouts, and restarts of workloads a few pods at a time
 //   - podprobes: NodePodProbes, results on pods and status of PodProbeMarkers
 //   - certificates: the serving certificate of the webhooks
 //

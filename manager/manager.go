@@ -9,17 +9,21 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kube"
@@ -28,6 +32,7 @@ import (
 	"github.com/refit-project/refit/manager/images"
 	"github.com/refit-project/refit/manager/podprobes"
 	"github.com/refit-project/refit/manager/requests"
+	"github.com/refit-project/refit/manager/rollouts"
 )
 
 // Name of the program: its user agent, its Lease, and the reporting controller of its Events.
@@ -65,7 +70,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := certificates.Add(mgr, loader, metrics.Registry); err != nil {
 		return fmt.Errorf("set up certificates: %w", err)
 	}
-	if err := addConcerns(mgr, cfg, clock); err != nil {
+	user, err := ownName(ctx, mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	if err := addConcerns(mgr, cfg, user, clock); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -78,17 +87,23 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // addConcerns adds the packages with controllers of the API's objects, each with what it needs.
-func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
+func addConcerns(mgr ctrl.Manager, cfg Config, user string, clock func() time.Time) error {
 	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
 	addRequests := requests.Add
 	if !cfg.ContainerRecreateRequests {
 		addRequests = requests.AddNothing
 	}
 	err := addRequests(mgr, requests.Config{
-		Workers: cfg.Workers, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		Workers: cfg.Workers, User: user, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
+	}
+	if cfg.RestartRollouts {
+		err := rollouts.Add(mgr, rollouts.Config{Workers: cfg.Workers, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger})
+		if err != nil {
+			return fmt.Errorf("set up RestartRollouts: %w", err)
+		}
 	}
 	if cfg.Images {
 		err := images.Add(mgr, images.Config{
@@ -110,6 +125,15 @@ func addConcerns(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
 		return fmt.Errorf("set up PodProbeMarkers: %w", err)
 	}
 	return nil
+}
+
+// ownName is the user name that the API server knows the manager by.
+func ownName(ctx context.Context, writer client.Writer) (string, error) {
+	var review authenticationv1.SelfSubjectReview
+	if err := writer.Create(ctx, &review); err != nil {
+		return "", fmt.Errorf("ask the API server for the manager's user name: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
 }
 
 // connect returns the connection to the API server and its clock, in which the times of requests are written.
@@ -153,7 +177,9 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 
 func newScheme() (*runtime.Scheme, error) {
 	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, refitv1alpha1.AddToScheme,
+	} {
 		if err := add(types); err != nil {
 			return nil, fmt.Errorf("register types: %w", err)
 		}

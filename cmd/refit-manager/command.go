@@ -15,6 +15,8 @@ cannot be carried out, deletes those whose ttlSecondsAfterFinished has passed, a
 containers are restarted, if the request asks for that. The restarts are done by refit-daemon on each node and go on
 while no manager runs.
 
+RestartRollouts restart the pods of a workload in place, a few pods at a time, by ContainerRecreateRequests that it creates.
+
 It also writes the NodePodProbe of each node from the PodProbeMarkers, and sets conditions, labels and annotations of
 pods from the results, with the field manager refit-podprobe.
 
@@ -69,6 +71,7 @@ func command(version string) *cobra.Command {
 	flags.BoolVar(&cfg.ContainerRecreateRequests, "container-recreate-requests", true, "serve the webhook of ContainerRecreateRequests and reconcile them; set to false beside a kruise-manager that does, and delete the MutatingWebhookConfiguration")
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
 	flags.BoolVar(&cfg.EmptyNodePodProbes, "empty-node-pod-probes", true, "make a NodePodProbe for every node, as kruise-manager does; set to false to make them only where there is something to probe, which saves one small object for each other node")
+	flags.BoolVar(&cfg.RestartRollouts, "restart-rollouts", true, "serve the webhook of RestartRollouts and reconcile them")
 	log.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(certificatesCommand(&log))
 	return cmd

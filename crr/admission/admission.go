@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -40,6 +41,8 @@ type Facts struct {
 	Pod  *corev1.Pod        // of the request's namespace and spec.podName; nil when there is none
 	Node *metav1.ObjectMeta // the node the pod is bound to; nil when there is none
 	User string             // name of the user who creates it, as the API server has authenticated it
+	// OnBehalf says that the user is refit-manager, which names in the annotation who has asked for it.
+	OnBehalf bool
 	Now  time.Time          // stamped on the request, to order those created within one second
 }
 
@@ -81,9 +84,13 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
+	requester := facts.User
+	if facts.OnBehalf {
+		requester = cmp.Or(request.Annotations[v1beta1.AnnotationRequestedBy], requester)
+	}
 	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
-	if user := crr.Printable(facts.User); user != "" {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, user)
+	if requester = crr.Printable(requester); requester != "" {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, requester)
 	}
 	return out, nil
 }

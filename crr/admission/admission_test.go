@@ -270,3 +270,26 @@ func refused(t *testing.T, err error, code int32, field string, words ...string)
 func cmpRequests(want, got *v1beta1.ContainerRecreateRequest) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty())
 }
+
+func TestRequestOnBehalfOfAUserNamesTheUser(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		onBehalf   bool
+		sent, want string
+	}{
+		"by the manager":             {true, "bob", "bob"},
+		"by the manager for nobody":  {true, "", "alice"},
+		"by a user who claims to be": {false, "bob", "alice"},
+	} {
+		request := crrtest.UserRequest("app")
+		if tt.sent != "" {
+			request.Annotations = map[string]string{v1beta1.AnnotationRequestedBy: tt.sent}
+		}
+		known := facts(crrtest.WebPod())
+		known.OnBehalf = tt.onBehalf
+		got, err := admission.Admit(request, known)
+		if err != nil || got.Annotations[v1beta1.AnnotationRequestedBy] != tt.want {
+			t.Errorf("%s: %v, %v", name, got.Annotations, err)
+		}
+	}
+}

@@ -25,7 +25,8 @@ func TrimPod(object any) (any, error) {
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
+			OwnerReferences: trimOwners(pod),
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates,
@@ -50,13 +51,24 @@ func TrimPod(object any) (any, error) {
 	}
 	for _, c := range pod.Status.Conditions {
 		switch {
-		case c.Type == corev1.PodInitialized, c.Type == corev1.PodReady && IsDaemon(pod):
+		case c.Type == corev1.PodInitialized:
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		case c.Type == corev1.PodReady:
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		case !result.NativeCondition(c.Type):
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
 		}
 	}
 	return trimmed, nil
+}
+
+// trimOwners leaves the controller.
+func trimOwners(pod *corev1.Pod) []metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil
+	}
+	return []metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: owner.Controller}}
 }
 
 func trimAnnotations(annotations map[string]string, owned map[string]bool) map[string]string {

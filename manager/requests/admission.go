@@ -38,7 +38,7 @@ func addAdmission(mgr ctrl.Manager, cfg Config) error {
 	}
 	handler := &admissionHandler{
 		decoder: admission.NewDecoder(mgr.GetScheme()), pods: mgr.GetAPIReader(), nodes: cfg.Nodes,
-		now: time.Now, answers: answers, log: cfg.Logger,
+		self: cfg.User, now: time.Now, answers: answers, log: cfg.Logger,
 	}
 	recoverPanic := true
 	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{Handler: handler, RecoverPanic: &recoverPanic})
@@ -53,6 +53,7 @@ type admissionHandler struct {
 	decoder admission.Decoder
 	pods    client.Reader
 	nodes   cache.Nodes
+	self    string // the manager's own user name
 	now     func() time.Time
 	answers *prometheus.CounterVec
 	log     *slog.Logger
@@ -103,7 +104,8 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 	if err := crradmission.CheckRequest(sent); err != nil {
 		return nil, nil, err // before a name that was not checked is used in a look-up
 	}
-	facts := crradmission.Facts{User: request.UserInfo.Username, Now: h.now()}
+	user := request.UserInfo.Username
+	facts := crradmission.Facts{User: user, OnBehalf: user != "" && user == h.self, Now: h.now()}
 	if facts.Pod, err = h.pod(ctx, sent); err != nil {
 		return nil, nil, err
 	}

@@ -21,7 +21,8 @@ const conflictDelay = 500 * time.Millisecond
 
 // Config is what the package needs from the manager.
 type Config struct {
-	Workers  int // requests reconciled at a time
+	Workers  int    // requests reconciled at a time
+	User     string // the manager's own user name, which creates requests on behalf of others
 	Nodes    cache.Nodes
 	Clock    func() time.Time // the API server's time, in which the times of requests are written
 	Recorder events.EventRecorder

@@ -10,7 +10,9 @@ import (
 const Group = "refit.dev"
 
 // GroupVersion returns refit.dev/v1alpha1.
-func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: "v1alpha1"} }
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: Group, Version: "v1alpha1"}
+}
 
 // AddToScheme registers the types of this package, and the meta types every group needs, with s.
 // It is a function and not a scheme builder so that nothing happens on import.

@@ -1,0 +1,43 @@
+package deploy_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/admission"
+)
+
+func TestManagerCreatesOnlyRequestsOfRollouts(t *testing.T) {
+	t.Parallel()
+	requests := shipped(t, "manager/*.yaml", "refit-manager-requests")
+	const owner = `"ownerReferences":[{"apiVersion":"refit.dev/v1alpha1","kind":"RestartRollout","name":"web","uid":"u","controller":true}]`
+	request := func(name, metadata string) string {
+		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"` + name + `",` + metadata + `},"spec":{"podName":"web-0"}}`
+	}
+	const label = `"labels":{"refit.dev/restart-rollout":"u"},`
+	for name, tc := range map[string]struct {
+		user, object string
+		refused      bool
+	}{
+		"of a rollout":              {object: request("web-1", label+owner)},
+		"of a user":                 {user: "alice", object: request("r", `"labels":{}`)},
+		"of nobody":                 {object: request("web-1", `"labels":{}`), refused: true},
+		"of another kind":           {object: request("web-1", label+strings.Replace(owner, "RestartRollout", "Pod", 1)), refused: true},
+		"of another group":          {object: request("web-1", label+strings.Replace(owner, "refit.dev", "v1", 1)), refused: true},
+		"without the label":         {object: request("web-1", owner), refused: true},
+		"not controlled by it":      {object: request("web-1", label+strings.Replace(owner, "true", "false", 1)), refused: true},
+		"named as of no rollout":    {object: request("db-1", label+owner), refused: true},
+		"with the label of another": {object: request("web-1", strings.Replace(label, `"u"`, `"v"`, 1)+owner), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := review{user: tc.user, operation: admission.Create, object: tc.object}
+			if r.user == "" {
+				r.user = account
+			}
+			if _, refused := requests.evaluate(t, r); (refused != "") != tc.refused {
+				t.Errorf("refused: %q", refused)
+			}
+		})
+	}
+}

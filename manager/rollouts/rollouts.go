@@ -1,0 +1,201 @@
+// Package rollouts admits RestartRollouts and carries them out: it reads the workload, its pods, the requests and the
+// PodDisruptionBudgets, creates ContainerRecreateRequests and writes the status. What to create and to write is decided in
+// package rollout.
+package rollouts
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/rollout"
+)
+
+// conflictDelay lets the cache catch up with the write that came before ours.
+const conflictDelay = 500 * time.Millisecond
+
+// Config is what the package needs from the manager.
+type Config struct {
+	Workers  int              // rollouts reconciled at a time
+	Clock    func() time.Time // the API server's time, in which the times of rollouts are written
+	Recorder events.EventRecorder
+	Metrics  prometheus.Registerer
+	Logger   *slog.Logger
+}
+
+// Add adds the webhook and the controller to a manager that has not been started.
+func Add(mgr ctrl.Manager, cfg Config) error {
+	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "refit_manager_restart_rollouts_total",
+		Help: "RestartRollouts that have ended, by outcome (succeeded, failed) and reason.",
+	}, []string{"outcome", "reason"})
+	if err := cfg.Metrics.Register(ended); err != nil {
+		return err
+	}
+	addAdmission(mgr, cfg)
+	r := &reconciler{Config: cfg, client: mgr.GetClient(), live: mgr.GetAPIReader(), ended: ended}
+	return ctrl.NewControllerManagedBy(mgr).Named("restartrollout").
+		For(&v1alpha1.RestartRollout{}).
+		Owns(&v1beta1.ContainerRecreateRequest{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.active), builder.WithPredicates(podChanged())).
+		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(r.active)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
+		Complete(r)
+}
+
+// podChanged drops the updates of pods on which no rollout depends. The cache has trimmed the pods before.
+func podChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, wasPod := e.ObjectOld.(*corev1.Pod)
+		after, isPod := e.ObjectNew.(*corev1.Pod)
+		return !wasPod || !isPod || before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			!equality.Semantic.DeepEqual(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+	}}
+}
+
+// reconciler carries out what rollout.Next decides.
+type reconciler struct {
+	Config
+	client client.Client // reads from the cache
+	live   client.Reader // reads from the API server
+	ended  *prometheus.CounterVec
+}
+
+// active are the rollouts of a namespace that have not ended.
+func (r *reconciler) active(ctx context.Context, object client.Object) []ctrl.Request {
+	var list v1alpha1.RestartRolloutList
+	if err := r.client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		r.Logger.Error("list RestartRollouts", "namespace", object.GetNamespace(), "err", err)
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		if list.Items[i].Status.CompletionTime == nil {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
+	var object v1alpha1.RestartRollout
+	if err := r.client.Get(ctx, key.NamespacedName, &object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	decision, err := r.decide(ctx, &object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if decision.Delete {
+		err := r.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	started := len(decision.Start)
+	failures, err := r.start(ctx, decision.Start)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision.Status.Failures = append(failures, decision.Status.Failures...)
+	if err := r.write(ctx, &object, decision.Status, started-len(failures)); err != nil {
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if decision.Again.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(r.Clock()), time.Millisecond)}, nil
+}
+
+// decide decides from the cache; before anything is started, again from the requests and the rollout that the API server
+// has, so that no request which the cache does not show yet is left out of the budget.
+func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Decision, error) {
+	observed, err := r.observe(ctx, object)
+	if err != nil {
+		return rollout.Decision{}, err
+	}
+	decision := rollout.Next(object, observed, r.Clock())
+	if len(decision.Start) == 0 {
+		return decision, nil
+	}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return decision, fmt.Errorf("read RestartRollout: %w", err)
+	}
+	if observed.Requests, err = requests(ctx, r.live, object); err != nil {
+		return decision, err
+	}
+	return rollout.Next(object, observed, r.Clock()), nil
+}
+
+// start creates requests, and returns those that were refused, at most ten: they are not repeated.
+func (r *reconciler) start(ctx context.Context, requests []*v1beta1.ContainerRecreateRequest) ([]v1alpha1.RestartFailure, error) {
+	const most = 10
+	var refused []v1alpha1.RestartFailure
+	for _, request := range requests {
+		err := r.client.Create(ctx, request)
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		case (apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && len(refused) < most:
+			refused = append(refused, v1alpha1.RestartFailure{Pod: request.Spec.PodName, Reason: rollout.ReasonRefused, Message: err.Error()})
+		default:
+			return refused, fmt.Errorf("create ContainerRecreateRequest for pod %s: %w", request.Spec.PodName, err)
+		}
+	}
+	return refused, nil
+}
+
+// write writes a changed status, and reports what has begun and ended.
+func (r *reconciler) write(ctx context.Context, object *v1alpha1.RestartRollout, status v1alpha1.RestartRolloutStatus, started int) error {
+	if started > 0 {
+		r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, "RestartStarted", "Restart", "%d pods are being restarted; %d of %d have been", started, status.Restarted, status.Pods)
+	}
+	const most = 10
+	status.Failures = status.Failures[:min(len(status.Failures), most)]
+	if equality.Semantic.DeepEqual(object.Status, status) {
+		return nil
+	}
+	changed := object.DeepCopy()
+	changed.Status = status
+	if err := r.client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("write status of RestartRollout: %w", err)
+	}
+	if object.Status.CompletionTime == nil && status.CompletionTime != nil {
+		r.reportEnd(changed)
+	}
+	return nil
+}
+
+func (r *reconciler) reportEnd(object *v1alpha1.RestartRollout) {
+	kind, outcome := corev1.EventTypeNormal, "succeeded"
+	condition := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if condition.Status != metav1.ConditionTrue {
+		kind, outcome = corev1.EventTypeWarning, "failed"
+	}
+	r.ended.WithLabelValues(outcome, condition.Reason).Inc()
+	r.Logger.Info("RestartRollout ended", "rollout", object.Namespace+"/"+object.Name, "outcome", outcome, "reason", condition.Reason)
+	r.Recorder.Eventf(object, nil, kind, condition.Reason, "End", "%s", condition.Message)
+}
