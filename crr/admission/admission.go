@@ -43,7 +43,7 @@ type Facts struct {
 	User string             // name of the user who creates it, as the API server has authenticated it
 	// OnBehalf says that the user is refit-manager, which names in the annotation who has asked for it.
 	OnBehalf bool
-	Now  time.Time          // stamped on the request, to order those created within one second
+	Now      time.Time // stamped on the request, to order those created within one second
 }
 
 // Admit decides about a request that is being created and returns it as it is to be stored: defaults filled in,
