@@ -15,10 +15,14 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Errors of an update, for the exit code.
+// Errors of a command, for the exit code.
 var (
 	// ErrFailed: the update cannot go on by itself.
 	ErrFailed = errors.New("the update failed")
+	// ErrRefused: the API server does not allow it; nothing has been changed.
+	ErrRefused = errors.New("refused")
+	// ErrInterrupted: the user has ended the command.
+	ErrInterrupted = errors.New("interrupted")
 	// ErrTimeout: it was not done in time. It goes on where it is when the command is run again.
 	ErrTimeout = errors.New("the update is not done in time")
 )

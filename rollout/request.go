@@ -9,6 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -95,4 +98,22 @@ func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 		return status
 	}
 	return crr.StatusNamed(pod.Status.InitContainerStatuses, name)
+}
+
+// WorkloadSelector is the label selector by which a workload selects its pods.
+func WorkloadSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
+	about := "selector of " + workload.GetKind() + " " + workload.GetName()
+	content, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", about, err)
+	}
+	var of metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &of); err != nil {
+		return nil, fmt.Errorf("%s: %w", about, err)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&of)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", about, err)
+	}
+	return selector, nil
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,17 +86,9 @@ func (r *reconciler) selector(ctx context.Context, object *v1alpha1.RestartRollo
 		}
 		return nil, "", fmt.Errorf("read %s %s: %w", target.Kind, target.Name, err)
 	}
-	content, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	selector, err := rollout.WorkloadSelector(workload)
 	if err != nil {
-		return nil, "", fmt.Errorf("selector of %s %s: %w", target.Kind, target.Name, err)
-	}
-	var of metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &of); err != nil {
-		return nil, "", fmt.Errorf("selector of %s %s: %w", target.Kind, target.Name, err)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&of)
-	if err != nil {
-		return nil, "", fmt.Errorf("selector of %s %s: %w", target.Kind, target.Name, err)
+		return nil, "", err
 	}
 	return selector, string(workload.GetUID()), nil
 }

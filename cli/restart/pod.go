@@ -1,0 +1,132 @@
+package restart
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/crr"
+)
+
+const (
+	requestDeadline = 600       // seconds, of the restart of one pod
+	requestTTL      = 24 * 3600 // seconds that the request of a pod is kept after its end
+)
+
+// pod restarts containers of one pod.
+func (r *restarter) pod(ctx context.Context, name string) error {
+	var pod corev1.Pod
+	if err := r.API.Get(ctx, r.key(name), &pod); err != nil {
+		return err
+	}
+	containers := r.Containers
+	if len(containers) == 0 {
+		var err error
+		if containers, err = only(&pod); err != nil {
+			return err
+		}
+	}
+	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: generateName(name), Annotations: r.annotations()}}
+	request.Spec = v1beta1.ContainerRecreateRequestSpec{
+		PodName: name, ActiveDeadlineSeconds: new(int64(requestDeadline)), TTLSecondsAfterFinished: new(int32(requestTTL)),
+		Strategy: &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds},
+	}
+	for _, container := range containers {
+		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: container})
+	}
+	began := time.Now()
+	if err := r.create(ctx, request); err != nil {
+		return err
+	}
+	if r.DryRun {
+		r.Output.Print("pod %s/%s on node %s: %s would be restarted (dry run: admitted, and nothing done)\n", r.Namespace, name, pod.Spec.NodeName, list(containers))
+		return nil
+	}
+	r.Output.Say("ContainerRecreateRequest %s: restart %s of pod %s", request.Name, list(containers), name)
+	if !r.Wait {
+		return nil
+	}
+	return r.followRequest(ctx, request, began)
+}
+
+// generateName is the start of a name that the API server completes.
+func generateName(of string) string {
+	const longest = 190
+	return of[:min(len(of), longest)] + "-"
+}
+
+// followRequest tells how far a request is until it has ended.
+func (r *restarter) followRequest(ctx context.Context, request *v1beta1.ContainerRecreateRequest, began time.Time) error {
+	err := watchObject(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(now *v1beta1.ContainerRecreateRequest) bool {
+		request = now
+		if message := request.Status.Message; message != "" && !crr.Completed(request) {
+			r.Output.Wait("%s", message)
+		} else if !crr.Completed(request) {
+			r.Output.Wait("%s", waitingFor(request))
+		}
+		return crr.Completed(request)
+	}, r.Output.Tick)
+	if ctx.Err() != nil {
+		return r.interrupted(ctx, "crr", request.Name, "kubectl delete crr "+request.Name+" --namespace="+r.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	if result, reason := crr.Result(request.Status); result != "succeeded" {
+		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", cli.ErrFailed, request.Name, reason, request.Status.Message)
+	}
+	r.Output.Say("restarted in %.1f s", time.Since(began).Seconds())
+	return r.instances(ctx, request)
+}
+
+// waitingFor says what a request waits for.
+func waitingFor(request *v1beta1.ContainerRecreateRequest) string {
+	if request.Status.Phase == "" {
+		return "waiting for the daemon of node " + request.Labels[v1beta1.LabelNodeName]
+	}
+	for _, state := range request.Status.ContainerRecreateStates {
+		switch state.Phase {
+		case v1beta1.ContainerRecreateRequestPending:
+			return "container " + state.Name + ": stopping"
+		case v1beta1.ContainerRecreateRequestRecreating:
+			return "container " + state.Name + ": stopped; waiting for kubelet to start it and for it to be ready"
+		}
+	}
+	return "waiting for the request to end"
+}
+
+// instances shows the instances before and after the restart.
+func (r *restarter) instances(ctx context.Context, request *v1beta1.ContainerRecreateRequest) error {
+	var pod corev1.Pod
+	if err := r.API.Get(ctx, r.key(request.Spec.PodName), &pod); err != nil {
+		return fmt.Errorf("read the pod that was restarted: %w", err)
+	}
+	for _, container := range request.Spec.Containers {
+		status := crr.StatusNamed(slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses), container.Name)
+		if status == nil || container.StatusContext == nil {
+			continue
+		}
+		r.Output.Print("  container %s: %s -> %s, restarts %d -> %d\n", container.Name,
+			short(container.StatusContext.ContainerID), short(status.ContainerID), container.StatusContext.RestartCount, status.RestartCount)
+	}
+	return nil
+}
+
+// short is the beginning of a container ID, as crictl shows it.
+func short(id string) string {
+	const shown = len("containerd://") + 12
+	return id[:min(len(id), shown)]
+}
+
+func list(containers []string) string {
+	if len(containers) == 1 {
+		return "container " + containers[0]
+	}
+	return fmt.Sprintf("containers %v", containers)
+}

@@ -1,0 +1,171 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+)
+
+// Config is what a restart needs.
+type Config struct {
+	API       client.WithWatch
+	Output    *cli.Output
+	Namespace string
+	// Containers to restart, in this order; empty for the only container of the pods.
+	Containers []string
+	Reason     string
+	// DrainSeconds for which a pod is out of its Services before its first container is stopped; nil for none.
+	DrainSeconds *int64
+	// GracePeriodSeconds between TERM and KILL; nil for that of the pod.
+	GracePeriodSeconds *int64
+	Rollout            RolloutOptions
+	// Wait follows the restart to its end.
+	Wait bool
+	// Timeout is how long to wait; zero for any time. The restart goes on afterwards.
+	Timeout time.Duration
+	DryRun  bool
+}
+
+// RolloutOptions apply to restarts of more than one pod.
+type RolloutOptions struct {
+	MaxUnavailable             *intstr.IntOrString
+	Partition                  int32
+	MinReadySeconds            int32
+	ContinueOnFailure          bool
+	IgnorePodDisruptionBudgets bool
+}
+
+// Target is what is restarted: a pod, a workload, or the pods that a selector matches.
+type Target struct {
+	Pod      string
+	Workload *v1alpha1.WorkloadReference
+	Selector *metav1.LabelSelector
+}
+
+// ParseTarget reads pod/NAME, deployment/NAME and the like, or a label selector in the form of kubectl's --selector.
+func ParseTarget(text, selector string) (Target, error) {
+	if (text == "") == (selector == "") {
+		return Target{}, fmt.Errorf("%w: name either one resource, as deployment/web, or pods by --selector", cli.ErrUsage)
+	}
+	if selector != "" {
+		// The object that is stored knows no != of its own.
+		parsed, err := metav1.ParseToLabelSelector(notEqual.ReplaceAllString(selector, "$1 notin ($2)"))
+		if err != nil {
+			return Target{}, fmt.Errorf("%w: --selector: %w", cli.ErrUsage, err)
+		}
+		return Target{Selector: parsed}, nil
+	}
+	kind, name, ok := strings.Cut(text, "/")
+	if !ok || name == "" || strings.Contains(name, "/") {
+		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME, as pod/web-0 or deployment/web", cli.ErrUsage, text)
+	}
+	switch kind = strings.ToLower(kind); kind {
+	case "pod", "pods", "po":
+		return Target{Pod: name}, nil
+	}
+	workload, ok := kinds[kind]
+	if !ok {
+		return Target{}, fmt.Errorf("%w: %q: want a pod, deployment, replicaset, statefulset, daemonset or cloneset", cli.ErrUsage, kind)
+	}
+	workload.Name = name
+	return Target{Workload: &workload}, nil
+}
+
+var notEqual = regexp.MustCompile(`([^,!=\s]+)\s*!=\s*([^,\s]*)`)
+
+var kinds = func() map[string]v1alpha1.WorkloadReference {
+	all := map[string]v1alpha1.WorkloadReference{}
+	for kind, names := range map[string][]string{
+		"apps/v1/Deployment": {"deployment", "deployments", "deploy"}, "apps/v1/ReplicaSet": {"replicaset", "replicasets", "rs"},
+		"apps/v1/StatefulSet": {"statefulset", "statefulsets", "sts"}, "apps/v1/DaemonSet": {"daemonset", "daemonsets", "ds"},
+		"apps.kruise.io/v1alpha1/CloneSet":   {"cloneset", "clonesets", "clone"},
+		"apps.kruise.io/v1beta1/StatefulSet": {"statefulset.apps.kruise.io", "statefulsets.apps.kruise.io", "asts"},
+		"apps.kruise.io/v1alpha1/DaemonSet":  {"daemonset.apps.kruise.io", "daemonsets.apps.kruise.io", "daemon"},
+	} {
+		i := strings.LastIndexByte(kind, '/')
+		for _, name := range names {
+			all[name] = v1alpha1.WorkloadReference{APIVersion: kind[:i], Kind: kind[i+1:]}
+		}
+	}
+	return all
+}()
+
+// Run restarts the target.
+func Run(ctx context.Context, config Config, target Target) error {
+	r := &restarter{Config: config}
+	if config.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, cli.ErrTimeout)
+		defer cancel()
+	}
+	if target.Pod != "" {
+		return r.pod(ctx, target.Pod)
+	}
+	return r.rollout(ctx, target)
+}
+
+type restarter struct {
+	Config
+}
+
+func (r *restarter) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.Namespace, Name: name}
+}
+
+func (r *restarter) annotations() map[string]string {
+	if r.Reason == "" {
+		return nil
+	}
+	return map[string]string{v1beta1.AnnotationReason: r.Reason}
+}
+
+// create creates an object, or only asks the API server whether it would.
+func (r *restarter) create(ctx context.Context, object client.Object) error {
+	var options []client.CreateOption
+	if r.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	err := r.API.Create(ctx, object, options...)
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", cli.ErrFailed, err)
+	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
+	}
+	return err
+}
+
+// only is the container to restart where none was named.
+func only(pod *corev1.Pod) ([]string, error) {
+	if len(pod.Spec.Containers) == 1 {
+		return []string{pod.Spec.Containers[0].Name}, nil
+	}
+	names := make([]string, len(pod.Spec.Containers))
+	for i, container := range pod.Spec.Containers {
+		names[i] = container.Name
+	}
+	return nil, fmt.Errorf("%w: pod %s has the containers %s; name those to restart with --container", cli.ErrUsage, pod.Name, strings.Join(names, ", "))
+}
+
+// interrupted is the error of a wait that has ended before the restart: with how to follow it or stop it.
+func (r *restarter) interrupted(ctx context.Context, kind, name, stop string) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) {
+		cause = cli.ErrInterrupted
+	}
+	return fmt.Errorf("%w; the restart goes on\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s", cause, kind, name, r.Namespace, stop)
+}

@@ -1,0 +1,192 @@
+package restart
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/rollout"
+)
+
+// rollout restarts containers of several pods.
+func (r *restarter) rollout(ctx context.Context, target Target) error {
+	pods, err := r.pods(ctx, target)
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		return fmt.Errorf("%w: %s has no pods in namespace %s", cli.ErrRefused, target, r.Namespace)
+	}
+	containers := r.Containers
+	if len(containers) == 0 {
+		if containers, err = only(pods[0]); err != nil {
+			return err
+		}
+	}
+	object := r.newRollout(target, containers)
+	if err := r.create(ctx, object); err != nil {
+		return err
+	}
+	if r.DryRun {
+		return r.explain(ctx, object, pods)
+	}
+	r.Output.Say("RestartRollout %s: restart %s of %d pods of %s", object.Name, list(containers), len(pods), target)
+	if !r.Wait {
+		return nil
+	}
+	return r.followRollout(ctx, object)
+}
+
+func (t Target) String() string {
+	switch {
+	case t.Workload != nil:
+		return strings.ToLower(t.Workload.Kind) + "/" + t.Workload.Name
+	case t.Selector != nil:
+		return "selector " + metav1.FormatLabelSelector(t.Selector)
+	}
+	return "pod/" + t.Pod
+}
+
+func (r *restarter) newRollout(target Target, containers []string) *v1alpha1.RestartRollout {
+	object := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "restart-", Annotations: r.annotations()}}
+	if target.Workload != nil {
+		object.GenerateName = generateName(target.Workload.Name)
+	}
+	object.Spec = v1alpha1.RestartRolloutSpec{
+		TargetRef: target.Workload, Selector: target.Selector, Containers: containers,
+		MaxUnavailable: r.Rollout.MaxUnavailable, Partition: r.Rollout.Partition, MinReadySeconds: r.Rollout.MinReadySeconds,
+		IgnorePodDisruptionBudgets: r.Rollout.IgnorePodDisruptionBudgets, TTLSecondsAfterFinished: new(int32(requestTTL)),
+		Request: v1alpha1.RestartRequestTemplate{TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds},
+	}
+	if r.Rollout.ContinueOnFailure {
+		object.Spec.FailurePolicy = v1alpha1.RolloutFailureContinue
+	}
+	return object
+}
+
+// pods are those of the target now.
+func (r *restarter) pods(ctx context.Context, target Target) ([]*corev1.Pod, error) {
+	var selector labels.Selector
+	var uid string
+	if target.Workload != nil {
+		workload := &unstructured.Unstructured{}
+		workload.SetGroupVersionKind(schema.FromAPIVersionAndKind(target.Workload.APIVersion, target.Workload.Kind))
+		if err := r.API.Get(ctx, r.key(target.Workload.Name), workload); err != nil {
+			return nil, err
+		}
+		var err error
+		if selector, err = rollout.WorkloadSelector(workload); err != nil {
+			return nil, err
+		}
+		uid = string(workload.GetUID())
+	} else {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(target.Selector); err != nil {
+			return nil, fmt.Errorf("%w: --selector: %w", cli.ErrUsage, err)
+		}
+	}
+	var list corev1.PodList
+	if err := r.API.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if target.Workload == nil || rollout.Owns(target.Workload, uid, &list.Items[i]) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
+}
+
+// explain says what a rollout would do first, and what would hold it up.
+func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout, pods []*corev1.Pod) error {
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := r.API.List(ctx, &budgets, client.InNamespace(r.Namespace)); err != nil {
+		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	observed := rollout.Observation{Pods: pods}
+	for i := range budgets.Items {
+		observed.Budgets = append(observed.Budgets, &budgets.Items[i])
+	}
+	now := time.Now()
+	object.CreationTimestamp = metav1.NewTime(now)
+	decision := rollout.Next(object, observed, now)
+	r.Output.Print("%d pods would be restarted, %s in each (dry run: admitted, and nothing done)\n", decision.Status.Pods, list(object.Spec.Containers))
+	for _, request := range decision.Start {
+		r.Output.Print("  at once: pod %s\n", request.Spec.PodName)
+	}
+	if c := meta.FindStatusCondition(decision.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
+		r.Output.Print("  then: %s: %s\n", c.Reason, c.Message)
+	}
+	for _, failure := range decision.Status.Failures {
+		r.Output.Print("  pod %s: %s: %s\n", failure.Pod, failure.Reason, failure.Message)
+	}
+	return nil
+}
+
+// followRollout tells how far a rollout is until it has ended.
+func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartRollout) error {
+	told := map[string]bool{}
+	err := watchObject(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(now *v1alpha1.RestartRollout) bool {
+		object = now
+		status := &object.Status
+		for _, failure := range status.Failures {
+			if !told[failure.Pod] {
+				told[failure.Pod] = true
+				r.Output.Say("pod %s: %s: %s", failure.Pod, failure.Reason, failure.Message)
+			}
+		}
+		if status.CompletionTime == nil && status.ObservedGeneration > 0 {
+			r.Output.Wait("%s %d of %d pods restarted, %d under way, %d failed%s", bar(status.Restarted, status.Pods), status.Restarted, status.Pods, status.Restarting, status.Failed, held(status))
+		}
+		return status.CompletionTime != nil
+	}, r.Output.Tick)
+	if ctx.Err() != nil {
+		return r.interrupted(ctx, "restartrollout", object.Name,
+			"kubectl patch restartrollout "+object.Name+" --namespace="+r.Namespace+` --type=merge --patch='{"spec":{"paused":true}}'`)
+	}
+	if err != nil {
+		return err
+	}
+	end := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if end == nil || end.Status != metav1.ConditionTrue {
+		reason, message := "", ""
+		if end != nil {
+			reason, message = end.Reason, end.Message
+		}
+		return fmt.Errorf("%w: RestartRollout %s: %s: %s", cli.ErrFailed, object.Name, reason, message)
+	}
+	r.Output.Say("%s", end.Message)
+	return nil
+}
+
+// held says what a rollout waits for, if not for restarts.
+func held(status *v1alpha1.RestartRolloutStatus) string {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil || c.Reason == v1alpha1.ReasonRestarting || c.Reason == v1alpha1.ReasonBudget {
+		return ""
+	}
+	return ": " + c.Message
+}
+
+// bar shows a part of a whole.
+func bar(part, whole int32) string {
+	const width = 20
+	filled := 0
+	if whole > 0 {
+		filled = int(min(part, whole)) * width / int(whole)
+	}
+	return "[" + strings.Repeat("#", filled) + strings.Repeat("-", width-filled) + "]"
+}

@@ -1,0 +1,64 @@
+package restart
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/cli"
+)
+
+// relist bounds how long a lost watch goes unnoticed.
+const relist = 10 * time.Second
+
+// watchObject hands over the object, as it is and after every change, until done says so.
+func watchObject[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) error {
+	for {
+		if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				return fmt.Errorf("%w: %s has been deleted", cli.ErrFailed, object.GetName())
+			}
+			return err
+		}
+		if done(object) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if ended, err := changes(ctx, api, list, object, done, tick); ended || err != nil {
+			return err
+		}
+	}
+}
+
+// changes hands over the changes of the object for a while.
+func changes[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, relist)
+	defer cancel()
+	stream, err := api.Watch(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{"metadata.name": object.GetName()})
+	if err != nil {
+		return false, err
+	}
+	defer stream.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-second.C:
+			tick()
+		case event, ok := <-stream.ResultChan():
+			if !ok || event.Type == watch.Error || event.Type == watch.Deleted {
+				return false, nil
+			}
+			if changed, isObject := event.Object.(T); isObject && done(changed) {
+				return true, nil
+			}
+		}
+	}
+}

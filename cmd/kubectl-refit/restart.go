@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/restart"
+)
+
+const restartLong = `Restart containers in place: the pods stay, with their UIDs, IPs, nodes and volumes, and so do their other containers.
+
+For one pod a ContainerRecreateRequest is created. For a workload, or the pods that --selector matches, a RestartRollout
+is created, which restarts a few pods at a time and goes on when this command ends: the pods that are unavailable, for
+whatever reason, never become more than --max-unavailable by it, and PodDisruptionBudgets are respected. It stops at the
+first pod whose restart fails.
+
+Without --container the only container of the pods is restarted. Ctrl-C leaves the restart as it is, and says how to
+follow or stop it.
+
+Exit codes: 0 done, 1 failed, 2 refused (nothing has been done) or wrong usage, 124 not done within --timeout, 130 interrupted.`
+
+const restartExample = `  # one container of one pod
+  kubectl refit restart pod/web-0 -c app --reason="stale connections"
+
+  # what would happen to a Deployment
+  kubectl refit restart deployment/web -c app --max-unavailable=25% --dry-run
+
+  # two containers of every pod of a StatefulSet, 10 s out of its Services before the first is stopped
+  kubectl refit restart statefulset/db -c proxy -c app --drain-seconds=10
+
+  # a sidecar wherever it runs in the namespace; do not wait
+  kubectl refit restart -l mesh=on -c proxy --wait=false`
+
+func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var config restart.Config
+	var selector, maxUnavailable string
+	var drain, grace int64
+	cmd := &cobra.Command{
+		Use:   "restart (pod/NAME | KIND/NAME | -l SELECTOR) [-c CONTAINER]...",
+		Short: "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var text string
+			if len(args) > 0 {
+				text = args[0]
+			}
+			target, err := restart.ParseTarget(text, selector)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("max-unavailable") {
+				config.Rollout.MaxUnavailable = new(intstr.Parse(maxUnavailable))
+			}
+			if cmd.Flags().Changed("drain-seconds") {
+				config.DrainSeconds = &drain
+			}
+			if cmd.Flags().Changed("grace-period") {
+				config.GracePeriodSeconds = &grace
+			}
+			if config.API, config.Namespace, err = watcher(connection); err != nil {
+				return err
+			}
+			config.Output = cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
+			return restart.Run(cmd.Context(), config, target)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&selector, "selector", "l", "", "restart the pods that this `label selector` matches")
+	flags.StringArrayVarP(&config.Containers, "container", "c", nil, "`container` to restart; repeated for more, which are stopped in this order")
+	flags.StringVar(&config.Reason, "reason", "", "why, in one line; it is shown in Events")
+	flags.StringVar(&maxUnavailable, "max-unavailable", "1", "how many of the pods may be unavailable at a time, as `number or percentage`")
+	flags.Int32Var(&config.Rollout.Partition, "partition", 0, "how many of the pods are left as they are")
+	flags.Int32Var(&config.Rollout.MinReadySeconds, "min-ready-seconds", 0, "`seconds` that a pod must be ready after its restart to count as available")
+	flags.BoolVar(&config.Rollout.ContinueOnFailure, "continue-on-failure", false, "restart the other pods although the restart of one has failed")
+	flags.BoolVar(&config.Rollout.IgnorePodDisruptionBudgets, "ignore-pod-disruption-budgets", false, "restart pods although a PodDisruptionBudget allows no disruption")
+	flags.Int64Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
+	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: those of the pod)")
+	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
+	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart goes on; 0 waits for ever")
+	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
+	return cmd
+}
+
+// watcher is a client for what restarts read and write, and the namespace that the user works in.
+func watcher(connection *genericclioptions.ConfigFlags) (client.WithWatch, string, error) {
+	config, err := connection.ToRESTConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.UserAgent, config.QPS = "kubectl-refit/"+version, -1
+	namespace, _, err := connection.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(kinds); err != nil {
+			return nil, "", err
+		}
+	}
+	api, err := client.NewWithWatch(config, client.Options{Scheme: kinds})
+	return api, namespace, err
+}
