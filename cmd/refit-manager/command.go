@@ -68,7 +68,7 @@ func command(version string) *cobra.Command {
 	flags.IntVar(&cfg.Workers, "workers", 8, "objects of each kind reconciled at a time")
 	flags.BoolVar(&cfg.Images, "images", true, "reconcile ImagePullJobs, ImageListPullJobs and NodeImages; set to false beside a kruise-manager that does")
 	flags.StringVar(&cfg.PullSecretNamespace, "pull-secret-namespace", "kruise-daemon-config", "namespace for the copies of pull secrets that daemons read")
-	flags.BoolVar(&cfg.ContainerRecreateRequests, "container-recreate-requests", true, "serve the webhook of ContainerRecreateRequests and reconcile them; set to false beside a kruise-manager that does, and delete the MutatingWebhookConfiguration")
+	flags.BoolVar(&cfg.ContainerRecreateRequests, "container-recreate-requests", true, "serve the webhook of ContainerRecreateRequests and reconcile them; set to false beside a kruise-manager that does, and remove their webhook from the MutatingWebhookConfiguration")
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
 	flags.BoolVar(&cfg.EmptyNodePodProbes, "empty-node-pod-probes", true, "make a NodePodProbe for every node, as kruise-manager does; set to false to make them only where there is something to probe, which saves one small object for each other node")
 	flags.BoolVar(&cfg.RestartRollouts, "restart-rollouts", true, "serve the webhook of RestartRollouts and reconcile them")

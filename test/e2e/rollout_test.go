@@ -24,7 +24,7 @@ import (
 // deployment makes one with so many ready pods.
 func (s *scene) deployment(name string, replicas int) []corev1.Pod {
 	s.t.Helper()
-	pod := s.podOf(name, corev1.Container{Name: "app"}, corev1.Container{Name: "log"})
+	pod := s.podOf(name, shell("app", obedient), shell("log", obedient))
 	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	object.Spec.Replicas = new(int32(replicas))
 	object.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
@@ -181,7 +181,9 @@ func TestRestartRolloutPausesAndLeavesThePartition(t *testing.T) {
 	s.run("patch", "restartrollout", name, "--type=merge", `--patch={"spec":{"partition":0,"paused":true}}`)
 	s.awaitRollout("is paused", func(o *refitv1alpha1.RestartRollout) bool { return reason(o) == refitv1alpha1.ReasonPaused })
 	s.run("patch", "restartrollout", name, "--type=merge", `--patch={"spec":{"paused":false}}`)
-	s.awaitRollout("restarts the others", func(o *refitv1alpha1.RestartRollout) bool { return o.Status.Restarted == 3 && o.Status.CompletionTime != nil })
+	s.awaitRollout("restarts the others", func(o *refitv1alpha1.RestartRollout) bool {
+		return o.Status.Restarted == 3 && o.Status.CompletionTime != nil
+	})
 }
 
 func TestWrongRolloutsAreRefusedOrFailWithTheReason(t *testing.T) {
