@@ -22,7 +22,7 @@ import (
 )
 
 // deployment makes one with so many ready pods.
-func (s *scene) deployment(name string, replicas int) []corev1.Pod {
+func (s *fixture) deployment(name string, replicas int) []corev1.Pod {
 	s.t.Helper()
 	pod := s.podOf(name, shell("app", obedient), shell("log", obedient))
 	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
@@ -47,7 +47,7 @@ func (s *scene) deployment(name string, replicas int) []corev1.Pod {
 }
 
 // restart is kubectl-refit restart; it returns what was said, and the exit code.
-func (s *scene) restart(args ...string) (string, int) {
+func (s *fixture) restart(args ...string) (string, int) {
 	s.t.Helper()
 	path, err := tool()
 	s.check(err, "build kubectl-refit")
@@ -58,7 +58,7 @@ func (s *scene) restart(args ...string) (string, int) {
 }
 
 // unavailable counts, until stop is called, how many of the pods with that label were not ready at a time.
-func (s *scene) unavailable(app string) (stop func() int) {
+func (s *fixture) unavailable(app string) (stop func() int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	changes, err := s.Watch(ctx, &corev1.PodList{}, client.InNamespace(s.namespace), client.MatchingLabels{"app": app})
@@ -86,7 +86,7 @@ func (s *scene) unavailable(app string) (stop func() int) {
 	}
 }
 
-func (s *scene) rollouts() []refitv1alpha1.RestartRollout {
+func (s *fixture) rollouts() []refitv1alpha1.RestartRollout {
 	s.t.Helper()
 	var list refitv1alpha1.RestartRolloutList
 	s.check(s.List(s.t.Context(), &list, client.InNamespace(s.namespace)), "list RestartRollouts")
@@ -95,7 +95,7 @@ func (s *scene) rollouts() []refitv1alpha1.RestartRollout {
 
 func TestRestartOfADeploymentKeepsItsPodsAndItsBudget(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.deployment("web", 5)
 	stop := s.unavailable("web")
 	out, code := s.restart("deployment/web", "-c", "app", "--max-unavailable=2", "--reason=stale connections")
@@ -132,7 +132,7 @@ func TestRestartOfADeploymentKeepsItsPodsAndItsBudget(t *testing.T) {
 
 func TestDisruptionBudgetHoldsUpARestartUntilItAllowsIt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.deployment("web", 2)
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "strict"}}
 	budget.Spec = policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
@@ -153,7 +153,7 @@ func TestDisruptionBudgetHoldsUpARestartUntilItAllowsIt(t *testing.T) {
 	})
 }
 
-func (s *scene) awaitRollout(what string, done func(*refitv1alpha1.RestartRollout) bool) {
+func (s *fixture) awaitRollout(what string, done func(*refitv1alpha1.RestartRollout) bool) {
 	s.t.Helper()
 	s.await("the rollout "+what, func(context.Context) (bool, error) {
 		list := s.rollouts()
@@ -163,7 +163,7 @@ func (s *scene) awaitRollout(what string, done func(*refitv1alpha1.RestartRollou
 
 func TestRestartRolloutPausesAndLeavesThePartition(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	s.deployment("web", 3)
 	if out, code := s.restart("deployment/web", "-c", "app", "--partition=2", "--wait=false"); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, out)
@@ -188,7 +188,7 @@ func TestRestartRolloutPausesAndLeavesThePartition(t *testing.T) {
 
 func TestWrongRolloutsAreRefusedOrFailWithTheReason(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.deployment("web", 2)
 	for name, tt := range map[string]struct {
 		args []string
@@ -215,7 +215,7 @@ func TestWrongRolloutsAreRefusedOrFailWithTheReason(t *testing.T) {
 
 func TestRestartOfAPodShowsItsInstances(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newFixture(t)
 	before := s.deployment("web", 1)
 	out, code := s.restart("pod/"+before[0].Name, "-c", "app")
 	if code != 0 || !strings.Contains(out, "restarts 0 -> 1") {
