@@ -200,9 +200,13 @@ func showsRestart(p *corev1.Pod, request *v1beta1.ContainerRecreateRequest) bool
 func (v *view) count() {
 	status := &v.decision.Status
 	before := status.Restarted
-	status.Pods, status.Restarted, status.Restarting, status.Failed, status.Unavailable = int32(len(v.pods)), 0, 0, 0, 0
+	status.Pods, status.Restarted, status.Restarting, status.Failed, status.Unavailable = 0, 0, 0, 0, 0
 	var refusals, failures []v1alpha1.RestartFailure
 	for _, p := range v.pods {
+		status.Pods++
+		if p.stage == failed {
+			status.Failed++
+		}
 		switch {
 		case p.stage == restarting:
 			status.Restarting++
@@ -214,7 +218,6 @@ func (v *view) count() {
 			failures = append(failures, p.failure)
 		}
 	}
-	status.Failed = int32(len(refusals) + len(failures))
 	// Refusals are first, as only the status knows of them.
 	status.Failures = slices.Concat(refusals, failures)
 	status.Failures = status.Failures[:min(len(status.Failures), maxFailures)]

@@ -86,10 +86,10 @@ func (s *fixture) unavailable(app string) (stop func() int) {
 	}
 }
 
-func (s *fixture) rollouts() []refitv1alpha1.RestartRollout {
+func (s *fixture) rollouts(ctx context.Context) []refitv1alpha1.RestartRollout {
 	s.t.Helper()
 	var list refitv1alpha1.RestartRolloutList
-	s.check(s.List(s.t.Context(), &list, client.InNamespace(s.namespace)), "list RestartRollouts")
+	s.check(s.List(ctx, &list, client.InNamespace(s.namespace)), "list RestartRollouts")
 	return list.Items
 }
 
@@ -110,7 +110,7 @@ func TestRestartOfADeploymentKeepsItsPodsAndItsBudget(t *testing.T) {
 		s.restarted(&before[i], "app", 1)
 		s.untouched(&before[i], "log")
 	}
-	object := s.rollouts()[0]
+	object := s.rollouts(t.Context())[0]
 	user := object.Annotations[v1beta1.AnnotationRequestedBy]
 	var requests v1beta1.ContainerRecreateRequestList
 	s.check(s.List(t.Context(), &requests, client.InNamespace(s.namespace), client.MatchingLabels{refitv1alpha1.LabelRestartRollout: string(object.UID)}), "list requests")
@@ -155,8 +155,8 @@ func TestDisruptionBudgetHoldsUpARestartUntilItAllowsIt(t *testing.T) {
 
 func (s *fixture) awaitRollout(what string, done func(*refitv1alpha1.RestartRollout) bool) {
 	s.t.Helper()
-	s.await("the rollout "+what, func(context.Context) (bool, error) {
-		list := s.rollouts()
+	s.await("the rollout "+what, func(ctx context.Context) (bool, error) {
+		list := s.rollouts(ctx)
 		return len(list) == 1 && done(&list[0]), nil
 	})
 }
@@ -177,7 +177,7 @@ func TestRestartRolloutPausesAndLeavesThePartition(t *testing.T) {
 	s.awaitRollout("leaves two pods", func(o *refitv1alpha1.RestartRollout) bool {
 		return o.Status.Restarted == 1 && reason(o) == refitv1alpha1.ReasonPartition
 	})
-	name := s.rollouts()[0].Name
+	name := s.rollouts(t.Context())[0].Name
 	s.run("patch", "restartrollout", name, "--type=merge", `--patch={"spec":{"partition":0,"paused":true}}`)
 	s.awaitRollout("is paused", func(o *refitv1alpha1.RestartRollout) bool { return reason(o) == refitv1alpha1.ReasonPaused })
 	s.run("patch", "restartrollout", name, "--type=merge", `--patch={"spec":{"paused":false}}`)
