@@ -58,12 +58,13 @@ var rows = []row{
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "rollout api"},
-		{path: "manager/podprobes", imports: "manager/cache podprobe result api"},
+		{path: "manager/podprobes", imports: "manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
 	}},
-	{name: "parts of the daemon's pod probes", rooms: []room{
+	{name: "parts of pod probes", rooms: []room{
+		{path: "manager/podprobes/marks", imports: "podprobe"},
 		{path: "daemon/podprobes/execprobe", imports: "probe cri"},
 		{path: "daemon/podprobes/probespec", imports: "probe api"},
 		{path: "daemon/podprobes/probestatus", imports: "result api"},

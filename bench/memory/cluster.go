@@ -31,15 +31,15 @@ const (
 	patience  = 3 * time.Minute
 )
 
-// program is one that is measured: a container of the pods with a label, on the node if there are several.
+// program is one that is measured: a container of the pods with its name as a label.
 type program struct {
-	namespace, label, container string
+	namespace, name, container string
 }
 
 var (
-	daemon  = program{system, "refit-daemon", "refit-daemon"}
-	manager = program{system, "refit-manager", "refit-manager"}
-	sidecar = program{namespace, "with-sidecar", "refit-sidecar"}
+	daemon  = program{system, "refit-daemon", "daemon"}
+	manager = program{system, "refit-manager", "manager"}
+	sidecar = program{namespace, "refit-sidecar", "refit-sidecar"}
 )
 
 // cluster is the checkout's own, seen from inside its network.
@@ -113,7 +113,7 @@ func (c *cluster) sidecarPod() (*corev1.Pod, error) {
 		return nil, fmt.Errorf("read the example of a sidecar: %w", err)
 	}
 	pod := c.pod("with-sidecar")
-	pod.Labels = map[string]string{"app.kubernetes.io/name": sidecar.label}
+	pod.Labels = map[string]string{"app.kubernetes.io/name": sidecar.name}
 	pod.Spec.ServiceAccountName, pod.Spec.ShareProcessNamespace, pod.Spec.Volumes = example.Spec.ServiceAccountName, new(true), example.Spec.Volumes
 	for _, container := range example.Spec.Containers {
 		if container.Name != sidecar.container {
@@ -193,7 +193,7 @@ func (c *cluster) recreate(ctx context.Context, name string, pods int) error {
 // process finds the first process of a program.
 func (c *cluster) process(ctx context.Context, p program) (int, error) {
 	var pods corev1.PodList
-	if err := c.api.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app.kubernetes.io/name": p.label}); err != nil {
+	if err := c.api.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app.kubernetes.io/name": p.name}); err != nil {
 		return 0, err
 	}
 	for i := range pods.Items {

@@ -126,14 +126,14 @@ func (b *bench) look(ctx context.Context, when string, programs ...program) erro
 	for _, p := range programs {
 		pid, err := b.cluster.process(ctx, p)
 		if err != nil {
-			return fmt.Errorf("find the process of %s: %w", p.container, err)
+			return fmt.Errorf("find the process of %s: %w", p.name, err)
 		}
 		taken, err := read(pid)
 		if err != nil {
-			return fmt.Errorf("read the memory of %s: %w", p.container, err)
+			return fmt.Errorf("read the memory of %s: %w", p.name, err)
 		}
-		b.say("%s, %s: %s anonymous, working set %s", p.container, when, report.Bytes(taken.Anonymous), report.Bytes(taken.WorkingSet))
-		b.found.Rows = append(b.found.Rows, row{Program: p.container, When: when, usage: taken})
+		b.say("%s, %s: %s anonymous, working set %s", p.name, when, report.Bytes(taken.Anonymous), report.Bytes(taken.WorkingSet))
+		b.found.Rows = append(b.found.Rows, row{Program: p.name, When: when, usage: taken})
 	}
 	return nil
 }

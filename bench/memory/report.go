@@ -56,11 +56,11 @@ func (f *findings) verdicts() []report.Verdict {
 		}
 		last[r.Program] = r.Anonymous
 	}
-	ratio := float64(last[daemon.container]) / float64(max(first[daemon.container], 1))
+	ratio := float64(last[daemon.name]) / float64(max(first[daemon.name], 1))
 	return []report.Verdict{
-		{What: "refit-daemon, idle", Target: "<= " + report.Bytes(daemonIdle), Found: report.Bytes(first[daemon.container]), Met: first[daemon.container] <= daemonIdle},
+		{What: "refit-daemon, idle", Target: "<= " + report.Bytes(daemonIdle), Found: report.Bytes(first[daemon.name]), Met: first[daemon.name] <= daemonIdle},
 		{What: "refit-daemon, after a load", Target: fmt.Sprintf("<= %.1f x idle", recovered), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= recovered},
-		{What: "refit-sidecar, idle", Target: "<= " + report.Bytes(sidecarIdle), Found: report.Bytes(first[sidecar.container]), Met: first[sidecar.container] <= sidecarIdle},
+		{What: "refit-sidecar, idle", Target: "<= " + report.Bytes(sidecarIdle), Found: report.Bytes(first[sidecar.name]), Met: first[sidecar.name] <= sidecarIdle},
 	}
 }
 

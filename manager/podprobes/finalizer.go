@@ -33,10 +33,8 @@ func (r *markerReconciler) release(ctx context.Context, marker *v1alpha1.PodProb
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NodePodProbes: %w", err)
 	}
-	for i := range list.Items {
-		if hasProbeOf(list.Items[i].Spec, marker.Namespace, marker.Name) {
-			return nil
-		}
+	if slices.ContainsFunc(list.Items, func(n v1alpha1.NodePodProbe) bool { return hasProbeOf(n.Spec, marker.Namespace, marker.Name) }) {
+		return nil
 	}
 	changed := marker.DeepCopy()
 	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerNodePodProbeCleanup })
