@@ -26,6 +26,11 @@ const (
 	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request if the daemon has not. The
 	// daemon ends it at the deadline itself, with a more detailed message.
 	deadlineBackstop = 3 * time.Second
+	// retireWithin is how long the label and the finalizer of an ended request may stay while others of its node are
+	// carried out: their removal is not urgent, and takes the API server's time from those.
+	retireWithin = 30 * time.Second
+	// retireAgain is between looks whether that is over.
+	retireAgain = 2 * time.Second
 )
 
 // ReasonNodeGone says that the node the pod was bound to does not exist any more.
@@ -40,6 +45,8 @@ type Observation struct {
 	// NoDaemonSince is since when the manager has seen no ready daemon on the node, by its own clock; zero when there is
 	// one, or where the node's daemon is not expected to be a pod.
 	NoDaemonSince time.Time
+	// NodeBusy: other requests of the node have not ended.
+	NodeBusy bool
 }
 
 // Decision is at most one write. Every write is for the observed version of the object: it is sent with the
@@ -66,7 +73,9 @@ type Decision struct {
 //
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
 func Next(request *v1beta1.ContainerRecreateRequest, observed Observation, now time.Time) Decision {
-	l := lifecycle{request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince, now: now}
+	l := lifecycle{
+		request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince, nodeBusy: observed.NodeBusy, now: now,
+	}
 	v1beta1.ReadHandOff(l.request)
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
 		l.pod = nil // another pod of the same name
@@ -96,6 +105,7 @@ type lifecycle struct {
 	pod     *corev1.Pod // the pod of the request's UID, or nil
 	// noDaemonSince is Observation.NoDaemonSince.
 	noDaemonSince time.Time
+	nodeBusy      bool // as in Observation
 	now           time.Time
 }
 
@@ -114,6 +124,9 @@ func (l lifecycle) cleanUp() Decision {
 		return Decision{Status: status, Why: "the conditions are set from the outcome"}
 	}
 	if metadata, changed := l.retire(); changed {
+		if l.nodeBusy && !deleting && l.request.Status.CompletionTime != nil && l.now.Before(l.request.Status.CompletionTime.Add(retireWithin)) {
+			return Decision{Again: crr.Earlier(l.expiry(), l.now.Add(retireAgain)), Why: "the request has ended, and others of its node have not"}
+		}
 		return Decision{Meta: metadata, Why: "the request has ended"}
 	}
 	if deleting {

@@ -105,6 +105,7 @@ func TestLifecycle(t *testing.T) {
 		noPod    bool
 		noNode   bool
 		noDaemon bool          // since creation
+		busy     bool          // others of the node are carried out
 		after    time.Duration // since creation
 		want     string        // status, meta, pod, delete, or nothing
 		again    time.Duration // since creation; 0 for none
@@ -117,6 +118,10 @@ func TestLifecycle(t *testing.T) {
 		"carried out to a deadline":  {request: []edit{taken, deadline(10)}, after: 12 * time.Second, want: "", again: 13 * time.Second},
 
 		"succeeded":                         {request: []edit{taken, succeeded}, want: "meta"},
+		"others are carried out":            {request: []edit{taken, succeeded}, busy: true, after: 2 * time.Second, want: "", again: 4 * time.Second},
+		"others, and a time to live":        {request: []edit{taken, succeeded, ttl(2)}, busy: true, after: 2 * time.Second, want: "", again: 3 * time.Second},
+		"others for too long":               {request: []edit{taken, succeeded}, busy: true, after: 31 * time.Second, want: "meta"},
+		"others, and it is deleted":         {request: []edit{taken, succeeded, finalized, deleted}, busy: true, noPod: true, after: 2 * time.Second, want: "meta"},
 		"succeeded and cleaned up":          {request: []edit{taken, succeeded, inactive}, want: ""},
 		"succeeded, to be deleted":          {request: []edit{taken, succeeded, inactive, ttl(10)}, want: "", again: 11 * time.Second},
 		"succeeded, time to live over":      {request: []edit{taken, succeeded, inactive, ttl(10)}, after: 11 * time.Second, want: "delete"},
@@ -168,7 +173,7 @@ func TestLifecycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request, observed := stored(t, tc.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: tc.noNode}
+			request, observed := stored(t, tc.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: tc.noNode, NodeBusy: tc.busy}
 			if tc.pod != nil {
 				tc.pod(observed.Pod)
 			}

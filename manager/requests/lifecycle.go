@@ -123,10 +123,15 @@ func holdsReadiness(request *v1beta1.ContainerRecreateRequest) bool {
 // caches of requests, pods and nodes are not in step.
 func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (lifecycle.Observation, error) {
 	var observed lifecycle.Observation
+	var err error
+	if ended(request) && request.Labels[v1beta1.LabelActive] != "" {
+		if observed.NodeBusy, err = r.nodeBusy(ctx, request); err != nil {
+			return observed, err
+		}
+	}
 	if ended(request) && !holdsReadiness(request) {
 		return observed, nil
 	}
-	var err error
 	if observed.Pod, err = r.pod(ctx, request); err != nil || ended(request) {
 		return observed, err
 	}
@@ -144,6 +149,16 @@ func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.Cont
 		observed.NoDaemonSince, err = r.daemons.absentSince(ctx, request, r.now())
 	}
 	return observed, err
+}
+
+// nodeBusy reports whether other requests of the node of a request have not ended.
+func (r *lifecycleReconciler) nodeBusy(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (bool, error) {
+	var list v1beta1.ContainerRecreateRequestList
+	of := client.MatchingLabels{v1beta1.LabelNodeName: request.Labels[v1beta1.LabelNodeName], v1beta1.LabelActive: "true"}
+	if err := r.client.List(ctx, &list, of, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list requests of node: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(other v1beta1.ContainerRecreateRequest) bool { return !ended(&other) }), nil
 }
 
 func (r *lifecycleReconciler) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {

@@ -241,3 +241,24 @@ func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	}
 	return out.(*corev1.Pod)
 }
+
+// What is not urgent waits until the requests of a node that were made together have ended.
+func TestLabelsAreRemovedAfterTheOtherRequestsOfTheNodeHaveEnded(t *testing.T) {
+	t.Parallel()
+	other, elsewhere := storedRequest(t), storedRequest(t)
+	other.Name, other.UID = "other", "uid-other"
+	elsewhere.Name, elsewhere.UID, elsewhere.Labels[v1beta1.LabelNodeName] = "elsewhere", "uid-elsewhere", "node-2"
+	w := newAPIServer(t, testPod(), testNode(), storedRequest(t), other, elsewhere)
+	w.change(taken)
+	w.change(recreated)
+	if writes, again := w.settle(); len(writes) > 0 || again != 2*time.Second {
+		t.Errorf("while another one is carried out: wrote %q, looks again in %v", writes, again)
+	}
+	if err := w.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	writes, _ := w.settle()
+	if diff := cmp.Diff([]string{"patch r"}, writes); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
