@@ -150,7 +150,8 @@ func final(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// begin writes the record. A status that kubelet writes meanwhile is no reason to give up.
+// begin makes the first steps, up to the one that writes the record. A status that kubelet writes meanwhile is no reason to
+// give up.
 func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 	for {
 		step, err := inplace.Start(u.pod, update, time.Now())
@@ -158,12 +159,19 @@ func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 			return err
 		}
 		stored, err := inplace.Apply(ctx, u.API, u.pod, step)
-		if err == nil {
-			u.pod = stored
-			return nil
-		}
-		if err := u.again(ctx, err); err != nil {
-			return err
+		switch {
+		case err == nil:
+			u.see(stored)
+			if step.Kind != inplace.StepRecord {
+				u.Output.Say("%s", step.Message)
+			}
+			if step.Kind != inplace.StepDrain {
+				return nil
+			}
+		default:
+			if err := u.again(ctx, err); err != nil {
+				return err
+			}
 		}
 	}
 }

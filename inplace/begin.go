@@ -13,8 +13,13 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Start begins an update: the step that writes the record, of which nothing has been begun. What an earlier update of the
-// pod has left unfinished is waited for, and what it has not begun is dropped. The pod's annotations have to be readable.
+// Start is the first step of an update. What an earlier update of the pod has left unfinished is waited for, and what it has
+// not begun is dropped. The pod's annotations have to be readable.
+//
+// Mostly the step writes the record, with as much of the update as can be written at once. Every write to the pod's
+// metadata has kubelet sync the pod, and each sync waits up to a second for kubelet's next look at the containers: a record
+// that is written before the image would make the pod unavailable for that second. So the step may be a StepDrain, before
+// there is a record: then Start is called again, with the pod that Apply returns.
 func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	before, err := ReadRecord(pod)
 	if err != nil {
@@ -28,9 +33,13 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 		before = &Record{}
 	}
 	v := &view{pod: pod, record: before, facts: known, now: now}
-	next := v.unfinished()
+	next, unfinished := v.unfinished(), v.begun() != nil
 	next.begin(update, now)
-	return v.save(next, "begin the update"), nil
+	v.record = next
+	if unfinished || len(update.Stages) == 0 || update.Stages[0].Kind == plan.StageResize || update.Options.DrainSeconds > 0 {
+		return v.save(next, "begin the update"), nil
+	}
+	return v.stage(&update.Stages[0], len(update.Stages) > 1).Step, nil
 }
 
 // Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what

@@ -21,6 +21,7 @@ func (w *world) finish(t *testing.T) {
 		w.act()
 		w.report()
 		w.publish()
+		w.enforce()
 		decision, err := w.next(w.pod.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +33,7 @@ func (w *world) finish(t *testing.T) {
 			return
 		}
 	}
-	t.Fatalf("never done; annotations %v", w.pod.Annotations)
+	t.Fatalf("never done; annotations %v, conditions %+v", w.pod.Annotations, w.pod.Status.Conditions)
 }
 
 func pullable(w *world) *world {

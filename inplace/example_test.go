@@ -1,21 +1,29 @@
 package inplace_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// A whole update: plan, write the record, and then do what Next says until it is done. The world of this example is a
+// A whole update: plan, make the first steps, and then do what Next says until it is done. The world of this example is a
 // simulated API server and node; a program calls Next when its watch delivers the pod.
 func ExampleNext() {
 	w := pullable(newWorld(podOf(template(), true), false))
-	if err := begin(w, 1, plan.Options{}); err != nil {
-		fmt.Println(err)
-		return
+	wanted := w.pod.DeepCopy()
+	wanted.Spec.Containers[0].Image = "app:2"
+	update, err := plan.New(plan.Template(w.pod), plan.Template(wanted), plan.Options{})
+	for again := true; again && err == nil; {
+		var step *inplace.Step
+		if step, err = inplace.Start(w.pod, &update, w.now); err == nil {
+			fmt.Println("Start -", step.Message)
+			_, err = inplace.Apply(context.Background(), w, w.pod, step)
+			again = step.Kind == inplace.StepDrain
+		}
 	}
-	for {
+	for err == nil {
 		decision, err := w.next(w.pod.DeepCopy()) // ReadRecord, ReadFacts, Next, Apply
 		if err != nil {
 			fmt.Println(err)
@@ -33,8 +41,8 @@ func ExampleNext() {
 		}
 	}
 	// Output:
-	// Step - take the pod out of its Services
-	// Step - set the image of container app to app:2
+	// Start - take the pod out of its Services
+	// Start - set the image of container app to app:2
 	// Wait - waiting for kubelet to see the change of container app
 	// Step - put the pod back into its Services
 	// Done - updated

@@ -116,10 +116,10 @@ func (v *view) stage(stage *plan.Stage, more bool) Decision {
 	return *step(v.write(stage, more))
 }
 
-// stops reports whether kubelet stops a container for the stage.
+// stops reports whether kubelet stops a container as soon as the stage is written. For metadata alone it does not.
 func (v *view) stops(stage *plan.Stage) bool {
 	switch stage.Kind {
-	case plan.StageMetadata:
+	case plan.StageMetadata, plan.StageRestart:
 		return false
 	case plan.StageResize:
 		return slices.ContainsFunc(stage.Changes, func(c plan.Change) bool { return plan.RestartsOnResize(&v.pod.Spec, &c) })

@@ -113,20 +113,18 @@ func sameImageName(a, b string) bool {
 }
 
 // environment is nil if the running instance was started after the metadata was written. Otherwise the instance is to be
-// stopped: by the daemon of the node, which does so by itself while the pod is drained, or by request. Without the node's
+// stopped, once kubelet has the metadata and the pod is drained: by the daemon of the node, which does so by itself while the
+// pod is drained, or by request. Without the node's
 // facts any other instance counts, also one that crashed and started again before kubelet had seen the new metadata.
 func (v *view) environment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
 	hashes, known := v.facts.Of(status)
 	was, recorded := v.record.extension().Instances[container.Name]
 	replaced := recorded && was.ContainerID != status.ContainerID
+	known = known && hashes.ExtractedEnvFromMetadataHash != 0
 	switch {
-	case known && hashes.ExtractedEnvFromMetadataHash != 0:
-		if hashes.ExtractedEnvFromMetadataHash == facts.ExpectedEnvHash(container, v.pod) {
-			return nil
-		}
-		if condition := readiness(v.pod); condition != nil && condition.Status == corev1.ConditionFalse {
-			return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
-		}
+	case known && hashes.ExtractedEnvFromMetadataHash == facts.ExpectedEnvHash(container, v.pod):
+		return nil
+	case known:
 	case replaced:
 		return nil
 	case !recorded:
@@ -136,6 +134,12 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 		d := wait(container.Name, "waiting for kubelet to observe the new metadata before container %s is restarted", container.Name)
 		d.Again = observed
 		return d
+	}
+	if d := v.drained(); d != nil {
+		return d
+	}
+	if known && HasReadinessGate(v.pod) {
+		return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
 	}
 	return step(v.restart(container.Name, status.ContainerID))
 }

@@ -180,6 +180,17 @@ func (r *Record) without(pod *corev1.Pod, stage *plan.Stage, more bool, now time
 	return next
 }
 
+// opened is the record once the readiness gate is open, nil if there is no update.
+func (r *Record) opened(now time.Time) *Record {
+	if r.State.UpdateTimestamp.IsZero() {
+		return nil
+	}
+	next, ours := &Record{State: r.State}, r.extension()
+	ours.Opened = &metav1.Time{Time: now}
+	next.State.Refit = &ours
+	return next
+}
+
 // note keeps what the container runs before the change. An instance that an earlier, unfinished update was to replace
 // still is one of the image from before that.
 func (r *Record) note(pod *corev1.Pod, change *plan.Change, ours *v1beta1.InPlaceUpdateExtension) {

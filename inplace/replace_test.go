@@ -1,7 +1,6 @@
 package inplace_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -23,20 +22,13 @@ func TestImageChangedBackBeforeKubeletSawIt(t *testing.T) {
 	if err := begin(w, 1, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:2
-		t.Fatal(err)
-	}
 	back := w.pod.DeepCopy()
 	back.Spec.Containers[0].Image = "app:1"
 	update, err := plan.New(plan.Template(w.pod), plan.Template(back), plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	step, err := inplace.Start(w.pod, &update, w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
+	if err := w.begin(&update); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:1
@@ -52,9 +44,6 @@ func TestNewUpdateReplacesWhatTheOldOneHasNotBegun(t *testing.T) {
 	t.Parallel()
 	w := pullable(newWorld(podOf(template(), false), false))
 	if err := begin(w, 1|2, plan.Options{Order: [][]string{{"app"}, {"log"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:2
 		t.Fatal(err)
 	}
 	if err := begin(w, 4, plan.Options{}); err != nil {
@@ -120,9 +109,6 @@ func TestImageThatCannotBePulledIsReplacedByTheNext(t *testing.T) {
 	if err := begin(w, 1, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:2
-		t.Fatal(err)
-	}
 	w.see()
 	w.act()
 	w.report()
@@ -135,11 +121,7 @@ func TestImageThatCannotBePulledIsReplacedByTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step, err := inplace.Start(w.pod, &update, w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
+	if err := w.begin(&update); err != nil {
 		t.Fatal(err)
 	}
 	w.finish(t)

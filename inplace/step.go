@@ -127,21 +127,26 @@ func (v *view) clear() *Step {
 
 // drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.
 func (v *view) drain() *Step {
-	return v.conditions(StepDrain, "take the pod out of its Services",
+	return v.conditions(StepDrain, "take the pod out of its Services", nil,
 		patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: new(v1beta1.ReasonStartInPlaceUpdate)},
 		patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: new("ReadinessGatesNotReady"),
 			Message: new(fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateInPlaceUpdateReady))})
 }
 
 // markReady writes Ready as well if nothing else is in its way, so that the pod is back in its Services without waiting for
-// kubelet, which takes a second to say the same. Otherwise Ready is kubelet's to write.
+// kubelet, which takes a second to say the same. Otherwise Ready is kubelet's to write, and the record is written too:
+// kubelet computes Ready from the conditions that it knew when it last synced the pod, and a condition alone has it sync
+// the pod only if it makes a difference. The sync also runs the readiness probe of the new instance, whose first run may
+// have been for the instance before, and the next is a whole period later.
 func (v *view) markReady() *Step {
-	conditions := []patchedCondition{{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}}
+	open := patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}
 	if v.otherwiseReady() {
-		conditions = append(conditions, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		return v.conditions(StepMarkReady, toServices, nil, open, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	}
-	return v.conditions(StepMarkReady, "put the pod back into its Services", conditions...)
+	return v.conditions(StepMarkReady, toServices, v.record.opened(v.now), open)
 }
+
+const toServices = "put the pod back into its Services"
 
 // otherwiseReady reports whether the pod is ready but for our gate, by kubelet's rule: its containers and other gates are.
 func (v *view) otherwiseReady() bool {
@@ -158,13 +163,17 @@ func (v *view) otherwiseReady() bool {
 	return isTrue(corev1.ContainersReady) && !slices.ContainsFunc(v.pod.Status.ContainerStatuses, notReady)
 }
 
-func (v *view) conditions(kind StepKind, message string, conditions ...patchedCondition) *Step {
+// conditions writes them, and the record if there is one.
+func (v *view) conditions(kind StepKind, message string, record *Record, conditions ...patchedCondition) *Step {
 	// Whole seconds are all that is stored: rounded up, so that a drain is never too short.
 	at := metav1.NewTime(v.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	for i := range conditions {
 		conditions[i].LastTransitionTime = at
 	}
 	p := v.patch()
+	if record != nil {
+		p.keep(v.pod, record)
+	}
 	p.Status = &patchedStatus{Conditions: conditions}
 	return p.step(kind, "status", message)
 }

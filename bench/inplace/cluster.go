@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -25,8 +22,10 @@ import (
 const (
 	namespace     = "refit-bench-inplace"
 	updateTimeout = 3 * time.Minute
-	// script ends when it is told to, as a container should: what is measured is not its grace period.
-	script = `trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done`
+	port          = 8080
+	// serve and wait end when they are told to, as a container should: what is measured is not their grace period.
+	serve   = `trap 'exit 0' TERM; echo ok >/tmp/index.html; httpd -f -p 8080 -h /tmp & wait $!`
+	forever = `trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done`
 )
 
 // cluster is the checkout's own.
@@ -86,13 +85,13 @@ func (c *cluster) tearDown(ctx context.Context) error {
 
 func newPod(name, node string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{"level": "none"}}}
-	container := func(name string) corev1.Container {
+	container := func(name, script string) corev1.Container {
 		return corev1.Container{Name: name, Image: images[0], ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", script}}
 	}
-	app := container("app")
+	app := container("app", serve)
 	app.Env = []corev1.EnvVar{{Name: "LEVEL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['level']"}}}}
 	pod.Spec = corev1.PodSpec{
-		NodeName: node, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{app, container("other")},
+		NodeName: node, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{app, container("other", forever)},
 		ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}},
 	}
 	return pod
@@ -139,61 +138,4 @@ func await(ctx context.Context, what string, done func(context.Context) (bool, e
 		return fmt.Errorf("wait for %s: %w", what, err)
 	}
 	return nil
-}
-
-// watcher adds up for how long each pod is not ready, from the first event that says so to the one that says otherwise.
-type watcher struct {
-	changes apiwatch.Interface
-	ended   chan struct{}
-
-	mutex sync.Mutex
-	since map[string]time.Time
-	total map[string]time.Duration
-}
-
-func (c *cluster) watch(ctx context.Context) (*watcher, error) {
-	changes, err := c.api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	w := &watcher{changes: changes, ended: make(chan struct{}), since: map[string]time.Time{}, total: map[string]time.Duration{}}
-	go w.follow()
-	return w, nil
-}
-
-func (w *watcher) stop() {
-	w.changes.Stop()
-	<-w.ended
-}
-
-func (w *watcher) follow() {
-	defer close(w.ended)
-	for event := range w.changes.ResultChan() {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		w.mutex.Lock()
-		since, down := w.since[pod.Name]
-		switch up := event.Type != apiwatch.Deleted && ready(pod); {
-		case up && down:
-			w.total[pod.Name] += time.Since(since)
-			delete(w.since, pod.Name)
-		case !up && !down:
-			w.since[pod.Name] = time.Now()
-		}
-		w.mutex.Unlock()
-	}
-}
-
-// settled waits until n pods have been down and all are up again.
-func (w *watcher) settled(ctx context.Context, n int) ([]time.Duration, error) {
-	var downs []time.Duration
-	err := await(ctx, "all pods to be ready again", func(context.Context) (bool, error) {
-		w.mutex.Lock()
-		defer w.mutex.Unlock()
-		downs = slices.Collect(maps.Values(w.total))
-		return len(downs) == n && len(w.since) == 0, nil
-	})
-	return downs, err
 }

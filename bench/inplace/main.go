@@ -21,10 +21,11 @@ import (
 
 func main() {
 	pods := flag.String("pods", "1,10,40", "how many pods at once, one measurement each")
+	only := flag.String("kinds", "", "only kinds with this text in their name")
 	rounds := flag.Int("rounds", 3, "measurements of each kind")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *pods, *rounds)
+	err := run(ctx, *pods, *only, *rounds)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-inplace:", err)
@@ -32,7 +33,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, pods string, rounds int) (err error) {
+func run(ctx context.Context, pods, only string, rounds int) (err error) {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	state := os.Getenv("REFIT_CLUSTER")
 	if kubeconfig == "" || state == "" {
@@ -61,6 +62,9 @@ func run(ctx context.Context, pods string, rounds int) (err error) {
 			return fmt.Errorf("-pods %q: want numbers, as 1,10,40", pods)
 		}
 		for _, kind := range kinds {
+			if !strings.Contains(kind.name, only) {
+				continue
+			}
 			fmt.Printf("[%6.1fs] %s, %d pods, %d rounds\n", time.Since(began).Seconds(), kind.name, n, rounds)
 			measured, err := c.measure(ctx, kind, n, rounds)
 			if err != nil {

@@ -29,9 +29,10 @@ type result struct {
 
 // times of all rounds.
 type times struct {
-	// Unavailable is for how long each pod was not ready, Total how long each round took from the first command until the
+	// Unavailable is for how long each pod was not ready, Unanswered for how long no request to it was answered, Total how long each round took from the first command until the
 	// last pod was ready.
 	Unavailable []time.Duration `json:"unavailableNs"`
+	Unanswered  []time.Duration `json:"unansweredNs"`
 	Total       []time.Duration `json:"totalNs"`
 }
 
@@ -39,16 +40,18 @@ func (t *times) median() time.Duration { return report.Quantile(t.Unavailable, 0
 
 func (f *findings) print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
-	fmt.Fprintf(out, "Seconds for which a pod is not ready, and for all pods of a round, of %d rounds. The new image is on the node.\n\n", f.Rounds)
+	fmt.Fprintf(out, "For how long a pod is not ready, for how long it answers no request, and how long a round takes, of %d rounds. In place and recreated\n"+
+		"have the same pod, without any drain, and the new image on the node. Recreated as by a StatefulSet: the old pod is gone before the new one is made.\n\n", f.Rounds)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "change\tpods\t\tper pod p50\tp95\tall pods p50\t")
+	fmt.Fprintln(table, "change\tpods\t\tnot ready p50\tp95\tno answer p50\tp95\tround p50\t")
 	for _, r := range f.Results {
 		for _, row := range []struct {
 			how string
 			times
 		}{{"in place", r.InPlace}, {"recreated", r.Anew}} {
-			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t\n", r.Kind, r.Pods, row.how, report.Duration(row.median()),
-				report.Duration(report.Quantile(row.Unavailable, 0.95)), report.Duration(report.Quantile(row.Total, 0.5)))
+			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Kind, r.Pods, row.how, report.Duration(row.median()),
+				report.Duration(report.Quantile(row.Unavailable, 0.95)), report.Duration(report.Quantile(row.Unanswered, 0.5)),
+				report.Duration(report.Quantile(row.Unanswered, 0.95)), report.Duration(report.Quantile(row.Total, 0.5)))
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -60,7 +63,8 @@ func (f *findings) print(out io.Writer) error {
 		perPod := r.InPlace.median().Seconds() / r.Anew.median().Seconds()
 		total := report.Quantile(r.InPlace.Total, 0.5).Seconds() / report.Quantile(r.Anew.Total, 0.5).Seconds()
 		about := fmt.Sprintf("%s, %d pods", r.Kind, r.Pods)
-		verdicts.Add(about, verdict("unavailable per pod", perPod), verdict("all pods", total))
+		unanswered := report.Quantile(r.InPlace.Unanswered, 0.5).Seconds() / report.Quantile(r.Anew.Unanswered, 0.5).Seconds()
+		verdicts.Add(about, verdict("not ready, per pod", perPod), verdict("no answer, per pod", unanswered), verdict("all pods", total))
 	}
 	return verdicts.Flush()
 }

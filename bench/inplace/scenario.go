@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/cli"
@@ -20,23 +22,45 @@ var images = []string{"docker.io/library/busybox:1.35", "docker.io/library/busyb
 
 // kind is a change that is made to pods, back and forth.
 type kind struct {
-	name   string
+	name string
+	// pod changes what the pods are like; nil leaves them.
+	pod    func(pod *corev1.Pod)
 	change func(round int) (cli.Change, error)
 	// anew makes the same change to a pod that is recreated.
 	anew func(pod *corev1.Pod, round int)
 }
 
 var kinds = []kind{
-	{
-		name:   "image",
-		change: func(round int) (cli.Change, error) { return cli.SetImage([]string{"app=" + images[round%2]}) },
-		anew:   func(pod *corev1.Pod, round int) { pod.Spec.Containers[0].Image = images[round%2] },
-	},
+	{name: "image", change: newImage, anew: anewImage},
+	{name: "image, probe every 1 s", pod: probed(1), change: newImage, anew: anewImage},
+	{name: "image, probe every 10 s", pod: probed(10), change: newImage, anew: anewImage},
 	{
 		name:   "env from an annotation",
 		change: func(round int) (cli.Change, error) { return cli.SetEnv(nil, []string{"LEVEL=" + level(round)}) },
 		anew:   func(pod *corev1.Pod, round int) { pod.Annotations["level"] = level(round) },
 	},
+}
+
+func newImage(round int) (cli.Change, error) { return cli.SetImage([]string{"app=" + images[round%2]}) }
+
+func anewImage(pod *corev1.Pod, round int) { pod.Spec.Containers[0].Image = images[round%2] }
+
+// probed gives the application a readiness probe with this period in seconds.
+func probed(period int32) func(pod *corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: period, ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(port)},
+		}}
+	}
+}
+
+// newPod is a pod of the kind.
+func (k *kind) newPod(name, node string) *corev1.Pod {
+	pod := newPod(name, node)
+	if k.pod != nil {
+		k.pod(pod)
+	}
+	return pod
 }
 
 func level(round int) string { return fmt.Sprintf("level-%d", round) }
@@ -46,7 +70,7 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 	found := result{Kind: kind.name, Pods: n}
 	pods := make([]*corev1.Pod, n)
 	err := each(ctx, n, func(ctx context.Context, i int) error {
-		pods[i] = newPod(fmt.Sprintf("web-%d", i), c.node)
+		pods[i] = kind.newPod(fmt.Sprintf("web-%d", i), c.node)
 		return c.create(ctx, pods[i])
 	})
 	if err != nil {
@@ -68,7 +92,7 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 			return found, fmt.Errorf("%s in place: %w", kind.name, err)
 		}
 		err = c.round(ctx, pods, &found.Anew, func(ctx context.Context, i int) error {
-			next := newPod(pods[i].Name, c.node)
+			next := kind.newPod(pods[i].Name, c.node)
 			kind.anew(next, 2*round)
 			return c.recreate(ctx, pods[i], next)
 		})
@@ -86,6 +110,14 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 		return err
 	}
 	defer watch.stop()
+	asking, enough := context.WithCancel(ctx)
+	defer enough()
+	askers := make([]*asker, len(pods))
+	var asked sync.WaitGroup
+	for i, pod := range pods {
+		askers[i] = newAsker(watch, pod.Name, len(pods))
+		asked.Go(func() { askers[i].run(asking) })
+	}
 	began := time.Now()
 	group, working := errgroup.WithContext(ctx)
 	for i := range pods {
@@ -99,6 +131,11 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 		return err
 	}
 	into.Unavailable = append(into.Unavailable, downs...)
+	enough()
+	asked.Wait()
+	for _, a := range askers {
+		into.Unanswered = append(into.Unanswered, a.unanswered)
+	}
 	into.Total = append(into.Total, time.Since(began))
 	return nil
 }

@@ -17,9 +17,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/hook"
-	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/inplace/facts"
-	"github.com/refit-project/refit/kubelet"
 )
 
 // Config of a Reporter; every field is needed.
@@ -106,10 +104,15 @@ func (r *Reporter) enqueue(before, object any) {
 		return
 	}
 	key := pod.Namespace + "/" + pod.Name
-	if was, ok := before.(*corev1.Pod); !ok || changes(was, pod) {
+	was, ok := before.(*corev1.Pod)
+	if !ok || changes(was, pod) {
 		r.mu.Lock()
 		r.changed[key] = time.Now()
 		r.mu.Unlock()
+	}
+	if ok && updating(pod) && !updating(was) {
+		r.queue.Add(key) // the pod is out of its Services: nothing is to be waited for
+		return
 	}
 	r.queue.AddAfter(key, settle)
 }
@@ -243,54 +246,4 @@ func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.Cont
 		is.env[env.Name] = all[env.Name]
 	}
 	return is, nil
-}
-
-// stop ends one instance, once, as kubelet would: preStop within the grace period, TERM, KILL. kubelet starts the next.
-func (r *Reporter) stop(ctx context.Context, key string, pod *corev1.Pod, status *corev1.ContainerStatus) {
-	r.mu.Lock()
-	begun := r.stopping[status.ContainerID]
-	r.stopping[status.ContainerID] = true
-	r.mu.Unlock()
-	if begun {
-		return
-	}
-	r.config.Logger.Info("stopping container for its environment", "pod", key, "container", status.Name, "id", status.ContainerID)
-	r.config.Events.Event(about(pod, status.Name), corev1.EventTypeNormal, "Killing",
-		fmt.Sprintf("Stopping container %s: its environment from labels and annotations of the pod has changed", status.Name))
-	r.work.Go(func() {
-		if err := r.stopNow(ctx, pod, status); err != nil && ctx.Err() == nil {
-			r.config.Logger.Warn("container not stopped", "pod", key, "container", status.Name, "err", err)
-			r.mu.Lock()
-			delete(r.stopping, status.ContainerID)
-			r.mu.Unlock()
-			r.queue.AddRateLimited(key)
-		}
-	})
-}
-
-func (r *Reporter) stopNow(ctx context.Context, pod *corev1.Pod, status *corev1.ContainerStatus) error {
-	grace := corev1.DefaultTerminationGracePeriodSeconds * time.Second
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
-	id := strings.TrimPrefix(status.ContainerID, r.config.RuntimeName+"://")
-	begun := time.Now()
-	if spec := specOf(pod, status.Name); grace > 0 && spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil {
-		call := hook.Call{
-			Pod: pod, Container: status.Name, ID: identity.ContainerID{Runtime: r.config.RuntimeName, ID: id},
-			Handler: spec.Lifecycle.PreStop, Timeout: grace,
-		}
-		if err := r.config.Hooks.Run(ctx, call); err != nil {
-			r.config.Events.Event(about(pod, status.Name), corev1.EventTypeWarning, "FailedPreStopHook", err.Error())
-		}
-		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
-	}
-	return r.config.Runtime.StopContainer(ctx, id, grace)
-}
-
-func about(pod *corev1.Pod, container string) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		FieldPath: fmt.Sprintf("spec.containers{%s}", container),
-	}
 }

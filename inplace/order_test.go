@@ -1,0 +1,118 @@
+package inplace_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/plan"
+)
+
+// wants plans changes of a pod, as begin does.
+func wants(t *testing.T, w *world, bits int, options plan.Options) *plan.Update {
+	t.Helper()
+	wanted := w.pod.DeepCopy()
+	for i, change := range changes {
+		if bits&(1<<i) != 0 {
+			change(wanted)
+		}
+	}
+	update, err := plan.New(plan.Template(w.pod), plan.Template(wanted), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &update
+}
+
+// Each write to a pod's metadata or spec costs it up to a second of kubelet's attention.
+func TestImageAndRecordAreOneWriteAfterTheDrain(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), true), false))
+	update := wants(t, w, 1, plan.Options{})
+	for _, want := range []inplace.StepKind{inplace.StepDrain, inplace.StepWrite} {
+		step, err := inplace.Start(w.pod, update, w.now)
+		if err != nil || step.Kind != want {
+			t.Fatalf("%+v, %v: want %s", step, err, want)
+		}
+		if recorded := strings.Contains(string(step.Patch), v1beta1.AnnotationInPlaceUpdateState); recorded != (want == inplace.StepWrite) {
+			t.Errorf("%s", step.Patch)
+		}
+		if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.finish(t)
+}
+
+// What an interrupted command has left: the pod is drained, and nothing says why.
+func TestPodThatWasOnlyDrainedIsUpdatedByTheSameCommand(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), true), false))
+	step, err := inplace.Start(w.pod, wants(t, w, 1, plan.Options{}), w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(w, 1, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.finish(t)
+}
+
+func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		w := pullable(newWorld(podOf(template(), true), known))
+		w.publish()
+		if err := begin(w, 8, plan.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		w.see()
+		decision, err := w.next(w.pod.DeepCopy())
+		if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); err != nil || decision.Kind != inplace.KindWait || c != nil && c.Status == corev1.ConditionFalse {
+			t.Fatalf("facts %v: %+v, %v, %+v: want a wait with the pod in its Services", known, decision, err, c)
+		}
+		w.now = decision.Again
+		if decision, err = w.next(w.pod.DeepCopy()); err != nil || decision.Step == nil || decision.Step.Kind != inplace.StepDrain {
+			t.Fatalf("facts %v: %+v, %v: want the drain", known, decision, err)
+		}
+		w.finish(t)
+	}
+}
+
+// kubelet has to sync the pod to learn of the open gate, and a condition alone does not make it.
+func TestRecordIsWrittenWithTheGateIfAContainerIsNotReady(t *testing.T) {
+	t.Parallel()
+	for _, ready := range []bool{true, false} {
+		w := pullable(newWorld(podOf(template(), true), false))
+		if err := begin(w, 1, plan.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		var step *inplace.Step
+		for step == nil || step.Kind != inplace.StepMarkReady {
+			w.now = w.now.Add(time.Second)
+			w.see()
+			w.act()
+			w.report()
+			w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue})
+			for i := range w.pod.Status.ContainerStatuses {
+				w.pod.Status.ContainerStatuses[i].Ready = ready
+			}
+			decision, err := w.next(w.pod.DeepCopy())
+			if err != nil || decision.Kind == inplace.KindDone {
+				t.Fatalf("%+v, %v", decision, err)
+			}
+			step = decision.Step
+		}
+		if got := strings.Contains(string(step.Patch), `\"opened\":`); got == ready {
+			t.Errorf("ready %v: %s", ready, step.Patch)
+		}
+	}
+}
