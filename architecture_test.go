@@ -35,14 +35,14 @@ var rows = []row{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
 		{path: "cmd/refit-manager", imports: "manager logging"},
-		{path: "cmd/kubectl-refit", imports: "cli inplace/plan kube api"},
+		{path: "cmd/kubectl-refit", imports: "cli cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
-		{path: "cli", imports: "rollout crr inplace inplace/plan inplace/facts kube api"},
+		{path: "cli", imports: "cli/pull rollout crr inplace inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
@@ -56,6 +56,7 @@ var rows = []row{
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
 		{path: "sidecarmode/podprobe", imports: "sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
+		{path: "cli/pull", imports: "image kube api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/marks manager/cache podprobe result api"},

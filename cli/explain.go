@@ -36,8 +36,12 @@ func (u *updater) explain(ctx context.Context, update *plan.Update, wanted *core
 	if kept := u.untouched(stops); len(kept) > 0 {
 		u.Output.Print("  not stopped: %s\n", strings.Join(kept, ", "))
 	}
-	if len(update.Images()) > 0 && u.Puller == nil {
+	switch {
+	case len(update.Images()) == 0:
+	case u.Puller == nil:
 		u.Output.Print("  an image that the node does not have is pulled while its container is down\n")
+	default:
+		u.Output.Print("  before that node %s pulls the new images that it does not have\n", u.pod.Spec.NodeName)
 	}
 	u.warnOfOwner(ctx, update, wanted)
 }

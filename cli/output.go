@@ -18,6 +18,8 @@ type Output struct {
 	last    string // what is waited for, or was said last
 	since   time.Time
 	pending bool // the cursor is in the line of what is waited for
+	// progress is whether the last line told of progress
+	progress bool
 }
 
 // NewOutput writes to a terminal or not.
@@ -60,6 +62,28 @@ func (o *Output) Wait(format string, args ...any) {
 	}
 }
 
+// progressInterval is between lines of progress where there is no terminal.
+const progressInterval = 5 * time.Second
+
+// Progress tells how far something is that is waited for. On a terminal it replaces what was told before.
+func (o *Output) Progress(text string) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if text == o.last || !o.terminal && o.progress && time.Since(o.since) < progressInterval {
+		return
+	}
+	if o.pending && o.progress {
+		fmt.Fprint(o.to, clearLine)
+		o.pending = false
+	}
+	o.end()
+	o.last, o.since, o.pending, o.progress = text, time.Now(), o.terminal, true
+	fmt.Fprintf(o.to, "%s %s", o.clock(), text)
+	if !o.terminal {
+		fmt.Fprintln(o.to)
+	}
+}
+
 // Tick brings the line of what is waited for up to date.
 func (o *Output) Tick() {
 	o.mutex.Lock()
@@ -72,6 +96,7 @@ func (o *Output) Tick() {
 func (o *Output) clock() string { return fmt.Sprintf("[%6.1fs]", time.Since(o.began).Seconds()) }
 
 func (o *Output) end() {
+	o.progress = false
 	if o.pending {
 		fmt.Fprintln(o.to)
 		o.pending = false

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/refit-project/refit/cli/pull"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
@@ -27,10 +28,11 @@ var (
 	ErrTimeout = errors.New("the update is not done in time")
 )
 
-// Puller has images on a node before they are needed.
+// Puller has images on a node before they are needed; [pull.Jobs] has it.
 type Puller interface {
-	// Pull returns when the node of the pod has the images, which are named by the container they are for.
-	Pull(ctx context.Context, pod *corev1.Pod, images map[string]string) error
+	// Pull returns when the node of the pod has the images, which are named by the container they are for. It tells how far
+	// it has come. The error wraps [pull.ErrNotBegun] if nobody in the cluster pulls images before they are needed.
+	Pull(ctx context.Context, pod *corev1.Pod, images map[string]string, progress func(text string)) error
 }
 
 // Config is what an update needs.
@@ -85,7 +87,9 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	if err := change(wanted); err != nil {
 		return err
 	}
-	update, err := plan.New(running, wanted, u.Options)
+	options := u.Options
+	options.ImagesPresent = options.ImagesPresent || u.Puller != nil
+	update, err := plan.New(running, wanted, options)
 	if err != nil {
 		return u.refused(ctx, err, record)
 	}
@@ -96,16 +100,44 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	if u.DryRun {
 		return nil
 	}
-	if images := update.Images(); u.Puller != nil && len(images) > 0 {
-		u.Output.Say("pull the new images onto node %s", pod.Spec.NodeName)
-		if err := u.Puller.Pull(ctx, pod, images); err != nil {
-			return fmt.Errorf("pull images, nothing has been changed: %w", err)
-		}
+	if err := u.pull(ctx, &update, wanted); err != nil {
+		return err
 	}
 	if err := u.begin(ctx, &update); err != nil {
 		return err
 	}
 	return u.finish(ctx)
+}
+
+// pull has the new images on the node. Where nobody pulls them kubelet does, when the container has been stopped; that is
+// refused for a container that is not started again if it fails.
+func (u *updater) pull(ctx context.Context, update *plan.Update, wanted *corev1.PodTemplateSpec) error {
+	images := update.Images()
+	if u.Puller == nil || len(images) == 0 {
+		return nil
+	}
+	began := time.Now()
+	err := u.Puller.Pull(ctx, u.pod, images, u.Output.Progress)
+	switch {
+	case errors.Is(err, pull.ErrNotBegun):
+		if _, refused := plan.New(plan.Template(u.pod), wanted, u.Options); refused != nil {
+			return errors.Join(refused, err)
+		}
+		u.Output.Say("the image is pulled while its container is down: %s", err)
+	case err != nil:
+		return fmt.Errorf("pull images, the pod has not been changed: %w", err)
+	default:
+		u.Output.Say("node %s has the new images, after %.1f s", u.pod.Spec.NodeName, time.Since(began).Seconds())
+	}
+	pod, err := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
+	if err != nil {
+		return err
+	}
+	if pod.UID != u.pod.UID {
+		return fmt.Errorf("%w: the pod has been replaced by another of its name", ErrFailed)
+	}
+	u.see(pod)
+	return nil
 }
 
 // finish follows an update to its end and tells how the pod is then.

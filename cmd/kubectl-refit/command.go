@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/pull"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kube"
 )
@@ -20,6 +22,9 @@ const setLong = `Change a running pod without recreating it: its UID, IP, node, 
   set image       new images: kubelet replaces the containers, and only these
   set resources   requests and limits of CPU and memory: no container is stopped, unless its resizePolicy says so
   set env         environment variables that come from a label or an annotation of the pod: the containers are restarted
+
+New images are pulled onto the pod's node first, by an ImagePullJob of refit-manager, so that the container is down for no
+longer than its restart. A pull that fails leaves the pod as it is. Where nobody pulls, that is said and kubelet does it.
 
 What cannot be changed in place is refused before anything is done, with the field, the reason and what to do instead;
 --dry-run shows that, and otherwise the stages of the update. A pod with the readiness gate InPlaceUpdateReady is taken
@@ -53,6 +58,7 @@ type options struct {
 	drain      int32
 	order      []string
 	present    bool
+	noPull     bool
 	containers []string
 }
 
@@ -68,6 +74,7 @@ func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.Int32Var(&o.drain, "drain-seconds", 0, "`seconds` for which the pod is out of its Services before its first container is stopped")
 	flags.StringArrayVar(&o.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
 	flags.BoolVar(&o.present, "images-present", false, "the new images are on the node: allow a container with restartPolicy Never to get one")
+	flags.BoolVar(&o.noPull, "no-pull", false, "do not pull new images onto the node first (by an ImagePullJob): kubelet then pulls them when the container has been stopped")
 	cmd.AddCommand(setImage(o), setResources(o), setEnv(o))
 	return cmd
 }
@@ -145,8 +152,12 @@ func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err er
 	if err != nil {
 		return err
 	}
+	var puller cli.Puller
+	if !o.noPull && !o.present {
+		puller = pull.Jobs{Open: func(ctx context.Context) (pull.API, error) { return client.ImagePullJobs(ctx) }}
+	}
 	return cli.Update(cmd.Context(), cli.Config{
-		API: cli.Cluster{Client: client}, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
+		API: cli.Cluster{Client: client}, Puller: puller, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
 		Options: plan.Options{Order: cli.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
 		Timeout: o.timeout, DryRun: o.dryRun,
 	}, namespace, target, change)
