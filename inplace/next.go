@@ -162,6 +162,11 @@ func readiness(pod *corev1.Pod) *corev1.PodCondition {
 	return condition(pod, v1beta1.ReadinessGateInPlaceUpdateReady)
 }
 
+func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	c := condition(pod, kind)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {
@@ -176,10 +181,8 @@ func (v *view) finish() Decision {
 	if len(v.record.State.NextContainerResources) > 0 {
 		return *step(v.clear())
 	}
-	if v.gated() {
-		if condition := readiness(v.pod); condition == nil || condition.Status != corev1.ConditionTrue {
-			return *step(v.markReady())
-		}
+	if v.gated() && (!isTrue(v.pod, v1beta1.ReadinessGateInPlaceUpdateReady) || v.readyLate()) {
+		return *step(v.markReady())
 	}
 	for _, name := range v.changed() {
 		if d := v.ready(name); d != nil {
@@ -187,6 +190,13 @@ func (v *view) finish() Decision {
 		}
 	}
 	return Decision{Kind: KindDone, Message: "updated"}
+}
+
+// readyLate reports whether kubelet says of everything but the pod itself that it is ready, once for each update: kubelet
+// computes Ready from the conditions that it knew when it last synced the pod, and if the gate was opened before the
+// containers were ready that may be a second or more ago.
+func (v *view) readyLate() bool {
+	return v.record.opened(v.now) != nil && v.record.extension().Opened == nil && v.otherwiseReady() && !isTrue(v.pod, corev1.PodReady)
 }
 
 // changed are the containers whose image or environment has been begun, in the record's order.

@@ -2,6 +2,7 @@ package inplace_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,32 +88,55 @@ func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 	}
 }
 
-// kubelet has to sync the pod to learn of the open gate, and a condition alone does not make it.
-func TestRecordIsWrittenWithTheGateIfAContainerIsNotReady(t *testing.T) {
+// steps plays a node on which the new instance gets ready some rounds after it has started, and returns the patches that put
+// the pod back into its Services.
+func (w *world) patchesThatOpen(t *testing.T, readyAfter int) []string {
+	t.Helper()
+	var patches []string
+	for round := range 20 {
+		w.now = w.now.Add(time.Second)
+		w.see()
+		w.act()
+		w.report()
+		ready := corev1.ConditionFalse
+		if w.instances["app"].image == "app:2" && round >= readyAfter {
+			ready = corev1.ConditionTrue
+		}
+		w.pod.Status.ContainerStatuses[0].Ready = ready == corev1.ConditionTrue
+		w.pod.Status.Conditions = slices.DeleteFunc(w.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.ContainersReady })
+		w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: ready})
+		decision, err := w.next(w.pod.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decision.Kind == inplace.KindDone {
+			return patches
+		}
+		if decision.Step != nil && decision.Step.Kind == inplace.StepMarkReady {
+			patches = append(patches, string(decision.Step.Patch))
+		}
+	}
+	t.Fatal("never done")
+	return nil
+}
+
+// kubelet writes Ready a second or more after the containers are ready, when it does not know yet that the gate is open.
+func TestReadyIsWrittenAsSoonAsKubeletSaysThatTheContainersAre(t *testing.T) {
 	t.Parallel()
-	for _, ready := range []bool{true, false} {
+	for readyAfter, opens := range map[int]int{0: 1, 5: 2} {
 		w := pullable(newWorld(podOf(template(), true), false))
 		if err := begin(w, 1, plan.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		var step *inplace.Step
-		for step == nil || step.Kind != inplace.StepMarkReady {
-			w.now = w.now.Add(time.Second)
-			w.see()
-			w.act()
-			w.report()
-			w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue})
-			for i := range w.pod.Status.ContainerStatuses {
-				w.pod.Status.ContainerStatuses[i].Ready = ready
-			}
-			decision, err := w.next(w.pod.DeepCopy())
-			if err != nil || decision.Kind == inplace.KindDone {
-				t.Fatalf("%+v, %v", decision, err)
-			}
-			step = decision.Step
+		patches := w.patchesThatOpen(t, readyAfter)
+		if len(patches) != opens {
+			t.Fatalf("ready after %d rounds: %q", readyAfter, patches)
 		}
-		if got := strings.Contains(string(step.Patch), `\"opened\":`); got == ready {
-			t.Errorf("ready %v: %s", ready, step.Patch)
+		for i, patch := range patches {
+			last := i == len(patches)-1
+			if strings.Contains(patch, `"type":"Ready"`) != last || strings.Contains(patch, `\"opened\":`) != last {
+				t.Errorf("ready after %d rounds: %s", readyAfter, patch)
+			}
 		}
 	}
 }

@@ -180,7 +180,7 @@ func (r *Record) without(pod *corev1.Pod, stage *plan.Stage, more bool, now time
 	return next
 }
 
-// opened is the record once the readiness gate is open, nil if there is no update.
+// opened is the record once the pod has been put back into its Services, nil if there is no update.
 func (r *Record) opened(now time.Time) *Record {
 	if r.State.UpdateTimestamp.IsZero() {
 		return nil

@@ -134,33 +134,26 @@ func (v *view) drain() *Step {
 }
 
 // markReady writes Ready as well if nothing else is in its way, so that the pod is back in its Services without waiting for
-// kubelet, which takes a second to say the same. Otherwise Ready is kubelet's to write, and the record is written too:
-// kubelet computes Ready from the conditions that it knew when it last synced the pod, and a condition alone has it sync
-// the pod only if it makes a difference. The sync also runs the readiness probe of the new instance, whose first run may
-// have been for the instance before, and the next is a whole period later.
+// kubelet, which takes a second to say the same; and the record, since a change of the pod's metadata has kubelet sync the
+// pod and learn of the gate. Otherwise Ready is kubelet's to write.
 func (v *view) markReady() *Step {
+	const message = "put the pod back into its Services"
 	open := patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}
 	if v.otherwiseReady() {
-		return v.conditions(StepMarkReady, toServices, nil, open, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		return v.conditions(StepMarkReady, message, v.record.opened(v.now), open, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	}
-	return v.conditions(StepMarkReady, toServices, v.record.opened(v.now), open)
+	return v.conditions(StepMarkReady, message, nil, open)
 }
-
-const toServices = "put the pod back into its Services"
 
 // otherwiseReady reports whether the pod is ready but for our gate, by kubelet's rule: its containers and other gates are.
 func (v *view) otherwiseReady() bool {
-	isTrue := func(kind corev1.PodConditionType) bool {
-		c := condition(v.pod, kind)
-		return c != nil && c.Status == corev1.ConditionTrue
-	}
 	for _, gate := range v.pod.Spec.ReadinessGates {
-		if gate.ConditionType != v1beta1.ReadinessGateInPlaceUpdateReady && !isTrue(gate.ConditionType) {
+		if gate.ConditionType != v1beta1.ReadinessGateInPlaceUpdateReady && !isTrue(v.pod, gate.ConditionType) {
 			return false
 		}
 	}
 	notReady := func(status corev1.ContainerStatus) bool { return !status.Ready }
-	return isTrue(corev1.ContainersReady) && !slices.ContainsFunc(v.pod.Status.ContainerStatuses, notReady)
+	return isTrue(v.pod, corev1.ContainersReady) && !slices.ContainsFunc(v.pod.Status.ContainerStatuses, notReady)
 }
 
 // conditions writes them, and the record if there is one.

@@ -99,7 +99,7 @@ type InPlaceUpdateExtension struct {
 	// Labels and Annotations are changes of the pod's metadata that are still to be written; null removes a key.
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
-	// Opened is when the readiness gate was opened, if containers were not ready then.
+	// Opened is when the pod was put back into its Services with all its containers ready.
 	Opened *metav1.Time `json:"opened,omitempty"`
 }
 

@@ -105,6 +105,9 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 
 // round does the work for all pods at once, and notes for how long each was not ready.
 func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, work func(context.Context, int) error) error {
+	if err := settled(ctx); err != nil {
+		return err
+	}
 	watch, err := c.watch(ctx)
 	if err != nil {
 		return err
@@ -138,6 +141,21 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 	}
 	into.Total = append(into.Total, time.Since(began))
 	return nil
+}
+
+// settle is how long pods are left alone before they are changed: kubelet goes on to sync a pod for some seconds after it has
+// become ready, and pods in use have been ready for longer.
+const settle = 5 * time.Second
+
+func settled(ctx context.Context) error {
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // recreate is what a StatefulSet does: the pod of that name is gone before the next is made.
