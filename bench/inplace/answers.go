@@ -11,6 +11,8 @@ const (
 	// askInterval is between requests to one pod; with more pods it is longer, so that asking does not use up the machine.
 	askInterval = 20 * time.Millisecond
 	askPods     = 5
+	// askPatience bounds the wait for an answer after the work has ended.
+	askPatience = time.Minute
 	askTimeout  = 150 * time.Millisecond
 )
 
@@ -37,7 +39,7 @@ func newAsker(watch *watcher, pod string, pods int) *asker {
 func (a *asker) run(ctx context.Context) {
 	ticker := time.NewTicker(a.every)
 	defer ticker.Stop()
-	for ctx.Err() == nil || a.failing {
+	for ctx.Err() == nil || a.failing && time.Since(a.answered) < askPatience {
 		a.ask(context.WithoutCancel(ctx))
 		<-ticker.C
 	}

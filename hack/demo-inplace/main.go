@@ -44,9 +44,6 @@ func run(ctx context.Context) error {
 	if err := report.Do("pods web and web-anew, each of nginx and busybox", func() error { return s.setUp(ctx) }); err != nil {
 		return err
 	}
-	if err := report.Do("pull "+newImage+" onto node "+s.pod.Spec.NodeName, func() error { return s.pull(ctx) }); err != nil {
-		return err
-	}
 	if err := s.play(ctx, os.Stdout); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ const (
 	pollInterval = 200 * time.Millisecond
 	newImage     = "docker.io/library/nginx:1.23"
 	newLimit     = "256Mi"
+	// drainSeconds is how long either pod goes on serving requests that were sent before it left its Services: in place by
+	// --drain-seconds, and where it is recreated by a preStop hook.
+	drainSeconds = 1
 )
 
 // scene is the pod that is updated, and the one that is made anew.
@@ -38,6 +41,8 @@ type scene struct {
 	tool      string // kubectl-refit
 	client    client.WithWatch
 	pod, anew *corev1.Pod
+	manifest  *corev1.Pod // of anew
+	ask       *asker
 }
 
 func openScene(where place.Place, tool string) (*scene, error) {
@@ -49,9 +54,18 @@ func openScene(where place.Place, tool string) (*scene, error) {
 	if err := yaml.UnmarshalStrict(podManifest, s.pod); err != nil {
 		return nil, err
 	}
-	s.anew = s.pod.DeepCopy()
-	s.anew.Name = "web-anew"
-	return s, nil
+	s.manifest = s.recreated()
+	s.anew = s.manifest.DeepCopy()
+	s.ask, err = newAsker(where.Kubeconfig, s.pod.Namespace)
+	return s, err
+}
+
+// recreated is the pod that is deleted and made anew.
+func (s *scene) recreated() *corev1.Pod {
+	pod := s.pod.DeepCopy()
+	pod.ObjectMeta = metav1.ObjectMeta{Name: "web-anew", Namespace: s.pod.Namespace}
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
+	return pod
 }
 
 // setUp makes both pods anew and waits until they are ready.
@@ -61,6 +75,8 @@ func (s *scene) setUp(ctx context.Context) error {
 		return fmt.Errorf("make namespace: %w", err)
 	}
 	for _, pod := range []*corev1.Pod{s.pod, s.anew} {
+		// On the same node, onto which the new image is pulled.
+		pod.Spec.NodeName = s.pod.Spec.NodeName
 		if err := s.remove(ctx, pod.DeepCopy()); err != nil {
 			return err
 		}
@@ -125,34 +141,6 @@ func (s *scene) until(ctx context.Context, done wait.ConditionWithContextFunc) e
 	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
 }
 
-// pull has the new image on the nodes of both pods before it is needed, by a pod there that uses it.
-func (s *scene) pull(ctx context.Context) error {
-	for _, node := range []string{s.pod.Spec.NodeName, s.anew.Spec.NodeName} {
-		puller := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.pod.Namespace, Name: "pull-" + node}}
-		puller.Spec = corev1.PodSpec{
-			NodeName: node, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
-			Containers: []corev1.Container{{Name: "app", Image: newImage, Command: []string{"nginx", "-v"}}},
-		}
-		if err := s.remove(ctx, puller.DeepCopy()); err != nil {
-			return err
-		}
-		if err := s.client.Create(ctx, puller); err != nil {
-			return fmt.Errorf("pull the new image: %w", err)
-		}
-		err := s.until(ctx, func(ctx context.Context) (bool, error) {
-			err := s.client.Get(ctx, client.ObjectKeyFromObject(puller), puller)
-			return puller.Status.Phase == corev1.PodSucceeded, err
-		})
-		if err != nil {
-			return fmt.Errorf("pull the new image: %w", err)
-		}
-		if err := s.remove(ctx, puller); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // refit runs kubectl-refit set and shows what it says.
 func (s *scene) refit(ctx context.Context, out io.Writer, args ...string) error {
 	args = append([]string{"set"}, append(args, "--namespace="+s.pod.Namespace)...)
@@ -167,11 +155,7 @@ func (s *scene) refit(ctx context.Context, out io.Writer, args ...string) error 
 
 // recreate deletes a pod and makes it anew with the change that the other gets in place.
 func (s *scene) recreate(ctx context.Context) error {
-	next := &corev1.Pod{}
-	if err := yaml.UnmarshalStrict(podManifest, next); err != nil {
-		return err
-	}
-	next.Name = s.anew.Name
+	next := s.manifest.DeepCopy()
 	next.Spec.NodeName = s.anew.Spec.NodeName
 	next.Spec.Containers[0].Image = newImage
 	next.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse(newLimit)

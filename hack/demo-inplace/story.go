@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,11 +16,11 @@ import (
 // play updates one pod in place and makes the other anew, and compares.
 func (s *scene) play(ctx context.Context, out io.Writer) error {
 	before := s.pod.DeepCopy()
-	inPlace, err := s.unavailable(ctx, s.pod.Name, func() error {
+	inPlace, err := s.measure(ctx, s.pod.Name, func() error {
 		if err := s.refit(ctx, out, "resources", "pod/web", "--container=app", "--limits=memory="+newLimit); err != nil {
 			return err
 		}
-		return s.refit(ctx, out, "image", "pod/web", "app="+newImage, "--drain-seconds=1")
+		return s.refit(ctx, out, "image", "pod/web", "app="+newImage, fmt.Sprintf("--drain-seconds=%d", drainSeconds))
 	})
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func (s *scene) play(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("get pod web: %w", err)
 	}
 	fmt.Fprintf(out, "\n$ kubectl delete pod web-anew; kubectl apply -f with the same change\n")
-	anew, err := s.unavailable(ctx, s.anew.Name, func() error { return s.recreate(ctx) })
+	anew, err := s.measure(ctx, s.anew.Name, func() error { return s.recreate(ctx) })
 	if err != nil {
 		return err
 	}
@@ -38,8 +39,14 @@ func (s *scene) play(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "  IP             %-38s %s\n", before.Status.PodIP, same(before.Status.PodIP, after.Status.PodIP))
 	fmt.Fprintf(out, "  app            %-38s %s\n", short(before, "app"), same(short(before, "app"), short(after, "app")))
 	fmt.Fprintf(out, "  log            %-38s %s\n", short(before, "log"), same(short(before, "log"), short(after, "log")))
-	fmt.Fprintf(out, "\n  not ready for  in place %.2f s (1 s of it to drain), recreated %.2f s: %.2f times\n",
-		inPlace.Seconds(), anew.Seconds(), inPlace.Seconds()/anew.Seconds())
+	fmt.Fprintf(out, "\n  seconds        in place  recreated\n")
+	for _, row := range []struct {
+		name     string
+		in, anew time.Duration
+	}{{"not ready", inPlace.notReady, anew.notReady}, {"no answer", inPlace.unanswered, anew.unanswered}} {
+		fmt.Fprintf(out, "  %-14s %8.2f  %9.2f   %.2f times\n", row.name, row.in.Seconds(), row.anew.Seconds(), row.in.Seconds()/row.anew.Seconds())
+	}
+	fmt.Fprintf(out, "  Both drain for %d s, in which the pod is not ready and answers, and have the new image on the node.\n", drainSeconds)
 	if before.UID != after.UID || before.Status.PodIP != after.Status.PodIP || short(before, "log") != short(after, "log") {
 		return errors.New("more has changed than was to")
 	}
@@ -61,6 +68,22 @@ func short(pod *corev1.Pod, container string) string {
 		}
 	}
 	return "none"
+}
+
+// downtime is for how long a pod, or the next one of its name, was not ready and did not answer.
+type downtime struct{ notReady, unanswered time.Duration }
+
+func (s *scene) measure(ctx context.Context, pod string, work func() error) (downtime, error) {
+	asking, enough := context.WithCancel(ctx)
+	defer enough()
+	var found downtime
+	var asked sync.WaitGroup
+	asked.Go(func() { found.unanswered = s.ask.unanswered(asking, pod) })
+	notReady, err := s.unavailable(ctx, pod, work)
+	found.notReady = notReady
+	enough()
+	asked.Wait()
+	return found, err
 }
 
 // unavailable is for how long the pod of that name, or the next one, is not ready until the work is done.
