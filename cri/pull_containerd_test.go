@@ -3,26 +3,32 @@ package cri_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/testkit/criconformance"
 	"github.com/refit-project/refit/testkit/fakeregistry"
 )
 
-// Pulls by a real containerd from a registry that misbehaves on this machine's loopback interface, which containerd has to
-// share and reach over plain HTTP.
+// Pulls by a real containerd from a registry on the loopback interface, which containerd has to share.
 //
 //	REFIT_PULL_SOCKET   containerd's socket; without it the test is skipped
+//	REFIT_PULL_HOSTS    its folder of registry hosts (config_path), into which the test puts the registry; unset: containerd
+//	                    reaches registries on the loopback interface over plain HTTP by itself
 func TestRealRuntimePulls(t *testing.T) {
 	t.Parallel()
 	socket := os.Getenv("REFIT_PULL_SOCKET")
 	if socket == "" {
-		t.Skip("REFIT_PULL_SOCKET does not name the socket of a containerd that reaches this machine's loopback interface")
+		t.Skip("REFIT_PULL_SOCKET does not name the socket of a containerd that reaches this process's loopback interface")
 	}
-	client, err := cri.New(cri.Config{Endpoint: "unix://" + socket})
+	endpoint := "unix://" + socket
+	client, err := cri.New(cri.Config{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,48 +38,42 @@ func TestRealRuntimePulls(t *testing.T) {
 		}
 	})
 	registry := fakeregistry.Start(t)
-	const size = 8 << 20
-	for name, test := range map[string]struct {
-		fault fakeregistry.Fault
-		want  error
-	}{
-		"well":         {fakeregistry.Fault{}, nil},
-		"unauthorized": {fakeregistry.Fault{Status: http.StatusUnauthorized}, cri.ErrUnauthorized},
-		"missing":      {fakeregistry.Fault{Status: http.StatusNotFound}, cri.ErrNotFound},
-		"limited":      {fakeregistry.Fault{Status: http.StatusTooManyRequests, RetryAfter: "1"}, cri.ErrTooManyRequests},
-		"wrongdigest":  {fakeregistry.Fault{WrongBytes: true}, cri.ErrDigestMismatch},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			registry.Add(t, name, size, test.fault)
-			id, err := client.PullImage(t.Context(), cri.PullRequest{Image: registry.Host + "/" + name + ":v1"})
-			t.Logf("%s: %q %v", name, id, err)
-			if !errors.Is(err, test.want) || (test.want == nil) != (id != "") {
-				t.Errorf("got %q, %v; want %v", id, err, test.want)
-			}
-		})
+	if folder := os.Getenv("REFIT_PULL_HOSTS"); folder != "" {
+		addHost(t, folder, registry.Host)
 	}
-	t.Run("503", func(t *testing.T) {
+	const size = 8 << 20
+	faults := map[criconformance.PullFault]fakeregistry.Fault{
+		criconformance.PullUnauthorized: {Status: http.StatusUnauthorized},
+		criconformance.PullMissing:      {Status: http.StatusNotFound},
+		criconformance.PullLimited:      {Status: http.StatusTooManyRequests, RetryAfter: "1"},
+		criconformance.PullAway:         {Status: http.StatusServiceUnavailable},
+		criconformance.PullWrongDigest:  {WrongBytes: true},
+		criconformance.PullStalls:       {StallAfter: size / 2},
+	}
+	var served atomic.Int32
+	t.Run("suite", func(t *testing.T) {
 		t.Parallel()
-		registry.Add(t, "away", size, fakeregistry.Fault{Status: http.StatusServiceUnavailable})
-		_, err := client.PullImage(t.Context(), cri.PullRequest{Image: registry.Host + "/away:v1"})
-		if t.Log(err); err == nil {
-			t.Error("pulled")
-		}
-	})
-	t.Run("by digest", func(t *testing.T) {
-		t.Parallel()
-		reference := registry.Host + "/digest@" + registry.Add(t, "digest", size, fakeregistry.Fault{})
-		id, err := client.PullImage(t.Context(), cri.PullRequest{Image: reference})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found, err := client.ImageID(t.Context(), reference); found != id || err != nil {
-			t.Errorf("the node has %q, %v; pulled %q", found, err, id)
-		}
+		criconformance.RunPulls(t, criconformance.PullFixture{Endpoint: endpoint, Serve: func(t *testing.T, fault criconformance.PullFault) (name, digest string) {
+			repository := fmt.Sprintf("%s-%d", fault, served.Add(1))
+			return registry.Host + "/" + repository, registry.Add(t, repository, size, faults[fault])
+		}})
 	})
 	t.Run("progress", func(t *testing.T) { t.Parallel(); progress(t, client, registry, size) })
-	t.Run("stall and cancel", func(t *testing.T) { t.Parallel(); stall(t, client, registry, size) })
+	t.Run("stall", func(t *testing.T) { t.Parallel(); stall(t, client, registry, size) })
+}
+
+// addHost has containerd ask the registry itself, and not a mirror that it has for all others.
+func addHost(t *testing.T, folder, host string) {
+	t.Helper()
+	own := filepath.Join(folder, host)
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(own) })
+	text := fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", host)
+	if err := os.WriteFile(filepath.Join(own, "hosts.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func progress(t *testing.T, client *cri.Client, registry *fakeregistry.Registry, size int64) {

@@ -10,6 +10,7 @@ import (
 const (
 	unitOfRoot      = "unit tests of root"
 	conformanceStep = "conformance of containerd"
+	pullStep        = "pulls by containerd"
 	endToEndStep    = "end-to-end tests"
 	chaosStep       = "a small dose of chaos"
 )
@@ -30,7 +31,7 @@ func expected(part string) map[string]verdict.Expected {
 			},
 			MaySkip: map[string]string{
 				`refit/cri\.TestRealRuntime$`:                "the conformance step runs it on a runtime",
-				`refit/cri\.TestRealRuntimePulls$`:           "needs a containerd on this machine's own network",
+				`refit/cri\.TestRealRuntimePulls$`:           "the step of pulls runs it on a runtime",
 				`refit/test/chaos\.TestSmallDose$`:           "the chaos step runs it on a cluster",
 				`refit/cri\.TestDefaultRoots`:                "a part of it needs a machine without a runtime",
 				`refit/cri\.FuzzBounded/`:                    "a seed outside of what it checks",
@@ -43,12 +44,10 @@ func expected(part string) map[string]verdict.Expected {
 		"unit tests of hack/images":  {},
 	}
 	onCluster := map[string]verdict.Expected{
-		conformanceStep: {
-			Required: map[string]int{`\.TestRealRuntime/`: 10},
-			MaySkip:  map[string]string{`refit/cri\.TestRealRuntimePulls$`: "needs a containerd on this machine's own network"},
-		},
-		endToEndStep: {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60}},
-		chaosStep:    {Required: map[string]int{`\.TestSmallDose$`: 1}},
+		conformanceStep: {Required: map[string]int{`\.TestRealRuntime/`: 10}},
+		pullStep:        {Required: map[string]int{`\.TestRealRuntimePulls/`: 10}},
+		endToEndStep:    {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60}},
+		chaosStep:       {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
 	switch part {
 	case partCheck:

@@ -87,7 +87,11 @@ func (s *suite) conformance(ctx context.Context) error {
 	fault := s.goTest(ctx, conformanceStep, s.root, []string{
 		"REFIT_CRI_SOCKET=" + s.cluster("nodes", node, "containerd.sock"),
 		"REFIT_CRI_RESTART=" + tool + " restart containerd " + node,
-	}, "-count=1", "-run=TestRealRuntime", "./cri")
+	}, "-count=1", "-run=TestRealRuntime$", "./cri")
+	// In the node's network, where containerd reaches the loopback interface that the test's registry listens on.
+	fault = errors.Join(fault, s.goTest(ctx, pullStep, s.root, []string{
+		"REFIT_PULL_SOCKET=" + s.cluster("nodes", node, "containerd.sock"), "REFIT_PULL_HOSTS=" + s.cluster("nodes", node, "registry"),
+	}, "-count=1", "-run=TestRealRuntimePulls$", "-exec="+s.cluster("enter"), "./cri"))
 	_, err := output(ctx, s.root, tool, "start", "kubelet", node)
 	return errors.Join(fault, err)
 }
