@@ -38,7 +38,7 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", imports: "cli cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr cri kube wait"},
+		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr credentialprovider cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
@@ -48,7 +48,7 @@ var rows = []row{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "daemon/podprobes/execprobe daemon/podprobes/probespec daemon/podprobes/probestatus " +
 			"probe cri result api kubelet identity"},
-		{path: "daemon/images", imports: "image cri result api"},
+		{path: "daemon/images", imports: "image credentialprovider cri result api"},
 		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
@@ -113,6 +113,7 @@ var rows = []row{
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
 		{path: "cri", imports: "kubelet identity wait"},
+		{path: "credentialprovider"},
 		{path: "signal", imports: "identity"},
 		{path: "kube/ownpod", imports: "api identity kube/mergepatch"},
 		{path: "kube", imports: "kubelet api kube/mergepatch"},

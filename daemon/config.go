@@ -31,6 +31,8 @@ type Config struct {
 	MaxPulls int
 	// PullSecretNamespace is the only namespace from which pull secrets are read.
 	PullSecretNamespace string
+	// PluginConfig is kubelet's configuration file of credential providers, whose programs are in PluginFolder. Empty: none.
+	PluginConfig, PluginFolder string
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off by default.
 	RespectBackoff bool
 	// Version of the program, for build info and the user agent.
@@ -51,6 +53,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxPulls < 1 {
 		errs = append(errs, fmt.Errorf("--max-workers-for-pull-image %d: must be at least 1", c.MaxPulls))
+	}
+	if c.PluginConfig != "" && c.PluginFolder == "" {
+		errs = append(errs, errors.New("--plugin-config-file needs --plugin-bin-dir, the folder of the programs that it names"))
 	}
 	errs = append(errs, listenable("--addr", c.Addr))
 	if c.MetricsAddr != "" {

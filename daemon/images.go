@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/refit-project/refit/credentialprovider"
 	"github.com/refit-project/refit/daemon/images"
 	"github.com/refit-project/refit/kube"
 	"github.com/refit-project/refit/wait"
@@ -23,8 +24,12 @@ func (n *node) runImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	plugins, err := n.plugins()
+	if err != nil {
+		return err
+	}
 	controller, err := images.New(images.Config{
-		Node: n.config.Node, NodeImage: informer, API: api, Secrets: n.api, SecretNamespace: n.config.PullSecretNamespace,
+		Node: n.config.Node, NodeImage: informer, API: api, Secrets: n.api, SecretNamespace: n.config.PullSecretNamespace, Plugins: plugins,
 		Runtime: n.runtime, Parallel: n.config.MaxPulls, Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
 	})
 	if err != nil {
@@ -52,4 +57,21 @@ func (n *node) awaitNodeImages(ctx context.Context) (*kube.NodeImages, error) {
 			return nil, err
 		}
 	}
+}
+
+// plugins are the credential providers that are configured. That the file does not exist is no fault: kruise-daemon's manifest
+// names one that may not.
+func (n *node) plugins() (images.Plugins, error) {
+	if n.config.PluginConfig == "" {
+		return nil, nil
+	}
+	plugins, err := credentialprovider.New(n.config.PluginConfig, n.config.PluginFolder)
+	if errors.Is(err, credentialprovider.ErrNoConfig) {
+		n.logger.Warn("images are pulled without credential providers", "err", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return plugins, nil
 }

@@ -82,6 +82,8 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	flags.IntVar(&config.MaxConcurrent, "max-concurrent-stops", 256, "stops under way at once on this node, each of which lasts for up to its grace period")
 	flags.IntVar(&config.MaxPulls, "max-workers-for-pull-image", 3, "images pulled at once on this node; -1, a kruise-daemon's default: 32")
 	flags.StringVar(&config.PullSecretNamespace, "pull-secret-namespace", cmp.Or(os.Getenv("KRUISE_DAEMON_CONFIG_NS"), "kruise-daemon-config"), "namespace that pull secrets of NodeImages are in; others are not read")
+	flags.StringVar(&config.PluginConfig, "plugin-config-file", "", "kubelet's CredentialProviderConfig: exec plugins that know credentials for pulls; empty, or no such file: none")
+	flags.StringVar(&config.PluginFolder, "plugin-bin-dir", "", "folder of the programs that --plugin-config-file names")
 	flags.StringVar(&opts.backoff, "restart-backoff", "skip", "skip: a requested restart does not wait for kubelet's crash back-off, at the cost of the previous instance's logs;\nrespect: it waits like a crash. The annotation refit.dev/restart-backoff of a request takes precedence")
 	opts.log.AddFlags(flags)
 }

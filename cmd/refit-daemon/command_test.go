@@ -112,10 +112,10 @@ func TestFlagsOfKruiseDaemonAreIgnoredWithAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Addr != ":10221" || config.PprofAddr != "" {
+	if config.Addr != ":10221" || config.PprofAddr != "" || config.PluginConfig != "/kruise/CredentialProviderPlugin.yaml" || config.PluginFolder != "/kruise/plugins" {
 		t.Errorf("configured %+v", config)
 	}
-	for _, want := range []string{"--feature-gates", "--plugin-bin-dir", "--log-dir", "--v", ":10222"} {
+	for _, want := range []string{"--feature-gates", "--rest-config-qps", "--log-dir", "--v", ":10222"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no warning about %s: %s", want, log)
 		}

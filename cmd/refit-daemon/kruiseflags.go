@@ -12,7 +12,7 @@ import (
 // second group is klog's. The value says whether the flag is boolean, so may come without a value.
 var ignoredFlags = map[string]bool{
 	"expectation-timeout": false, "feature-gates": false,
-	"plugin-bin-dir": false, "plugin-config-file": false, "rest-config-burst": false, "rest-config-qps": false,
+	"rest-config-burst": false, "rest-config-qps": false,
 
 	"add-dir-header": true, "alsologtostderr": true, "legacy-stderr-threshold-behavior": true, "log-backtrace-at": false, "log-dir": false,
 	"log-file": false, "log-file-max-size": false, "logtostderr": true, "one-output": true, "skip-headers": true,

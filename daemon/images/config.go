@@ -11,12 +11,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/credentialprovider"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/image"
 	"github.com/refit-project/refit/result"
 )
 
-// Config of a Controller; every field is needed.
+// Config of a Controller; every field but Plugins is needed.
 type Config struct {
 	Node string
 	// NodeImage caches the one object of the node's name, as *v1beta1.NodeImage. Run runs it.
@@ -25,7 +26,9 @@ type Config struct {
 	Secrets   Secrets
 	// SecretNamespace is the only one from which pull secrets are read.
 	SecretNamespace string
-	Runtime         Runtime
+	// Plugins are asked for credentials after the pull secrets; nil: there are none.
+	Plugins Plugins
+	Runtime Runtime
 	// Parallel pulls at most.
 	Parallel int
 	Events   EventRecorder
@@ -41,6 +44,11 @@ type API interface {
 // Secrets reads one Secret; *kube.Client has it.
 type Secrets interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// Plugins know credentials by image; *credentialprovider.Plugins has it.
+type Plugins interface {
+	Logins(ctx context.Context, image string) ([]credentialprovider.Login, error)
 }
 
 // Runtime pulls images; *cri.Client has it.

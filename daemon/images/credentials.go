@@ -13,12 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/credentialprovider"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/image"
 )
 
 // credentials for an image are those of its pull secrets whose registry and path match, the longest path first. What
-// could not be read is returned beside them: it matters only if the pull fails.
+// could not be read is returned beside them: it matters only if the pull fails. Those of plugins follow.
 func (p puller) credentials(ctx context.Context, secrets []v1beta1.ReferenceObject, name image.Location) ([]cri.Auth, []error) {
 	var found []credential
 	var faults []error
@@ -45,7 +46,29 @@ func (p puller) credentials(ctx context.Context, secrets []v1beta1.ReferenceObje
 		auths[i] = c.auth
 		auths[i].ServerAddress = name.Registry
 	}
-	return slices.Compact(auths), faults
+	given, err := p.fromPlugins(ctx, name)
+	if err != nil {
+		faults = append(faults, err)
+	}
+	return slices.Compact(append(auths, given...)), faults
+}
+
+// fromPlugins are the credentials for an image that plugins know, the longest pattern first.
+func (p puller) fromPlugins(ctx context.Context, name image.Location) ([]cri.Auth, error) {
+	if p.config.Plugins == nil {
+		return nil, nil
+	}
+	full := name.Registry + "/" + name.Path
+	logins, err := p.config.Plugins.Logins(ctx, full)
+	logins = slices.DeleteFunc(logins, func(login credentialprovider.Login) bool { return !credentialprovider.Matches(login.Match, full) })
+	slices.SortFunc(logins, func(a, b credentialprovider.Login) int {
+		return cmp.Or(cmp.Compare(len(b.Match), len(a.Match)), cmp.Compare(a.Match, b.Match))
+	})
+	auths := make([]cri.Auth, len(logins))
+	for i, login := range logins {
+		auths[i] = cri.Auth{Username: login.Username, Password: login.Password, ServerAddress: name.Registry}
+	}
+	return auths, err
 }
 
 // credential is one entry of a docker configuration file.

@@ -3,7 +3,9 @@ package images_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/credentialprovider"
 	"github.com/refit-project/refit/cri"
 )
 
@@ -91,6 +94,47 @@ func TestSecretsOfOtherNamespacesAreNotRead(t *testing.T) {
 		w.after(500 * time.Millisecond)
 		if len(w.pulls) != 1 || w.pulls[0].Auth.Username != "" || !strings.Contains(w.message("reg.test/a"), "kube-system/s is not in namespace kruise-daemon-config") {
 			t.Errorf("%+v, %q", w.pulls, w.message("reg.test/a"))
+		}
+	})
+}
+
+func TestPluginsAreAskedAfterThePullSecrets(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.secrets[secretNamespace+"/s"] = secret(corev1.SecretTypeDockerConfigJson, `{"auths":{"reg.test":{"username":"secret","password":"p"}}}`)
+		w.logins = []credentialprovider.Login{{Match: "reg.test", Username: "host"}, {Match: "other.test", Username: "other"}, {Match: "reg.test/team", Username: "team"}}
+		w.loginErr = errors.New("credential provider x: no network")
+		w.pull = func(_ context.Context, r cri.PullRequest) (string, error) {
+			if r.Auth.Username == "host" {
+				return "sha256:id", nil
+			}
+			return "", fmt.Errorf("pull %s: %w: 401", r.Image, cri.ErrUnauthorized)
+		}
+		w.want(1, "reg.test/team/a:v1")
+		w.run()
+		w.after(500 * time.Millisecond)
+		var users []string
+		for _, p := range w.pulls {
+			users = append(users, p.Auth.Username)
+		}
+		if !slices.Equal(users, []string{"secret", "team", "host"}) || w.asked[0] != "reg.test/team/a" {
+			t.Errorf("tried %q, asked about %q", users, w.asked)
+		}
+	})
+}
+
+func TestFailureOfAPluginIsToldIfThePullFails(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.loginErr = errors.New("credential provider x: no network")
+		w.pull = func(_ context.Context, r cri.PullRequest) (string, error) {
+			return "", fmt.Errorf("pull %s: %w: 401", r.Image, cri.ErrUnauthorized)
+		}
+		w.want(1, "reg.test/a:v1")
+		w.run()
+		w.after(500 * time.Millisecond)
+		if message := w.message("reg.test/a"); !strings.Contains(message, "credential provider x: no network") || !strings.Contains(message, "401") {
+			t.Errorf("message %q", message)
 		}
 	})
 }

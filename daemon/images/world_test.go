@@ -22,6 +22,7 @@ import (
 	cachetesting "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/credentialprovider"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/daemon/images"
 )
@@ -44,6 +45,9 @@ type world struct {
 	writes   []v1beta1.NodeImageStatus
 	writeErr error
 	secrets  map[string]*corev1.Secret
+	logins   []credentialprovider.Login
+	loginErr error
+	asked    []string // images that plugins were asked about
 	onNode   map[string]string
 	pulls    []cri.PullRequest
 	pull     func(ctx context.Context, request cri.PullRequest) (string, error)
@@ -78,7 +82,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 func (w *world) run() {
 	w.end()
 	controller, err := images.New(images.Config{
-		Node: node, API: w, Secrets: w, SecretNamespace: secretNamespace, Runtime: w, Parallel: 2, Events: w,
+		Node: node, API: w, Secrets: w, SecretNamespace: secretNamespace, Plugins: w, Runtime: w, Parallel: 2, Events: w,
 		NodeImage: cache.NewSharedIndexInformer(w.source, &v1beta1.NodeImage{}, 0, cache.Indexers{}),
 		Registry:  prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
@@ -183,6 +187,14 @@ func (w *world) Secret(_ context.Context, namespace, name string) (*corev1.Secre
 		return s, nil
 	}
 	return nil, fmt.Errorf("get secret: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name))
+}
+
+// Logins implements images.Plugins.
+func (w *world) Logins(_ context.Context, image string) ([]credentialprovider.Login, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, image)
+	return slices.Clone(w.logins), w.loginErr
 }
 
 // ImageID implements images.Runtime.
