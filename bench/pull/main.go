@@ -1,0 +1,94 @@
+// Command pull times image pulls by ImagePullJobs against `ctr images pull` of the same images, from one registry and in one
+// run. bench/pull/run.sh does all that is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	ossignal "os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/hack/install"
+)
+
+func main() {
+	sizes := flag.String("sizes", "10,20,30,50,80,120,200,300,400,500", "sizes of the images in MB")
+	parallel := flag.String("parallel", "1,3,5", "how many are pulled at once, one measurement each")
+	rounds := flag.Int("rounds", 3, "measurements of each kind")
+	flag.Parse()
+	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *sizes, *parallel, *rounds)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-pull:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
+	megabytes, err := numbers("-sizes", sizes)
+	if err != nil {
+		return err
+	}
+	ways, err := numbers("-parallel", parallel)
+	if err != nil {
+		return err
+	}
+	kubeconfig, state := os.Getenv("KUBECONFIG"), os.Getenv("REFIT_CLUSTER")
+	if kubeconfig == "" || state == "" {
+		return errors.New("start bench/pull/run.sh, or run this with .cluster/enter")
+	}
+	pushed, err := install.Pushed(".")
+	if err != nil {
+		return err
+	}
+	if err := install.Apply(ctx, install.Config{Root: ".", Kubectl: filepath.Join(state, "bin", "kubectl"), Images: pushed}); err != nil {
+		return err
+	}
+	registry, err := serve(ctx, megabytes)
+	if err != nil {
+		return err
+	}
+	defer registry.close()
+	c, err := openCluster(ctx, kubeconfig, state, registry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.tearDown(context.WithoutCancel(ctx))) }()
+	kept := &findings{Machine: report.Begin(), Rounds: rounds, Megabytes: megabytes}
+	began := time.Now()
+	for _, n := range ways {
+		fmt.Printf("[%6.1fs] %d at a time, %d rounds\n", time.Since(began).Seconds(), n, rounds)
+		measured, err := c.measure(ctx, n, rounds)
+		if err != nil {
+			return err
+		}
+		kept.Results = append(kept.Results, measured)
+	}
+	kept.End()
+	fmt.Println()
+	if err := kept.print(os.Stdout); err != nil {
+		return err
+	}
+	return report.Save(filepath.Join("dist", "bench"), "pull", kept, kept.print)
+}
+
+func numbers(flag, text string) ([]int, error) {
+	var all []int
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s %q: want numbers, as 1,3,5", flag, text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
