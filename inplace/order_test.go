@@ -140,3 +140,26 @@ func TestReadyIsWrittenAsSoonAsKubeletSaysThatTheContainersAre(t *testing.T) {
 		}
 	}
 }
+
+// The daemon and a request that act at the same moment would restart the container twice.
+func TestNoRestartIsRequestedWhereADaemonReports(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), true), true))
+	w.start(&w.pod.Spec.Containers[0]) // the daemon has not reported of this instance yet
+	w.report()
+	if err := begin(w, 8, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.see()
+	for range 10 {
+		w.now = w.now.Add(time.Second)
+		decision, err := w.next(w.pod.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decision.Step != nil && decision.Step.Kind == inplace.StepRestart {
+			t.Fatalf("%+v", decision.Step)
+		}
+	}
+	w.finish(t)
+}
