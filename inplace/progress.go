@@ -60,7 +60,9 @@ func (v *view) container(container *corev1.Container) *Decision {
 		if d := v.hindered(status); d != nil {
 			return d
 		}
-		return wait(container.Name, "waiting for kubelet to start container %s with %s", container.Name, container.Image)
+		d := wait(container.Name, "waiting for kubelet to start container %s with %s", container.Name, container.Image)
+		d.Again = v.unlessSameDigest(container, status)
+		return d
 	}
 	if envChanged {
 		return v.environment(container, status)
@@ -101,8 +103,32 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 	if status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID {
 		return true
 	}
-	_, reported := v.facts[container.Name]
-	return !reported && sameImageName(status.Image, container.Image)
+	if _, reported := v.facts[container.Name]; reported {
+		return false
+	}
+	at := v.unlessSameDigest(container, status)
+	return sameImageName(status.Image, container.Image) || !at.IsZero() && !v.now.Before(at)
+}
+
+// settleMargin is how much longer than its grace period kubelet may take to stop a container.
+const settleMargin = 10 * time.Second
+
+// unlessSameDigest is when another instance than the recorded one, of the recorded image ID, is taken for one of the new image
+// although nothing names it: two tags are one digest, and the runtime shows the old one. An instance of the old image, which
+// crashed and was started again just before kubelet saw the new spec, would have been stopped by then. It is zero where
+// that does not apply: there are facts, or it is the recorded instance.
+func (v *view) unlessSameDigest(container *corev1.Container, status *corev1.ContainerStatus) time.Time {
+	was, recorded := v.record.extension().Instances[container.Name]
+	if _, reported := v.facts[container.Name]; reported || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
+		return time.Time{}
+	}
+	grace := corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	if seconds := v.pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	// kubelet stops the containers of a pod one after another.
+	stops := time.Duration(len(v.pod.Spec.Containers) + len(v.pod.Spec.InitContainers))
+	return v.written(container.Name).Add(stops*grace + settleMargin)
 }
 
 // sameImageName compares names after completing them as the runtime does.
@@ -153,13 +179,18 @@ const metadataDelay = 2 * time.Second
 
 // metadataObserved is when kubelet can be expected to start the container with the metadata last written for it.
 func (v *view) metadataObserved(container string) time.Time {
+	return v.written(container).Truncate(time.Second).Add(metadataDelay)
+}
+
+// written is when the container's batch was written to the pod.
+func (v *view) written(container string) time.Time {
 	var written time.Time
 	for _, batch := range v.record.State.ContainerBatchesRecord {
 		if slices.Contains(batch.Containers, container) && batch.Timestamp.After(written) {
 			written = batch.Timestamp.Time
 		}
 	}
-	return written.Truncate(time.Second).Add(metadataDelay)
+	return written
 }
 
 // hindered tells why kubelet does not start the container, or nil if nothing is known to be in the way.

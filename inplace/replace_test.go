@@ -179,3 +179,36 @@ func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Without a daemon nothing names the image: another instance counts when one of the old image would have been stopped.
+func TestSameDigestWithoutFactsIsDoneAfterTheGracePeriods(t *testing.T) {
+	t.Parallel()
+	pod := newWorld(podOf(template(), false), false).pod
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(5))
+	pod.Spec.Containers[0].Image = "app:retagged"
+	status := &pod.Status.ContainerStatuses[0]
+	written := metav1.Unix(1e9, 0)
+	record := &inplace.Record{State: v1beta1.InPlaceUpdateState{
+		UpdateImages: true, UpdateTimestamp: written,
+		LastContainerStatuses:  map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: status.ImageID}},
+		ContainerBatchesRecord: []v1beta1.InPlaceUpdateContainerBatch{{Timestamp: written, Containers: []string{"app"}}},
+		Refit:                  &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{"app": {ContainerID: status.ContainerID, Image: "app:1"}}},
+	}}
+	long := written.Add(time.Hour)
+	if decision := inplace.Next(pod, record, nil, long); decision.Kind != inplace.KindWait || !decision.Again.IsZero() {
+		t.Errorf("with the instance before: %+v", decision)
+	}
+	status.ContainerID = "containerd://another"
+	decision := inplace.Next(pod, record, nil, written.Time)
+	// Four containers of 5 s each, and 10 s.
+	if decision.Kind != inplace.KindWait || !decision.Again.Equal(written.Add(30*time.Second)) {
+		t.Errorf("at once: %+v", decision)
+	}
+	if decision := inplace.Next(pod, record, nil, decision.Again); decision.Kind != inplace.KindDone {
+		t.Errorf("later: %+v", decision)
+	}
+	stale := facts.Facts{"app": {Name: "app", ContainerID: "containerd://1"}}
+	if decision := inplace.Next(pod, record, stale, long); decision.Kind != inplace.KindWait {
+		t.Errorf("while the daemon's report is late: %+v", decision)
+	}
+}
