@@ -14,7 +14,7 @@ import (
 // onFirst bounds a job to the node whose containerd knows the misbehaving registry.
 func (s *fixture) onFirst(retries, timeoutSeconds int32) func(*v1beta1.ImagePullJobSpec) {
 	return func(spec *v1beta1.ImagePullJobSpec) {
-		spec.Selector.Names = s.nodes[:1]
+		spec.Selector.Names = []string{s.registryNode()}
 		spec.PullPolicy = &v1beta1.PullPolicy{BackoffLimit: &retries, TimeoutSeconds: &timeoutSeconds}
 	}
 }
@@ -47,7 +47,7 @@ func TestRegistryFailuresAreToldAndRetried(t *testing.T) {
 			if !containsAll(job.Status.Message, tc.says) {
 				t.Errorf("message %q, want %q", job.Status.Message, tc.says)
 			}
-			has := s.onNode(s.nodes[0], host+"/"+image+":v1") != ""
+			has := s.onNode(s.registryNode(), host+"/"+image+":v1") != ""
 			if has != (tc.ends == "Complete") {
 				t.Errorf("the node has the image: %v", has)
 			}
@@ -62,7 +62,7 @@ func TestPullsThatAreGivenUpEnd(t *testing.T) {
 	host := s.registry(faulty)
 	said := func(ctx context.Context, image string) (*v1beta1.ImageTagSpec, *v1beta1.ImageTagStatus, error) {
 		object := &v1beta1.NodeImage{}
-		err := s.Get(ctx, client.ObjectKey{Name: s.nodes[0]}, object)
+		err := s.Get(ctx, client.ObjectKey{Name: s.registryNode()}, object)
 		spec, status := nodeImage(object, host+"/"+image, "v1")
 		return spec, status, err
 	}
@@ -79,7 +79,7 @@ func TestPullsThatAreGivenUpEnd(t *testing.T) {
 			spec, status, err := said(ctx, "slow")
 			return spec == nil && status == nil, err
 		})
-		if s.onNode(s.nodes[0], host+"/slow:v1") != "" {
+		if s.onNode(s.registryNode(), host+"/slow:v1") != "" {
 			t.Error("the image is on the node")
 		}
 	})
@@ -117,10 +117,10 @@ func TestImageIsOnTheNodeBeforeTheContainerIsStopped(t *testing.T) {
 	s := newFixture(t)
 	repository, tag, _ := s.testappImage()
 	wanted := repository + ":" + tag
-	before := s.gated(on(s.nodes[0], s.podOf("web", shell("app", obedient), shell("other", obedient))))
+	before := s.gated(on(s.registryNode(), s.podOf("web", shell("app", obedient), shell("other", obedient))))
 	said := s.updates("image", "pod/web", "app="+wanted)
 	pulled, stopped := strings.Index(said, "has the new images"), strings.Index(said, "take the pod out of its Services")
-	if pulled < 0 || stopped < pulled || s.onNode(s.nodes[0], wanted) == "" {
+	if pulled < 0 || stopped < pulled || s.onNode(s.registryNode(), wanted) == "" {
 		t.Errorf("said:\n%s", said)
 	}
 	s.restarted(before, "app", 1)
@@ -146,7 +146,7 @@ func TestPullShowsBytesWhileTheContainerRuns(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	host := s.registry(faulty)
-	s.gated(on(s.nodes[0], s.podOf("web", shell("app", obedient))))
+	s.gated(on(s.registryNode(), s.podOf("web", shell("app", obedient))))
 	// The image has no program: what is looked at is over before it is started.
 	said, _ := s.set("image", "pod/web", "app="+host+"/takes-its-time:v1", "--timeout=25s")
 	if !strings.Contains(said, " MB of 4.2 MB") || !strings.Contains(said, "has the new images, after") {

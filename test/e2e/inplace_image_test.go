@@ -87,7 +87,7 @@ func TestMissingImageIsToldAndTheRightOneRepairsIt(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("other", obedient)))
-	out, code := s.set("image", "pod/web", "app="+missingImage, "--timeout=20s")
+	out, code := s.set("image", "pod/web", "app="+missingImage, "--no-pull", "--timeout=20s")
 	if code != 124 || !containsAny(out, "ErrImagePull", "ImagePullBackOff") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,9 @@ func TestMisbehavingRegistry(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started it has ended
 }
 
+// registryNode is the node in whose network the cluster's enter script runs programs.
+func (s *fixture) registryNode() string { return slices.Min(s.nodes) }
+
 // registry serves images on the loopback interface of the first node, and tells containerd of it. It returns the registry's
 // name.
 func (s *fixture) registry(images map[string]served) string {
@@ -70,7 +74,7 @@ func (s *fixture) registry(images map[string]served) string {
 	s.check(err, "read the registry's address")
 	s.check(json.Unmarshal(line, &is), "read the registry's address from %q", line)
 
-	folder := filepath.Join(s.state, "nodes", s.nodes[0], "registry", is.Host)
+	folder := filepath.Join(s.state, "nodes", s.registryNode(), "registry", is.Host)
 	s.check(os.MkdirAll(folder, 0o755), "tell containerd of the registry")
 	s.t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	hosts := fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", is.Host)
