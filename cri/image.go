@@ -83,8 +83,9 @@ func (c *Client) PullImage(ctx context.Context, request PullRequest) (string, er
 func pullError(ctx context.Context, image string, err error) error {
 	text := urlQuery.ReplaceAllString(status.Convert(err).Message(), "?…")
 	sentinel := sentinelOf(ctx, err)
+	said := withoutName(text, image)
 	for _, words := range pullWords {
-		if words.pattern.MatchString(text) {
+		if words.pattern.MatchString(said) {
 			sentinel = words.means
 			break
 		}
@@ -100,6 +101,16 @@ func pullError(ctx context.Context, image string, err error) error {
 		return fmt.Errorf("pull %s: %s: %s", clip(image), code, clip(text))
 	}
 	return fmt.Errorf("pull %s: %s", clip(image), clip(text))
+}
+
+// withoutName takes the image's name out of what was said: a repository may be called "unauthorized".
+func withoutName(text, image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	_, path, _ := strings.Cut(name, "/")
+	return strings.NewReplacer(name, "", "/v2/"+path+"/", "/").Replace(text)
 }
 
 var urlQuery = regexp.MustCompile(`\?[^\s"]*`)

@@ -67,6 +67,20 @@ func TestCancelledPullEndsInTheRuntime(t *testing.T) {
 	}
 }
 
+func TestNameOfAnImageIsNoReasonForAFailure(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"reg.test:5000/unauthorized:v1", "reg.test/team/429/forbidden@sha256:00"} {
+		runtime, client := imageClient(t)
+		_, path, _ := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(name, ":v1"), "@sha256:00"), "/")
+		runtime.PutImage(name, fakecri.RegistryImage{Err: status.Errorf(codes.Unknown,
+			`failed to resolve image %q: failed to do request: Head "http://reg.test/v2/%s/manifests/v1": connection refused`, name, path)})
+		_, err := client.PullImage(t.Context(), cri.PullRequest{Image: name})
+		if err == nil || errors.Is(err, cri.ErrUnauthorized) || errors.Is(err, cri.ErrTooManyRequests) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 // The words are those that containerd 2.4 was seen to answer with.
 func TestWhyAPullFailed(t *testing.T) {
 	t.Parallel()

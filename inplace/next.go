@@ -78,6 +78,9 @@ func Next(pod *corev1.Pod, record *Record, known facts.Facts, now time.Time) Dec
 	if v.record.Grace != nil {
 		return v.grace()
 	}
+	if v.undrained() {
+		return *step(v.drain())
+	}
 	if d := v.begun(); d != nil {
 		return *d
 	}
@@ -150,6 +153,13 @@ func (v *view) drained() *Decision {
 // gated reports whether the update makes the pod not ready. That of sidecars does not: the gate is that of whoever owns the
 // pod, who would set its condition to True again.
 func (v *view) gated() bool { return v.record.SidecarSet == "" && HasReadinessGate(v.pod) }
+
+// undrained reports whether the pod is in its Services although its gate is closed: kubelet has written a status that it
+// computed before it saw the gate, and will only correct it with its next sync.
+func (v *view) undrained() bool {
+	c := readiness(v.pod)
+	return v.gated() && !v.record.State.UpdateTimestamp.IsZero() && c != nil && c.Status == corev1.ConditionFalse && isTrue(v.pod, corev1.PodReady)
+}
 
 // HasReadinessGate reports whether the pod can be taken out of its Services for an update.
 func HasReadinessGate(pod *corev1.Pod) bool {

@@ -163,3 +163,21 @@ func TestNoRestartIsRequestedWhereADaemonReports(t *testing.T) {
 	}
 	w.finish(t)
 }
+
+// Seen on a cluster: kubelet wrote Ready True 0.8 s after the drain, from a sync that had begun before it.
+func TestPodThatKubeletPutsBackIsDrainedAgain(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), true), false))
+	if err := begin(w, 1, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	conditionOf(w.pod, corev1.PodReady).Status = corev1.ConditionTrue
+	decision, err := w.next(w.pod.DeepCopy())
+	if err != nil || decision.Step == nil || decision.Step.Kind != inplace.StepDrain {
+		t.Fatalf("%+v, %v", decision, err)
+	}
+	if c := conditionOf(w.pod, corev1.PodReady); c.Status != corev1.ConditionFalse {
+		t.Errorf("%+v", c)
+	}
+	w.finish(t)
+}

@@ -115,12 +115,10 @@ func TestPullsThatAreGivenUpEnd(t *testing.T) {
 func TestImageIsOnTheNodeBeforeTheContainerIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	repository, tag, _ := s.testappImage()
-	wanted := repository + ":" + tag
 	before := s.gated(on(s.registryNode(), s.podOf("web", shell("app", obedient), shell("other", obedient))))
-	said := s.updates("image", "pod/web", "app="+wanted)
+	said := s.updates("image", "pod/web", "app="+newImage)
 	pulled, stopped := strings.Index(said, "has the new images"), strings.Index(said, "take the pod out of its Services")
-	if pulled < 0 || stopped < pulled || s.onNode(s.registryNode(), wanted) == "" {
+	if pulled < 0 || stopped < pulled || s.onNode(before.Spec.NodeName, newImage) == "" {
 		t.Errorf("said:\n%s", said)
 	}
 	s.restarted(before, "app", 1)

@@ -26,8 +26,12 @@ func TestPodIsNeverReadyWithAnInstanceThatIsNot(t *testing.T) {
 			var wrong []string
 			for event := range events.ResultChan() {
 				is, ok := event.Object.(*corev1.Pod)
-				if ok && event.Type == watch.Modified && is.Spec.Containers[0].Image == newImage && podReady(is) {
+				switch {
+				case !ok || event.Type != watch.Modified || is.Spec.Containers[0].Image != newImage || !podReady(is):
+				case status(is, "app").ContainerID != status(before, "app").ContainerID:
 					wrong = append(wrong, is.ResourceVersion)
+				default:
+					s.observed("round %d: kubelet has written Ready True after the drain, of the instance before", round)
 				}
 			}
 			ended <- wrong
