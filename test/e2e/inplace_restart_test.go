@@ -1,11 +1,7 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,16 +237,7 @@ func TestImagePulledByAnotherThanKubelet(t *testing.T) {
 	s.updates("image", "pod/first", "app="+pulled)
 	s.observed("imagePullPolicy Never, default verification: the pulled image is used")
 
-	config := filepath.Join(s.state, "nodes", node, "config", "kubelet.yaml")
-	was, err := os.ReadFile(config)
-	s.check(err, "read kubelet's configuration")
-	configure := func(text []byte) {
-		s.check(os.WriteFile(config, text, 0o600), "write kubelet's configuration")
-		s.component(t, nil, "kill", "kubelet", node) // its supervisor starts it with what is in the file
-		s.check(until(context.WithoutCancel(t.Context()), patience, s.kubeletAnswers(node)), "wait for kubelet")
-	}
-	t.Cleanup(func() { configure(was) })
-	configure(append(slices.Clone(was), "\nimagePullCredentialsVerificationPolicy: AlwaysVerify\n"...))
+	s.configureKubelet(node, "imagePullCredentialsVerificationPolicy: AlwaysVerify")
 	s.setImage("second", "app="+pulled)
 	after := s.awaitPod("second", "to say what becomes of it", func(pod *corev1.Pod) bool {
 		is := status(pod, "app")
