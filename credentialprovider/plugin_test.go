@@ -110,7 +110,7 @@ func TestPluginThatMisbehavesIsToldAndBounded(t *testing.T) {
 		"another kind":       {`echo '{"kind":"Secret","apiVersion":"v1"}'`, "not a CredentialProviderResponse"},
 		"another key type":   {`echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"secret"}'`, "want Image, Registry or Global"},
 		"writes without end": {"yes secret", "wrote more than"},
-		"hangs":              {"sleep 1000 & wait", "has not answered"},
+		"hangs":              {"sleep 5 & wait", "has not answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
