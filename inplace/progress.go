@@ -164,7 +164,7 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 	if d := v.drained(); d != nil {
 		return d
 	}
-	if meta, reported := v.facts[container.Name]; HasReadinessGate(v.pod) && (known || reported && meta.ContainerID != status.ContainerID) {
+	if meta, reported := v.facts[container.Name]; v.gated() && (known || reported && meta.ContainerID != status.ContainerID) {
 		// A request as well could come when the daemon has restarted the container, and restart it a second time.
 		return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
 	}
