@@ -35,7 +35,7 @@ func TestRegistryFailuresAreToldAndRetried(t *testing.T) {
 		"limited":      {0, 60, "Failed", []string{"429"}},
 		"away":         {1, 60, "Failed", []string{"attempt 2 of 2", "503"}},
 		"away-once":    {2, 60, "Complete", nil},
-		"stalls":       {0, 3, "Failed", []string{"3s"}},
+		"stalls":       {0, 3, "Failed", []string{"timeoutSeconds"}},
 		"wrong-digest": {0, 60, "Failed", []string{"digest"}},
 	} {
 		t.Run(image, func(t *testing.T) {
