@@ -39,13 +39,13 @@ Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usag
 
 func command(version string) *cobra.Command {
 	root := &cobra.Command{
-		Use: "kubectl-refit", Short: "Change and restart running pods in place",
+		Use: "kubectl-refit", Short: "Change, restart and explain running pods in place",
 		Long:    "Change and restart running pods in place. Installed in the PATH it is also `kubectl refit`.",
 		Version: version, SilenceUsage: true, SilenceErrors: true,
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(set(flags), restartCommand(flags))
+	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", cli.ErrUsage, err) })
 	return root
 }

@@ -49,9 +49,15 @@ func (s *fixture) deployment(name string, replicas int) []corev1.Pod {
 // restart is kubectl-refit restart; it returns what was said, and the exit code.
 func (s *fixture) restart(args ...string) (string, int) {
 	s.t.Helper()
+	return s.refit(append([]string{"restart", "--timeout", patience.String()}, args...)...)
+}
+
+// refit is kubectl-refit in the test's namespace; it returns what was said, and the exit code.
+func (s *fixture) refit(args ...string) (string, int) {
+	s.t.Helper()
 	path, err := tool()
 	s.check(err, "build kubectl-refit")
-	command := exec.CommandContext(s.t.Context(), path, append([]string{"restart", "--namespace", s.namespace, "--timeout", patience.String()}, args...)...)
+	command := exec.CommandContext(s.t.Context(), path, append(args, "--namespace", s.namespace)...)
 	command.Env = os.Environ()
 	out, _ := command.CombinedOutput()
 	return string(out), command.ProcessState.ExitCode()
@@ -121,6 +127,10 @@ func TestRestartOfADeploymentKeepsItsPodsAndItsBudget(t *testing.T) {
 		if a := request.Annotations; user == "" || a[v1beta1.AnnotationRequestedBy] != user || a[v1beta1.AnnotationReason] != "stale connections" {
 			t.Errorf("requested by %q: %v", user, a)
 		}
+	}
+	out, code = s.refit("why", before[0].Name)
+	if code != 0 || !strings.Contains(out, "requested by "+user+": stale connections") || !strings.Contains(out, "TERM") || !strings.Contains(out, "has not been restarted") {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	s.run("wait", "--for=condition=Succeeded", "restartrollout/"+object.Name, "--timeout=1s")
 	s.check(s.Delete(t.Context(), &object), "delete rollout")

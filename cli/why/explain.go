@@ -1,0 +1,201 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// Cause is why a container was restarted last.
+type Cause string
+
+// The causes.
+const (
+	// CauseNone: the first instance runs, or has not been started.
+	CauseNone Cause = "NotRestarted"
+	// CauseRequest: a ContainerRecreateRequest.
+	CauseRequest Cause = "Requested"
+	// CauseUpdate: an in-place update of the pod.
+	CauseUpdate Cause = "UpdatedInPlace"
+	// CauseExit: the container has ended by itself, or kubelet has stopped it.
+	CauseExit Cause = "Ended"
+	// CauseUnknown: the previous instance is not known any more, and no request for it is left.
+	CauseUnknown Cause = "Unknown"
+)
+
+// Container is what is known of the last restart of a container.
+type Container struct {
+	Name     string `json:"name"`
+	State    string `json:"state"`
+	Ready    bool   `json:"ready"`
+	Restarts int32  `json:"restarts"`
+	Cause    Cause  `json:"cause"`
+	// Message says it in one sentence.
+	Message string `json:"message"`
+	// Request, RequestedBy and Reason are those of the ContainerRecreateRequest.
+	Request     string `json:"request,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	// ExitCode of the previous instance, if it is known.
+	ExitCode *int32 `json:"exitCode,omitempty"`
+	// Previous reports whether the log of the previous instance can be read.
+	Previous bool `json:"previous"`
+	// Waiting says what the container waits for.
+	Waiting string `json:"waiting,omitempty"`
+}
+
+// Explain says of each container of the pod, or of those that are named, why it was restarted last. The requests are those
+// for the pod.
+func Explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, names []string) []Container {
+	var containers []Container
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if len(names) == 0 || slices.Contains(names, status.Name) {
+			containers = append(containers, explain(pod, requests, &status))
+		}
+	}
+	return containers
+}
+
+func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) Container {
+	previous := status.LastTerminationState.Terminated
+	c := Container{Name: status.Name, State: state(status), Ready: status.Ready, Restarts: status.RestartCount, Previous: previous != nil, Waiting: waiting(status)}
+	if previous != nil {
+		c.ExitCode = &previous.ExitCode
+	}
+	request := lastRequest(requests, status)
+	switch {
+	case status.RestartCount == 0 && request == nil:
+		c.Cause, c.Message = CauseNone, "has not been restarted"
+	case request != nil:
+		c.Cause, c.Request = CauseRequest, request.Name
+		c.RequestedBy = crr.Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
+		c.Reason = crr.Printable(request.Annotations[v1beta1.AnnotationReason])
+		c.Message = fmt.Sprintf("restarted by ContainerRecreateRequest %s of %s", request.Name, request.CreationTimestamp.UTC().Format(time.RFC3339))
+		if by := crr.RequestedBy(request); by != "" {
+			c.Message += ", " + by
+		}
+	case updated(pod, status):
+		c.Cause, c.Message = CauseUpdate, "replaced by an in-place update of the pod"
+	case previous != nil:
+		c.Cause, c.Message = CauseExit, "the previous instance "+ending(previous)
+	default:
+		c.Cause, c.Message = CauseUnknown, "the runtime has no previous instance any more, and no ContainerRecreateRequest for it is left"
+	}
+	return c
+}
+
+// lastRequest is the one that has stopped the previous instance of a container; nil if none has.
+func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) *v1beta1.ContainerRecreateRequest {
+	of := slices.Clone(requests)
+	slices.SortStableFunc(of, func(a, b v1beta1.ContainerRecreateRequest) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(b.Annotations[v1beta1.AnnotationAdmittedAt], a.Annotations[v1beta1.AnnotationAdmittedAt]))
+	})
+	for i := range of {
+		id := stopped(&of[i], status.Name)
+		switch previous := status.LastTerminationState.Terminated; {
+		case id == "" || id == status.ContainerID:
+			continue
+		case previous != nil && previous.ContainerID == id:
+			return &of[i]
+		case previous == nil && startedDuring(&of[i], status):
+			return &of[i] // the instance that was stopped has been removed, to avoid kubelet's back-off
+		}
+	}
+	return nil
+}
+
+// stopped is the instance of a container that the request has stopped; empty if it has stopped none.
+func stopped(request *v1beta1.ContainerRecreateRequest, container string) string {
+	state, ok := crr.RecreateStateOf(request, container)
+	if !ok || state.Phase == v1beta1.ContainerRecreateRequestPending {
+		return ""
+	}
+	if state.ContainerID != "" {
+		return state.ContainerID
+	}
+	for _, c := range request.Spec.Containers {
+		if c.Name == container && c.StatusContext != nil {
+			return c.StatusContext.ContainerID
+		}
+	}
+	return ""
+}
+
+// clockDifference between nodes and the API server is allowed for.
+const clockDifference = 5 * time.Second
+
+// startedDuring reports whether the instance that runs was started while the request was carried out.
+func startedDuring(request *v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) bool {
+	if status.State.Running == nil {
+		return !crr.Completed(request)
+	}
+	started := status.State.Running.StartedAt
+	if started.Add(clockDifference).Before(request.CreationTimestamp.Time) {
+		return false
+	}
+	ended := request.Status.CompletionTime
+	return ended == nil || started.Add(-clockDifference).Before(ended.Time)
+}
+
+// updated reports whether the pod's record of an in-place update names the previous instance of the container by its image.
+func updated(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
+	record, err := inplace.ReadRecord(pod)
+	if err != nil || record == nil {
+		return false
+	}
+	last, ok := record.State.LastContainerStatuses[status.Name]
+	previous := status.LastTerminationState.Terminated
+	return ok && last.ImageID != status.ImageID && (previous == nil || !previous.FinishedAt.Time.Before(record.State.UpdateTimestamp.Add(-clockDifference)))
+}
+
+func state(status *corev1.ContainerStatus) string {
+	switch s := status.State; {
+	case s.Running != nil:
+		return "running since " + s.Running.StartedAt.UTC().Format(time.RFC3339)
+	case s.Terminated != nil:
+		return ending(s.Terminated)
+	case s.Waiting != nil && s.Waiting.Reason != "":
+		return "waiting: " + s.Waiting.Reason
+	}
+	return "waiting"
+}
+
+// ending says how an instance has ended.
+func ending(t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
+	switch {
+	case t.Reason == "OOMKilled":
+		text = "was killed because its memory limit was exceeded (OOMKilled)"
+	case t.ExitCode > 128 && t.ExitCode <= 128+64:
+		text = fmt.Sprintf("was ended by signal %d (exit code %d)", t.ExitCode-128, t.ExitCode)
+	case t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed":
+		text += " (" + t.Reason + ")"
+	}
+	if !t.FinishedAt.IsZero() {
+		text += " at " + t.FinishedAt.UTC().Format(time.RFC3339)
+	}
+	if message := crr.Printable(t.Message); message != "" {
+		text += ": " + message
+	}
+	return text
+}
+
+func waiting(status *corev1.ContainerStatus) string {
+	w := status.State.Waiting
+	if w == nil {
+		return ""
+	}
+	if until := kubelet.BackoffUntil(status); !until.IsZero() {
+		return "kubelet's back-off: it starts the container at " + until.UTC().Format(time.RFC3339) + "; a ContainerRecreateRequest starts it at once"
+	}
+	return strings.TrimSuffix(w.Reason+": "+crr.Printable(w.Message), ": ")
+}

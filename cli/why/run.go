@@ -1,0 +1,118 @@
+package why
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/crr"
+)
+
+// Logs reads the last lines of the previous instance of a container.
+type Logs func(ctx context.Context, namespace, pod, container string, lines int64) (string, error)
+
+// Config is what an explanation needs.
+type Config struct {
+	API       client.Reader
+	Logs      Logs
+	Namespace string
+	// Containers that are explained; empty for all.
+	Containers []string
+	// Lines of the log of the previous instance that are shown.
+	Lines int64
+	// Format is json, yaml or empty for text.
+	Format string
+}
+
+// Run writes why the containers of a pod were restarted last.
+func Run(ctx context.Context, config Config, out io.Writer, name string) error {
+	var pod corev1.Pod
+	if err := config.API.Get(ctx, client.ObjectKey{Namespace: config.Namespace, Name: name}, &pod); err != nil {
+		return err
+	}
+	var list v1beta1.ContainerRecreateRequestList
+	err := config.API.List(ctx, &list, client.InNamespace(config.Namespace))
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	}
+	requests := slices.DeleteFunc(list.Items, func(r v1beta1.ContainerRecreateRequest) bool {
+		uid := r.Labels[v1beta1.LabelPodUID]
+		return r.Spec.PodName != name || uid != "" && uid != string(pod.UID)
+	})
+	for _, container := range config.Containers {
+		if crr.ContainerNamed(slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers), container) == nil {
+			return fmt.Errorf("%w: pod %s has no container %s", cli.ErrUsage, name, container)
+		}
+	}
+	containers := Explain(&pod, requests, config.Containers)
+	if config.Format != "" {
+		return encode(out, config.Format, containers)
+	}
+	fmt.Fprintf(out, "pod %s/%s on node %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName)
+	for i := range containers {
+		if err := config.write(ctx, out, name, &containers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encode(out io.Writer, format string, containers []Container) error {
+	text, err := json.MarshalIndent(containers, "", "  ")
+	if err == nil && format == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, strings.TrimSpace(string(text)))
+	return err
+}
+
+func (config *Config) write(ctx context.Context, out io.Writer, pod string, c *Container) error {
+	fmt.Fprintf(out, "\ncontainer %s: %s, %s\n", c.Name, c.State, count(c.Restarts))
+	fmt.Fprintf(out, "  %s: %s\n", c.Cause, c.Message)
+	if c.Waiting != "" {
+		fmt.Fprintf(out, "  waiting: %s\n", c.Waiting)
+	}
+	if !c.Previous || config.Lines == 0 {
+		return nil
+	}
+	text, err := config.Logs(ctx, config.Namespace, pod, c.Name, config.Lines)
+	if err != nil {
+		fmt.Fprintf(out, "  the log of the previous instance cannot be read: %s\n", err)
+		return nil // the runtime may have removed it meanwhile
+	}
+	fmt.Fprintln(out, "  last lines of the previous instance:")
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(out, "    %s\n", printable(line))
+	}
+	return nil
+}
+
+// printable is a line of a log without control sequences, which could change what a terminal shows of the rest.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
+			return -1
+		}
+		return r
+	}, line)
+}
+
+func count(restarts int32) string {
+	if restarts == 1 {
+		return "1 restart"
+	}
+	return fmt.Sprintf("%d restarts", restarts)
+}

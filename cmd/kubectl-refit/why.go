@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/why"
+)
+
+const whyLong = `Say of each container of a pod why it was restarted last:
+
+  Requested       by a ContainerRecreateRequest: which, by whom and why
+  UpdatedInPlace  by an in-place update of the pod
+  Ended           by itself or by kubelet: with exit code or signal, and the last lines of its log
+  Unknown         nothing is left to tell from
+  NotRestarted
+
+and what it waits for, as kubelet's back-off and until when. A request is found as long as it exists.`
+
+func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var config why.Config
+	cmd := &cobra.Command{
+		Use: "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: exactArgs(1),
+		Example: `  kubectl refit why web-0
+  kubectl refit why web-0 -c app --tail=20
+  kubectl refit why web-0 -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := strings.TrimPrefix(args[0], "pod/")
+			if name == "" || strings.Contains(name, "/") {
+				return fmt.Errorf("%w: %q: want the name of a pod", cli.ErrUsage, args[0])
+			}
+			if config.Format != "" && config.Format != "json" && config.Format != "yaml" {
+				return fmt.Errorf("%w: --output=%s: want json or yaml", cli.ErrUsage, config.Format)
+			}
+			api, namespace, err := watcher(connection)
+			if err != nil {
+				return err
+			}
+			rest, err := connection.ToRESTConfig()
+			if err != nil {
+				return fmt.Errorf("read kubeconfig: %w", err)
+			}
+			pods, err := corev1client.NewForConfig(rest)
+			if err != nil {
+				return fmt.Errorf("make client: %w", err)
+			}
+			config.API, config.Namespace, config.Logs = api, namespace, previousLogs(pods)
+			return why.Run(cmd.Context(), config, cmd.OutOrStdout(), name)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&config.Containers, "container", "c", nil, "only these `containers` (default: all)")
+	flags.Int64Var(&config.Lines, "tail", 5, "`lines` of the log of the previous instance that are shown")
+	flags.StringVarP(&config.Format, "output", "o", "", "json or yaml, instead of text")
+	return cmd
+}
+
+// previousLogs reads the last lines of previous instances, at most 64 KiB.
+func previousLogs(pods corev1client.PodsGetter) why.Logs {
+	return func(ctx context.Context, namespace, pod, container string, lines int64) (string, error) {
+		const most = 64 << 10
+		stream, err := pods.Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Previous: true, TailLines: &lines, LimitBytes: new(int64(most))}).Stream(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer stream.Close()
+		text, err := io.ReadAll(io.LimitReader(stream, most))
+		return string(text), err
+	}
+}
