@@ -42,7 +42,7 @@ var rows = []row{
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
-		{path: "cli", imports: "cli/pull rollout crr inplace inplace/plan inplace/facts kube api"},
+		{path: "cli", imports: "cli/pull rollout crr kubelet inplace inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
