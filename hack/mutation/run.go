@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // room is a package whose tests have to notice its mutants.
@@ -124,6 +127,17 @@ func (r *room) survivors(ctx context.Context, root string, mutants []mutant, wor
 	return found, failed
 }
 
+// mostMemory is what the tests of a room may use. A loop that a mutant has made endless takes all there is otherwise.
+const mostMemory = 4 << 30
+
+func limitMemory(pid int) error {
+	err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: mostMemory, Max: mostMemory}, nil)
+	if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+		return fmt.Errorf("limit memory: %w", err)
+	}
+	return nil
+}
+
 // run reports whether the tests fail, hang or crash with a mutant.
 func (r *room) run(ctx context.Context, root string, number int) (noticed bool, out []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, r.limit)
@@ -133,7 +147,10 @@ func (r *room) run(ctx context.Context, root string, number int) (noticed bool, 
 	command.Env = append(os.Environ(), "REFIT_MUTANT="+strconv.Itoa(number))
 	var buffer bytes.Buffer
 	command.Stdout, command.Stderr = &buffer, &buffer
-	err = command.Run()
+	if err = command.Start(); err == nil {
+		err = limitMemory(command.Process.Pid)
+		err = cmp.Or(command.Wait(), err)
+	}
 	if ctx.Err() != nil {
 		return false, nil, ctx.Err()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/refit-project/refit/test/cluster/lifecycle"
+	"github.com/refit-project/refit/test/cluster/programs"
+	"github.com/refit-project/refit/test/cluster/progress"
 	"github.com/refit-project/refit/test/cluster/state"
 )
 
@@ -31,6 +34,7 @@ kube-scheduler and, on every node, kubelet, containerd, runc and kube-proxy, in 
 their own, so that nothing of the machine is in the way or changed. The first start on a machine builds them
 (12 minutes on two cores) and keeps them in $XDG_CACHE_HOME/refit/cluster; later starts take seconds.
 
+  cluster build                    build and download what up needs
   cluster up                       bring it up, or complete what is missing
   NODES=2 cluster up               with two nodes
   .cluster/enter CMD...            run CMD in its network
@@ -66,7 +70,7 @@ func root() *cobra.Command {
 		cluster, err := lifecycle.Open(dir, os.Stdout)
 		return cluster, dir, err
 	}
-	root.AddCommand(upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open))
+	root.AddCommand(buildCommand(open), upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open))
 	root.AddCommand(componentCommands(open)...)
 	root.AddCommand(execCommand(), superviseCommand(), holdCommand(), gatewayCommand())
 	return root
@@ -107,13 +111,32 @@ func upCommand(open opener) *cobra.Command {
 				return err
 			}
 			return cluster.Up(command.Context(), lifecycle.Options{
-				Module:  dir.Checkout() + "/test/cluster",
+				Module:  module(dir),
 				Nodes:   nodes,
 				Kubelet: kubeletOptions(),
 			})
 		},
 	}
 }
+
+func buildCommand(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "build",
+		Short: "Build and download what up needs, and start nothing",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, dir, err := open()
+			if err != nil {
+				return err
+			}
+			_, err = programs.Get(command.Context(), module(dir), progress.New(os.Stdout), os.Stdout)
+			return err
+		},
+	}
+}
+
+// module is the folder of this module's sources.
+func module(dir state.Dir) string { return filepath.Join(dir.Checkout(), "test", "cluster") }
 
 func downCommand(open opener) *cobra.Command {
 	var keepLogs bool
