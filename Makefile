@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe demo-inplace timeline test check fmt generate images cluster-up cluster-down mutation chaos
+.PHONY: help demo demo-sidecar demo-probe demo-inplace timeline test test-vm check fmt generate images cluster-up cluster-down mutation chaos
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -22,6 +22,9 @@ demo-inplace: ## A running pod gets a new image and resources in place, beside o
 
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind
 	@hack/run.sh test
+
+test-vm: ## The demos on a fresh Debian with systemd and cgroup v2, in a virtual machine, before and after a power failure
+	@test/vm/run.sh
 
 check: ## The quick part of test: lint, generated files, unit tests with -race
 	@hack/run.sh test -part=check

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/refit-project/refit/hack/patience"
 	"github.com/refit-project/refit/hack/place"
 )
 
@@ -138,7 +139,7 @@ func (s *scene) remove(ctx context.Context, object client.Object) error {
 }
 
 func (s *scene) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
+	return wait.PollUntilContextTimeout(ctx, pollInterval, patience.Of(setUpTimeout), true, done)
 }
 
 // refit runs kubectl-refit set and shows what it says.

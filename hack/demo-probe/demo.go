@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/hack/patience"
 	"github.com/refit-project/refit/hack/place"
 )
 
@@ -95,7 +96,7 @@ func (d *demo) remove(ctx context.Context, object client.Object) error {
 }
 
 func (d *demo) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
+	return wait.PollUntilContextTimeout(ctx, pollInterval, patience.Of(setUpTimeout), true, done)
 }
 
 // marks are what a marker puts on a pod.
@@ -161,7 +162,7 @@ func (d *demo) play(ctx context.Context, out io.Writer) error {
 
 // follow does something and returns how long the pod took to show what is wanted.
 func (d *demo) follow(ctx context.Context, do func(context.Context) error, want marks) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, followTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.Of(followTimeout))
 	defer cancel()
 	pods, err := d.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(d.pod.Namespace), client.MatchingFields{"metadata.name": d.pod.Name})
 	if err != nil {

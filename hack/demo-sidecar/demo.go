@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/hack/patience"
 	"github.com/refit-project/refit/hack/place"
 	"github.com/refit-project/refit/hack/portforward"
 )
@@ -64,7 +65,7 @@ func (d *demo) close() {
 
 // setUp makes everything anew and waits until the pods are ready.
 func (d *demo) setUp(ctx context.Context) error {
-	if err := d.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+	if err := d.until(ctx, patience.Of(setUpTimeout), func(ctx context.Context) (bool, error) {
 		err := d.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(ignoreConflict(err))
 	}); err != nil {
@@ -83,7 +84,7 @@ func (d *demo) setUp(ctx context.Context) error {
 		}
 	}
 	for _, args := range [][]string{
-		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=30s"},
+		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=" + patience.Of(30*time.Second).String()},
 		{"create", "secret", "generic", "refit-sidecar-token", "--from-literal=token=" + d.token},
 	} {
 		if err := d.kubectl(ctx, "", args...); err != nil {
@@ -91,7 +92,7 @@ func (d *demo) setUp(ctx context.Context) error {
 		}
 	}
 	// The service account default, without which no pod is let in, comes a moment after its namespace.
-	err := d.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience.Of(setUpTimeout), func(ctx context.Context) (bool, error) {
 		err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
@@ -146,7 +147,7 @@ func (d *demo) startWeb(ctx context.Context) error {
 // ready waits for a pod that is ready and not the one with that UID.
 func (d *demo) ready(ctx context.Context, name, not string) (*corev1.Pod, error) {
 	var last *corev1.Pod
-	err := d.until(ctx, setUpTimeout, func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience.Of(setUpTimeout), func(ctx context.Context) (bool, error) {
 		pod, err := d.pod(ctx, name)
 		if err != nil {
 			return false, client.IgnoreNotFound(err)

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/hack/patience"
 )
 
 // call sends the request, with the token, and returns status and body.
@@ -32,12 +34,12 @@ func (d *demo) call(ctx context.Context, c *http.Client, method, path string, fo
 }
 
 func (d *demo) post(ctx context.Context, version, file string) (code int, body string, err error) {
-	return d.call(ctx, d.api.Client(callTimeout), http.MethodPost, "/hot-update", url.Values{"version": {version}, "url": {d.source(file)}})
+	return d.call(ctx, d.api.Client(patience.Of(callTimeout)), http.MethodPost, "/hot-update", url.Values{"version": {version}, "url": {d.source(file)}})
 }
 
 // page is the first line of what nginx serves.
 func (d *demo) page(ctx context.Context) (string, error) {
-	_, body, err := d.call(ctx, d.web.Client(callTimeout), http.MethodGet, "/", nil)
+	_, body, err := d.call(ctx, d.web.Client(patience.Of(callTimeout)), http.MethodGet, "/", nil)
 	if _, title, ok := strings.Cut(body, "<title>"); ok {
 		body, _, _ = strings.Cut(title, "</title>")
 	}
@@ -51,7 +53,7 @@ const accepted = "this is v1"
 // serves waits until nginx serves what was accepted.
 func (d *demo) serves(ctx context.Context) error {
 	last := ""
-	err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
 		page, err := d.page(ctx)
 		last = page
 		return err == nil && page == accepted, nil // it may be starting
@@ -64,7 +66,7 @@ func (d *demo) serves(ctx context.Context) error {
 
 // sees waits until the pod, as the API has it, is as wanted.
 func (d *demo) sees(ctx context.Context, what string, done func(*corev1.Pod) bool) error {
-	err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
 		pod, err := d.pod(ctx, podName)
 		return err == nil && done(pod), err
 	})
@@ -85,7 +87,7 @@ func (d *demo) update(ctx context.Context, t *transcript) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := d.call(ctx, d.api.Client(callTimeout), http.MethodGet, "/status", nil); err != nil { // kubectl is connected from here on
+	if _, _, err := d.call(ctx, d.api.Client(patience.Of(callTimeout)), http.MethodGet, "/status", nil); err != nil { // kubectl is connected from here on
 		return err
 	}
 	t.begin()
@@ -152,7 +154,7 @@ func (d *demo) probe(ctx context.Context, t *transcript) error {
 			return err
 		}
 		t.print("pod web-0: label gameserver-idle=%s", flip.idle)
-		if err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+		if err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
 			state, err := d.opsState(ctx)
 			return state == flip.opsState, err
 		}); err != nil {
@@ -186,7 +188,7 @@ func (d *demo) loseContainers(ctx context.Context, t *transcript) error {
 		line := "for p in /proc/[0-9]*; do grep -qx " + container + " $p/comm && kill -KILL ${p#/proc/}; done"
 		_ = d.kubectl(ctx, "", "exec", podName, "--container=nginx", "--", "sh", "-c", line)
 		var is corev1.ContainerStatus
-		if err := d.until(ctx, actTimeout, func(ctx context.Context) (bool, error) {
+		if err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
 			is, err = d.container(ctx, container)
 			return is.ContainerID != was.ContainerID && is.Ready, err
 		}); err != nil {

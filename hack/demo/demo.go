@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/hack/patience"
 	"github.com/refit-project/refit/hack/place"
 )
 
@@ -94,7 +95,7 @@ func (d *demo) remove(ctx context.Context, object client.Object) error {
 }
 
 func (d *demo) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, setUpTimeout, true, done)
+	return wait.PollUntilContextTimeout(ctx, pollInterval, patience.Of(setUpTimeout), true, done)
 }
 
 func podReady(pod *corev1.Pod) bool {
@@ -114,7 +115,7 @@ func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
 
 // restart sends the request and follows it to its end.
 func (d *demo) restart(ctx context.Context) (timeline, error) {
-	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.Of(restartTimeout))
 	defer cancel()
 	before := d.pod.DeepCopy()
 	// Watched from here on, so that nothing happens before we look.

@@ -13,6 +13,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/refit-project/refit/hack/patience"
 )
 
 // Config says what to install where.
@@ -56,9 +59,9 @@ func Apply(ctx context.Context, config Config) error {
 		}
 	}
 	for _, wait := range [][]string{
-		{"rollout", "status", "--namespace=refit-system", "deployment/refit-manager", "--timeout=180s"},
-		{"rollout", "status", "--namespace=refit-system", "daemonset/refit-daemon", "--timeout=180s"},
-		{"wait", "mutatingwebhookconfiguration/refit-manager", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", "--timeout=60s"},
+		{"rollout", "status", "--namespace=refit-system", "deployment/refit-manager", timeout(3 * time.Minute)},
+		{"rollout", "status", "--namespace=refit-system", "daemonset/refit-daemon", timeout(3 * time.Minute)},
+		{"wait", "mutatingwebhookconfiguration/refit-manager", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", timeout(time.Minute)},
 	} {
 		if err := config.kubectl(ctx, nil, wait...); err != nil {
 			return err
@@ -66,6 +69,8 @@ func Apply(ctx context.Context, config Config) error {
 	}
 	return nil
 }
+
+func timeout(limit time.Duration) string { return "--timeout=" + patience.Of(limit).String() }
 
 // manifests of one folder as one stream.
 func (c Config) manifests(folder string) ([]byte, error) {

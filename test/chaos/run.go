@@ -117,6 +117,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	err = r.storm(inner,
 		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
 		turns.Run,
+		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
 		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) })
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	_ "k8s.io/cri-api/pkg/apis/runtime/v1" // registers the messages
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1" // also registers the messages
 )
 
 // Line is one call in the record. It is written when the call has ended.
@@ -25,6 +25,7 @@ type Line struct {
 	Method      string    `json:"method"`
 	ContainerID string    `json:"container_id,omitempty"`
 	Command     []string  `json:"command,omitempty"` // ExecSync
+	Image       string    `json:"image,omitempty"`   // PullImage and other calls of the image service
 	// Timeout is what the request says, in seconds: of a stop its grace period.
 	Timeout    *int64  `json:"timeout,omitempty"`
 	DurationMS float64 `json:"duration_ms"`
@@ -79,6 +80,9 @@ func lineOf(ctx context.Context, full string, req frame, start time.Time) Line {
 	m := requestOf(full, req)
 	if r, ok := m.(interface{ GetContainerId() string }); ok {
 		l.ContainerID = r.GetContainerId()
+	}
+	if r, ok := m.(interface{ GetImage() *runtimeapi.ImageSpec }); ok {
+		l.Image = r.GetImage().GetImage()
 	}
 	if r, ok := m.(interface{ GetTimeout() int64 }); ok {
 		timeout := r.GetTimeout()

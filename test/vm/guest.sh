@@ -21,7 +21,7 @@ share cluster /mnt/cluster
 share checkout /mnt/checkout
 if [ ! -d "$cache" ]; then # programs of the cluster are read all the time: on the disk
 	mkdir -p "$cache"
-	cp -a /mnt/cluster/. "$cache"
+	cp -a /mnt/cluster/*-*/ "$cache" # not what clusters of the other machine have noted there
 fi
 if [ ! -d "$checkout" ]; then
 	mkdir -p "$checkout"

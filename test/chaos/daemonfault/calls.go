@@ -45,7 +45,7 @@ func makeCallFaults() []callFault {
 	}
 	var all []callFault
 	for _, method := range []string{
-		"ListContainers", "ContainerStatus", "StopContainer", "RemoveContainer", "ExecSync", "GetContainerEvents", "ListPodSandbox", "Version", "*",
+		"ListContainers", "ContainerStatus", "StopContainer", "RemoveContainer", "ExecSync", "GetContainerEvents", "ListPodSandbox", "Version", entry.MethodPull, "*",
 	} {
 		for _, kind := range kinds {
 			kind.method = method

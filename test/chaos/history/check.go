@@ -56,6 +56,7 @@ func load(j *verdict.Judgement) {
 	refuse("succeeded requests", totals.Succeeded, least.Succeeded)
 	refuse("stopped containers", totals.Stops, least.Stops)
 	refuse("followed turns", totals.Followed, least.Followed)
+	refuse("jobs deleted after a failed pull", totals.Cancelled, least.Cancelled)
 	refuse("refused writes to another node", totals.Denied, least.Denied)
 	for kind, want := range least.Faults {
 		refuse("faults "+kind, totals.Faults[kind], want)

@@ -20,6 +20,7 @@
 //	I6  Requests of one pod are begun in the order of their creation, each after the end of the one before.
 //	I8  A probed condition is what the application says of itself, at the latest when it has had a time without faults
 //	    to follow, and a pod is written to no more often than its application turns.
+//	I9  Once an ImagePullJob is deleted no pull of its image begins, not counting faults, unless another job wants it.
 //	I11 The daemon's token changes nothing that belongs to another node.
 //	I12 Without manager and daemon pods still start, run, restart and are deleted.
 package history

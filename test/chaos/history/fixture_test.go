@@ -65,7 +65,7 @@ type ref struct{ verb, user, resource, subresource, namespace, name string }
 func (s *fixture) write(seconds float64, r ref, code int, stored any) {
 	s.t.Helper()
 	group := ""
-	if r.resource == "containerrecreaterequests" {
+	if r.resource == "containerrecreaterequests" || r.resource == "imagepulljobs" {
 		group = "apps.kruise.io"
 	}
 	who := map[string]any{"username": r.user}
@@ -219,6 +219,23 @@ func (s *fixture) callWithGrace(seconds float64, method, containerID, code strin
 		"time": at(seconds), "method": method, "container_id": id(containerID), "timeout": grace, "duration_ms": took * 1000, "code": code,
 		"caller": "pid=0",
 	})
+}
+
+// pullJob creates an ImagePullJob named as its image.
+func (s *fixture) pullJob(seconds float64, image string) {
+	s.t.Helper()
+	job := &v1beta1.ImagePullJob{TypeMeta: metav1.TypeMeta{Kind: "ImagePullJob", APIVersion: v1beta1.GroupVersion().String()}}
+	job.Spec.Image = image
+	s.write(seconds, ref{"create", user, "imagepulljobs", "", "chaos", image}, 201, job)
+}
+
+func (s *fixture) deletePullJob(seconds float64, image string) {
+	s.write(seconds, ref{"delete", user, "imagepulljobs", "", "chaos", image}, 200, nil)
+}
+
+func (s *fixture) pull(seconds float64, image, code string) {
+	s.t.Helper()
+	s.line(&s.calls, map[string]any{"time": at(seconds), "method": "PullImage", "image": image, "duration_ms": 100, "code": code, "caller": "pid=0"})
 }
 
 // app is a line of the application's own log: "start", "SIGTERM", "exit signal", "exit crash".

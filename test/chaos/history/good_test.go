@@ -65,6 +65,21 @@ func TestGoodHistories(t *testing.T) {
 				s.pod(6.1, "uid-1", "c2", true)
 				s.status(6.2, "r1", completed(6.2, ""))
 			}},
+		"a job deleted between two attempts": {want: verdict.Totals{Pulls: 3, Cancelled: 1}, play: func(s *fixture) {
+			s.pullJob(2, "a")
+			s.pull(3, "a", "NotFound")
+			s.pull(4, "a", "NotFound")
+			s.deletePullJob(5, "a")
+			s.pull(6, "a", "NotFound") // the deletion was on its way
+		}},
+		"a deletion that an outage held up, and an image that another job wants": {want: verdict.Totals{Pulls: 2}, play: func(s *fixture) {
+			s.pullJob(2, "a")
+			s.deletePullJob(5, "a")
+			s.fault("manager-kill", 6, 36, true)
+			s.pull(38, "a", "NotFound")
+			s.pullJob(60, "a")
+			s.pull(61, "a", "OK")
+		}},
 		"two requests for one instance": {
 			want: verdict.Totals{Requests: 2, Succeeded: 2, Stops: 1, Ends: 1, Orders: 1},
 			play: func(s *fixture) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
@@ -33,18 +34,48 @@ func found(t *testing.T, tt planted) {
 	}
 }
 
+// TestPlantedPulls plants pulls that no job wants.
+func TestPlantedPulls(t *testing.T) {
+	t.Parallel()
+	tests := map[string]planted{
+		"an attempt long after the deletion of the job": {want: "I9", proof: "job chaos/a", plant: func(s *fixture) {
+			s.pullJob(2, "a")
+			s.pull(3, "a", "NotFound")
+			s.deletePullJob(5, "a")
+			s.pull(20, "a", "NotFound")
+		}},
+		"an outage that is over excuses nothing": {want: "I9", proof: "job chaos/a", plant: func(s *fixture) {
+			s.pullJob(2, "a")
+			s.deletePullJob(5, "a")
+			s.fault(entry.KindAPIServerKill, 6, 16, true)
+			s.pull(30, "a", "OK")
+		}},
+		"before there was a job": {want: "I9", proof: "a pull of a began", plant: func(s *fixture) {
+			s.pull(2, "a", "OK")
+			s.pullJob(3, "a")
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found(t, test)
+		})
+	}
+}
+
 func TestLeastLoad(t *testing.T) {
 	t.Parallel()
 	s := opening(t)
 	restart(s, 2, "r1", "c1", "c2")
 	s.fault("daemon-kill", 2, 3, true)
 	s.audit.WriteString("{\"half\": \n")
-	s.options.Least = verdict.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Followed: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
+	s.options.Least = verdict.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Followed: 1, Cancelled: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
 	report := s.check()
 	want := []string{
 		"faults daemon-kill: 1, want at least 2",
 		"faults kubelet-restart: 0, want at least 1",
 		"followed turns: 0, want at least 1",
+		"jobs deleted after a failed pull: 0, want at least 1",
 		"refused writes to another node: 0, want at least 1",
 		"requests: 1, want at least 2",
 		"stopped containers: 1, want at least 2",

@@ -18,6 +18,7 @@ func Print(out io.Writer, report verdict.Report) {
 		t.Stops, t.Orders, t.Repeated, t.Ends)
 	fmt.Fprintf(out, "turns       %d of probed applications, %d followed before the next, the slowest in %s, not counting faults\n",
 		t.Turns, t.Followed, t.Slowest.Round(time.Millisecond))
+	fmt.Fprintf(out, "pulls       %d; %d jobs deleted after a pull had failed\n", t.Pulls, t.Cancelled)
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
 	for _, kind := range slices.Sorted(maps.Keys(t.Faults)) {
 		fmt.Fprintf(out, "fault       %-20s %d\n", kind, t.Faults[kind])
@@ -30,7 +31,7 @@ func Print(out io.Writer, report verdict.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I11", "I12", "crash", "grace", "verdict", "volume"} {
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I11", "I12", "crash", "grace", "verdict", "volume"} {
 		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)

@@ -28,6 +28,12 @@ type Options struct {
 	// Nodes is how many nodes there should be at least.
 	Nodes   int
 	Kubelet KubeletOptions
+	// TimeoutFactor is how many times longer than usual to wait for the components; 0 is 1.
+	TimeoutFactor uint8
+}
+
+func (o Options) patience(limit time.Duration) time.Duration {
+	return limit * time.Duration(max(1, o.TimeoutFactor))
 }
 
 // KubeletOptions change how kubelets run that are started from now on.
@@ -164,7 +170,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 		return err
 	}
 	err = c.report.Step("waiting for the API server", func() error {
-		return c.await(ctx, apiServerTimeout, []part{{gateway, ""}, {etcd, ""}, {apiServer, ""}}, api.Ready)
+		return c.await(ctx, options.patience(apiServerTimeout), []part{{gateway, ""}, {etcd, ""}, {apiServer, ""}}, api.Ready)
 	})
 	if err != nil {
 		return err
@@ -173,7 +179,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 		return err
 	}
 	return c.report.Step("waiting for the nodes", func() error {
-		return c.await(ctx, nodeTimeout, c.components(numbers), func(ctx context.Context) error {
+		return c.await(ctx, options.patience(nodeTimeout), c.components(numbers), func(ctx context.Context) error {
 			return errors.Join(api.NodesReady(ctx, numbers), api.DefaultServiceAccount(ctx))
 		})
 	})

@@ -8,6 +8,7 @@ import (
 func Check(j *verdict.Judgement) {
 	c := check{j}
 	c.probes()  // I8
+	c.pulls()   // I9
 	c.nodes()   // I11
 	c.absence() // I12
 	c.crashes()

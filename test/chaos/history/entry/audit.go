@@ -20,14 +20,16 @@ type Write struct {
 	Node           string
 	Received, Done time.Time
 	Code           int
-	// Request and Pod are what was stored, where the audit policy keeps it.
+	// Request, Pod and Pull are what was stored, where the audit policy keeps it.
 	Request *v1beta1.ContainerRecreateRequest
 	Pod     *corev1.Pod
+	Pull    *v1beta1.ImagePullJob
 }
 
 // Names in the audit log.
 const (
 	RequestResource = "containerrecreaterequests"
+	PullResource    = "imagepulljobs"
 	StatusResource  = "status"
 	nodeNameExtra   = "authentication.kubernetes.io/node-name"
 )
@@ -118,6 +120,9 @@ func (w *Write) decode(response json.RawMessage) error {
 	case head.Kind == "ContainerRecreateRequest" && head.APIVersion == v1beta1.GroupVersion().String():
 		w.Request = &v1beta1.ContainerRecreateRequest{}
 		into = w.Request
+	case head.Kind == "ImagePullJob" && head.APIVersion == v1beta1.GroupVersion().String():
+		w.Pull = &v1beta1.ImagePullJob{}
+		into = w.Pull
 	case head.Kind == "Pod" && head.APIVersion == "v1":
 		w.Pod = &corev1.Pod{}
 		into = w.Pod

@@ -13,12 +13,17 @@ type Call struct {
 	Line
 	Method      string
 	ContainerID string // without the runtime's name
+	Image       string // of a pull
 	Grace       time.Duration
 	Begin, End  time.Time
 	Code        string // as gRPC names it
 }
 
-// ParseCalls reads the record of the CRI proxy (test/criproxy, Line). Calls that concern no container are left out.
+// MethodPull is the call by which an image is pulled.
+const MethodPull = "PullImage"
+
+// ParseCalls reads the record of the CRI proxy (test/criproxy, Line). Calls that concern no container are left out, but
+// for pulls of images.
 func ParseCalls(record string, in io.Reader) ([]Call, error) {
 	var calls []Call
 	err := eachLine(record, in, func(number int, text []byte) error {
@@ -26,6 +31,7 @@ func ParseCalls(record string, in io.Reader) ([]Call, error) {
 			Time        time.Time `json:"time"`
 			Method      string    `json:"method"`
 			ContainerID string    `json:"container_id"`
+			Image       string    `json:"image"`
 			Timeout     *int64    `json:"timeout"`
 			DurationMS  float64   `json:"duration_ms"`
 			Code        string    `json:"code"`
@@ -33,11 +39,11 @@ func ParseCalls(record string, in io.Reader) ([]Call, error) {
 		if err := json.Unmarshal(text, &line); err != nil {
 			return err
 		}
-		if line.ContainerID == "" {
+		if line.ContainerID == "" && line.Method != MethodPull {
 			return nil
 		}
 		call := Call{
-			Method: line.Method, ContainerID: line.ContainerID, Begin: line.Time, Code: line.Code,
+			Method: line.Method, ContainerID: line.ContainerID, Image: line.Image, Begin: line.Time, Code: line.Code,
 			End: line.Time.Add(time.Duration(line.DurationMS * float64(time.Millisecond))),
 		}
 		if line.Timeout != nil {
@@ -45,6 +51,9 @@ func ParseCalls(record string, in io.Reader) ([]Call, error) {
 		}
 		call.Line = Line{Record: record, Number: number, Time: call.Begin, Text: fmt.Sprintf("%s %s grace %s: %s after %s",
 			call.Method, Short(call.ContainerID), call.Grace, call.Code, call.End.Sub(call.Begin).Round(time.Millisecond))}
+		if call.Method == MethodPull {
+			call.Text = fmt.Sprintf("%s %s: %s after %s", call.Method, call.Image, call.Code, call.End.Sub(call.Begin).Round(time.Millisecond))
+		}
 		calls = append(calls, call)
 		return nil
 	})

@@ -51,6 +51,8 @@ type Least struct {
 	Denied int
 	// Followed are turns that a condition has followed.
 	Followed int
+	// Cancelled are jobs that were deleted after a pull of theirs had failed, before the next attempt.
+	Cancelled int
 	// Faults by kind.
 	Faults map[string]int
 }
@@ -69,7 +71,10 @@ type Totals struct {
 	// that took at most, not counting faults.
 	Turns, Followed int
 	Slowest         time.Duration
-	Faults          map[string]int
+	// Pulls are attempts of the daemon to pull an image. Cancelled are jobs that were deleted after an attempt of theirs had
+	// failed: without the deletion others would have followed.
+	Pulls, Cancelled int
+	Faults           map[string]int
 }
 
 // Report is the verdict.

@@ -49,7 +49,8 @@ docker.io/library/nginx:1.22 is library/nginx:1.22 there. It has busybox (1.35, 
 (1.22, 1.23, latest).
 
 Environment: NODES (nodes to have at least), KUBELET_FEATURE_GATES (Name=true,Other=false) and
-KUBELET_CRI_SOCKET (a path on the node) for kubelets started from now on.`
+KUBELET_CRI_SOCKET (a path on the node) for kubelets started from now on, TIMEOUT_FACTOR (how many times longer than
+usual up waits, on a slow machine).`
 
 func root() *cobra.Command {
 	var checkout string
@@ -99,12 +100,13 @@ func upCommand(open opener) *cobra.Command {
 		Short: "Bring the cluster up, or complete what is missing",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			nodes := 1
-			if value := os.Getenv("NODES"); value != "" {
-				var err error
-				if nodes, err = strconv.Atoi(value); err != nil {
-					return fmt.Errorf("NODES=%s: %w", value, err)
-				}
+			nodes, err := number("NODES")
+			if err != nil {
+				return err
+			}
+			factor, err := number("TIMEOUT_FACTOR")
+			if err != nil {
+				return err
 			}
 			cluster, dir, err := open()
 			if err != nil {
@@ -112,11 +114,26 @@ func upCommand(open opener) *cobra.Command {
 			}
 			return cluster.Up(command.Context(), lifecycle.Options{
 				Module:  module(dir),
-				Nodes:   nodes,
+				Nodes:   int(nodes),
 				Kubelet: kubeletOptions(),
+
+				TimeoutFactor: factor,
 			})
 		},
 	}
+}
+
+// number is that of an environment variable, 1 where there is none.
+func number(variable string) (uint8, error) {
+	value := os.Getenv(variable)
+	if value == "" {
+		return 1, nil
+	}
+	number, err := strconv.ParseUint(value, 10, 8)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%s: %w", variable, value, err)
+	}
+	return uint8(number), nil
 }
 
 func buildCommand(open opener) *cobra.Command {
