@@ -1,5 +1,5 @@
 // Package clustercheck checks what is not about one request: probed conditions (I8), what the daemon's token may write
-// (I11), life without Refit (I12), crashes, and the load on the API server and the runtime.
+// (I11), life without Refit (I12), pulls that nobody wants any more (I9), replaced certificates, crashes, and the load on the API server and the runtime.
 package clustercheck
 
 import (
@@ -33,6 +33,8 @@ func (c check) nodes() {
 			continue
 		case w.Resource == entry.RequestResource && w.Subresource == entry.StatusResource && w.Verb == "patch" && w.Request != nil:
 			of = w.Request.Labels[v1beta1.LabelNodeName]
+		case w.Resource == "nodeimages" && w.Subresource == entry.StatusResource && w.Verb == "patch":
+			of = w.Name
 		case w.Resource == "nodepodprobes" && w.Subresource == entry.StatusResource && w.Verb == "patch":
 			of = w.Name
 		case w.Resource == "pods" && w.Subresource == entry.StatusResource && w.Verb == "patch" && w.Pod != nil:
