@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/signal/procfile"
 )
 
 func TestParseAndNameAtTheEdges(t *testing.T) {
@@ -32,31 +36,6 @@ func TestChoiceOutOfRangeSaysItsNumber(t *testing.T) {
 	for choice, want := range map[Choice]string{Only - 1: fmt.Sprintf("Choice(%d)", Only-1), All + 1: fmt.Sprintf("Choice(%d)", All+1)} {
 		if got := choice.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestCgroupLinesThatAreNone(t *testing.T) {
-	t.Parallel()
-	id := strings.Repeat("a", 64)
-	for text, want := range map[string]string{
-		"0::/-" + id + "\n":                           id,
-		"0::/" + id[1:] + "\n":                        "",
-		"\n0::/" + id + "\n":                          id,
-		"12:cpu:/kubepods/" + id + "\n\n0::/" + id:    id,
-		"no colon at all\n":                           "error",
-		"12\n":                                        "error",
-		"12:one colon\n":                              "error",
-		"x:cpu:/" + id + "\n":                         "error",
-		":cpu:/" + id + "\n":                          "error",
-		"0::/" + id + "\n1:cpu:/" + "b" + id[1:] + "": "error",
-	} {
-		got, err := parseCgroup([]byte(text))
-		if err != nil {
-			got = "error"
-		}
-		if got != want || err != nil && !errors.Is(err, errMalformed) {
-			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 	}
 }
@@ -108,6 +87,50 @@ func TestRefusalsOfTheKernel(t *testing.T) {
 	}
 }
 
+func TestWhatMayHaveHiddenAProcessIsSaid(t *testing.T) {
+	t.Parallel()
+	const hidden, outside = "the executable of 2 could not be read", "shows a container in its cgroup path"
+	byContainer := Selector{Container: identity.ContainerID{Runtime: "containerd", ID: "a"}}
+	for name, test := range map[string]struct {
+		selector Selector
+		search   search
+		want     []string
+	}{
+		"nothing was looked at":          {selector: byContainer},
+		"no container is asked for":      {search: search{inspected: 3}},
+		"one shows its container":        {selector: byContainer, search: search{inspected: 3, contained: 1}},
+		"none shows its container":       {selector: byContainer, search: search{inspected: 3}, want: []string{outside}},
+		"two executables are hidden":     {search: search{inspected: 3, blind: 2}, want: []string{hidden}},
+		"executables, and no containers": {selector: byContainer, search: search{inspected: 3, blind: 2}, want: []string{hidden, outside}},
+	} {
+		var sum search
+		sum.add(test.search) // as the passes over shares of the processes are added up
+		err := sum.notFound(&matcher{Selector: test.selector})
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v, want ErrNotFound", name, err)
+		}
+		for _, hint := range []string{hidden, outside} {
+			if strings.Contains(err.Error(), hint) != slices.Contains(test.want, hint) {
+				t.Errorf("%s: %v, want the hints %q", name, err, test.want)
+			}
+		}
+	}
+}
+
+func TestSandboxProcessIsKnownByNameAndProgram(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		comm, title string
+		want        bool
+	}{
+		{"pause", "/pause", true}, {"pause", "/usr/bin/pause -v", true}, {"pause", "game", false}, {"game", "/pause", false},
+	} {
+		if got := isPause(Process{Comm: test.comm, Title: test.title}); got != test.want {
+			t.Errorf("%+v: %t, want %t", test, got, test.want)
+		}
+	}
+}
+
 func TestDirectoryRecordsThatAreTooShort(t *testing.T) {
 	t.Parallel()
 	record := func(name string, size byte) []byte {
@@ -122,7 +145,7 @@ func TestDirectoryRecordsThatAreTooShort(t *testing.T) {
 		t.Errorf("two records: %d visited, %v", visited, err)
 	}
 	for _, size := range []byte{0, 18, 19, 200} {
-		if err := parseDirents(record("12", size)[:24], visit); !errors.Is(err, errMalformed) {
+		if err := parseDirents(record("12", size)[:24], visit); !errors.Is(err, procfile.ErrMalformed) {
 			t.Errorf("record that says it has %d bytes: %v, want malformed", size, err)
 		}
 	}
