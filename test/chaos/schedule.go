@@ -13,20 +13,22 @@ import (
 // breather is the time between two faults.
 const breather = time.Second
 
-// faults happen one after the other until the time is over and each kind has happened.
+// faults happen one after the other until the time is over, each kind has happened and enough daemons have been killed.
 func (r *run) faults(ctx context.Context) error {
 	choice, begin := r.choices(), time.Now()
-	pairs := 1 // of kills and CRI faults for each fault of another part
+	pairs, each := 1, 1 // CRI faults for each fault of another part, and kills for each CRI fault
 	if r.long() {
-		pairs = 3
+		pairs, each = 3, 2
 	}
 	breaks := outage.New(r.cluster, r.journal, r.long()).All()
 	var calls, kills, others deck
-	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration; round++ {
+	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration || r.daemons.Kills() < r.kills(); round++ {
 		for range pairs {
-			point := kills.next(r.daemons.Points(), choice)
-			if err := r.step(ctx, func() error { return r.daemons.Kill(ctx, point, choice) }); err != nil {
-				return err
+			for range each {
+				point := kills.next(r.daemons.Points(), choice)
+				if err := r.step(ctx, func() error { return r.daemons.Kill(ctx, point, choice) }); err != nil {
+					return err
+				}
 			}
 			call := calls.next(r.daemons.Calls(), choice)
 			if err := r.step(ctx, func() error { return r.daemons.Spoil(ctx, call) }); err != nil {

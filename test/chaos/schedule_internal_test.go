@@ -32,3 +32,12 @@ func TestLoadIsJudgedWithoutACluster(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnHourHas240Kills(t *testing.T) {
+	t.Parallel()
+	for duration, want := range map[time.Duration]int{time.Minute: 4, 10 * time.Minute: 40, time.Hour: 240} {
+		if got := (Config{Duration: duration}).kills(); got != want {
+			t.Errorf("%s: %d kills, want %d", duration, got, want)
+		}
+	}
+}

@@ -56,6 +56,9 @@ const (
 	reviveTime = 8 * time.Second
 )
 
+// Kills is how many daemons have been killed. It is called by the goroutine that calls Kill.
+func (d *Daemons) Kills() int { return d.kills }
+
 // Kill kills a daemon at point n and waits until it is back.
 func (d *Daemons) Kill(ctx context.Context, n int, choice *rand.Rand) error {
 	p := points[n]
@@ -87,6 +90,7 @@ func (d *Daemons) Kill(ctx context.Context, n int, choice *rand.Rand) error {
 	if err := cluster.Pause(ctx, settleTime); err != nil {
 		return err
 	}
+	d.kills++
 	return d.journal.Fault(entry.Fault{Kind: records.KindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
 }
 

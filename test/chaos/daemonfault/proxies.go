@@ -33,6 +33,8 @@ type Daemons struct {
 
 	auditLock sync.Mutex
 	onAudit   func(line []byte) bool
+
+	kills int
 }
 
 // New returns Daemons that record the calls in folder. In a long run CRI calls hang for longer.
