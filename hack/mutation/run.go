@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -147,15 +148,21 @@ func (r *room) run(ctx context.Context, root string, number int) (noticed bool, 
 	command.Env = append(os.Environ(), "REFIT_MUTANT="+strconv.Itoa(number))
 	var buffer bytes.Buffer
 	command.Stdout, command.Stderr = &buffer, &buffer
+	// A test that fails or hangs may leave processes of its own behind. They end with it, as its group.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endGroup := func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.Cancel = endGroup
+	command.WaitDelay = time.Second // for who holds their output
 	if err = command.Start(); err == nil {
 		err = limitMemory(command.Process.Pid)
 		err = cmp.Or(command.Wait(), err)
+		_ = endGroup() // there is none left where the tests were tidy
 	}
 	if ctx.Err() != nil {
 		return false, nil, ctx.Err()
 	}
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return false, nil, fmt.Errorf("run the tests of %s: %w", r.path, err)
 	}
 	return err != nil, buffer.Bytes(), nil

@@ -29,10 +29,8 @@ DHCP=ipv4
 END
 echo 'nameserver 10.0.2.3' >"$root/etc/resolv.conf"
 echo '/dev/vda / ext4 defaults 0 1' >"$root/etc/fstab"
-for unit in systemd-networkd.service:multi-user.target.wants; do
-	mkdir -p "$root/etc/systemd/system/${unit#*:}"
-	ln -sf "/lib/systemd/system/${unit%:*}" "$root/etc/systemd/system/${unit#*:}/"
-done
+mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
+ln -sf /lib/systemd/system/systemd-networkd.service "$root/etc/systemd/system/multi-user.target.wants/"
 for unit in apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer; do
 	ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done
