@@ -73,7 +73,7 @@ enter() {
 }
 try() { # TARGET LOG
 	echo "[$((SECONDS))s] make $1"
-	if ! in_vm "cd '$root' && GOFLAGS=-buildvcs=false TIMEOUT_FACTOR=$slow make $1" 2>&1 | tee "$logs/$2.log"; then
+	if ! in_vm "cd '$root' && env -u SSH_CLIENT GOFLAGS=-buildvcs=false TIMEOUT_FACTOR=$slow make $1" 2>&1 | tee "$logs/$2.log"; then
 		in_vm "cd '$root' && tar cz .cluster/logs dist/log" >"$logs/logs.tar.gz" || true
 		echo "make $1 failed; its logs are in $logs" >&2
 		return 1
