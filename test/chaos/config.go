@@ -82,7 +82,7 @@ func (c Config) least() verdict.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
 	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, Faults: map[string]int{}}
 	for _, kind := range []string{
-		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, entry.KindCertificateRotation, records.KindAPIServerPause, records.KindEtcdPause,
+		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
 		entry.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
 	} {
 		least.Faults[kind] = 1

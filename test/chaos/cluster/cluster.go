@@ -17,7 +17,6 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +65,7 @@ func Open(state, image string) (*Cluster, error) {
 	}
 	config.QPS, config.Burst, config.Timeout = 1000, 1000, CallTimeout
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}

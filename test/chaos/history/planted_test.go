@@ -34,8 +34,8 @@ func found(t *testing.T, tt planted) {
 	}
 }
 
-// TestPlantedInTheCluster plants pulls that no job wants, and a webhook that does not answer.
-func TestPlantedInTheCluster(t *testing.T) {
+// TestPlantedPulls plants pulls that no job wants.
+func TestPlantedPulls(t *testing.T) {
 	t.Parallel()
 	tests := map[string]planted{
 		"an attempt long after the deletion of the job": {want: "I9", proof: "job chaos/a", plant: func(s *fixture) {
@@ -49,10 +49,6 @@ func TestPlantedInTheCluster(t *testing.T) {
 			s.deletePullJob(5, "a")
 			s.fault(entry.KindAPIServerKill, 6, 16, true)
 			s.pull(30, "a", "OK")
-		}},
-		"a request refused while certificates are replaced": {want: "admission", proof: "request chaos/r9", plant: func(s *fixture) {
-			s.fault(entry.KindCertificateRotation, 10, 20, false)
-			s.write(12, ref{"create", user, "containerrecreaterequests", "", "chaos", "r9"}, 500, nil)
 		}},
 		"before there was a job": {want: "I9", proof: "a pull of a began", plant: func(s *fixture) {
 			s.pull(2, "a", "OK")

@@ -27,7 +27,7 @@ func New(c *cluster.Cluster, journal *records.Journal, long bool) *Outages {
 // All are the outages of a run.
 func (o *Outages) All() []func(context.Context, *rand.Rand) error {
 	all := []func(context.Context, *rand.Rand) error{
-		o.runtimeRestart, o.serverPause, o.etcdPause, o.serverKill, o.kubeletRestart, o.managerKill, o.certificateRotation,
+		o.runtimeRestart, o.serverPause, o.etcdPause, o.serverKill, o.kubeletRestart, o.managerKill,
 	}
 	if o.long {
 		all = append(all, o.serverStop)

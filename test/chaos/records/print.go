@@ -31,7 +31,7 @@ func Print(out io.Writer, report verdict.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I11", "I12", "admission", "crash", "grace", "verdict", "volume"} {
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I11", "I12", "crash", "grace", "verdict", "volume"} {
 		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)

@@ -11,7 +11,6 @@ func Check(j *verdict.Judgement) {
 	c.pulls()   // I9
 	c.nodes()   // I11
 	c.absence() // I12
-	c.admission()
 	c.crashes()
 	c.volume()
 }

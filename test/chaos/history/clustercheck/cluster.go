@@ -1,5 +1,5 @@
 // Package clustercheck checks what is not about one request: probed conditions (I8), what the daemon's token may write
-// (I11), life without Refit (I12), pulls that nobody wants any more (I9), replaced certificates, crashes, and the load on the API server and the runtime.
+// (I11), life without Refit (I12), pulls that nobody wants any more (I9), crashes, and the load on the API server and the runtime.
 package clustercheck
 
 import (

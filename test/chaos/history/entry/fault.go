@@ -33,8 +33,6 @@ const (
 	KindKubeletRestart = "kubelet-restart"
 	// KindCall are calls to the runtime that go wrong.
 	KindCall = "cri-call"
-	// KindCertificateRotation is a time in which the certificates of the webhooks are replaced, with no request lost.
-	KindCertificateRotation = "certificate-rotation"
 	// KindAbsent is a time with neither manager nor daemon, for I12.
 	KindAbsent = "absent"
 )

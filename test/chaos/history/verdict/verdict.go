@@ -16,7 +16,7 @@ const Noticed = time.Second
 
 // Violation is a promise that was not kept.
 type Violation struct {
-	Invariant string // I1 ..., admission, crash, grace, verdict or volume
+	Invariant string // I1 ..., crash, grace, verdict or volume
 	Subject   string // the request or container
 	What      string
 	Proof     []entry.Line
