@@ -54,23 +54,30 @@ func (s *fixture) get(ctx context.Context, url, token string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func TestMetricsNeedAToken(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t)
-	for _, name := range []string{"prometheus", "stranger"} {
-		s.check(s.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}}), "make account")
-	}
+// metricsReader is a token with which metrics may be read.
+func (s *fixture) metricsReader() string {
+	s.t.Helper()
+	ctx := s.t.Context()
+	s.check(s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "prometheus", Namespace: s.namespace}}), "make account")
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "refit-metrics-reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "prometheus", Namespace: s.namespace}},
 	}
-	s.check(s.Create(t.Context(), binding), "bind role")
-	t.Cleanup(func() {
-		if err := s.Delete(context.WithoutCancel(t.Context()), binding); err != nil {
-			t.Errorf("delete role binding: %v", err)
+	s.check(s.Create(ctx, binding), "bind role")
+	s.t.Cleanup(func() {
+		if err := s.Delete(context.WithoutCancel(ctx), binding); err != nil {
+			s.t.Errorf("delete role binding: %v", err)
 		}
 	})
+	return s.token(s.namespace, "prometheus", nil)
+}
+
+func TestMetricsNeedAToken(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.check(s.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Namespace: s.namespace}}), "make account")
+	reader := s.metricsReader()
 	pod := s.start(s.podOf("web", shell("app", obedient)))
 	s.ask("r", "web/app")
 	s.succeeded("r")
@@ -87,7 +94,6 @@ func TestMetricsNeedAToken(t *testing.T) {
 			t.Errorf("%s: HTTP status %d, want %d: %s", name, code, tc.code, body)
 		}
 	}
-	reader := s.token(s.namespace, "prometheus", nil)
 	var body string
 	s.await("metrics", func(ctx context.Context) (bool, error) { // the role reaches the API server's cache a moment later
 		var code int
