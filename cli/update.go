@@ -191,19 +191,18 @@ func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 			return err
 		}
 		stored, err := inplace.Apply(ctx, u.API, u.pod, step)
-		switch {
-		case err == nil:
-			u.see(stored)
-			if step.Kind != inplace.StepRecord {
-				u.Output.Say("%s", step.Message)
-			}
-			if step.Kind != inplace.StepDrain {
-				return nil
-			}
-		default:
+		if err != nil {
 			if err := u.again(ctx, err); err != nil {
 				return err
 			}
+			continue
+		}
+		u.see(stored)
+		if step.Kind != inplace.StepRecord {
+			u.Output.Say("%s", step.Message)
+		}
+		if step.Kind != inplace.StepDrain {
+			return nil
 		}
 	}
 }

@@ -54,7 +54,7 @@ var ErrNoConfig = errors.New("no configuration of credential providers")
 // New reads a configuration file, whose plugins are in a folder. The error names field and rule; ErrNoConfig if there is no
 // such file.
 func New(file, folder string) (*Plugins, error) {
-	opened, err := os.Open(file) //nolint:gosec // the operator's file
+	opened, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrNoConfig, err)
 	}

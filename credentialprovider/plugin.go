@@ -128,7 +128,7 @@ func (p *plugin) call(ctx context.Context, image string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, p.program, p.Args...) //nolint:gosec // the operator's program
+	command := exec.CommandContext(ctx, p.program, p.Args...)
 	command.Env = os.Environ()
 	for _, v := range p.Env {
 		command.Env = append(command.Env, v.Name+"="+v.Value)

@@ -100,7 +100,7 @@ func (c *cluster) until(ctx context.Context, what string, done wait.ConditionWit
 
 func (c *cluster) ctr(ctx context.Context, args ...string) error {
 	argv := append([]string{"--address", filepath.Join(c.state, "nodes", c.node, "containerd.sock"), "--namespace", "k8s.io", "images"}, args...)
-	out, err := exec.CommandContext(ctx, filepath.Join(c.state, "bin", "ctr"), argv...).CombinedOutput() //nolint:gosec // the cluster's own program
+	out, err := exec.CommandContext(ctx, filepath.Join(c.state, "bin", "ctr"), argv...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ctr images %s: %w: %s", strings.Join(args, " "), err, out)
 	}

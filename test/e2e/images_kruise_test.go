@@ -80,7 +80,7 @@ func TestImagesUnderOpenKruisesCRDs(t *testing.T) {
 		err := s.Get(ctx, s.key("after"), job)
 		return job.Status.CompletionTime != nil, err
 	})
-	if job.Status.Succeeded != int32(len(s.nodes)) || len(job.Status.Conditions) > 0 { //nolint:gosec // two nodes
+	if job.Status.Succeeded != int32(len(s.nodes)) || len(job.Status.Conditions) > 0 {
 		t.Errorf("%+v", job.Status)
 	}
 	before := s.gated(s.podOf("web", shell("app", obedient)))

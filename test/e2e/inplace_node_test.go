@@ -17,7 +17,7 @@ func (s *fixture) configureKubelet(node, line string) {
 	s.t.Helper()
 	s.needsOwnCluster(s.t)
 	config := filepath.Join(s.state, "nodes", node, "config", "kubelet.yaml")
-	was, err := os.ReadFile(config) //nolint:gosec // the cluster's
+	was, err := os.ReadFile(config)
 	s.check(err, "read kubelet's configuration")
 	configure := func(text []byte) {
 		s.check(os.WriteFile(config, text, 0o600), "write kubelet's configuration")
