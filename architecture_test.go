@@ -41,7 +41,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr credentialprovider cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
 		{path: "cli", imports: "cli/pull rollout crr kubelet inplace inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -62,7 +62,8 @@ var rows = []row{
 		{path: "manager/podprobes", imports: "manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/images", imports: "manager/cache image api"},
-		{path: "manager/sidecarset", toCome: "manager/cache sidecarset kube result api", why: "SidecarSet: injection and rollout"},
+		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
+		{path: "manager/sidecarset/render", imports: "sidecarset api"},
 	}},
 	{name: "parts of pod probes", rooms: []room{
 		{path: "manager/podprobes/marks", imports: "podprobe"},

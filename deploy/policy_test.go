@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +69,8 @@ type review struct {
 	operation         admission.Operation
 	subresource       string
 	object, oldObject string // JSON
+	params            string // JSON; empty for a ClusterRoleBinding
+	namespace         *corev1.Namespace
 }
 
 func object(t *testing.T, content string) runtime.Object {
@@ -111,7 +114,10 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 		rules = append(rules, expression(v.Expression))
 	}
 	var params runtime.Object
-	if p.params {
+	switch {
+	case r.params != "":
+		params = object(t, r.params)
+	case p.params:
 		params = object(t, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"},
 			"subjects":[{"kind":"ServiceAccount","namespace":"elsewhere","name":"renamed"}]}`)
 	}
@@ -126,8 +132,11 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 			user.Extra = map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/node-name": {r.node}}
 		}
 		request := &admissionv1.AdmissionRequest{Operation: admissionv1.Operation(r.operation), SubResource: r.subresource, UserInfo: user}
+		if r.namespace != nil {
+			request.Namespace = r.namespace.Name
+		}
 		results, _, err := compiler.CompileCondition(of, declared, environment.StoredExpressions).ForInput(
-			t.Context(), attributes, request, cel.OptionalVariableBindings{VersionedParams: params}, nil, celconfig.RuntimeCELCostBudget)
+			t.Context(), attributes, request, cel.OptionalVariableBindings{VersionedParams: params}, r.namespace, celconfig.RuntimeCELCostBudget)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ type Config struct {
 	PullSecretNamespace string // where copies of pull secrets are kept for the daemons
 	PodProbes           bool   // reconcile PodProbeMarkers
 	EmptyNodePodProbes  bool   // make a NodePodProbe for every node, also where there is nothing to probe
+	SidecarSets         bool   // serve the webhooks of SidecarSets
 	// ContainerRecreateRequests serves their webhook and reconciles them; false leaves them to a kruise-manager.
 	ContainerRecreateRequests bool
 	RestartRollouts           bool // serve the webhook of RestartRollouts and reconcile them

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -33,6 +34,7 @@ import (
 	"github.com/refit-project/refit/manager/podprobes"
 	"github.com/refit-project/refit/manager/requests"
 	"github.com/refit-project/refit/manager/rollouts"
+	"github.com/refit-project/refit/manager/sidecarset/injection"
 )
 
 // Name of the program: its user agent, its Lease, and the reporting controller of its Events.
@@ -114,6 +116,9 @@ func addConcerns(mgr ctrl.Manager, cfg Config, user string, clock func() time.Ti
 			return fmt.Errorf("set up image pulls: %w", err)
 		}
 	}
+	if err := addSidecarSets(mgr, cfg, clock); err != nil {
+		return fmt.Errorf("set up injection of SidecarSets: %w", err)
+	}
 	if !cfg.PodProbes {
 		return nil
 	}
@@ -125,6 +130,14 @@ func addConcerns(mgr ctrl.Manager, cfg Config, user string, clock func() time.Ti
 		return fmt.Errorf("set up PodProbeMarkers: %w", err)
 	}
 	return nil
+}
+
+func addSidecarSets(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
+	add := injection.Add
+	if !cfg.SidecarSets {
+		add = injection.AddNothing
+	}
+	return add(mgr, injection.Config{Namespace: cfg.Namespace, Clock: clock, Metrics: metrics.Registry, Logger: cfg.Logger})
 }
 
 // ownName is the user name that the API server knows the manager by.
@@ -157,6 +170,9 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 	if cfg.PodProbes {
 		added = append(added, podprobes.ByObject())
 	}
+	if cfg.SidecarSets {
+		added = append(added, injection.ByObject(cfg.Namespace))
+	}
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{
 		Scheme:                        types,
 		Logger:                        logr.FromSlogHandler(cfg.Logger.Handler()),
@@ -178,7 +194,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 func newScheme() (*runtime.Scheme, error) {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, refitv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, refitv1alpha1.AddToScheme,
 	} {
 		if err := add(types); err != nil {
 			return nil, fmt.Errorf("register types: %w", err)

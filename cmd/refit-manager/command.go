@@ -16,6 +16,7 @@ containers are restarted, if the request asks for that. The restarts are done by
 while no manager runs.
 
 RestartRollouts restart the pods of a workload in place, a few pods at a time, by ContainerRecreateRequests that it creates.
+It serves the webhooks of SidecarSets: it admits them, and injects their containers into pods that are created.
 
 It also writes the NodePodProbe of each node from the PodProbeMarkers, and sets conditions, labels and annotations of
 pods from the results, with the field manager refit-podprobe.
@@ -72,8 +73,9 @@ func command(version string) *cobra.Command {
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
 	flags.BoolVar(&cfg.EmptyNodePodProbes, "empty-node-pod-probes", true, "make a NodePodProbe for every node, as kruise-manager does; set to false to make them only where there is something to probe, which saves one small object for each other node")
 	flags.BoolVar(&cfg.RestartRollouts, "restart-rollouts", true, "serve the webhook of RestartRollouts and reconcile them")
+	flags.BoolVar(&cfg.SidecarSets, "sidecar-sets", true, "serve the webhooks of SidecarSets; set to false beside a kruise-manager that does, and delete the MutatingWebhookConfiguration refit-manager-sidecarsets")
 	log.AddFlags(cmd.PersistentFlags())
-	cmd.AddCommand(certificatesCommand(&log))
+	cmd.AddCommand(certificatesCommand(&log), sidecarSetCommand())
 	return cmd
 }
 
@@ -111,6 +113,6 @@ func certificatesCommand(log *logging.Options) *cobra.Command {
 	flags.StringVar(&cfg.Service, "webhook-service", "refit-manager-webhook", "Service in front of the webhooks, for whose names the certificate is")
 	flags.StringVar(&cfg.Secret, "cert-secret", certSecret, "Secret for the serving certificate; it has to exist and may be empty")
 	flags.StringVar(&cfg.AuthoritySecret, "authority-secret", "refit-manager-webhook-ca", "Secret for the certificate authority and its key; it has to exist and may be empty")
-	flags.StringSliceVar(&cfg.Webhooks, "webhook-configurations", []string{"refit-manager"}, "MutatingWebhookConfigurations whose caBundle is written")
+	flags.StringSliceVar(&cfg.Webhooks, "webhook-configurations", []string{"refit-manager", "refit-manager-sidecarsets"}, "MutatingWebhookConfigurations whose caBundle is written")
 	return cmd
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Namespaces with and without the webhook.
+const (
+	injected  = "refit-bench-injected"
+	untouched = "refit-bench-untouched"
+)
+
+// prefix of the names of SidecarSets, and the label by which two of them select pods.
+const (
+	prefix = "refit-bench-"
+	label  = "refit-bench"
+)
+
+type bench struct {
+	api      client.WithWatch
+	sets     int
+	required bool
+}
+
+func (b *bench) prepare(ctx context.Context) error {
+	for name, labels := range map[string]map[string]string{injected: nil, untouched: {"sidecarset.refit.dev/injection": "disabled"}} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		if err := b.api.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make namespace: %w", err)
+		}
+	}
+	for i := range b.sets {
+		if err := b.api.Create(ctx, b.sidecarSet(i)); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make SidecarSet: %w", err)
+		}
+	}
+	inARow := 0 // there is more than one manager
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		pod := newPod(injected)
+		if err := b.api.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Spec.Containers) != 3 {
+			inARow = 0
+			return false, nil
+		}
+		inARow++
+		return inARow >= 10, nil
+	})
+}
+
+// sidecarSet is one as log agents have: shared volumes, variables, a volume of its own. The first two select the pods.
+func (b *bench) sidecarSet(i int) *v1beta1.SidecarSet {
+	value := fmt.Sprintf("app-%d", i)
+	if i < 2 {
+		value = "web"
+	}
+	name := fmt.Sprintf("%s%d", prefix, i)
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.SidecarSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}},
+		Containers: []v1beta1.SidecarContainer{{
+			Container: corev1.Container{
+				Name: name, Image: "registry.example.com/agent:1", Env: []corev1.EnvVar{{Name: "LEVEL", Value: "info"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: name, MountPath: "/spool"}},
+			},
+			ShareVolumePolicy: v1beta1.ShareVolumePolicy{Type: v1beta1.ShareVolumeEnabled},
+			TransferEnv:       []v1beta1.TransferEnvVar{{SourceContainerName: "app", EnvName: "TZ"}},
+		}},
+		Volumes: []corev1.Volume{{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}}
+	if b.required {
+		set.Spec.InjectionStrategy.FailurePolicy = v1beta1.InjectionFail
+	}
+	return set
+}
+
+// newPod is never scheduled: only its creation is measured.
+func newPod(namespace string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "web-", Namespace: namespace, Labels: map[string]string{label: "web"}},
+		Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "refit.dev/bench"}},
+			Containers: []corev1.Container{{
+				Name: "app", Image: "registry.example.com/app:1", Env: []corev1.EnvVar{{Name: "TZ", Value: "UTC"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+}
+
+// measure creates pods of both kinds in turn, so that both see the same machine. A tenth of them warms up.
+func (b *bench) measure(ctx context.Context, pods, parallel int) (result, error) {
+	r := result{Parallel: parallel}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var failures []error
+	for worker := range parallel {
+		group.Go(func() {
+			for i := range pods/parallel + pods/parallel/10 {
+				for turn := range 2 {
+					namespace := []string{injected, untouched}[(turn+i+worker)%2]
+					took, err := b.create(ctx, namespace)
+					mu.Lock()
+					switch {
+					case err != nil:
+						failures = append(failures, err)
+					case i < pods/parallel/10:
+					case namespace == injected:
+						r.with = append(r.with, took)
+					default:
+						r.without = append(r.without, took)
+					}
+					mu.Unlock()
+					if err != nil {
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	r.summarize()
+	return r, errors.Join(append(failures, b.removePods(ctx))...)
+}
+
+func (b *bench) create(ctx context.Context, namespace string) (time.Duration, error) {
+	pod := newPod(namespace)
+	began := time.Now()
+	err := b.api.Create(ctx, pod)
+	took := time.Since(began)
+	if err != nil {
+		return 0, fmt.Errorf("create pod: %w", err)
+	}
+	if want := map[string]int{injected: 3, untouched: 1}[namespace]; len(pod.Spec.Containers) != want {
+		return 0, fmt.Errorf("a pod in %s has %d containers, not %d", namespace, len(pod.Spec.Containers), want)
+	}
+	return took, nil
+}
+
+func (b *bench) removePods(ctx context.Context) error {
+	for _, namespace := range []string{injected, untouched} {
+		if err := b.api.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+			return fmt.Errorf("delete pods: %w", err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) tearDown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var errs []error
+	for i := range b.sets {
+		errs = append(errs, client.IgnoreNotFound(b.api.Delete(ctx, b.sidecarSet(i))))
+	}
+	for _, name := range []string{injected, untouched} {
+		errs = append(errs, client.IgnoreNotFound(b.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,104 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/match"
+)
+
+// The policy has to select the pods that the webhook selects: one more would be refused for ever, one less could be missed.
+func TestRequiredSidecarsPolicySelectsAsTheWebhookDoes(t *testing.T) {
+	t.Parallel()
+	required := shipped(t, "manager/*.yaml", "refit-sidecarset-required")
+	in := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	selectors := []*metav1.LabelSelector{
+		{MatchLabels: map[string]string{"app": "web"}}, {MatchLabels: map[string]string{"app": "db"}},
+		{MatchLabels: map[string]string{"app": "web"}, MatchExpressions: in("tier", metav1.LabelSelectorOpDoesNotExist).MatchExpressions},
+		in("app", metav1.LabelSelectorOpIn, "web", "db"), in("app", metav1.LabelSelectorOpIn, "db"),
+		in("app", metav1.LabelSelectorOpNotIn, "web"), in("app", metav1.LabelSelectorOpNotIn, "db"), in("tier", metav1.LabelSelectorOpNotIn, "x"),
+		in("app", metav1.LabelSelectorOpExists), in("tier", metav1.LabelSelectorOpExists),
+		in("app", metav1.LabelSelectorOpDoesNotExist), in("tier", metav1.LabelSelectorOpDoesNotExist),
+	}
+	web := map[string]string{"app": "web"}
+	selected := 0
+	check := func(spec v1beta1.SidecarSetSpec, labels map[string]string) {
+		t.Helper()
+		set := &v1beta1.SidecarSet{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps.kruise.io/v1beta1", Kind: "SidecarSet"},
+			ObjectMeta: metav1.ObjectMeta{Name: "guard"}, Spec: spec,
+		}
+		s, err := match.NewSelector(&spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: web}}
+		want := s.Pod(labels) && s.Namespace(namespace.Name, namespace.Labels)
+		pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: labels}}
+		got, refused := required.evaluate(t, review{operation: admission.Create, object: text(t, pod), params: text(t, set), namespace: namespace})
+		if got != want || got == (refused == "") {
+			t.Errorf("policy applies: %t, webhook selects: %t, refused %q\n%s\n%v", got, want, refused, text(t, set), labels)
+		}
+		if want {
+			selected++
+		}
+	}
+	for _, selector := range selectors {
+		for _, labels := range []map[string]string{nil, web, {"tier": "x"}} {
+			check(v1beta1.SidecarSetSpec{Selector: selector}, labels)
+		}
+		check(v1beta1.SidecarSetSpec{Selector: selectors[0], NamespaceSelector: selector}, web)
+	}
+	check(v1beta1.SidecarSetSpec{Selector: selectors[0], Namespace: "shop"}, web)
+	check(v1beta1.SidecarSetSpec{Selector: selectors[0], Namespace: "other"}, web)
+	if selected < 20 {
+		t.Errorf("only %d pods are selected: this tests little", selected)
+	}
+}
+
+func TestRequiredSidecarsPolicyLetsInjectedPodsThrough(t *testing.T) {
+	t.Parallel()
+	required := shipped(t, "manager/*.yaml", "refit-sidecarset-required")
+	const guard = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet","metadata":{"name":"guard"},"spec":{"selector":{"matchLabels":{"app":"web"}}}}`
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		set         string
+		refused     bool
+	}{
+		"not injected":               {set: guard, refused: true},
+		"injected":                   {annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "a,guard"}, set: guard},
+		"another of a similar name":  {annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "guard2,my-guard"}, set: guard, refused: true},
+		"skipped":                    {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"guard":"replaced by the canary new"}`}, set: guard},
+		"another skipped because of": {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"base":"replaced by the canary guard"}`}, set: guard, refused: true},
+		"injection is paused":        {set: strings.Replace(guard, `"selector"`, `"injectionStrategy":{"paused":true},"selector"`, 1)},
+		"mirror pod":                 {annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}, set: guard},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{
+				Name: "web", Labels: map[string]string{"app": "web"}, Annotations: tc.annotations,
+			}}
+			_, refused := required.evaluate(t, review{operation: admission.Create, object: text(t, pod), params: tc.set, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}})
+			if (refused != "") != tc.refused {
+				t.Errorf("refused: %q", refused)
+			}
+		})
+	}
+}
+
+func text(t *testing.T, object any) string {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
