@@ -1,13 +1,9 @@
 package result_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,125 +18,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDown = errors.New("API server is down")
-
-// call is one call of Write.
-type call struct {
-	Key string
-	At  time.Duration // since the beginning of the test
-}
-
-// store is a Destination that takes down its calls.
-type store struct {
-	start time.Time
-	takes time.Duration // of each call, unless its context ends before
-
-	mu     sync.Mutex
-	calls  []call
-	active map[string]int
-	most   int // calls at the same time
-	err    error
-	sent   result.Requests
-	during func(key string) // called within Write
-}
-
-func newStore() *store {
-	return &store{start: time.Now(), active: map[string]int{}, sent: result.Requests{Reads: 1, Writes: 1}}
-}
-
-// Write implements result.Destination.
-func (s *store) Write(ctx context.Context, key string) (result.Requests, error) {
-	s.mu.Lock()
-	s.calls = append(s.calls, call{key, time.Since(s.start)})
-	s.active[key]++
-	total := 0
-	for _, n := range s.active {
-		total += n
-	}
-	s.most = max(s.most, total)
-	if s.active[key] > 1 {
-		s.err = fmt.Errorf("%s is written twice at the same time", key)
-	}
-	during, takes, sent, err := s.during, s.takes, s.sent, s.err
-	s.mu.Unlock()
-	if during != nil {
-		during(key)
-	}
-	if takes > 0 {
-		timer := time.NewTimer(takes)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active[key]--
-	return sent, err
-}
-
-func (s *store) set(change func(*store)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(s)
-}
-
-// at lists when a key was written.
-func (s *store) at(key string) []time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var times []time.Duration
-	for _, c := range s.calls {
-		if c.Key == key {
-			times = append(times, c.At)
-		}
-	}
-	return times
-}
-
-// keys lists what was written.
-func (s *store) keys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var keys []string
-	for _, c := range s.calls {
-		keys = append(keys, c.Key)
-	}
-	return keys
-}
-
-// fault is the error that Write returns now.
-func (s *store) fault() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-// run runs a test with a Writer to a store in virtual time, and stops the Writer.
-func run(t *testing.T, config result.Config[string], test func(t *testing.T, w *result.Writer[string], s *store)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		config.Destination = s
-		w := result.NewWriter(config)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- w.Run(ctx) }()
-		test(t, w, s)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func want(t *testing.T, got []time.Duration, want ...time.Duration) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("written at %v, want %v", got, want)
-	}
-}
 
 const (
 	ms     = time.Millisecond
@@ -241,62 +118,6 @@ func TestACallThatSentNothingDelaysNothing(t *testing.T) {
 	}
 }
 
-func TestFailuresAreRetriedWithGrowingPauses(t *testing.T) {
-	t.Parallel()
-	pace := result.Pace{FirstRetry: 500 * ms, LastRetry: 4 * second}
-	run(t, result.Config[string]{Pace: pace}, func(t *testing.T, w *result.Writer[string], s *store) {
-		s.set(func(s *store) { s.err = errDown })
-		for range 300 { // what is requested meanwhile does not shorten the pauses
-			w.Request("a")
-			time.Sleep(100 * ms)
-		}
-		at := s.at("a")
-		pauses := []time.Duration{500 * ms, second, 2 * second, 4 * second, 4 * second, 4 * second}
-		if len(at) < len(pauses) {
-			t.Fatalf("%d attempts", len(at))
-		}
-		for i, least := range pauses {
-			if pause := at[i+1] - at[i]; pause < least || pause > least*5/4+ms {
-				t.Errorf("pause %d is %s, want %s and up to a quarter", i+1, pause, least)
-			}
-		}
-		s.set(func(s *store) { s.err = nil })
-		time.Sleep(5 * second)
-		n := len(s.at("a"))
-		w.Request("a") // a success has ended the pauses
-		synctest.Wait()
-		if got := len(s.at("a")); got != n+1 {
-			t.Errorf("%d attempts, want %d", got, n+1)
-		}
-		time.Sleep(time.Hour)
-		if got := len(s.at("a")); got != n+1 {
-			t.Errorf("%d attempts after a success", got-n-1)
-		}
-	})
-}
-
-func TestOneFailingKeyDoesNotHoldUpOthers(t *testing.T) {
-	t.Parallel()
-	for _, workers := range []int{0, 3} {
-		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
-			t.Parallel()
-			run(t, result.Config[string]{Workers: workers}, func(t *testing.T, w *result.Writer[string], s *store) {
-				s.set(func(s *store) { s.err = errDown })
-				w.Request("a")
-				synctest.Wait()
-				s.set(func(s *store) { s.err = nil })
-				w.Request("b")
-				synctest.Wait()
-				want(t, s.at("b"), 0)
-				time.Sleep(2 * second)
-				if len(s.at("a")) != 2 {
-					t.Errorf("a was written at %v", s.at("a"))
-				}
-			})
-		})
-	}
-}
-
 func TestWorkersWriteDifferentKeysAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	run(t, result.Config[string]{Workers: 4}, func(t *testing.T, w *result.Writer[string], s *store) {
@@ -321,24 +142,6 @@ func TestWorkersWriteDifferentKeysAtTheSameTime(t *testing.T) {
 		}
 		if n := len(s.keys()); n != 10 {
 			t.Errorf("%d calls, want 10", n)
-		}
-	})
-}
-
-func TestAWriteIsEndedByItsTimeout(t *testing.T) {
-	t.Parallel()
-	pace := result.Pace{Timeout: 3 * second, FirstRetry: second}
-	run(t, result.Config[string]{Pace: pace}, func(t *testing.T, w *result.Writer[string], s *store) {
-		s.set(func(s *store) { s.takes = time.Hour })
-		w.Request("a")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := w.Flush(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			t.Errorf("Flush: %v after %s", err, time.Since(s.start))
-		}
-		time.Sleep(2 * second)
-		if n := len(s.at("a")); n != 2 { // and it is retried
-			t.Errorf("%d attempts", n)
 		}
 	})
 }
@@ -465,38 +268,6 @@ func TestWhatIsDueIsWrittenAtTheEnd(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestEachFailureIsLoggedOnce(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	var observed []string
-	config := result.Config[string]{
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Observe: func(key string, sent result.Requests, err error) {
-			observed = append(observed, fmt.Sprintln(key, sent.Writes, err))
-		},
-	}
-	run(t, config, func(t *testing.T, w *result.Writer[string], s *store) {
-		s.set(func(s *store) { s.err = errDown })
-		w.Request("a")
-		time.Sleep(10 * second)
-		s.set(func(s *store) { s.err = errors.New("another fault") })
-		time.Sleep(10 * second)
-		s.set(func(s *store) { s.err = fmt.Errorf("%w: conflict", result.ErrStale) })
-		time.Sleep(time.Minute)
-		s.set(func(s *store) { s.err = nil })
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		for fault, times := range map[string]int{"API server is down": 1, "another fault": 1, "conflict": 0} {
-			if n := strings.Count(log.String(), fault); n != times {
-				t.Errorf("%q is in the log %d times, want %d:\n%s", fault, n, times, &log)
-			}
-		}
-		if len(observed) != len(s.at("a")) || observed[0] != "a 1 "+errDown.Error()+"\n" || observed[len(observed)-1] != "a 1 <nil>\n" {
-			t.Errorf("observed %q of %d calls", observed, len(s.at("a")))
-		}
-	})
 }
 
 // BenchmarkRequest: what 5,000 keys cost that are requested and written once.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/requester"
 )
 
 // InvalidError is why a rollout is not admitted.
@@ -37,7 +37,7 @@ func Admit(rollout *v1alpha1.RestartRollout, user string) (*v1alpha1.RestartRoll
 	}
 	out := rollout.DeepCopy()
 	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
-	if name := crr.Printable(user); name != "" {
+	if name := requester.Printable(user); name != "" {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, name)
 	}
 	return out, nil
@@ -54,7 +54,7 @@ func AdmitUpdate(before, after *v1alpha1.RestartRollout) error {
 }
 
 func checkReason(rollout *v1alpha1.RestartRollout) error {
-	if reason := rollout.Annotations[v1beta1.AnnotationReason]; reason != crr.Printable(reason) {
+	if reason := rollout.Annotations[v1beta1.AnnotationReason]; reason != requester.Printable(reason) {
 		return invalid(annotationsPath+"["+v1beta1.AnnotationReason+"]", "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/requester"
 )
 
 // RequestName is the name of the ContainerRecreateRequest by which a rollout restarts a pod.
@@ -39,7 +40,7 @@ func request(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) *v1beta1.Contain
 		}},
 	}}
 	for _, key := range []string{v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason} {
-		if text := crr.Printable(rollout.Annotations[key]); text != "" {
+		if text := requester.Printable(rollout.Annotations[key]); text != "" {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, text)
 		}
 	}

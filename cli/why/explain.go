@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/kubelet"
 )
@@ -77,10 +78,10 @@ func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, statu
 		c.Cause, c.Message = CauseNone, "has not been restarted"
 	case request != nil:
 		c.Cause, c.Request = CauseRequest, request.Name
-		c.RequestedBy = crr.Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
-		c.Reason = crr.Printable(request.Annotations[v1beta1.AnnotationReason])
+		c.RequestedBy = requester.Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
+		c.Reason = requester.Printable(request.Annotations[v1beta1.AnnotationReason])
 		c.Message = fmt.Sprintf("restarted by ContainerRecreateRequest %s of %s", request.Name, request.CreationTimestamp.UTC().Format(time.RFC3339))
-		if by := crr.RequestedBy(request); by != "" {
+		if by := requester.Clause(request); by != "" {
 			c.Message += ", " + by
 		}
 	case updated(pod, status):
@@ -183,7 +184,7 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	if !t.FinishedAt.IsZero() {
 		text += " at " + t.FinishedAt.UTC().Format(time.RFC3339)
 	}
-	if message := crr.Printable(t.Message); message != "" {
+	if message := requester.Printable(t.Message); message != "" {
 		text += ": " + message
 	}
 	return text
@@ -197,5 +198,5 @@ func waiting(status *corev1.ContainerStatus) string {
 	if until := kubelet.BackoffUntil(status); !until.IsZero() {
 		return "kubelet's back-off: it starts the container at " + until.UTC().Format(time.RFC3339) + "; a ContainerRecreateRequest starts it at once"
 	}
-	return strings.TrimSuffix(w.Reason+": "+crr.Printable(w.Message), ": ")
+	return strings.TrimSuffix(w.Reason+": "+requester.Printable(w.Message), ": ")
 }

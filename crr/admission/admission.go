@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/requester"
 )
 
 // Refusal is why a request is not admitted.
@@ -84,13 +84,13 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
-	requester := facts.User
+	user := facts.User
 	if facts.OnBehalf {
-		requester = cmp.Or(request.Annotations[v1beta1.AnnotationRequestedBy], requester)
+		user = cmp.Or(request.Annotations[v1beta1.AnnotationRequestedBy], user)
 	}
 	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
-	if requester = crr.Printable(requester); requester != "" {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, requester)
+	if user = requester.Printable(user); user != "" {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, user)
 	}
 	return out, nil
 }
@@ -184,7 +184,7 @@ func checkAnnotations(annotations map[string]string) error {
 	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
 		return invalid(path, "%v", err)
 	}
-	if reason := annotations[v1beta1.AnnotationReason]; reason != crr.Printable(reason) {
+	if reason := annotations[v1beta1.AnnotationReason]; reason != requester.Printable(reason) {
 		return invalid(fmt.Sprintf("%s[%s]", path, v1beta1.AnnotationReason), "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 	}
 	for key, allowed := range map[string][]string{

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/admission"
 	"github.com/refit-project/refit/crr/crrtest"
+	"github.com/refit-project/refit/crr/requester"
 )
 
 // What a manager hands over to a daemon, as a user could forge it.
@@ -146,7 +146,7 @@ func TestAdmit(t *testing.T) {
 				r.Annotations = map[string]string{"refit.dev/requested-by": "system:admin", "refit.dev/reason": "node pressure"}
 			},
 			check: func(t *testing.T, got *v1beta1.ContainerRecreateRequest) {
-				if by := crr.RequestedBy(got); by != "requested by alice: node pressure" {
+				if by := requester.Clause(got); by != "requested by alice: node pressure" {
 					t.Errorf("got %q", by)
 				}
 			},

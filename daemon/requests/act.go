@@ -90,7 +90,7 @@ func orderOf(decision crr.Decision) string {
 // stop ends one instance as kubelet would: preStop within the grace period, TERM, KILL.
 func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) outcome {
 	begun := time.Now()
-	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name, requester(request))
+	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name, requestedBy(request))
 	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", len(stop.Remove))
 	w.record(killing(request, pod, stop.Container))
 	grace := stop.Grace

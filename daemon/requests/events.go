@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
@@ -56,17 +57,17 @@ func ended(request *crr.Request, status crr.Status) event {
 
 // withRequester adds who has created the request, and why.
 func withRequester(message string, request *crr.Request) string {
-	if by := crr.RequestedBy(request); by != "" {
+	if by := requester.Clause(request); by != "" {
 		return message + ", " + by
 	}
 	return message
 }
 
-// requester is who has created the request, and why, for log lines; nothing where that was not recorded.
-func requester(request *crr.Request) slog.Attr {
+// requestedBy is who has created the request, and why, for log lines; nothing where that was not recorded.
+func requestedBy(request *crr.Request) slog.Attr {
 	var known []any
 	for _, of := range [][2]string{{"requestedBy", v1beta1.AnnotationRequestedBy}, {"reason", v1beta1.AnnotationReason}} {
-		if text := crr.Printable(request.Annotations[of[1]]); text != "" {
+		if text := requester.Printable(request.Annotations[of[1]]); text != "" {
 			known = append(known, slog.String(of[0], text))
 		}
 	}

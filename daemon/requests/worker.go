@@ -17,6 +17,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/queue"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 )
@@ -125,13 +126,13 @@ func (w *Worker) next(ctx context.Context, key identity.Pod) error {
 	if err != nil {
 		return err
 	}
-	queue := crr.Queue(requests)
-	if len(queue) == 0 {
+	open := queue.Order(requests)
+	if len(open) == 0 {
 		return nil
 	}
-	errs := []error{w.step(ctx, key, queue[0], w.nextDeadline(queue))}
-	for _, waiting := range queue[1:] {
-		if err := w.wait(ctx, key, waiting, queue[0]); err != nil {
+	errs := []error{w.step(ctx, key, open[0], w.nextDeadline(open))}
+	for _, waiting := range open[1:] {
+		if err := w.wait(ctx, key, waiting, open[0]); err != nil {
 			errs = append(errs, fmt.Errorf("write to request %s that it waits: %w", waiting.Name, err))
 		}
 	}
@@ -235,7 +236,7 @@ func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 func (w *Worker) end(key identity.Pod, request *crr.Request, status crr.Status, now time.Time) {
 	w.acts.forget(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
-	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took, requester(request))
+	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took, requestedBy(request))
 	w.metrics.ended(status, took)
 	w.record(ended(request, status))
 	w.queue.Add(key)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/manager/podprobes/compiled"
 	"github.com/refit-project/refit/podprobe"
 )
 
@@ -79,7 +80,7 @@ type api struct {
 	now      func() time.Time
 	writes   *prometheus.CounterVec
 	log      *slog.Logger
-	compiled compiledMarkers
+	compiled compiled.Markers
 	omitted  omittedPods
 }
 
@@ -89,7 +90,7 @@ func (a *api) listMarkers(ctx context.Context, namespace string) ([]podprobe.Mar
 	if err := a.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list markers: %w", err)
 	}
-	return a.compiled.compile(list.Items, namespace == ""), nil
+	return a.compiled.Compile(list.Items, namespace == ""), nil
 }
 
 // listPods returns pods of the cache, which must not be changed.

@@ -8,6 +8,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/lifecycle"
+	"github.com/refit-project/refit/crr/requester"
 )
 
 // recordEvent reports what the manager has done to the pod or the outcome, as an Event of the request.
@@ -33,7 +34,7 @@ func recordEnd(recorder events.EventRecorder, request *v1beta1.ContainerRecreate
 
 // withRequester adds who asked for the restart, and why.
 func withRequester(message string, request *v1beta1.ContainerRecreateRequest) string {
-	if by := crr.RequestedBy(request); by != "" {
+	if by := requester.Clause(request); by != "" {
 		return message + ", " + by
 	}
 	return message

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/queue"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
@@ -55,16 +56,16 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 	for _, r := range all {
 		list = append(list, r)
 	}
-	queue := crr.Queue(list)
+	open := queue.Order(list)
 	pod := e.observed()
-	if len(queue) == 0 || pod == nil {
+	if len(open) == 0 || pod == nil {
 		return time.Time{}, nil
 	}
 	now := time.Now()
 	var due time.Time      // of those that wait
 	var notWritten []error // which does not hold up the first
-	for _, waiting := range queue[1:] {
-		decision := crr.Wait(waiting, queue[0], crr.Options{SignalsOnly: true}, 0, now)
+	for _, waiting := range open[1:] {
+		decision := crr.Wait(waiting, open[0], crr.Options{SignalsOnly: true}, 0, now)
 		stored, err := e.write(ctx, waiting, decision.Status)
 		switch {
 		case errors.Is(err, ownpod.ErrNotFound):
@@ -76,13 +77,13 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 			due = earlier(due, decision.Again)
 		}
 	}
-	again, stored, err := e.step(ctx, pod, queue[0])
+	again, stored, err := e.step(ctx, pod, open[0])
 	again = earlier(again, due)
 	if stored != nil {
 		all[stored.Name] = stored // what we wrote counts until the watch brings it
 	}
 	if errors.Is(err, ownpod.ErrNotFound) {
-		delete(all, queue[0].Name)
+		delete(all, open[0].Name)
 		again, err = time.Now(), nil
 	}
 	return again, errors.Join(append(notWritten, err)...)

@@ -1,4 +1,5 @@
-package crr
+// Package requester says who created a request, in text that is safe for Events and logs.
+package requester
 
 import (
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// RequestedBy is a clause for Events that says who created a request and why, as "requested by alice: node pressure"; empty
+// Clause is a clause for Events that says who created a request and why, as "requested by alice: node pressure"; empty
 // when it was not recorded, as the request was admitted by a kruise-manager.
-func RequestedBy(request *v1beta1.ContainerRecreateRequest) string {
+func Clause(request *v1beta1.ContainerRecreateRequest) string {
 	user := Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
 	if user == "" {
 		return ""

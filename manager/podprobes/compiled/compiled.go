@@ -1,4 +1,5 @@
-package podprobes
+// Package compiled keeps what was compiled of PodProbeMarkers.
+package compiled
 
 import (
 	"sync"
@@ -9,28 +10,28 @@ import (
 	"github.com/refit-project/refit/podprobe"
 )
 
-// compiledMarkers keeps the Marker of each generation of a PodProbeMarker. To validate a hundred probes takes a
+// Markers keeps the Marker of each generation of a PodProbeMarker. To validate a hundred probes takes a
 // millisecond, and each reconcile of a node needs the markers of all namespaces.
-type compiledMarkers struct {
+type Markers struct {
 	mu     sync.Mutex
-	byName map[types.NamespacedName]compiledMarker
+	byName map[types.NamespacedName]marker
 }
 
-type compiledMarker struct {
+type marker struct {
 	uid        types.UID
 	generation int64
-	marker     podprobe.Marker
+	compiled   podprobe.Marker
 }
 
-// compile returns the Markers of the PodProbeMarkers of one namespace, or of all, which forgets those that are gone.
-func (c *compiledMarkers) compile(all []v1alpha1.PodProbeMarker, everything bool) []podprobe.Marker {
+// Compile returns the Markers of the PodProbeMarkers of one namespace, or of all, which forgets those that are gone.
+func (c *Markers) Compile(all []v1alpha1.PodProbeMarker, everything bool) []podprobe.Marker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byName == nil {
-		c.byName = map[types.NamespacedName]compiledMarker{}
+		c.byName = map[types.NamespacedName]marker{}
 	}
 	if everything && len(c.byName) > len(all) {
-		kept := make(map[types.NamespacedName]compiledMarker, len(all))
+		kept := make(map[types.NamespacedName]marker, len(all))
 		for i := range all {
 			key := types.NamespacedName{Namespace: all[i].Namespace, Name: all[i].Name}
 			if known, ok := c.byName[key]; ok {
@@ -43,12 +44,12 @@ func (c *compiledMarkers) compile(all []v1alpha1.PodProbeMarker, everything bool
 }
 
 // find returns the Marker of a PodProbeMarker. mu is held.
-func (c *compiledMarkers) find(of *v1alpha1.PodProbeMarker) podprobe.Marker {
+func (c *Markers) find(of *v1alpha1.PodProbeMarker) podprobe.Marker {
 	key := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
 	known, ok := c.byName[key]
 	if !ok || known.uid != of.UID || known.generation != of.Generation {
-		known = compiledMarker{uid: of.UID, generation: of.Generation, marker: podprobe.NewMarker(of)}
+		known = marker{uid: of.UID, generation: of.Generation, compiled: podprobe.NewMarker(of)}
 		c.byName[key] = known
 	}
-	return known.marker
+	return known.compiled
 }

@@ -1,4 +1,4 @@
-package crr_test
+package requester_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/crrtest"
+	"github.com/refit-project/refit/crr/requester"
 )
 
 func TestRequestedBy(t *testing.T) {
@@ -23,7 +24,7 @@ func TestRequestedBy(t *testing.T) {
 			t.Parallel()
 			r := &v1beta1.ContainerRecreateRequest{}
 			r.Annotations = map[string]string{"refit.dev/requested-by": tc.user, "refit.dev/reason": tc.reason}
-			if got := crr.RequestedBy(r); got != tc.want {
+			if got := requester.Clause(r); got != tc.want {
 				t.Errorf("got %q", got)
 			}
 		})

@@ -11,33 +11,6 @@ import (
 	"github.com/refit-project/refit/podprobe"
 )
 
-func TestMarkersAreCompiledOncePerGeneration(t *testing.T) {
-	t.Parallel()
-	var c compiledMarkers
-	all := []v1alpha1.PodProbeMarker{*gameMarker("a"), *gameMarker("b")}
-	all[0].UID, all[1].UID = "1", "2"
-	first := c.compile(all, true)
-	all[0].Status.MatchedPods = 7 // which changes no generation
-	if again := c.compile(all, true); &again[0].Probes[0] != &first[0].Probes[0] {
-		t.Error("compiled again without a change of the spec")
-	}
-	all[0].Spec.Probes[0].Name, all[0].Generation = "changed", 2
-	if got := c.compile(all, true)[0].Probes[0].Name; got != "changed" {
-		t.Errorf("after a change the probe is %q", got)
-	}
-	all[1].Spec.Probes[0].Name, all[1].UID = "made again", "3" // of the same generation
-	if got := c.compile(all, true)[1].Probes[0].Name; got != "made again" {
-		t.Errorf("of another marker the probe is %q", got)
-	}
-	c.compile(all[:1], false)
-	if len(c.byName) != 2 {
-		t.Error("a list of one namespace has made it forget the others")
-	}
-	if c.compile(all[:1], true); len(c.byName) != 1 {
-		t.Error("a deleted marker is kept")
-	}
-}
-
 // foreignMarkers is a cluster with 300 markers of 100 probes each, none of which is for the pods of the node.
 func foreignMarkers() []client.Object {
 	objects := []client.Object{testNode(), gameMarker("own")}
@@ -69,9 +42,9 @@ func BenchmarkNodeSpecWithForeignMarkers(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.compiled.compile(list.Items, true) // once, at the start of the manager
+	r.compiled.Compile(list.Items, true) // once, at the start of the manager
 	for b.Loop() {
-		markers := r.compiled.compile(list.Items, true)
+		markers := r.compiled.Compile(list.Items, true)
 		if spec, _ := podprobe.NodeSpec(pods, markers); len(spec.PodProbes) != 50 {
 			b.Fatal(len(spec.PodProbes))
 		}

@@ -1,0 +1,26 @@
+package crr
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Wait decides about a request that is not first in the queue of its pod: it stays Pending until its turn or its
+// deadline. clockOffset is the API server's clock minus ours.
+func Wait(request, behind *Request, options Options, clockOffset time.Duration, now time.Time) Decision {
+	p := &planner{request: request, observed: Observation{ClockOffset: clockOffset}, now: now, status: *request.Status.DeepCopy()}
+	deadline := p.deadline()
+	if outcome, exceeded := p.deadlineExceeded(); exceeded {
+		p.layOut()
+		return p.complete(outcome)
+	}
+	p.status.Phase = v1beta1.ContainerRecreateRequestPending
+	p.status.Message = "waiting for ContainerRecreateRequest " + behind.Name + " of the same pod"
+	if options.SignalsOnly { // no daemon is needed for it
+		p.setAccepted(metav1.ConditionFalse, ReasonCarriedOutBySidecar, "refit-sidecar in the pod will take the request")
+	}
+	return Decision{Status: p.status, Again: deadline, Why: p.status.Message}
+}

@@ -1,0 +1,87 @@
+package image_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+)
+
+func TestFailedPullIsRetriedWithBackoffUntilTheLimit(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 5, func(p *puller, q *image.Queue) {
+		p.pull = func(context.Context, image.Want, int, func(int64, int64)) (string, error) {
+			return "", fmt.Errorf("%w: 401", image.ErrAuthentication)
+		}
+		q.Set([]image.Want{want("a"), want("limited", func(w *image.Want) { w.Retries = 0 })}, nil)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "attempt 1 of 4 failed", "401", "next attempt is in 1s")
+		expect(t, q, "limited", v1beta1.ImagePhaseFailed, "attempt 1 of 1 failed", "denied")
+		time.Sleep(1500 * time.Millisecond)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "attempt 2 of 4 failed", "in 2s")
+		time.Sleep(10 * time.Second)
+		if s := expect(t, q, "a", v1beta1.ImagePhaseFailed, "attempt 4 of 4 failed"); s.Completed.IsZero() || s.Percent() != 0 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(time.Hour)
+		if p.calls["a:latest"] != 4 || p.calls["limited:latest"] != 1 {
+			t.Errorf("pulls %v", p.calls)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 1000: 30 * time.Second} {
+		if got := image.Backoff(n, errors.New("x")); got != want {
+			t.Errorf("after attempt %d %s, want %s", n, got, want)
+		}
+	}
+	if got := image.Backoff(1, fmt.Errorf("pull: %w", image.ErrTooManyRequests)); got != 15*time.Second {
+		t.Errorf("rate limited: %s", got)
+	}
+}
+
+// A pull that waits takes no slot from the others.
+func TestBackoffDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(ctx context.Context, w image.Want, n int, _ func(int64, int64)) (string, error) {
+			if w.Repository == "bad" && n == 1 {
+				return "", errors.New("503 Service Unavailable")
+			}
+			return "sha256:1", sleep(ctx, 10*time.Second)
+		}
+		bad := want("bad", func(w *image.Want) { w.CreatedAt = time.Now().Add(-time.Hour) })
+		q.Set([]image.Want{bad, want("a"), want("b")}, nil)
+		time.Sleep(15 * time.Second)
+		expect(t, q, "a", v1beta1.ImagePhaseSucceeded)
+		expect(t, q, "b", v1beta1.ImagePhasePulling)
+		expect(t, q, "bad", v1beta1.ImagePhaseWaiting)
+		time.Sleep(16 * time.Second)
+		expect(t, q, "bad", v1beta1.ImagePhaseSucceeded)
+	})
+}
+
+func TestStalledPullEndsAtItsTimeout(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(ctx context.Context, _ image.Want, _ int, report func(int64, int64)) (string, error) {
+			report(300, 1000)
+			<-ctx.Done()
+			return "", fmt.Errorf("PullImage: %w", ctx.Err())
+		}
+		q.Set([]image.Want{want("a", func(w *image.Want) { w.Timeout, w.Retries, w.Deadline = time.Minute, 5, 90*time.Second })}, nil)
+		time.Sleep(30 * time.Second)
+		if s := expect(t, q, "a", v1beta1.ImagePhasePulling); s.Percent() != 30 {
+			t.Errorf("%d %%", s.Percent())
+		}
+		time.Sleep(30500 * time.Millisecond)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "after 300 of 1000 bytes", "not pulled within timeoutSeconds")
+		time.Sleep(time.Minute)
+		expect(t, q, "a", v1beta1.ImagePhaseFailed, "activeDeadlineSeconds", "attempt 2 of 6")
+	})
+}
