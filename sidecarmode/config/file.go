@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -173,11 +174,7 @@ func (w *walker) plugin(node *yaml.Node, p *Plugin, types Types) {
 	p.Line = node.Line + w.source.offset
 	newConfig, known := types[p.Name]
 	if !known {
-		names := make([]string, 0, len(types))
-		for name := range types {
-			names = append(names, name)
-		}
-		w.fault(node, "unknown plugin %q%s", p.Name, suggest(p.Name, names))
+		w.fault(node, "unknown plugin %q%s", p.Name, suggest(p.Name, slices.Sorted(maps.Keys(types))))
 		return
 	}
 	p.Config = newConfig()

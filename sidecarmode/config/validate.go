@@ -31,7 +31,9 @@ func (f *File) Validate() error {
 		}
 	}
 	if c := f.SelfTestCondition; c != "" && c != "off" {
-		faults = append(faults, CheckStorage([]Storage{{InKube: &InKube{ConditionType: c}}}))
+		if err := CheckStorage([]Storage{{InKube: &InKube{ConditionType: c}}}); err != nil {
+			faults = append(faults, fmt.Errorf("selfTestCondition: %w", errors.Unwrap(err))) // there is no storageConfig
+		}
 	}
 	faults = append(faults, f.Server.validate())
 	return errors.Join(faults...)
