@@ -31,7 +31,7 @@ func readFile(in io.Reader, file string) ([]byte, error) {
 		}
 		return content, nil
 	}
-	content, err := os.ReadFile(file) //nolint:gosec // the user names it
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}

@@ -41,7 +41,7 @@ type findings struct {
 }
 
 func (f *findings) print(out io.Writer) error {
-	fmt.Fprintln(out, f.Machine.String())
+	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "creation of pods with %d SidecarSets, 2 of which select them; failurePolicy Fail: %t\n\n", f.SidecarSets, f.Required)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "at a time\tp50 with\tp50 without\tp99 with\tp99 without\tadded p50\tadded p99\tOpenKruise (not measured here)\t")

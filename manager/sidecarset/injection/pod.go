@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -122,7 +123,7 @@ func (h *podHandler) patched(allowed *admissionv1.AdmissionResponse, plan inject
 	if len(plan.Sets) == 0 {
 		outcome = "skipped"
 	}
-	allowed.Warnings = append(warnings, result.Warnings...)
+	allowed.Warnings = slices.Concat(warnings, result.Warnings)
 	if len(result.Patch) > 0 {
 		patch, err := json.Marshal(result.Patch)
 		if err != nil {
