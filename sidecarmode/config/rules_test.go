@@ -67,7 +67,7 @@ func TestRulesOfTheFile(t *testing.T) {
 				"server: {address: ':80'}":          "config.yaml: server.address :80 can be reached by others: give tokenFile or tls.clientCAFile",
 				"server: {address: 'gs-0:80'}":      "config.yaml: server.address gs-0:80 can be reached by others: give tokenFile or tls.clientCAFile",
 				"server: {address: '10.0.0.1:80'}":  "config.yaml: server.address 10.0.0.1:80 can be reached by others: give tokenFile or tls.clientCAFile",
-				"server: {addres: 127.0.0.1:80}":    `config.yaml:1: unknown key "addres"; did you mean "address"?`,
+				"server: {addressX: 127.0.0.1:80}":  `config.yaml:1: unknown key "addressX"; did you mean "address"?`,
 				"server: {address: {host: a}}":      "config.yaml:1: wrong type: !!map is given, string is wanted",
 				"server: {tokenfile: a, x: b}":      `config.yaml:1: unknown key "x"; known are address, tls, tokenFile`,
 				"server: 127.0.0.1:80":              "config.yaml:1: wrong type: !!str `127.0.0...` is given, a mapping is wanted",
