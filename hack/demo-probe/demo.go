@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -164,11 +165,11 @@ func (d *demo) play(ctx context.Context, out io.Writer) error {
 func (d *demo) follow(ctx context.Context, do func(context.Context) error, want marks) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Of(followTimeout))
 	defer cancel()
-	pods, err := d.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(d.pod.Namespace), client.MatchingFields{"metadata.name": d.pod.Name})
+	pods, err := d.watch(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("watch pod: %w", err)
+		return 0, err
 	}
-	defer pods.Stop()
+	defer func() { pods.Stop() }()
 	began := time.Now()
 	if err := do(ctx); err != nil {
 		return 0, err
@@ -180,14 +181,28 @@ func (d *demo) follow(ctx context.Context, do func(context.Context) error, want 
 			return 0, fmt.Errorf("the pod shows %s, not %s: %w", last, want, ctx.Err())
 		case event := <-pods.ResultChan():
 			pod, ok := event.Object.(*corev1.Pod)
-			if !ok {
-				return 0, fmt.Errorf("watch pod: ended by %s", event.Type)
+			if !ok { // the API server ends a watch whenever it likes to; the next one begins with the pod as it is
+				next, err := d.watch(ctx)
+				if err != nil {
+					return 0, err
+				}
+				pods.Stop()
+				pods = next
+				continue
 			}
 			if last = marksOf(pod); last == want {
 				return time.Since(began), nil
 			}
 		}
 	}
+}
+
+func (d *demo) watch(ctx context.Context) (watch.Interface, error) {
+	pods, err := d.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(d.pod.Namespace), client.MatchingFields{"metadata.name": d.pod.Name})
+	if err != nil {
+		return nil, fmt.Errorf("watch pod: %w", err)
+	}
+	return pods, nil
 }
 
 // becomes has the game server say something else.
