@@ -41,7 +41,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr credentialprovider cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/cache kube api"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
 		{path: "cli", imports: "cli/pull rollout crr kubelet inplace inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -61,6 +61,7 @@ var rows = []row{
 		{path: "manager/rollouts", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
+		{path: "manager/sidecarset/rollout", imports: "manager/cache sidecarset inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
 		{path: "manager/sidecarset/render", imports: "sidecarset api"},
@@ -79,7 +80,7 @@ var rows = []row{
 		{path: "sidecarmode/update/trigger", imports: "sidecarmode/plugin hotupdate kube/ownpod wait"},
 	}},
 	{name: "what parts of a mode share", rooms: []room{
-		{path: "manager/cache", imports: "podprobe result"},
+		{path: "manager/cache", imports: "podprobe result api"},
 		{path: "sidecarmode/endpoint", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
 		{path: "sidecarmode/server", imports: "sidecarmode/config"},
 	}},

@@ -41,7 +41,7 @@ func TestManagerMayWriteOfPodsOnlyWhatDrainsAndProbesNeed(t *testing.T) {
 		"a reserved label changed":  {review: review{object: with(`"pod-template-hash":"a"`, `"pod-template-hash":"b"`)}, want: "reserved"},
 		"a reserved label removed":  {review: review{object: with(`,"pod-template-hash":"a"`, ``)}, want: "reserved"},
 		"an annotation of a daemon": {review: review{object: with(`"name":"web"`, `"name":"web","annotations":{"refit.dev/nudge":"x"}`)}, want: "reserved"},
-		"the pod itself":            {review: review{object: before, subresource: "none"}, want: "status subresource"},
+		"another subresource":       {review: review{object: before, subresource: "exec"}, want: "may only update pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

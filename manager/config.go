@@ -28,6 +28,7 @@ type Config struct {
 	PodProbes           bool   // reconcile PodProbeMarkers
 	EmptyNodePodProbes  bool   // make a NodePodProbe for every node, also where there is nothing to probe
 	SidecarSets         bool   // serve the webhooks of SidecarSets
+	SidecarSetRollout   bool   // update the containers of SidecarSets in running pods
 	// ContainerRecreateRequests serves their webhook and reconciles them; false leaves them to a kruise-manager.
 	ContainerRecreateRequests bool
 	RestartRollouts           bool // serve the webhook of RestartRollouts and reconcile them

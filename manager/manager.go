@@ -35,6 +35,7 @@ import (
 	"github.com/refit-project/refit/manager/requests"
 	"github.com/refit-project/refit/manager/rollouts"
 	"github.com/refit-project/refit/manager/sidecarset/injection"
+	"github.com/refit-project/refit/manager/sidecarset/rollout"
 )
 
 // Name of the program: its user agent, its Lease, and the reporting controller of its Events.
@@ -137,7 +138,14 @@ func addSidecarSets(mgr ctrl.Manager, cfg Config, clock func() time.Time) error 
 	if !cfg.SidecarSets {
 		add = injection.AddNothing
 	}
-	return add(mgr, injection.Config{Namespace: cfg.Namespace, Clock: clock, Metrics: metrics.Registry, Logger: cfg.Logger})
+	err := add(mgr, injection.Config{Namespace: cfg.Namespace, Clock: clock, Metrics: metrics.Registry, Logger: cfg.Logger})
+	if err != nil || !cfg.SidecarSetRollout {
+		return err
+	}
+	return rollout.Add(mgr, rollout.Config{
+		Namespace: cfg.Namespace, Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Clock: clock,
+		Recorder: mgr.GetEventRecorder(Name), Metrics: metrics.Registry, Logger: cfg.Logger,
+	})
 }
 
 // ownName is the user name that the API server knows the manager by.
@@ -170,7 +178,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 	if cfg.PodProbes {
 		added = append(added, podprobes.ByObject())
 	}
-	if cfg.SidecarSets {
+	if cfg.SidecarSets || cfg.SidecarSetRollout {
 		added = append(added, injection.ByObject(cfg.Namespace))
 	}
 	mgr, err := ctrl.NewManager(connection, ctrl.Options{

@@ -14,8 +14,8 @@ import (
 // Refit has written it.
 const maxCachedValue = 256
 
-// TrimPod is the transform of the pods' cache: it leaves the fields that the lifecycle of requests and the probes of pods
-// depend on. Admission needs more, and reads pods from the API server.
+// TrimPod is the transform of the pods' cache: it leaves the fields that the lifecycle of requests, the probes of pods and
+// the rollout of SidecarSets depend on. Admission needs more, and reads pods from the API server.
 func TrimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -45,21 +45,28 @@ func TrimPod(object any) (any, error) {
 		}
 	}
 	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
+	trimmed.Status.Conditions = trimConditions(pod)
+	keepSidecars(trimmed, pod)
+	return trimmed, nil
+}
+
+// trimConditions leaves those that others than kubelet write, and of kubelet's the ones that are needed.
+func trimConditions(pod *corev1.Pod) []corev1.PodCondition {
 	if len(pod.Spec.ReadinessGates) > 0 {
-		trimmed.Status.Conditions = pod.Status.Conditions
-		return trimmed, nil
+		return pod.Status.Conditions
 	}
+	var trimmed []corev1.PodCondition
 	for _, c := range pod.Status.Conditions {
 		switch {
 		case c.Type == corev1.PodInitialized:
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+			trimmed = append(trimmed, corev1.PodCondition{Type: c.Type, Status: c.Status})
 		case c.Type == corev1.PodReady:
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+			trimmed = append(trimmed, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		case !result.NativeCondition(c.Type):
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+			trimmed = append(trimmed, c)
 		}
 	}
-	return trimmed, nil
+	return trimmed
 }
 
 // trimOwners leaves the controller.

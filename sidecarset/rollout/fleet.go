@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,7 +13,7 @@ import (
 // Set and Delete cost the same however many pods there are; Select costs as much as there are pods to be updated.
 type Fleet struct {
 	pods map[types.NamespacedName]*Pod
-	// outdated are candidates of an update, unsettled those that are not ready or became ready lately.
+	// outdated are candidates of an update or an eviction, unsettled those that are not ready or became ready lately.
 	outdated, unsettled map[types.NamespacedName]*Pod
 	workloads           map[string]int // pods by workload
 	labels              map[string]map[string]int
@@ -24,6 +26,8 @@ type Counts struct {
 	Matched, Updated, Ready, UpdatedReady int
 	NotUpgradable, InFlight, Failed       int
 	Aborted                               int
+	// FailedUpdated are those of the failed that have been updated to the newest spec.
+	FailedUpdated int
 }
 
 // NewFleet makes an empty one. The labels of the strategy's scatter terms are counted.
@@ -44,6 +48,9 @@ func NewFleet(scatter []Term) *Fleet {
 // Counts of all pods.
 func (f *Fleet) Counts() Counts { return f.counts }
 
+// Outdated are the pods that are to be updated, in no order.
+func (f *Fleet) Outdated() []types.NamespacedName { return slices.Collect(maps.Keys(f.outdated)) }
+
 // Get returns what is known of a pod.
 func (f *Fleet) Get(key types.NamespacedName) (Pod, bool) {
 	pod, ok := f.pods[key]
@@ -59,7 +66,7 @@ func (f *Fleet) Set(pod Pod) {
 	p := &pod
 	f.pods[p.Key] = p
 	f.count(p, 1)
-	if p.State == Outdated {
+	if p.State == Outdated || p.State == NotUpgradable {
 		f.outdated[p.Key] = p
 	}
 	f.unsettled[p.Key] = p // Select takes out those that have become available
@@ -93,6 +100,7 @@ func (f *Fleet) count(pod *Pod, by int) {
 	add(&c.Aborted, pod.State == Aborted)
 	add(&c.InFlight, pod.InFlight)
 	add(&c.Failed, pod.Failed || pod.State == Aborted)
+	add(&c.FailedUpdated, pod.Failed && pod.State == Updated || pod.State == Aborted)
 	if pod.Workload != "" {
 		f.workloads[pod.Workload] += by
 		if f.workloads[pod.Workload] == 0 {
@@ -111,17 +119,22 @@ func (f *Fleet) count(pod *Pod, by int) {
 
 // unavailable are the pods that are not available now, and when the first of them may be without another change.
 func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod, again time.Time) {
+	settled := 0
 	for key, pod := range f.unsettled {
 		at, ready := pod.availableAt(minReady)
 		switch {
 		case !ready:
 		case !now.Before(at):
 			delete(f.unsettled, key)
+			settled++
 			continue
 		case again.IsZero() || at.Before(again):
 			again = at
 		}
 		pods = append(pods, pod)
+	}
+	if settled > 64 && settled > len(f.unsettled) {
+		f.unsettled = maps.Clone(f.unsettled) // iterating a map costs as much as it once had entries
 	}
 	return pods, again
 }

@@ -51,5 +51,7 @@ func (p *Pod) availableAt(minReady time.Duration) (time.Time, bool) {
 }
 
 // disturbed reports whether the pod, as long as it is not available, counts against maxUnavailable: an update was begun or
-// is over. Pods of an older spec that are not ready have reasons of their own.
-func (p *Pod) disturbed() bool { return p.InFlight || p.State == Updated || p.State == Aborted }
+// is over, or it is ready and not for long enough. Pods of an older spec that are not ready have reasons of their own.
+func (p *Pod) disturbed() bool {
+	return p.InFlight || p.State == Updated || p.State == Aborted || p.Ready
+}

@@ -43,13 +43,13 @@ type Selection struct {
 // Whoever updates them has to Set each before the next call.
 func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 	unavailable, again := f.unavailable(s.MinReady, now)
-	if len(f.outdated) == 0 {
-		return Selection{}
+	if len(f.outdated) == 0 || len(f.outdated) == f.counts.NotUpgradable && !s.Recreate {
+		return Selection{Again: again}
 	}
 	switch {
 	case s.Paused:
 		return Selection{Held: HoldPaused}
-	case s.MaxFailed > 0 && f.counts.Failed >= s.MaxFailed:
+	case s.Halted, s.MaxFailed > 0 && f.counts.FailedUpdated >= s.MaxFailed:
 		return f.heal(s, now)
 	}
 	allowed := f.outdatedInAll() - s.kept(f.counts.Matched)
@@ -61,7 +61,10 @@ func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 		if !retry.IsZero() {
 			return Selection{Held: HoldRetry, Again: retry}
 		}
-		return Selection{Held: HoldSelector}
+		if f.outdatedInAll() > f.counts.NotUpgradable {
+			return Selection{Held: HoldSelector}
+		}
+		return Selection{}
 	}
 	b := f.budget(s, unavailable)
 	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
@@ -87,6 +90,9 @@ func (f *Fleet) outdatedInAll() int { return f.counts.Matched - f.counts.Updated
 
 func (f *Fleet) candidates(s *Strategy, now time.Time) (candidates []*Pod, retry time.Time) {
 	for _, pod := range f.outdated {
+		if pod.State == NotUpgradable && (!s.Recreate || pod.InFlight) {
+			continue
+		}
 		if s.Selector != nil && !s.Selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}

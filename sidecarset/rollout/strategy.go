@@ -22,8 +22,12 @@ type Strategy struct {
 	WorkloadMaxUnavailable *intstr.IntOrString
 	// MinReady is how long an updated pod has to be ready before it counts as available.
 	MinReady time.Duration
-	// MaxFailed is how many pods may fail before the rollout pauses by itself; 0 for any number.
+	// MaxFailed is how many pods may fail with the newest spec before the rollout pauses by itself; 0 for any number.
 	MaxFailed int
+	// Halted: it has paused by itself, and goes on only with another spec.
+	Halted bool
+	// Recreate: pods that cannot be updated in place are chosen as well, to be evicted.
+	Recreate bool
 
 	// Weights or Orders put pods in order; Scatter then distributes those with the same label.
 	Weights []Weight

@@ -140,6 +140,7 @@ func (t *Target) plan(pod *corev1.Pod, c *changes) (*plan.Update, error) {
 func (t *Target) annotations(pod *corev1.Pod, c *changes, now time.Time) map[string]string {
 	marks := annotation.Write(pod, &t.Version, metav1.NewTime(now))
 	maps.Copy(marks, hotAnnotations(pod, c))
+	maps.Copy(marks, t.patched(pod))
 	return marks
 }
 
@@ -158,9 +159,6 @@ func hotAnnotations(pod *corev1.Pod, c *changes) map[string]string {
 	}
 	return marks
 }
-
-// labels of the pod that name versions of sidecars.
-func (t *Target) labels(*corev1.Pod) map[string]string { return nil }
 
 func encode(value map[string]string) string {
 	text, err := json.Marshal(value)

@@ -1,0 +1,50 @@
+package deploy_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/admission"
+)
+
+func TestManagerMayChangeOnlyInjectedContainers(t *testing.T) {
+	t.Parallel()
+	pods := shipped(t, "manager/*.yaml", "refit-manager-pods")
+	const before = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","annotations":{"kruise.io/sidecarset-hash":"old"}},"spec":{
+		"initContainers":[{"name":"setup","image":"setup:1"},{"name":"mesh","image":"mesh:1","restartPolicy":"Always","env":[{"name":"IS_INJECTED","value":"true"}]}],
+		"containers":[{"name":"app","image":"app:1","env":[{"name":"A"}],"resources":{"requests":{"cpu":"1"}}},
+		{"name":"log","image":"log:1","env":[{"name":"IS_INJECTED","value":"true"}],"resources":{"requests":{"cpu":"2"}}}]},"status":{"phase":"Running"}}`
+	with := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(before) }
+	eviction := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web"}}`
+	for name, tc := range map[string]struct {
+		review review
+		want   string // part of the refusal; empty: allowed
+	}{
+		"image of a sidecar":                {review: review{object: with("log:1", "log:2", `"old"`, `"new","version.sidecarset.kruise.io/log":"3"`)}},
+		"image of a native sidecar":         {review: review{object: with("mesh:1", "mesh:2")}},
+		"resources of a sidecar":            {review: review{subresource: "resize", object: with(`"cpu":"2"`, `"cpu":"3"`)}},
+		"eviction":                          {review: review{operation: admission.Create, subresource: "eviction", object: eviction}},
+		"image of an application":           {review: review{object: with("app:1", "app:2")}, want: "containers that SidecarSets have injected"},
+		"image of an init container":        {review: review{object: with("setup:1", "setup:2")}, want: "containers that SidecarSets have injected"},
+		"resources of an application":       {review: review{subresource: "resize", object: with(`"cpu":"1"`, `"cpu":"3"`)}, want: "containers that SidecarSets have injected"},
+		"a container that says it is one":   {review: review{object: with("app:1", "app:2", `{"name":"A"}`, `{"name":"IS_INJECTED","value":"true"}`)}, want: "containers that SidecarSets have injected"},
+		"tolerations":                       {review: review{object: with(`"spec":{`, `"spec":{"tolerations":[{"operator":"Exists"}],`)}, want: "nothing of a pod's spec but"},
+		"deadline":                          {review: review{object: with(`"spec":{`, `"spec":{"activeDeadlineSeconds":1,`)}, want: "nothing of a pod's spec but"},
+		"annotations of sidecars by status": {review: review{subresource: "status", object: with(`"old"`, `"new"`)}, want: "reserved"},
+		"other annotations of OpenKruise":   {review: review{object: with(`"old"`, `"old","apps.kruise.io/inplace-update-state":"{}"`)}, want: "reserved"},
+		"creation":                          {review: review{operation: admission.Create, object: before}, want: "may only update pods"},
+		"deletion":                          {review: review{operation: admission.Delete, oldObject: before}, want: "may only update pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := tc.review
+			r.user = account
+			if r.operation == "" {
+				r.operation, r.oldObject = admission.Update, before
+			}
+			if _, refused := pods.evaluate(t, r); (tc.want == "") != (refused == "") || !strings.Contains(refused, tc.want) {
+				t.Errorf("refused: %q, want %q", refused, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// keepSidecars adds to a trimmed pod what the rollout of SidecarSets depends on, if one has been injected into it: when it
+// became ready, and the injected containers with their statuses.
+func keepSidecars(trimmed, pod *corev1.Pod) {
+	if pod.Annotations[v1beta1.AnnotationSidecarSetList] == "" {
+		return
+	}
+	for key, value := range pod.Annotations {
+		if strings.HasPrefix(key, "kruise.io/sidecarset-") || strings.HasPrefix(key, "sidecarset.refit.dev/") {
+			trimmed.Annotations[key] = value
+		}
+	}
+	trimmed.Generation, trimmed.CreationTimestamp = pod.Generation, pod.CreationTimestamp
+	trimmed.Spec.RestartPolicy = pod.Spec.RestartPolicy
+	trimmed.Status.Conditions, trimmed.Status.ObservedGeneration = pod.Status.Conditions, pod.Status.ObservedGeneration
+	keepContainers(trimmed.Spec.Containers, pod.Spec.Containers)
+	keepContainers(trimmed.Spec.InitContainers, pod.Spec.InitContainers)
+	for _, list := range [][2][]corev1.ContainerStatus{
+		{trimmed.Status.ContainerStatuses, pod.Status.ContainerStatuses}, {trimmed.Status.InitContainerStatuses, pod.Status.InitContainerStatuses},
+	} {
+		for i := range list[1] {
+			list[0][i] = list[1][i]
+			list[0][i].Resources, list[0][i].VolumeMounts, list[0][i].User = nil, nil, nil
+		}
+	}
+}
+
+func keepContainers(trimmed, containers []corev1.Container) {
+	for i := range containers {
+		c := &containers[i]
+		if !Injected(c) {
+			continue
+		}
+		trimmed[i].Image, trimmed[i].Command, trimmed[i].Args, trimmed[i].Env, trimmed[i].Resources = c.Image, c.Command, c.Args, c.Env, c.Resources
+	}
+}
+
+// Injected reports whether a SidecarSet has injected the container.
+func Injected(container *corev1.Container) bool {
+	return slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool {
+		return env.Name == v1beta1.EnvSidecarInjected && env.Value == "true"
+	})
+}

@@ -1,0 +1,200 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/sidecarset/status"
+)
+
+// conflictDelay lets the cache catch up with the write that came before ours.
+const conflictDelay = 500 * time.Millisecond
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &v1beta1.SidecarSet{}
+	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil || object.DeletionTimestamp != nil {
+		if err == nil || apierrors.IsNotFound(err) {
+			r.keep(request.Name, nil) // containers stay in their pods; revisions are deleted by their owner reference
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, err
+	}
+	s, err := r.current(ctx, object)
+	if err != nil {
+		return settle(err)
+	}
+	again, fault := r.roll(ctx, s)
+	later, err := r.report(ctx, s, object)
+	if err = errors.Join(fault, err); err != nil {
+		return settle(err)
+	}
+	if again = sooner(again, later); again.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(again.Sub(r.Clock()), gather)}, nil
+}
+
+// settle turns a conflict into another look.
+func settle(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// current is what is kept of the SidecarSet, made anew if its spec has changed.
+func (r *reconciler) current(ctx context.Context, object *v1beta1.SidecarSet) (*set, error) {
+	before := r.find(object.Name)
+	if before != nil && before.object.UID == object.UID && before.object.Generation == object.Generation &&
+		equality.Semantic.DeepEqual(before.object.Labels, object.Labels) && before.strategy.Halted == status.Paused(object, before.target.Revision) {
+		return before, nil
+	}
+	latest, history, err := r.revisions(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSet(object, latest, history)
+	if err != nil {
+		return nil, fmt.Errorf("read SidecarSet %s: %w", object.Name, err)
+	}
+	if before != nil && before.object.UID == object.UID {
+		s.inherit(before)
+	}
+	r.keep(object.Name, s) // from now on events are taken in
+	return s, r.observeAll(ctx, s)
+}
+
+// roll updates the pods whose turn it is, and says when to look again.
+func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
+	r.judgeDue(ctx, s)
+	s.mu.Lock()
+	now := r.Clock()
+	selection := s.fleet.Select(&s.strategy, now)
+	started := make([]types.NamespacedName, 0, len(s.unfinished))
+	for key := range s.unfinished {
+		started = append(started, key)
+	}
+	s.held = selection.Held
+	s.mu.Unlock()
+	if len(selection.Pods) > 0 {
+		wait, err := r.prePull(ctx, s)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if !wait.IsZero() {
+			selection.Pods, selection.Again = nil, sooner(selection.Again, wait)
+		}
+	}
+	r.updateAll(ctx, s, append(started, selection.Pods...))
+	r.mark(ctx, s)
+	return sooner(selection.Again, s.nextDue()), nil
+}
+
+// judgeDue judges the pods anew whose time has come, although nothing has changed.
+func (r *reconciler) judgeDue(ctx context.Context, s *set) {
+	now := r.Clock()
+	s.mu.Lock()
+	var keys []types.NamespacedName
+	for key, at := range s.due {
+		if !now.Before(at) {
+			keys = append(keys, key)
+			delete(s.due, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, key := range keys {
+		var pod corev1.Pod
+		if err := r.client.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err == nil {
+			if _, err := r.observe(ctx, s, &pod); err != nil {
+				r.Logger.Error("pod not observed", "pod", key.String(), "err", err)
+			}
+		}
+	}
+}
+
+func (s *set) nextDue() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var next time.Time
+	for _, at := range s.due {
+		next = sooner(next, at)
+	}
+	return next
+}
+
+// report writes the status if it has changed.
+func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.SidecarSet) (time.Time, error) {
+	s.mu.Lock()
+	observed := &status.Observed{
+		Counts: s.fleet.Counts(), NotInjected: len(s.notInjected), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
+		Held: s.held, Example: s.example(),
+	}
+	s.mu.Unlock()
+	r.measure(object.Name, observed)
+	next, again := status.Next(object, observed, r.Clock())
+	if equality.Semantic.DeepEqual(&object.Status, next) {
+		return again, nil
+	}
+	changed := object.DeepCopy()
+	changed.Status = *next
+	err := r.written("sidecarsets", "write status of SidecarSet "+object.Name, r.client.Status().Update(ctx, changed))
+	if err != nil {
+		return again, client.IgnoreNotFound(err)
+	}
+	r.tell(object, changed)
+	return again, nil
+}
+
+func (r *reconciler) measure(name string, o *status.Observed) {
+	c := &o.Counts
+	for state, number := range map[string]int{
+		"matched": c.Matched, "updated": c.Updated, "ready": c.Ready, "updated_ready": c.UpdatedReady, "in_flight": c.InFlight,
+		"failed": c.Failed, "not_upgradable": c.NotUpgradable, "not_injected": o.NotInjected,
+	} {
+		r.pods.WithLabelValues(name, state).Set(float64(number))
+	}
+}
+
+// tell publishes what users want to know of a rollout, when it changes.
+func (r *reconciler) tell(before, after *v1beta1.SidecarSet) {
+	condition := func(set *v1beta1.SidecarSet, kind string) (reason, message string) {
+		for _, c := range set.Status.Conditions {
+			if c.Type == kind {
+				return c.Reason, c.Message
+			}
+		}
+		return "", ""
+	}
+	for _, kind := range []string{v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
+		was, _ := condition(before, kind)
+		reason, message := condition(after, kind)
+		if was == reason || reason == status.ReasonAsExpected {
+			continue
+		}
+		severity := corev1.EventTypeNormal
+		switch reason {
+		case status.ReasonDeadlineExceeded, status.ReasonUpdateFailed, status.ReasonNotUpgradable, status.ReasonNotInjected, string(rollout.HoldFailures):
+			severity = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(after, nil, severity, reason, "Rollout", "%s", message)
+	}
+}

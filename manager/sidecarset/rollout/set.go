@@ -1,0 +1,251 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/match"
+	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/sidecarset/status"
+	"github.com/refit-project/refit/sidecarset/upgrade"
+)
+
+// set is what is kept of a SidecarSet: its newest version, and what is known of its pods.
+type set struct {
+	object   *v1beta1.SidecarSet
+	target   *upgrade.Target
+	strategy rollout.Strategy
+	selector match.Selector
+	pulled   bool // the images; only the reconciler looks at it
+
+	mu          sync.Mutex
+	fleet       *rollout.Fleet
+	known       map[types.NamespacedName]*known
+	notInjected map[types.NamespacedName]bool
+	examples    map[types.NamespacedName]string // pods that have failed or cannot be updated, with the reason
+	due         map[types.NamespacedName]time.Time
+	unfinished  map[types.NamespacedName]bool                 // an update that goes on without being chosen
+	held        rollout.Hold                                  // of the last selection
+	conditions  map[types.NamespacedName]*corev1.PodCondition // that are to be written
+}
+
+// known is what is kept of a pod beside what the fleet has.
+type known struct {
+	uid types.UID
+	// version is the resource version of our last write. Events from before it are dropped.
+	version string
+	// revision is the ControllerRevision that the pod names.
+	revision string
+	// obstacles and the annotations for which they were found; refused are those that an update ran into.
+	obstacles, refused []string
+	judgedFor          string
+	failures           int
+	retryAt            time.Time
+}
+
+// newSet compiles a SidecarSet. Errors are about selectors, which admission refuses.
+func newSet(object *v1beta1.SidecarSet, latest string, history []*appsv1.ControllerRevision) (*set, error) {
+	s := &set{
+		object: object, known: map[types.NamespacedName]*known{}, notInjected: map[types.NamespacedName]bool{},
+		examples: map[types.NamespacedName]string{}, due: map[types.NamespacedName]time.Time{}, unfinished: map[types.NamespacedName]bool{},
+		conditions: map[types.NamespacedName]*corev1.PodCondition{},
+	}
+	number, err := strconv.ParseUint(object.ResourceVersion, 10, 62)
+	if err != nil {
+		number = uint64(object.Generation) //nolint:gosec // not negative. Resource versions are numbers; if not, generations grow too
+	}
+	s.target = upgrade.NewTarget(object, latest, number, upgrade.NewHistory(history))
+	if s.selector, err = match.NewSelector(&object.Spec); err != nil {
+		return nil, err
+	}
+	if s.strategy, err = strategyOf(object, latest); err != nil {
+		return nil, err
+	}
+	s.fleet = rollout.NewFleet(s.strategy.Scatter)
+	return s, nil
+}
+
+func strategyOf(object *v1beta1.SidecarSet, latest string) (rollout.Strategy, error) {
+	from := &object.Spec.UpdateStrategy
+	s := rollout.Strategy{
+		Paused: from.Paused || from.Type == v1beta1.SidecarSetNotUpdate, Partition: from.Partition, MaxUnavailable: from.MaxUnavailable,
+		WorkloadMaxUnavailable: from.MaxUnavailablePerWorkload, MinReady: time.Duration(from.MinReadySeconds) * time.Second,
+		Halted: status.Paused(object, latest), Recreate: from.RecreatePolicy == v1beta1.RecreateEvict,
+	}
+	if from.PauseAfterFailedPods != nil {
+		s.MaxFailed = int(*from.PauseAfterFailedPods)
+	}
+	var err error
+	if from.Selector != nil {
+		if s.Selector, err = metav1.LabelSelectorAsSelector(from.Selector); err != nil {
+			return s, err
+		}
+	}
+	for _, term := range from.ScatterStrategy {
+		s.Scatter = append(s.Scatter, rollout.Term{Key: term.Key, Value: term.Value})
+	}
+	if from.PriorityStrategy == nil {
+		return s, nil
+	}
+	for _, term := range from.PriorityStrategy.OrderPriority {
+		s.Orders = append(s.Orders, term.OrderedKey)
+	}
+	for i := range from.PriorityStrategy.WeightPriority {
+		term := &from.PriorityStrategy.WeightPriority[i]
+		matches, err := metav1.LabelSelectorAsSelector(&term.MatchSelector)
+		if err != nil {
+			return s, err
+		}
+		s.Weights = append(s.Weights, rollout.Weight{Weight: term.Weight, Selector: matches})
+	}
+	return s, nil
+}
+
+// inherit takes over what was kept of the SidecarSet's version before: which of our writes the cache may not have yet.
+func (s *set) inherit(before *set) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	for key, k := range before.known {
+		s.known[key] = &known{uid: k.uid, version: k.version}
+	}
+}
+
+// observe takes a pod in as it is now. Selected says that the SidecarSet selects it, missed that it should have been injected
+// if it is selected. It reports whether something has changed.
+func (s *set) observe(pod *corev1.Pod, selected, missed bool, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	before, had := s.fleet.Get(key)
+	counted := s.notInjected[key]
+	if k := s.known[key]; k != nil && k.uid == pod.UID && older(pod.ResourceVersion, k.version) {
+		return false
+	}
+	active := pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	if !selected || !active || !slices.Contains(annotation.Names(pod), s.object.Name) {
+		s.forget(key)
+		if selected && active && missed {
+			s.notInjected[key] = true
+		}
+		return had || counted != s.notInjected[key]
+	}
+	delete(s.notInjected, key)
+	s.judge(key, pod, now)
+	after, _ := s.fleet.Get(key)
+	if s.conditions[key] != nil || s.unfinished[key] {
+		return true
+	}
+	return !had || counted || !equalPods(&before, &after)
+}
+
+func older(version, than string) bool {
+	if than == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+func equalPods(a, b *rollout.Pod) bool {
+	return a.UID == b.UID && a.State == b.State && a.InFlight == b.InFlight && a.Failed == b.Failed && a.Ready == b.Ready &&
+		a.ReadySince.Equal(b.ReadySince) && a.Scheduled == b.Scheduled && a.Running == b.Running && labels.Equals(a.Labels, b.Labels)
+}
+
+// judge compares a pod with the target. The lock is held.
+func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, now time.Time) {
+	k := s.known[key]
+	if k == nil || k.uid != pod.UID {
+		k = &known{uid: pod.UID}
+		s.known[key] = k
+	}
+	marks := pod.Annotations[v1beta1.AnnotationSidecarSetHash] + pod.Annotations[v1beta1.AnnotationSidecarSetHashWithoutImage]
+	if k.judgedFor != marks || k.judgedFor == "" {
+		k.obstacles, k.refused, k.judgedFor = s.target.Obstacles(pod), nil, marks
+	}
+	if injected := annotation.Of(pod, s.object.Name); injected != nil {
+		k.revision = injected.ControllerRevision
+	}
+	verdict := s.target.Judge(pod, append(slices.Clone(k.obstacles), k.refused...), now)
+	s.fleet.Set(podOf(pod, &verdict, k.retryAt))
+	delete(s.due, key)
+	if !verdict.Again.IsZero() {
+		s.due[key] = verdict.Again
+	}
+	delete(s.unfinished, key)
+	if verdict.Continue && !now.Before(k.retryAt) {
+		s.unfinished[key] = true
+	} else if verdict.Continue {
+		s.due[key] = k.retryAt
+	}
+	delete(s.conditions, key)
+	if condition := upgrade.Condition(pod, s.object.Name, verdict.State != rollout.NotUpgradable); condition != nil {
+		s.conditions[key] = condition
+	}
+	delete(s.examples, key)
+	if verdict.Failed || verdict.State == rollout.NotUpgradable || verdict.State == rollout.Aborted {
+		s.examples[key] = verdict.Message
+	}
+}
+
+// podOf is what the fleet keeps of a pod.
+func podOf(pod *corev1.Pod, verdict *upgrade.Verdict, retryAt time.Time) rollout.Pod {
+	p := rollout.Pod{
+		Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels, RetryAt: retryAt,
+		State: verdict.State, InFlight: verdict.InFlight, Failed: verdict.Failed, Created: pod.CreationTimestamp.Time,
+		Scheduled: pod.Spec.NodeName != "", Running: pod.Status.Phase == corev1.PodRunning,
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		p.Workload = string(owner.UID)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		p.Restarts += pod.Status.ContainerStatuses[i].RestartCount
+	}
+	if p.Ready = cache.IsReady(pod); p.Ready {
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+				p.ReadySince = c.LastTransitionTime.Time
+			}
+		}
+	}
+	return p
+}
+
+// forget drops a pod. The lock is held.
+func (s *set) forget(key types.NamespacedName) {
+	s.fleet.Delete(key)
+	delete(s.known, key)
+	delete(s.notInjected, key)
+	delete(s.examples, key)
+	delete(s.due, key)
+	delete(s.unfinished, key)
+	delete(s.conditions, key)
+}
+
+// example says of one pod what is wrong with it: always the same one as long as nothing changes. The lock is held.
+func (s *set) example() string {
+	var first types.NamespacedName
+	for key := range s.examples {
+		if first.Name == "" || cmp.Compare(key.String(), first.String()) < 0 {
+			first = key
+		}
+	}
+	if first.Name == "" {
+		return ""
+	}
+	const longest = 500
+	text := s.examples[first]
+	return first.String() + ": " + text[:min(len(text), longest)]
+}

@@ -1,0 +1,134 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/annotation"
+)
+
+// gather is how long a change of a pod waits for others before its SidecarSets are reconciled.
+const gather = 200 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// podEvents take pods in, one by one, and enqueue the SidecarSets for which something has changed.
+func (r *reconciler) podEvents() handler.EventHandler {
+	observe := func(ctx context.Context, object client.Object, q queue) {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		for _, s := range r.all() {
+			if changed, err := r.observe(ctx, s, pod); err != nil {
+				r.Logger.Error("pod not observed", "pod", client.ObjectKeyFromObject(pod).String(), "err", err)
+			} else if changed {
+				enqueue(q, s.object.Name)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { observe(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { observe(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			key := client.ObjectKeyFromObject(e.Object)
+			for _, s := range r.all() {
+				if s.remove(key, e.Object.GetUID()) {
+					enqueue(q, s.object.Name)
+				}
+			}
+		},
+	}
+}
+
+func enqueue(q queue, name string) {
+	q.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}, gather)
+}
+
+// observe shows a pod to a SidecarSet, if it selects the pod or has been injected into it.
+func (r *reconciler) observe(ctx context.Context, s *set, pod *corev1.Pod) (bool, error) {
+	selected := s.selector.Pod(pod.Labels)
+	if selected {
+		var labels map[string]string
+		if s.selector.NeedsNamespace() {
+			var err error
+			if labels, err = r.namespaceLabels(ctx, pod.Namespace); err != nil {
+				return false, err
+			}
+		}
+		selected = s.selector.Namespace(pod.Namespace, labels)
+	}
+	if !selected && !s.knows(client.ObjectKeyFromObject(pod)) && !slices.Contains(annotation.Names(pod), s.object.Name) {
+		return false, nil
+	}
+	return s.observe(pod, selected, !r.replaced(s, pod), r.Clock()), nil
+}
+
+// replaced reports whether a canary of the SidecarSet was injected into the pod in its place.
+func (r *reconciler) replaced(s *set, pod *corev1.Pod) bool {
+	for _, name := range annotation.Names(pod) {
+		if other := r.find(name); other != nil && other.object.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true" &&
+			other.object.Annotations[v1beta1.AnnotationSidecarSetBase] == s.object.Name {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *set) knows(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[key] != nil || s.notInjected[key]
+}
+
+// remove drops a pod that is gone, unless another of its name has come.
+func (s *set) remove(key types.NamespacedName, uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.known[key]; k != nil && k.uid != uid {
+		return false
+	}
+	had := s.known[key] != nil || s.notInjected[key]
+	s.forget(key)
+	return had
+}
+
+// namespaceEvents enqueue the SidecarSets that select by labels of namespaces, whose pods are then looked at again.
+func (r *reconciler) namespaceEvents() handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		before, after := e.ObjectOld, e.ObjectNew
+		for _, s := range r.all() {
+			if s.selector.Namespace(before.GetName(), before.GetLabels()) == s.selector.Namespace(after.GetName(), after.GetLabels()) {
+				continue
+			}
+			if err := r.observeAll(ctx, s, client.InNamespace(after.GetName())); err != nil {
+				r.Logger.Error("pods of a namespace not observed", "namespace", after.GetName(), "err", err)
+			}
+			enqueue(q, s.object.Name)
+		}
+	}}
+}
+
+// observeAll shows all cached pods to a SidecarSet.
+func (r *reconciler) observeAll(ctx context.Context, s *set, options ...client.ListOption) error {
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if _, err := r.observe(ctx, s, &pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/sidecarset/rollout"
+)
+
+// model is a cluster with the pods of one SidecarSet, whose spec has a version.
+type model struct {
+	t        *testing.T
+	random   *rand.Rand
+	strategy rollout.Strategy
+	fleet    *rollout.Fleet
+	pods     map[types.NamespacedName]*modelPod
+	version  int
+	faulty   map[int]bool
+	now      time.Time
+	created  int
+}
+
+type modelPod struct {
+	rollout.Pod
+	version int
+	// stopped says that the pod was available when its update began, and has not become available since.
+	stopped bool
+	denied  bool
+	updates map[int]int // by version
+}
+
+func newModel(t *testing.T, seed uint64) *model {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 7))
+	m := &model{t: t, random: random, pods: map[types.NamespacedName]*modelPod{}, faulty: map[int]bool{}, now: now}
+	m.strategy.MaxUnavailable = number(1 + random.IntN(4))
+	m.strategy.MinReady = time.Duration(random.IntN(3)) * time.Second
+	if random.IntN(2) == 0 {
+		m.strategy.WorkloadMaxUnavailable = number(1)
+	}
+	if random.IntN(3) == 0 {
+		m.strategy.Scatter = []rollout.Term{{Key: "app", Value: "*"}}
+	}
+	m.fleet = rollout.NewFleet(m.strategy.Scatter)
+	for range 3 + random.IntN(15) {
+		m.create()
+	}
+	return m
+}
+
+func (m *model) create() {
+	m.created++
+	workload := fmt.Sprint("w", m.random.IntN(4))
+	p := &modelPod{version: m.version, updates: map[int]int{}, Pod: rollout.Pod{
+		Key: keyOf(m.created), Workload: workload, Labels: map[string]string{"app": workload}, Ready: m.random.IntN(6) > 0,
+		Scheduled: true, Running: true, Created: m.now,
+	}}
+	m.ready(p, p.Ready)
+	m.pods[p.Key] = p
+	m.see(p)
+}
+
+func (m *model) ready(p *modelPod, ready bool) {
+	p.Ready, p.ReadySince = ready, time.Time{}
+	if ready {
+		p.ReadySince = m.now
+	}
+}
+
+// see tells the fleet of a pod.
+func (m *model) see(p *modelPod) {
+	p.State = rollout.Updated
+	if p.version != m.version {
+		p.State = rollout.Outdated
+	}
+	m.fleet.Set(p.Pod)
+}
+
+func (m *model) spec(version int) {
+	m.version = version
+	for _, p := range m.pods {
+		m.see(p)
+	}
+}
+
+// round is one look of the controller.
+func (m *model) round() {
+	m.t.Helper()
+	seen := map[types.NamespacedName]bool{}
+	for _, key := range m.fleet.Select(&m.strategy, m.now).Pods {
+		p := m.pods[key]
+		if seen[key] || p.version == m.version {
+			m.t.Errorf("pod %s is updated twice to version %d", key, m.version)
+		}
+		seen[key] = true
+		if p.denied {
+			p.RetryAt = m.now.Add(5 * time.Second)
+			m.see(p)
+			continue
+		}
+		if p.Ready && !p.InFlight {
+			m.stops(p)
+		}
+		p.stopped = p.stopped || p.Ready && !p.InFlight
+		p.version, p.InFlight, p.Failed = m.version, true, false
+		p.updates[m.version]++
+		m.see(p)
+	}
+	stopped := 0
+	for _, p := range m.pods {
+		if p.stopped {
+			stopped++
+		}
+	}
+	if limit := m.strategy.MaxUnavailable.IntValue(); stopped > limit {
+		m.t.Errorf("%d pods are stopped at once, with maxUnavailable %d", stopped, limit)
+	}
+}
+
+// stops checks that others of the workload are left when a pod that is ready is updated.
+func (m *model) stops(p *modelPod) {
+	m.t.Helper()
+	others, stopped := 0, 0
+	for _, other := range m.pods {
+		if other.Workload == p.Workload && other.Key != p.Key {
+			others++
+			if other.stopped {
+				stopped++
+			}
+		}
+	}
+	if others > 0 && stopped == others {
+		m.t.Errorf("pod %s is stopped, and all %d others of %s are", p.Key, others, p.Workload)
+	}
+	if m.strategy.WorkloadMaxUnavailable != nil && stopped > 0 {
+		m.t.Errorf("pod %s is stopped, and %d others of %s, with 1 allowed", p.Key, stopped, p.Workload)
+	}
+}
+
+// kubelet lets a second pass; some pods come further.
+func (m *model) kubelet(likely int) {
+	m.now = m.now.Add(time.Second)
+	for _, p := range m.pods {
+		switch {
+		case p.InFlight && m.faulty[p.version]:
+			p.Failed = true
+			m.ready(p, false)
+		case p.InFlight && m.random.IntN(likely) == 0:
+			p.InFlight, p.Failed = false, false
+			m.ready(p, true)
+		case p.InFlight:
+			m.ready(p, false)
+		case !p.Ready && m.random.IntN(likely) == 0:
+			m.ready(p, true)
+		}
+		if p.Ready && !p.InFlight && !m.now.Before(p.ReadySince.Add(m.strategy.MinReady)) {
+			p.stopped = false
+		}
+		m.see(p)
+	}
+}
+
+// disturb is what happens in a cluster.
+func (m *model) disturb() {
+	switch m.random.IntN(8) {
+	case 0:
+		m.spec(m.random.IntN(4)) // also back to an earlier one
+	case 1:
+		m.faulty[m.version] = m.version != 0
+		m.spec(m.version)
+	case 2:
+		for key := range m.pods {
+			delete(m.pods, key)
+			m.fleet.Delete(key)
+			m.create()
+			break
+		}
+	case 3:
+		for _, p := range m.pods {
+			p.denied = !p.denied
+			break
+		}
+	}
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(400) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			m := newModel(t, seed)
+			for range 60 {
+				m.round()
+				m.kubelet(3)
+				m.disturb()
+			}
+			// A rollback to a good image heals, but for the pods whose updates are denied for good.
+			m.faulty = map[int]bool{}
+			m.spec(0)
+			for range 400 {
+				m.round()
+				m.kubelet(1)
+			}
+			for key, p := range m.pods {
+				if !p.denied && (p.version != 0 || p.InFlight) {
+					t.Errorf("pod %s has version %d after the rollback, in flight %v", key, p.version, p.InFlight)
+				}
+			}
+			if t.Failed() {
+				t.Logf("strategy %+v", m.strategy)
+			}
+		})
+	}
+}
+
+// What the fleet counts pod by pod is what counting all of them gives.
+func TestCountsAgreeWithCountingAll(t *testing.T) {
+	t.Parallel()
+	m := newModel(t, 42)
+	for range 300 {
+		m.round()
+		m.kubelet(3)
+		m.disturb()
+		var want rollout.Counts
+		for _, p := range m.pods {
+			want.Matched++
+			if p.State == rollout.Updated {
+				want.Updated++
+			}
+			if p.InFlight {
+				want.InFlight++
+			}
+			if settled := p.Ready && !p.InFlight; settled {
+				want.Ready++
+				if p.State == rollout.Updated {
+					want.UpdatedReady++
+				}
+			}
+			if p.Failed {
+				want.Failed++
+				if p.State == rollout.Updated {
+					want.FailedUpdated++
+				}
+			}
+		}
+		if got := m.fleet.Counts(); got != want {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+// The change of one pod costs the same however many there are.
+func BenchmarkReadinessFlip(b *testing.B) {
+	for _, n := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := &rollout.Strategy{}
+			f := rollout.NewFleet(nil)
+			for i := range n {
+				f.Set(pod(i, updated, of(fmt.Sprint(i/10))))
+			}
+			f.Select(s, now)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				f.Set(pod(7, updated, notReady, of("0")))
+				f.Select(s, now)
+				f.Counts()
+				f.Set(pod(7, updated, of("0")))
+				f.Select(s, now)
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+// Package status says in the status of a SidecarSet how far its rollout has come.
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/rollout"
+)
+
+// Reasons of the conditions.
+const (
+	ReasonCompleted        = "Completed"
+	ReasonUpdating         = "Updating"
+	ReasonNotUpdate        = "NotUpdate"
+	ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
+
+	ReasonMinimumAvailable   = "MinimumAvailable"
+	ReasonMinimumUnavailable = "MinimumUnavailable"
+
+	ReasonUpdateFailed  = "UpdateFailed"
+	ReasonNotUpgradable = "NotUpgradable"
+	ReasonNotInjected   = "NotInjected"
+	ReasonAsExpected    = "AsExpected"
+)
+
+// defaultDeadline is progressDeadlineSeconds where the user does not say.
+const defaultDeadline = 600 * time.Second
+
+// Observed is what the status is made from.
+type Observed struct {
+	Counts      rollout.Counts
+	NotInjected int
+	// Revision is the name of the ControllerRevision of the spec.
+	Revision       string
+	CollisionCount *int32
+	// Held is why no more pods are updated now.
+	Held rollout.Hold
+	// Example says of one pod why it has failed, cannot be updated or was not injected; empty if all is well.
+	Example string
+}
+
+// Next returns the status that the SidecarSet is to have, and when it is to be computed again; zero for not before
+// something changes. It is equal to the old one if nothing has changed.
+func Next(set *v1beta1.SidecarSet, o *Observed, now time.Time) (next *v1beta1.SidecarSetStatus, again time.Time) {
+	old := &set.Status
+	next = old.DeepCopy()
+	c := &o.Counts
+	next.ObservedGeneration, next.LatestRevision, next.CollisionCount = set.Generation, o.Revision, o.CollisionCount
+	next.MatchedPods, next.UpdatedPods, next.ReadyPods, next.UpdatedReadyPods = number(c.Matched), number(c.Updated), number(c.Ready), number(c.UpdatedReady)
+	next.NotInjectedPods, next.NotUpgradablePods = number(o.NotInjected), number(c.NotUpgradable)
+	next.UpdatingPods, next.FailedPods = number(c.InFlight), number(c.FailedUpdated)
+	switch {
+	case o.Held == rollout.HoldFailures:
+		next.PausedRevision = o.Revision
+	case next.PausedRevision != o.Revision || old.ObservedGeneration != set.Generation:
+		next.PausedRevision = ""
+	}
+	if next.LastProgressTime == nil || old.LatestRevision != o.Revision || next.UpdatedPods > old.UpdatedPods || next.UpdatedReadyPods > old.UpdatedReadyPods {
+		next.LastProgressTime = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	progressing, again := progressing(set, o, next.LastProgressTime.Time, now)
+	for _, condition := range []metav1.Condition{progressing, available(set, c), degraded(o)} {
+		condition.ObservedGeneration, condition.LastTransitionTime = set.Generation, metav1.Time{Time: now.Truncate(time.Second)}
+		meta.SetStatusCondition(&next.Conditions, condition)
+	}
+	return next, again
+}
+
+func number(pods int) int32 { return int32(pods) } //nolint:gosec // pods of a cluster
+
+// Paused reports whether failures have paused the update of the newest revision, and the user has not changed the spec since.
+func Paused(set *v1beta1.SidecarSet, latest string) bool {
+	return set.Status.PausedRevision != "" && set.Status.PausedRevision == latest && set.Status.ObservedGeneration == set.Generation
+}
+
+func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) (metav1.Condition, time.Time) {
+	c := &o.Counts
+	condition := metav1.Condition{Type: v1beta1.ConditionProgressing, Status: metav1.ConditionTrue}
+	left := c.Matched - c.NotUpgradable - c.UpdatedReady
+	numbers := fmt.Sprintf("%d of %d pods are updated, %d of them are ready", c.Updated, c.Matched, c.UpdatedReady)
+	switch {
+	case o.Held == rollout.HoldFailures:
+		condition.Status, condition.Reason = metav1.ConditionFalse, string(o.Held)
+		condition.Message = fmt.Sprintf("%s; %d pods have failed: change the spec to go on", numbers, c.FailedUpdated)
+	case set.Spec.UpdateStrategy.Type == v1beta1.SidecarSetNotUpdate:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, ReasonNotUpdate, numbers+"; running pods are left alone"
+	case o.Held == rollout.HoldPaused:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, string(o.Held), numbers
+	case left <= 0:
+		condition.Reason, condition.Message = ReasonCompleted, numbers
+	case (o.Held == rollout.HoldPartition || o.Held == rollout.HoldSelector) && c.InFlight == 0 && c.Updated == c.UpdatedReady:
+		condition.Reason, condition.Message = string(o.Held), numbers+"; the others keep the old version"
+	default:
+		deadline := progress.Add(deadlineOf(set))
+		condition.Reason, condition.Message = ReasonUpdating, numbers
+		if o.Held != "" {
+			condition.Message += "; held by " + string(o.Held)
+		}
+		if now.Before(deadline) {
+			return condition, deadline
+		}
+		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonDeadlineExceeded
+		condition.Message += fmt.Sprintf("; no progress for %s", deadlineOf(set))
+	}
+	return condition, time.Time{}
+}
+
+func deadlineOf(set *v1beta1.SidecarSet) time.Duration {
+	if seconds := set.Spec.UpdateStrategy.ProgressDeadlineSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultDeadline
+}
+
+func available(set *v1beta1.SidecarSet, c *rollout.Counts) metav1.Condition {
+	allowed := 1
+	if limit := set.Spec.UpdateStrategy.MaxUnavailable; limit != nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(limit, c.Matched, true); err == nil {
+			allowed = n
+		}
+	}
+	condition := metav1.Condition{
+		Type: v1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: ReasonMinimumAvailable,
+		Message: fmt.Sprintf("%d of %d pods are ready", c.Ready, c.Matched),
+	}
+	if c.Matched-c.Ready > allowed {
+		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonMinimumUnavailable
+		condition.Message += fmt.Sprintf("; at most %d may be unavailable", allowed)
+	}
+	return condition
+}
+
+func degraded(o *Observed) metav1.Condition {
+	c := &o.Counts
+	condition := metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue}
+	switch {
+	case c.Failed > 0:
+		condition.Reason, condition.Message = ReasonUpdateFailed, fmt.Sprintf("%d pods have failed", c.Failed)
+	case c.NotUpgradable > 0:
+		condition.Reason, condition.Message = ReasonNotUpgradable, fmt.Sprintf("%d pods cannot be updated in place", c.NotUpgradable)
+	case o.NotInjected > 0:
+		condition.Reason, condition.Message = ReasonNotInjected, fmt.Sprintf("%d pods were not injected", o.NotInjected)
+	default:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ReasonAsExpected, ""
+		return condition
+	}
+	if o.Example != "" {
+		condition.Message += ", as " + o.Example
+	}
+	return condition
+}

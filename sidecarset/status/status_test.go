@@ -1,0 +1,117 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/sidecarset/status"
+)
+
+var now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+func set() *v1beta1.SidecarSet {
+	return &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", Generation: 3}}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		observed                         status.Observed
+		change                           func(*v1beta1.SidecarSet)
+		progressing, available, degraded string // status and reason
+	}{
+		"done":    {observed: status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 3, Ready: 3, UpdatedReady: 3}}, progressing: "True Completed", available: "True MinimumAvailable", degraded: "False AsExpected"},
+		"no pods": {progressing: "True Completed", available: "True MinimumAvailable", degraded: "False AsExpected"},
+		"under way": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 2, InFlight: 1}, Held: rollout.HoldUnavailable},
+			progressing: "True Updating", available: "True MinimumAvailable", degraded: "False AsExpected",
+		},
+		"partition": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 3, UpdatedReady: 1}, Held: rollout.HoldPartition},
+			progressing: "True Partition", available: "True MinimumAvailable", degraded: "False AsExpected",
+		},
+		"paused": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 1, UpdatedReady: 1}, Held: rollout.HoldPaused},
+			progressing: "Unknown Paused", available: "False MinimumUnavailable", degraded: "False AsExpected",
+		},
+		"not updated": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 3, Ready: 3}, Held: rollout.HoldPaused},
+			change: func(s *v1beta1.SidecarSet) {
+				s.Spec.UpdateStrategy.Type = v1beta1.SidecarSetNotUpdate
+			}, progressing: "Unknown NotUpdate", available: "True MinimumAvailable", degraded: "False AsExpected",
+		},
+		"failed": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 2, InFlight: 1, Failed: 1}, Held: rollout.HoldFailures},
+			progressing: "False PausedByFailures", available: "True MinimumAvailable", degraded: "True UpdateFailed",
+		},
+		"not upgradable": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 3, UpdatedReady: 1, NotUpgradable: 2}},
+			progressing: "True Completed", available: "True MinimumAvailable", degraded: "True NotUpgradable",
+		},
+		"not injected": {observed: status.Observed{NotInjected: 1}, progressing: "True Completed", available: "True MinimumAvailable", degraded: "True NotInjected"},
+		"too late": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 2}, Revision: "r"},
+			change: func(s *v1beta1.SidecarSet) {
+				s.Spec.UpdateStrategy.ProgressDeadlineSeconds = new(int32(60))
+				s.Status = v1beta1.SidecarSetStatus{UpdatedPods: 1, LatestRevision: "r", LastProgressTime: &metav1.Time{Time: now.Add(-time.Minute)}}
+			}, progressing: "False ProgressDeadlineExceeded", available: "True MinimumAvailable", degraded: "False AsExpected",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := set()
+			if tc.change != nil {
+				tc.change(s)
+			}
+			next, _ := status.Next(s, &tc.observed, now)
+			for kind, want := range map[string]string{
+				v1beta1.ConditionProgressing: tc.progressing, v1beta1.ConditionAvailable: tc.available, v1beta1.ConditionDegraded: tc.degraded,
+			} {
+				if c := meta.FindStatusCondition(next.Conditions, kind); string(c.Status)+" "+c.Reason != want {
+					t.Errorf("%s: %s %s: %s; want %s", kind, c.Status, c.Reason, c.Message, want)
+				}
+			}
+			s.Status = *next
+			if same, _ := status.Next(s, &tc.observed, now); !cmp.Equal(same, next) {
+				t.Errorf("a second look changes the status:\n%s", cmp.Diff(next, same))
+			}
+		})
+	}
+}
+
+func TestProgressDeadlineBeginsWithTheLastProgress(t *testing.T) {
+	t.Parallel()
+	s := set()
+	o := &status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 3}, Revision: "r"}
+	next, again := status.Next(s, o, now)
+	if !again.Equal(now.Add(10 * time.Minute)) {
+		t.Errorf("again at %s", again)
+	}
+	s.Status = *next
+	o.Counts.Updated = 2
+	if _, again = status.Next(s, o, now.Add(time.Minute)); !again.Equal(now.Add(11 * time.Minute)) {
+		t.Errorf("again at %s", again)
+	}
+}
+
+func TestPauseByFailuresLastsUntilTheSpecChanges(t *testing.T) {
+	t.Parallel()
+	s := set()
+	next, _ := status.Next(s, &status.Observed{Revision: "r", Held: rollout.HoldFailures, Counts: rollout.Counts{Failed: 1}}, now)
+	s.Status = *next
+	if !status.Paused(s, "r") || status.Paused(s, "other") {
+		t.Error("not paused")
+	}
+	if s.Generation++; status.Paused(s, "r") {
+		t.Error("paused although the user has changed the spec")
+	}
+	if next, _ = status.Next(s, &status.Observed{Revision: "r"}, now); next.PausedRevision != "" {
+		t.Errorf("paused revision %s", next.PausedRevision)
+	}
+}
