@@ -184,4 +184,3 @@ func (w *world) condition(kind, want string) {
 		w.t.Errorf("condition %s: %+v, want %s", kind, c, want)
 	}
 }
-
