@@ -23,6 +23,7 @@ type row struct {
 // rows is the whole table, from the top down. Imports of test files are not looked at.
 var rows = []row{
 	{name: "benchmarks, examples, chaos", tools: true, rooms: []room{
+		{path: "examples"},
 		{path: "bench", imports: "hack cli kube cri signal api identity"},
 		{path: "docs", imports: "sidecarmode sidecarmode/plugin result"},
 		{path: "hack/chaos", imports: "test hack"},
