@@ -28,11 +28,11 @@ func start(t *testing.T, address, socket, version string) {
 }
 
 func get(client *http.Client, url string) (string, error) {
-	response, err := client.Get(url) //nolint:noctx // the client has a time limit
+	response, err := client.Get(url)
 	if err != nil {
 		return "", err
 	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	return strings.TrimSpace(string(body)), err
 }
@@ -58,7 +58,7 @@ func await(t *testing.T, url, version string) {
 }
 
 func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
