@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -32,8 +33,9 @@ func main() {
 		return
 	}
 	if err := run(ctx, *address, *socket, *version); err != nil {
+		stop()
 		slog.Error("hotupgrade", "err", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:gocritic // stop has been called
 	}
 }
 
@@ -61,7 +63,9 @@ func run(ctx context.Context, address, socket, version string) error {
 	// The successor accepts connections of the same socket now. Those that are open here are answered, and told to close: who
 	// closes them without that may do so while a request is on its way.
 	_ = listener.Close()
-	<-served
+	if err := <-served; !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
 	w.drain(ctx)
 	if err := server.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -89,7 +93,7 @@ func (w *worker) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
 		response.Header().Set("Connection", "close")
 	}
 	w.mu.Unlock()
-	fmt.Fprintln(response, w.version) //nolint:errcheck // the client has gone away
+	fmt.Fprintln(response, w.version)
 }
 
 func (w *worker) track(connection net.Conn, state http.ConnState) {
