@@ -90,7 +90,7 @@ func TestGRPCProbesAnewWhereTheServerHasClosedTheConnection(t *testing.T) {
 	address := l.Addr().String()
 	stop := healthy(l)
 	g := &probe.GRPC{Address: address}
-	defer g.Close()
+	defer func() { _ = g.Close() }()
 	check(t, once(t, g, time.Minute), probe.Succeeded, "SERVING")
 	stop()
 	again, err := net.Listen("tcp", address)
