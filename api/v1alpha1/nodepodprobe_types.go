@@ -37,14 +37,20 @@ type NodePodProbeList struct {
 	Items []NodePodProbe `json:"items"`
 }
 
-// The parts of a NodePodProbe, which v1beta1 describes.
 type (
-	NodePodProbeSpec    = v1beta1.NodePodProbeSpec
-	PodProbe            = v1beta1.PodProbe
-	ContainerProbe      = v1beta1.ContainerProbe
-	NodePodProbeStatus  = v1beta1.NodePodProbeStatus
-	PodProbeStatus      = v1beta1.PodProbeStatus
-	ProbeState          = v1beta1.ProbeState
+	// NodePodProbeSpec is described in v1beta1.
+	NodePodProbeSpec = v1beta1.NodePodProbeSpec
+	// PodProbe is described in v1beta1.
+	PodProbe = v1beta1.PodProbe
+	// ContainerProbe is described in v1beta1.
+	ContainerProbe = v1beta1.ContainerProbe
+	// NodePodProbeStatus is described in v1beta1.
+	NodePodProbeStatus = v1beta1.NodePodProbeStatus
+	// PodProbeStatus is described in v1beta1.
+	PodProbeStatus = v1beta1.PodProbeStatus
+	// ProbeState is described in v1beta1.
+	ProbeState = v1beta1.ProbeState
+	// ContainerProbeState is described in v1beta1.
 	ContainerProbeState = v1beta1.ContainerProbeState
 )
 

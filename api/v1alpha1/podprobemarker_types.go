@@ -40,12 +40,16 @@ type PodProbeMarkerList struct {
 	Items []PodProbeMarker `json:"items"`
 }
 
-// The parts of a PodProbeMarker, which v1beta1 describes.
 type (
-	PodProbeMarkerSpec   = v1beta1.PodProbeMarkerSpec
-	PodContainerProbe    = v1beta1.PodContainerProbe
-	ContainerProbeSpec   = v1beta1.ContainerProbeSpec
-	ProbeMarkerPolicy    = v1beta1.ProbeMarkerPolicy
+	// PodProbeMarkerSpec is described in v1beta1.
+	PodProbeMarkerSpec = v1beta1.PodProbeMarkerSpec
+	// PodContainerProbe is described in v1beta1.
+	PodContainerProbe = v1beta1.PodContainerProbe
+	// ContainerProbeSpec is described in v1beta1.
+	ContainerProbeSpec = v1beta1.ContainerProbeSpec
+	// ProbeMarkerPolicy is described in v1beta1.
+	ProbeMarkerPolicy = v1beta1.ProbeMarkerPolicy
+	// PodProbeMarkerStatus is described in v1beta1.
 	PodProbeMarkerStatus = v1beta1.PodProbeMarkerStatus
 )
 
