@@ -1,5 +1,7 @@
 package v1beta1
 
+import corev1 "k8s.io/api/core/v1"
+
 // Annotations and labels of a SidecarSet, shared with OpenKruise.
 const (
 	// AnnotationSidecarSetCanary set to "true", with AnnotationSidecarSetBase, makes the SidecarSet take the place of its
@@ -36,6 +38,17 @@ const ConditionSidecarSetUpgradable = "SidecarSetUpgradable"
 
 // EnvSidecarInjected is "true" in every injected container, as in OpenKruise.
 const EnvSidecarInjected = "IS_INJECTED"
+
+// IsInjected reports whether a SidecarSet has injected the container. The environment of a container cannot be changed, so
+// this holds as long as the pod exists.
+func IsInjected(container *corev1.Container) bool {
+	for i := range container.Env {
+		if container.Env[i].Name == EnvSidecarInjected && container.Env[i].Value == "true" {
+			return true
+		}
+	}
+	return false
+}
 
 // Keys of Refit.
 const (

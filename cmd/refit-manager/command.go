@@ -67,7 +67,7 @@ func command(version string) *cobra.Command {
 	flags.StringVar(&cfg.HealthAddr, "health-addr", ":8081", "`host:port` of /healthz and /readyz")
 	flags.BoolVar(&cfg.LeaderElect, "leader-elect", true, "run the controllers on one elected replica; the webhooks are served by every replica")
 	flags.IntVar(&cfg.Workers, "workers", 8, "objects of each kind reconciled at a time")
-	flags.BoolVar(&cfg.SidecarSetRollout, "sidecarset-rollout", false, "update the containers of SidecarSets in running pods; leave it false beside a kruise-manager that does")
+	flags.BoolVar(&cfg.SidecarSetRollout, "sidecarset-rollout", true, "update the containers of SidecarSets in running pods; set to false beside a kruise-manager that does")
 	flags.BoolVar(&cfg.Images, "images", true, "reconcile ImagePullJobs, ImageListPullJobs and NodeImages; set to false beside a kruise-manager that does")
 	flags.StringVar(&cfg.PullSecretNamespace, "pull-secret-namespace", "kruise-daemon-config", "namespace for the copies of pull secrets that daemons read")
 	flags.BoolVar(&cfg.ContainerRecreateRequests, "container-recreate-requests", true, "serve the webhook of ContainerRecreateRequests and reconcile them; set to false beside a kruise-manager that does, and remove their webhook from the MutatingWebhookConfiguration")

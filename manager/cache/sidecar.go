@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,16 +37,9 @@ func keepSidecars(trimmed, pod *corev1.Pod) {
 func keepContainers(trimmed, containers []corev1.Container) {
 	for i := range containers {
 		c := &containers[i]
-		if !Injected(c) {
+		if !v1beta1.IsInjected(c) {
 			continue
 		}
 		trimmed[i].Image, trimmed[i].Command, trimmed[i].Args, trimmed[i].Env, trimmed[i].Resources = c.Image, c.Command, c.Args, c.Env, c.Resources
 	}
-}
-
-// Injected reports whether a SidecarSet has injected the container.
-func Injected(container *corev1.Container) bool {
-	return slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool {
-		return env.Name == v1beta1.EnvSidecarInjected && env.Value == "true"
-	})
 }

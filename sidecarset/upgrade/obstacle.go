@@ -26,7 +26,9 @@ func (t *Target) Obstacles(pod *corev1.Pod) []string {
 		for _, name := range s.containers() {
 			container := s.find(&pod.Spec, name)
 			if container == nil {
-				found = append(found, fmt.Sprintf("the pod has no container %s", name))
+				if text := t.missing(s, pod, name); text != "" {
+					found = append(found, text)
+				}
 				continue
 			}
 			for _, field := range lacking(s, container) {
@@ -40,6 +42,17 @@ func (t *Target) Obstacles(pod *corev1.Pod) []string {
 		}
 	}
 	return append(found, t.changed(injected)...)
+}
+
+// missing says why the container is not there; empty if it has been left out on purpose.
+func (t *Target) missing(s *sidecar, pod *corev1.Pod, name string) string {
+	switch {
+	case s.named(&pod.Spec, name) == nil:
+		return fmt.Sprintf("the pod has no container %s", name)
+	case t.spec.InjectionStrategy.ConflictPolicy == v1beta1.ConflictKeepPod:
+		return ""
+	}
+	return fmt.Sprintf("container %s of the pod has not been injected, and is left alone", name)
 }
 
 // changed compares the spec with that of which the pod was made.

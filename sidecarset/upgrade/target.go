@@ -86,8 +86,17 @@ func (t *Target) ownResources(pod *corev1.Pod, s *sidecar) bool {
 	return overridden && slices.Contains(t.spec.InjectionStrategy.AllowedPodOverrides, v1beta1.OverrideResources)
 }
 
-// find is the container of a pod, in the list of its kind.
+// find is the container that was injected into a pod for the sidecar; nil if there is none. One that the pod has of its own
+// is left alone, whatever its name.
 func (s *sidecar) find(pod *corev1.PodSpec, name string) *corev1.Container {
+	if container := s.named(pod, name); container != nil && v1beta1.IsInjected(container) {
+		return container
+	}
+	return nil
+}
+
+// named is the container of that name, in the list of its kind.
+func (s *sidecar) named(pod *corev1.PodSpec, name string) *corev1.Container {
 	list := pod.Containers
 	if s.native {
 		list = pod.InitContainers

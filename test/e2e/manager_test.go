@@ -56,7 +56,12 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 		"finalizer":                     {do: status(`{"metadata":{"finalizers":["a.b/c"]}}`), words: []string{policy}},
 		"spec of a pod": {do: func(ctx context.Context) error {
 			return manager.Patch(ctx, pod.DeepCopy(), merge(`{"spec":{"activeDeadlineSeconds":1}}`))
-		}, words: []string{"cannot patch"}},
+		}, words: []string{policy, "nothing of a pod's spec but images and resources"}},
+		"image of an application": {do: func(ctx context.Context) error {
+			changed := pod.DeepCopy()
+			changed.Spec.Containers[0].Image = "evil"
+			return manager.Patch(ctx, changed, client.StrategicMergeFrom(pod))
+		}, words: []string{policy}},
 
 		"webhook configuration": {do: func(ctx context.Context) error {
 			return manager.Patch(ctx, webhooks.DeepCopy(), merge(`{"webhooks":[]}`))

@@ -1,9 +1,11 @@
 package e2e_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
@@ -34,7 +36,7 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 		"unknown volume":           {"containers: [{name: a, image: a, volumeMounts: [{name: v, mountPath: /v}]}]", []string{"spec.containers[0].volumeMounts[0].name", "Not found"}},
 		"container of another one": {"containers: [{name: log, image: a}]", []string{"spec.containers[0].name", "which can select the same pods"}},
 		"field of the pod":         {"containers: [{name: a, image: a, transferEnv: [{envName: A, sourceContainerNameFrom: {fieldRef: {fieldPath: metadata.name}}}]}]", []string{"fieldPath"}},
-		"a port":                   {"containers: [{name: a, image: a, ports: [{containerPort: http}]}]", []string{"spec.containers[0].ports[0].containerPort"}},
+		"a port":                   {"containers: [{name: a, image: a, ports: [{containerPort: http}]}]", []string{"spec.containers.ports.containerPort: Invalid value", "must be of type int32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,9 +61,17 @@ func TestSidecarSetKeepsItsNamespaceInBothVersions(t *testing.T) {
 	s.check(err, "create in v1alpha1: %s", out)
 	t.Cleanup(func() { _ = s.Delete(t.Context(), alpha) })
 	beta := &v1beta1.SidecarSet{}
-	s.check(s.Get(t.Context(), client.ObjectKeyFromObject(alpha), beta), "get in v1beta1")
-	beta.Annotations = map[string]string{"a": "b"}
-	s.check(s.Update(t.Context(), beta), "update in v1beta1")
+	s.await("update in v1beta1", func(ctx context.Context) (bool, error) { // the manager writes the status meanwhile
+		if err := s.Get(ctx, client.ObjectKeyFromObject(alpha), beta); err != nil {
+			return false, err
+		}
+		beta.Annotations = map[string]string{"a": "b"}
+		err := s.Update(ctx, beta)
+		if apierrors.IsConflict(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 	s.check(s.Get(t.Context(), client.ObjectKeyFromObject(alpha), alpha), "get in v1alpha1")
 	if alpha.Spec.Namespace != s.namespace || alpha.Spec.NamespaceSelector == nil || alpha.Spec.NamespaceSelector.MatchLabels["team"] != "a" {
 		t.Errorf("namespace %q, namespaceSelector %v", alpha.Spec.Namespace, alpha.Spec.NamespaceSelector)

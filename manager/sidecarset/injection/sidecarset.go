@@ -2,11 +2,13 @@ package injection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -37,7 +39,7 @@ func (h *sidecarSetHandler) Handle(ctx context.Context, request admission.Reques
 	}
 	set, old, err := h.decode(request)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Errored(http.StatusBadRequest, fieldError(err))
 	}
 	var all v1beta1.SidecarSetList
 	if err := h.sets.List(ctx, &all); err != nil {
@@ -70,4 +72,15 @@ func (h *sidecarSetHandler) decode(request admission.Request) (set, old *v1beta1
 		err = errors.Join(err, h.decoder.DecodeRaw(request.OldObject, old))
 	}
 	return set, old, err
+}
+
+// fieldError names the field of a value that has the wrong type, as the API server names it. What was sent is decoded before
+// the API server compares it with the schema.
+func fieldError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	field := strings.ReplaceAll(wrong.Field, ".Container.", ".") // which is embedded, and no field of its own
+	return fmt.Errorf("%s: Invalid value: %q: must be of type %s", field, wrong.Value, wrong.Type)
 }
