@@ -29,8 +29,9 @@ test-vm: ## The demos on a fresh Debian with systemd and cgroup v2, in a virtual
 check: ## The quick part of test: lint, generated files, unit tests with -race
 	@hack/run.sh test -part=check
 
-build: ## Build the programs into dist/, with the flags of the images
+build: ## Build the programs and kubectl-refit into dist/, with the flags of the images
 	@cd hack/images && go run . --programs-only --version "$${TAG:-dev}"
+	@CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$${TAG:-dev}" -o dist/kubectl-refit ./cmd/kubectl-refit
 
 e2e: ## Build what has changed, put it on the cluster that is up and run end-to-end tests (RUN=TestName)
 	@hack/e2e.sh '$(RUN)'
