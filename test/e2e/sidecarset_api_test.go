@@ -76,10 +76,20 @@ func TestSidecarSetKeepsItsNamespaceInBothVersions(t *testing.T) {
 	if alpha.Spec.Namespace != s.namespace || alpha.Spec.NamespaceSelector == nil || alpha.Spec.NamespaceSelector.MatchLabels["team"] != "a" {
 		t.Errorf("namespace %q, namespaceSelector %v", alpha.Spec.Namespace, alpha.Spec.NamespaceSelector)
 	}
-	beta.Spec.Namespace, beta.Spec.NamespaceSelector = "", nil
-	if err := s.Update(t.Context(), beta); err == nil || !strings.Contains(err.Error(), "all namespaces") {
-		t.Errorf("the SidecarSet selects pods of all namespaces: %v", err)
-	}
+	s.await("an answer to another update", func(ctx context.Context) (bool, error) {
+		if err := s.Get(ctx, client.ObjectKeyFromObject(alpha), beta); err != nil {
+			return false, err
+		}
+		beta.Spec.Namespace, beta.Spec.NamespaceSelector = "", nil
+		err := s.Update(ctx, beta)
+		if apierrors.IsConflict(err) {
+			return false, nil
+		}
+		if err == nil || !strings.Contains(err.Error(), "all namespaces") {
+			t.Errorf("the SidecarSet selects pods of all namespaces: %v", err)
+		}
+		return true, nil
+	})
 }
 
 func TestSidecarSetIsExplained(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -115,6 +116,17 @@ func (s *sidecarSet) setsImage(to string) {
 	set := s.get()
 	set.Spec.Containers[0].Image = to
 	s.check(s.Update(s.t.Context(), set), "update SidecarSet")
+}
+
+// edits changes the spec of the SidecarSet, whose status the manager writes meanwhile.
+func (s *sidecarSet) edits(change func(*v1beta1.SidecarSetSpec)) {
+	s.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := s.get()
+		change(&set.Spec)
+		return s.Update(s.t.Context(), set)
+	})
+	s.check(err, "update SidecarSet")
 }
 
 func (s *sidecarSet) get() *v1beta1.SidecarSet {

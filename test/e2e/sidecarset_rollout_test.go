@@ -82,10 +82,10 @@ func TestSidecarsThatCannotBeUpdatedInPlaceSaySo(t *testing.T) {
 	t.Parallel()
 	s := newSidecarSet(t, 1)
 	s.reaches("to count the pod as updated", completed(1))
-	set := s.get()
-	set.Spec.Containers[0].Image, set.Spec.Containers[0].Env = newImage, []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
-	s.check(s.Update(t.Context(), set), "update SidecarSet")
-	set = s.reaches("to say so", func(status *v1beta1.SidecarSetStatus) bool {
+	s.edits(func(spec *v1beta1.SidecarSetSpec) {
+		spec.Containers[0].Image, spec.Containers[0].Env = newImage, []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
+	})
+	set := s.reaches("to say so", func(status *v1beta1.SidecarSetStatus) bool {
 		return status.NotUpgradablePods == 1 && reason(status, v1beta1.ConditionDegraded) == "NotUpgradable"
 	})
 	if c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionDegraded); !strings.Contains(c.Message, "env") {
@@ -106,9 +106,7 @@ func TestSidecarIsResizedInPlace(t *testing.T) {
 	}
 	s := newSidecarSet(t, 1, func(spec *v1beta1.SidecarSetSpec) { spec.Containers[0].Resources = cpu("10m") })
 	s.reaches("to count the pod as updated", completed(1))
-	set := s.get()
-	set.Spec.Containers[0].Resources = cpu("20m")
-	s.check(s.Update(t.Context(), set), "update SidecarSet")
+	s.edits(func(spec *v1beta1.SidecarSetSpec) { spec.Containers[0].Resources = cpu("20m") })
 	s.reaches("to be completed", completed(1))
 	pod := s.pod("web-0")
 	allocated := status(pod, "log").AllocatedResources

@@ -69,6 +69,26 @@ func TestPodWhoseUpdateIsDeniedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// No event comes of a pod to which nobody writes.
+func TestConflictIsTriedAgainWithoutAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.look()
+	w.conflict = true
+	w.change(image("log:2"))
+	for range 5 {
+		again := w.reconcile()
+		if w.images()["log:2"] == 1 {
+			return
+		}
+		if again == 0 || again > time.Minute {
+			t.Fatalf("the controller looks again in %s", again)
+		}
+		w.now = w.now.Add(again)
+	}
+	t.Error("the pod is not updated")
+}
+
 func TestFaultyImageStopsAtMaxUnavailableAndARollbackHeals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5)

@@ -129,10 +129,9 @@ func (r *reconciler) failed(s *set, key types.NamespacedName, err error) {
 	}
 	pod.RetryAt = k.retryAt
 	s.fleet.Set(pod)
-	if s.unfinished[key] {
-		delete(s.unfinished, key)
-		s.due[key] = k.retryAt
-	}
+	// No event comes of a pod to which nobody writes.
+	delete(s.unfinished, key)
+	s.due[key] = k.retryAt
 }
 
 // short bounds a message for an Event, in bytes.

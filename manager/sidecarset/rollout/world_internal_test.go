@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,9 +13,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,8 +37,11 @@ type world struct {
 	r      *reconciler
 	now    time.Time
 	denied map[string]bool // pods whose updates an admission webhook refuses
-	writes map[string]int  // to pods, by name
-	events chan string
+	// conflict refuses the next write, as somebody else has written to the pod meanwhile.
+	conflict bool
+	mutex    sync.Mutex     // of what patch uses
+	writes   map[string]int // to pods, by name
+	events   chan string
 }
 
 func newWorld(t *testing.T, pods int) *world {
@@ -74,10 +80,19 @@ func newWorld(t *testing.T, pods int) *world {
 }
 
 func (w *world) patch(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if w.denied[object.GetName()] {
+	w.mutex.Lock()
+	denied, conflict := w.denied[object.GetName()], w.conflict
+	w.conflict = false
+	if !denied && !conflict {
+		w.writes[object.GetName()]++
+	}
+	w.mutex.Unlock()
+	if denied {
 		return errors.New("denied by a webhook")
 	}
-	w.writes[object.GetName()]++
+	if conflict {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, object.GetName(), errors.New("kubelet has written"))
+	}
 	return c.Patch(ctx, object, patch, options...)
 }
 
@@ -135,8 +150,15 @@ func (w *world) look() {
 	for _, s := range w.r.all() {
 		w.check(w.r.observeAll(w.t.Context(), s))
 	}
-	_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
+	w.reconcile()
+}
+
+// reconcile returns when the controller looks again by itself; zero for never.
+func (w *world) reconcile() time.Duration {
+	w.t.Helper()
+	result, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
 	w.check(err)
+	return result.RequeueAfter
 }
 
 // rounds lets controller and kubelets act in turn.
