@@ -110,29 +110,27 @@ func (s *sidecarSet) changes(patch string) {
 	s.check(s.Patch(s.t.Context(), set, client.RawPatch(types.MergePatchType, []byte(patch))), "patch SidecarSet")
 }
 
-// sets the image of the sidecar.
+// setsImage sets the image of the sidecar.
 func (s *sidecarSet) setsImage(to string) {
 	s.t.Helper()
-	set := s.get()
-	set.Spec.Containers[0].Image = to
-	s.check(s.Update(s.t.Context(), set), "update SidecarSet")
+	s.edits(func(spec *v1beta1.SidecarSetSpec) { spec.Containers[0].Image = to })
 }
 
 // edits changes the spec of the SidecarSet, whose status the manager writes meanwhile.
 func (s *sidecarSet) edits(change func(*v1beta1.SidecarSetSpec)) {
 	s.t.Helper()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		set := s.get()
+		set := s.get(s.t.Context())
 		change(&set.Spec)
 		return s.Update(s.t.Context(), set)
 	})
 	s.check(err, "update SidecarSet")
 }
 
-func (s *sidecarSet) get() *v1beta1.SidecarSet {
+func (s *sidecarSet) get(ctx context.Context) *v1beta1.SidecarSet {
 	s.t.Helper()
 	set := &v1beta1.SidecarSet{}
-	s.check(s.Get(s.t.Context(), client.ObjectKey{Name: s.name}, set), "get SidecarSet")
+	s.check(s.Get(ctx, client.ObjectKey{Name: s.name}, set), "get SidecarSet")
 	return set
 }
 
@@ -140,8 +138,8 @@ func (s *sidecarSet) get() *v1beta1.SidecarSet {
 func (s *sidecarSet) reaches(what string, done func(*v1beta1.SidecarSetStatus) bool) *v1beta1.SidecarSet {
 	s.t.Helper()
 	var last *v1beta1.SidecarSet
-	s.await("SidecarSet "+what, func(context.Context) (bool, error) {
-		last = s.get()
+	s.await("SidecarSet "+what, func(ctx context.Context) (bool, error) {
+		last = s.get(ctx)
 		return last.Status.ObservedGeneration == last.Generation && done(&last.Status), nil
 	})
 	return last
