@@ -95,7 +95,7 @@ var rows = []row{
 	}},
 	{name: "features over several pods", rooms: []room{
 		{path: "sidecarset", imports: "inplace inplace/plan inplace/facts api"},
-		{path: "rollout", imports: "crr api"},
+		{path: "rollout", imports: "crr result api"},
 	}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},

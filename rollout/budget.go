@@ -69,7 +69,7 @@ func (v *view) stopped() bool {
 			refused++
 		}
 	}
-	return v.decision.Status.Failed > 0 && v.rollout.Spec.FailurePolicy != v1alpha1.RolloutFailureContinue || refused >= maxFailures
+	return v.decision.Status.Failed > 0 && v.rollout.Spec.FailurePolicy != v1alpha1.RolloutFailureContinue || refused >= MaxFailures
 }
 
 // limit is how many pods may be unavailable.

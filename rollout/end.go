@@ -2,12 +2,14 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/result"
 )
 
 // Reasons of status.failures that are not those of a ContainerRecreateRequest.
@@ -45,6 +47,15 @@ func (v *view) end(targetGone bool) bool {
 		return false
 	}
 	return true
+}
+
+// Refuse records requests that the API server or admission has refused, so that they are not repeated.
+func (d *Decision) Refuse(refusals []v1alpha1.RestartFailure) {
+	all := slices.Concat(refusals, d.Status.Failures)
+	for i := range refusals {
+		all[i].Message = result.Cut(all[i].Message, result.MaxMessage) // that of a webhook can be of any length
+	}
+	d.Status.Failures = all[:min(len(all), MaxFailures)]
 }
 
 // settled reports whether no pod waits to be restarted, and those that were are available again.

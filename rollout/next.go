@@ -17,9 +17,10 @@ const (
 	defaultProgressDeadline = 600 * time.Second
 	// defaultRequestDeadline bounds the restart of a pod, so that a rollout does not wait for one pod without end.
 	defaultRequestDeadline = 600
-	// maxFailures bounds status.failures, and how many refused requests a rollout with failurePolicy Continue bears.
-	maxFailures = 10
 )
+
+// MaxFailures bounds status.failures, and how many refused requests a rollout with failurePolicy Continue bears.
+const MaxFailures = 10
 
 // Observation is what has been read for a rollout.
 type Observation struct {
@@ -220,7 +221,7 @@ func (v *view) count() {
 	}
 	// Refusals are first, as only the status knows of them.
 	status.Failures = slices.Concat(refusals, failures)
-	status.Failures = status.Failures[:min(len(status.Failures), maxFailures)]
+	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
 	for _, p := range v.all {
 		if !p.available {
 			status.Unavailable++

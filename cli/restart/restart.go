@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,8 +64,7 @@ func ParseTarget(text, selector string) (Target, error) {
 		return Target{}, fmt.Errorf("%w: name either one resource, as deployment/web, or pods by --selector", cli.ErrUsage)
 	}
 	if selector != "" {
-		// The object that is stored knows no != of its own.
-		parsed, err := metav1.ParseToLabelSelector(notEqual.ReplaceAllString(selector, "$1 notin ($2)"))
+		parsed, err := parseSelector(selector)
 		if err != nil {
 			return Target{}, fmt.Errorf("%w: --selector: %w", cli.ErrUsage, err)
 		}
@@ -85,7 +86,33 @@ func ParseTarget(text, selector string) (Target, error) {
 	return Target{Workload: &workload}, nil
 }
 
-var notEqual = regexp.MustCompile(`([^,!=\s]+)\s*!=\s*([^,\s]*)`)
+// parseSelector reads a label selector in the form of kubectl's --selector. A LabelSelector has no operator for !=, which
+// means the same as notin with one value.
+func parseSelector(text string) (*metav1.LabelSelector, error) {
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed := &metav1.LabelSelector{}
+	for _, requirement := range requirements {
+		expression := metav1.LabelSelectorRequirement{Key: requirement.Key(), Values: requirement.ValuesUnsorted()}
+		switch operator := requirement.Operator(); operator {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			expression.Operator = metav1.LabelSelectorOpIn
+		case selection.NotEquals, selection.NotIn:
+			expression.Operator = metav1.LabelSelectorOpNotIn
+		case selection.Exists:
+			expression.Operator = metav1.LabelSelectorOpExists
+		case selection.DoesNotExist:
+			expression.Operator = metav1.LabelSelectorOpDoesNotExist
+		default:
+			return nil, fmt.Errorf("operator %q cannot be used here", operator)
+		}
+		slices.Sort(expression.Values)
+		parsed.MatchExpressions = append(parsed.MatchExpressions, expression)
+	}
+	return parsed, nil
+}
 
 var kinds = func() map[string]v1alpha1.WorkloadReference {
 	all := map[string]v1alpha1.WorkloadReference{}

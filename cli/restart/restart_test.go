@@ -103,7 +103,7 @@ func TestParseTarget(t *testing.T) {
 		{"Deploy/web", "", "deployment/web"},
 		{"sts/web", "", "statefulset/web"},
 		{"cloneset/web", "", "cloneset/web"},
-		{"", "app=web,tier!=db", "selector app=web,tier notin (db)"},
+		{"", "app=web,tier!=db", "selector app in (web),tier notin (db)"},
 		{"", "", ""},
 		{"web", "", ""},
 		{"pod/", "", ""},
@@ -111,6 +111,8 @@ func TestParseTarget(t *testing.T) {
 		{"job/web", "", ""},
 		{"pod/web", "app=web", ""},
 		{"", "app in web", ""},
+		{"", "a in (y,x),!b,c", "selector a in (x,y),!b,c"},
+		{"", "size>3", ""},
 	} {
 		target, err := restart.ParseTarget(tt.text, tt.selector)
 		if tt.want == "" {
@@ -140,7 +142,7 @@ func TestRunFollowsARestartToItsEnd(t *testing.T) {
 		"workload":          {"deployment/web", crr.Outcome{}, 0, []string{"restart container app of 2 pods of deployment/web", "2 of 2 pods"}},
 		"workload, failed":  {"deployment/web", failed, 1, []string{"pod web-abc-1: StopFailed: runtime is gone", "RestartRollout web-x: R"}},
 		"no such workload":  {"deployment/gone", crr.Outcome{}, 1, []string{"not found"}},
-		"pods of selectors": {"", crr.Outcome{}, 0, []string{"3 pods of selector app=web"}},
+		"pods of selectors": {"", crr.Outcome{}, 0, []string{"3 pods of selector app in (web)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -118,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision.Status.Failures = append(failures, decision.Status.Failures...)
+	decision.Refuse(failures)
 	if err := r.write(ctx, &object, decision.Status, started-len(failures)); err != nil {
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -151,15 +151,17 @@ func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout
 	return rollout.Next(object, observed, r.Clock()), nil
 }
 
-// start creates requests, and returns those that were refused, at most ten: they are not repeated.
+// start creates requests, and returns those that were refused: after rollout.MaxFailures of them it creates no more.
 func (r *reconciler) start(ctx context.Context, requests []*v1beta1.ContainerRecreateRequest) ([]v1alpha1.RestartFailure, error) {
-	const most = 10
 	var refused []v1alpha1.RestartFailure
 	for _, request := range requests {
+		if len(refused) == rollout.MaxFailures {
+			break
+		}
 		err := r.client.Create(ctx, request)
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
-		case (apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && len(refused) < most:
+		case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			refused = append(refused, v1alpha1.RestartFailure{Pod: request.Spec.PodName, Reason: rollout.ReasonRefused, Message: err.Error()})
 		default:
 			return refused, fmt.Errorf("create ContainerRecreateRequest for pod %s: %w", request.Spec.PodName, err)
@@ -173,8 +175,6 @@ func (r *reconciler) write(ctx context.Context, object *v1alpha1.RestartRollout,
 	if started > 0 {
 		r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, "RestartStarted", "Restart", "%d pods are being restarted; %d of %d have been", started, status.Restarted, status.Pods)
 	}
-	const most = 10
-	status.Failures = status.Failures[:min(len(status.Failures), most)]
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,7 @@ type apiServer struct {
 	now        time.Time
 	writes     int
 	refuse     error // answer to a create
+	refused    int
 }
 
 func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
@@ -59,6 +61,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				if a.refuse != nil {
+					a.refused++
 					return a.refuse
 				}
 				a.writes++
@@ -198,6 +201,28 @@ func TestRefusedRequestEndsTheRolloutWithTheRefusal(t *testing.T) {
 	s := a.rollout().Status
 	if len(s.Failures) != 1 || !strings.Contains(s.Failures[0].Message, "no such container") || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionFailed) {
 		t.Errorf("%+v", s)
+	}
+}
+
+func TestManyRefusalsEndTheRolloutAndAreBounded(t *testing.T) {
+	t.Parallel()
+	objects := []client.Object{deployment(), object(func(s *v1alpha1.RestartRolloutSpec) {
+		s.FailurePolicy, s.MaxUnavailable = v1alpha1.RolloutFailureContinue, new(intstr.FromString("100%"))
+	})}
+	for i := range 30 {
+		objects = append(objects, podOf("web-abc", i))
+	}
+	a := newAPIServer(t, objects...)
+	a.refuse = apierrors.NewBadRequest(strings.Repeat("no ", 20000))
+	a.settle()
+	s := a.rollout().Status
+	if a.refused != 10 || len(s.Failures) != 10 || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionFailed) {
+		t.Errorf("%d refused, %d recorded, %+v", a.refused, len(s.Failures), s.Conditions)
+	}
+	for _, failure := range s.Failures {
+		if len(failure.Message) > 1024 {
+			t.Errorf("a message of %d bytes", len(failure.Message))
+		}
 	}
 }
 
