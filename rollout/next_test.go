@@ -231,6 +231,10 @@ func TestOwns(t *testing.T) {
 	if !rollout.Owns(deployment, "", pod) || rollout.Owns(canary, "", pod) || !rollout.Owns(set, "x", pod) || rollout.Owns(set, "y", pod) {
 		t.Error("wrong owner")
 	}
+	pod.OwnerReferences[0].Kind = "StatefulSet"
+	if rollout.Owns(deployment, "", pod) {
+		t.Error("a StatefulSet by the name of a ReplicaSet is none")
+	}
 	pod.OwnerReferences = nil
 	if rollout.Owns(deployment, "", pod) || rollout.Owns(set, "", pod) {
 		t.Error("a pod without owner is nobody's")

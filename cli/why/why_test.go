@@ -93,6 +93,15 @@ func TestExplain(t *testing.T) {
 			},
 			cause: why.CauseExit,
 		},
+		"a request that is about to stop the instance that runs": {
+			pod: func(p *corev1.Pod) { app(p).LastTerminationState.Terminated = nil },
+			requests: func(r requests) requests {
+				now := request("r")
+				now.Status.CompletionTime, now.Status.ContainerRecreateStates[0].ContainerID = nil, "containerd://app2"
+				return append(r, now)
+			},
+			cause: why.CauseUnknown,
+		},
 		"under OpenKruise's CRD, which does not keep the instance": {
 			requests: func(r requests) requests {
 				old := request("r")

@@ -193,6 +193,15 @@ func TestRequestsThatTheCacheDoesNotShowCountAgainstTheBudget(t *testing.T) {
 	}
 }
 
+func TestRequestsOfOthersWithTheLabelDoNotCount(t *testing.T) {
+	t.Parallel()
+	foreign := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forged", Labels: map[string]string{v1alpha1.LabelRestartRollout: "rollout"}}}
+	a := newAPIServer(t, foreign, object())
+	if own, err := requests(t.Context(), a, object()); err != nil || len(own) != 0 {
+		t.Errorf("%v, %v", own, err)
+	}
+}
+
 func TestRefusedRequestEndsTheRolloutWithTheRefusal(t *testing.T) {
 	t.Parallel()
 	a := newAPIServer(t, deployment(), podOf("web-abc", 0), podOf("web-abc", 1), object())
