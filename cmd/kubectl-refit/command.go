@@ -41,7 +41,8 @@ func command(version string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl-refit", Short: "Change, restart and explain running pods in place",
 		Long:    "Change and restart running pods in place. Installed in the PATH it is also `kubectl refit`.",
-		Version: version, SilenceUsage: true, SilenceErrors: true,
+		Version: version, SilenceUsage: true, SilenceErrors: true, Args: unknownSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
