@@ -251,3 +251,18 @@ func TestNamesOfRequestsDiffer(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 }
+
+func TestItEndsWhenThePodsAreAvailableAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1)
+	f.look()
+	f.restart("web-0")
+	setReady(f.pod("web-0"), false, f.now)
+	if f.look(); f.rollout.Status.CompletionTime != nil {
+		t.Error("ended while a restarted pod is not ready")
+	}
+	setReady(f.pod("web-0"), true, f.now)
+	if f.look(); f.rollout.Status.CompletionTime == nil {
+		t.Error("not ended")
+	}
+}
