@@ -39,7 +39,7 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", imports: "cli cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr credentialprovider cri kube wait"},
+		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -38,8 +39,8 @@ const restartLimit = 300
 // errRestart means that a ContainerRecreateRequest has ended without a restart.
 var errRestart = errors.New("the restart failed")
 
-// Restart makes a ContainerRecreateRequest of a name that belongs to the instance, so that none is restarted twice. The
-// daemon of the node carries it out.
+// Restart makes a ContainerRecreateRequest of a name that belongs to the instance, so that none is restarted twice, and that
+// is refused as a conflict if somebody else has replaced the instance meanwhile. The daemon of the node carries it out.
 func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.Instance) error {
 	requests, err := c.Requests(ctx)
 	if err != nil {
@@ -47,6 +48,11 @@ func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.
 	}
 	request := &v1beta1.ContainerRecreateRequest{}
 	request.Namespace, request.Name = pod.Namespace, restartName(pod, instance)
+	expected, err := json.Marshal(map[string]string{instance.Container: instance.ContainerID})
+	if err != nil {
+		return err
+	}
+	request.Annotations = map[string]string{v1beta1.AnnotationExpectedInstances: string(expected)}
 	request.Spec = v1beta1.ContainerRecreateRequestSpec{
 		PodName:                 pod.Name,
 		Containers:              []v1beta1.ContainerRecreateRequestContainer{{Name: instance.Container}},

@@ -6,7 +6,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/daemon/containermeta"
-	"github.com/refit-project/refit/daemon/requests"
 	"github.com/refit-project/refit/kube"
 )
 
@@ -14,7 +13,7 @@ import (
 func (n *node) runContainerMeta(ctx context.Context) error {
 	reporter, err := containermeta.New(containermeta.Config{
 		RuntimeName: n.version.RuntimeName, Runtime: n.runtime, Pods: n.pods, Wants: kube.UpdatedInPlace, API: n.api,
-		Hooks: requests.NewHooks(n.runtime), Events: n.events, Logger: n.logger,
+		Hooks: n.hooks, Events: n.events, Logger: n.logger,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/daemon/requests"
+	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/kube"
 )
 
@@ -20,6 +22,7 @@ type node struct {
 	api         *kube.Client
 	clockOffset func() time.Duration // the API server's clock minus ours
 	runtime     *cri.Client
+	hooks       *hook.Runner // one, so that a container that two parts stop runs its hook once
 	version     cri.Version
 	containers  *containerEvents
 	pods        cache.SharedIndexInformer
@@ -41,7 +44,7 @@ func newNode(ctx context.Context, config Config, conn connection, metrics *metri
 	}
 	return &node{
 		config: config, api: conn.api, clockOffset: conn.clock.Offset,
-		runtime: runtime, version: version, containers: newContainerEvents(runtime, config.Logger), pods: pods,
+		runtime: runtime, hooks: requests.NewHooks(runtime), version: version, containers: newContainerEvents(runtime, config.Logger), pods: pods,
 		events:  conn.api.Events(component, config.Node, config.Logger),
 		metrics: metrics, readiness: readiness, logger: config.Logger,
 	}, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,15 +60,29 @@ type Config struct {
 type Runner struct {
 	config Config
 	client *http.Client
+
+	mu   sync.Mutex
+	runs map[identity.ContainerID]*run
 }
 
 // New returns a Runner.
-func New(config Config) *Runner { return &Runner{config: config, client: newClient()} }
+func New(config Config) *Runner {
+	return &Runner{config: config, client: newClient(), runs: map[identity.ContainerID]*run{}}
+}
 
-// Run runs a hook to its end, for no longer than its time. As kubelet does, go on with the stop whatever the error is.
+// Run runs a hook to its end, for no longer than its time, unless it has been run for this instance before: who stops an
+// instance that another is stopping waits for the hook of that one. A hook that failed is run again. As kubelet does, go on
+// with the stop whatever the error is.
 func (r *Runner) Run(ctx context.Context, call Call) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, call.Timeout, ErrTimeout)
 	defer cancel()
+	if call.ID.IsZero() {
+		return r.run(ctx, call)
+	}
+	return r.once(ctx, call)
+}
+
+func (r *Runner) run(ctx context.Context, call Call) error {
 	switch handler := call.Handler; {
 	case handler.Exec != nil:
 		return r.exec(ctx, call)

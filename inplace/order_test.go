@@ -72,6 +72,7 @@ func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		w := pullable(newWorld(podOf(template(), true), known))
 		w.publish()
+		w.now = w.now.Add(900 * time.Millisecond)
 		if err := begin(w, 8, plan.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -79,6 +80,10 @@ func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 		decision, err := w.next(w.pod.DeepCopy())
 		if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); err != nil || decision.Kind != inplace.KindWait || c != nil && c.Status == corev1.ConditionFalse {
 			t.Fatalf("facts %v: %+v, %v, %+v: want a wait with the pod in its Services", known, decision, err, c)
+		}
+		// A daemon stops no container within two seconds after the metadata has changed.
+		if wait := decision.Again.Sub(w.now); wait < 2*time.Second || wait > 3*time.Second {
+			t.Errorf("facts %v: drained after %s, want 2 to 3 s", known, wait)
 		}
 		w.now = decision.Again
 		if decision, err = w.next(w.pod.DeepCopy()); err != nil || decision.Step == nil || decision.Step.Kind != inplace.StepDrain {

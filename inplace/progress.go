@@ -174,8 +174,9 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 // metadataDelay is from the write of metadata to the restart of a container that takes its environment from it. kubelet does
 // not report which metadata it has observed (observedGeneration counts changes of the spec only), and a sync of the pod
 // that began before the write would start the container with the old environment. The times in the record are whole seconds,
-// so that the delay is one to two seconds.
-const metadataDelay = 2 * time.Second
+// so that the delay is two to three seconds: not less than the two seconds after which the node's daemon stops containers, or
+// the pod would be drained before.
+const metadataDelay = 3 * time.Second
 
 // metadataObserved is when kubelet can be expected to start the container with the metadata last written for it.
 func (v *view) metadataObserved(container string) time.Time {

@@ -41,6 +41,10 @@ const (
 	// AnnotationReason is an optional text by which the user says why, at most MaxReason bytes in one line.
 	AnnotationReason = "refit.dev/reason"
 
+	// AnnotationExpectedInstances is an optional JSON object from container name to container ID, as in the pod's status. The
+	// request is refused as a conflict if a container has another instance when it is created.
+	AnnotationExpectedInstances = "refit.dev/expected-instances"
+
 	// AnnotationInstances records which container instances a request replaces, as a JSON object from container name to
 	// container ID. refit-daemon writes it, before it stops anything, where the CRD has no
 	// status.containerRecreateStates[].containerID, as that of OpenKruise.

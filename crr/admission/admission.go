@@ -21,7 +21,7 @@ import (
 
 // Refusal is why a request is not admitted.
 type Refusal struct {
-	Code    int32  // HTTP status: 400 for a request that makes no sense, 403 for one that is not allowed
+	Code    int32  // HTTP status: 400 for a request that makes no sense, 403 for one that is not allowed, 409 for one that comes too late
 	Field   string // path of the field at fault, as in "spec.podName"
 	Message string // the rule, and what to do about it
 }
@@ -78,6 +78,9 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 		if err := inject(out, i, facts.Pod); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkExpected(out); err != nil {
+		return nil, err
 	}
 	if err := setLabels(out, facts); err != nil {
 		return nil, err

@@ -51,6 +51,19 @@ func TestAdmitRefuses(t *testing.T) {
 		"restart-backoff":      {request: annotate("refit.dev/restart-backoff", "off"), field: "metadata.annotations[refit.dev/restart-backoff]", words: []string{`"off"`, "respect or skip"}},
 		"restart-policy":       {request: annotate("refit.dev/restart-policy", "Always"), field: "metadata.annotations[refit.dev/restart-policy]", words: []string{"override"}},
 
+		"instance replaced meanwhile": {
+			request: annotate("refit.dev/expected-instances", `{"app":"containerd://app0"}`), code: http.StatusConflict,
+			field: "metadata.annotations[refit.dev/expected-instances]", words: []string{"container app has been replaced", "containerd://app1", "containerd://app0"},
+		},
+		"expected instance of another container": {
+			request: annotate("refit.dev/expected-instances", `{"app":"containerd://app1","log":"containerd://log1"}`),
+			field:   "metadata.annotations[refit.dev/expected-instances]", words: []string{`container "log" is not in spec.containers`},
+		},
+		"expected instances that are no object": {
+			request: annotate("refit.dev/expected-instances", `["containerd://app1"]`),
+			field:   "metadata.annotations[refit.dev/expected-instances]", words: []string{"JSON object"},
+		},
+
 		"no such pod":     {facts: func(f *admission.Facts) { f.Pod = nil }, field: "spec.podName", words: []string{"no found Pod named web in namespace shop"}},
 		"ended pod":       {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, field: "spec.podName", words: []string{"inactive Pod", "phase Failed"}},
 		"pod going":       {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, field: "spec.podName", words: []string{"inactive Pod", "being deleted"}},

@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/hook"
 )
 
 // Config of a Worker; every field is needed.
@@ -19,6 +20,8 @@ type Config struct {
 	Node        string
 	RuntimeName string // the scheme of container IDs, as "containerd"
 	Runtime     Runtime
+	// Hooks runs preStop hooks, also for others who stop containers of the node; see NewHooks.
+	Hooks *hook.Runner
 	// Requests caches the active requests of the node, as *v1beta1.ContainerRecreateRequest. Run runs it.
 	Requests   cache.SharedIndexInformer
 	RequestAPI RequestAPI

@@ -89,7 +89,7 @@ func (n *node) startDaemon() {
 	synced := make(chan struct{})
 	n.registry = prometheus.NewRegistry()
 	w, err := New(Config{
-		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client,
+		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client, Hooks: NewHooks(n.client),
 		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
 		RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
 		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Logger: slog.New(slog.NewTextHandler(n.log, nil)),

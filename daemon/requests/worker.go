@@ -69,7 +69,7 @@ func New(config Config) (*Worker, error) {
 		pods: config.Pods, requests: config.Requests, clockOffset: config.ClockOffset,
 		latest: newLatest(config.Requests.GetIndexer()), acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
-		hooks: NewHooks(config.Runtime), synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
+		hooks: config.Hooks, synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
 	}
 	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
 		if err := w.follow(informer); err != nil {

@@ -151,8 +151,11 @@ func errorResponse(err error) admission.Response {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	reason := metav1.StatusReasonBadRequest
-	if refusal.Code == http.StatusForbidden {
+	switch refusal.Code {
+	case http.StatusForbidden:
 		reason = metav1.StatusReasonForbidden
+	case http.StatusConflict:
+		reason = metav1.StatusReasonConflict
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: refusal.Code, Reason: reason, Message: refusal.Error(),

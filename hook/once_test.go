@@ -1,0 +1,105 @@
+package hook_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refit-project/refit/hook"
+	"github.com/refit-project/refit/identity"
+)
+
+// counter is a runtime whose commands take a second, and that counts them.
+type counter struct {
+	runs  atomic.Int32
+	fails int32 // as many of the first
+}
+
+func (c *counter) Exec(ctx context.Context, _ identity.ContainerID, _ []string, _ time.Duration) (hook.Output, error) {
+	n := c.runs.Add(1)
+	select {
+	case <-ctx.Done():
+		return hook.Output{}, ctx.Err()
+	case <-time.After(time.Second):
+	}
+	if n <= c.fails {
+		return hook.Output{}, errors.New("runtime unavailable")
+	}
+	return hook.Output{}, nil
+}
+
+// Two who stop one instance at the same time, or one after another, run its hook once, and neither goes on before its end.
+func TestHookOfAnInstanceIsRunOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var count counter
+		runner := hook.New(hook.Config{Executor: &count})
+		stop := func(id string) (error, time.Duration) {
+			began := time.Now()
+			c := call(command("drain"))
+			c.ID.ID = id
+			return runner.Run(t.Context(), c), time.Since(began)
+		}
+		for range 3 {
+			go func() {
+				if err, took := stop("c1"); err != nil || took != time.Second {
+					t.Errorf("%v after %s", err, took)
+				}
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if err, took := stop("c1"); err != nil || took != 0 {
+			t.Errorf("afterwards: %v after %s", err, took)
+		}
+		if n := count.runs.Load(); n != 1 {
+			t.Errorf("run %d times", n)
+		}
+		if err, _ := stop("c2"); err != nil || count.runs.Load() != 2 {
+			t.Errorf("another instance: %v, run %d times", err, count.runs.Load())
+		}
+		time.Sleep(2 * time.Hour)
+		if err, _ := stop("c1"); err != nil || count.runs.Load() != 3 {
+			t.Errorf("much later: %v, run %d times: instances are not remembered for ever", err, count.runs.Load())
+		}
+	})
+}
+
+func TestHookThatFailedIsRunAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		count := counter{fails: 1}
+		runner := hook.New(hook.Config{Executor: &count})
+		done := make(chan error, 1)
+		go func() { done <- runner.Run(t.Context(), call(command("drain"))) }()
+		synctest.Wait()
+		if err := runner.Run(t.Context(), call(command("drain"))); err != nil {
+			t.Errorf("the second: %v", err)
+		}
+		if err := <-done; err == nil || count.runs.Load() != 2 {
+			t.Errorf("the first: %v, run %d times", err, count.runs.Load())
+		}
+	})
+}
+
+// Whoever waits for the hook of another has its own grace period.
+func TestWaitForAHookEndsWithTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		runner := hook.New(hook.Config{Executor: &executor{takes: time.Hour}})
+		slow := call(command("drain"))
+		slow.Timeout = time.Minute
+		done := make(chan error, 1)
+		go func() { done <- runner.Run(t.Context(), slow) }()
+		synctest.Wait()
+		began := time.Now()
+		err := runner.Run(t.Context(), call(command("drain")))
+		if took := time.Since(began); !errors.Is(err, hook.ErrTimeout) || took != 10*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+		<-done
+	})
+}
