@@ -35,8 +35,11 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	v := &view{pod: pod, record: before, facts: known, now: now}
 	next, unfinished := v.unfinished(), v.begun() != nil
 	next.begin(update, now)
+	if before.Grace != nil { // the pod goes on draining for as long as was promised
+		next.State.Refit.DrainSeconds = max(next.State.Refit.DrainSeconds, before.Grace.GraceSeconds)
+	}
 	v.record = next
-	if unfinished || len(update.Stages) == 0 || update.Stages[0].Kind == plan.StageResize || update.Options.DrainSeconds > 0 {
+	if unfinished || len(update.Stages) == 0 || update.Stages[0].Kind == plan.StageResize || next.State.Refit.DrainSeconds > 0 {
 		return v.save(next, "begin the update"), nil
 	}
 	return v.stage(&update.Stages[0], len(update.Stages) > 1).Step, nil
@@ -119,6 +122,18 @@ func put[V any](m map[string]V, key string, value V) map[string]V {
 	}
 	m[key] = value
 	return m
+}
+
+// adopted is the record with what OpenKruise keeps until the pod is drained as part of what is still to be written.
+func (r *Record) adopted() *Record {
+	if r.Grace == nil {
+		return r
+	}
+	next, err := r.adopt()
+	if err != nil { // Next tells of it
+		return r
+	}
+	return next
 }
 
 // adopt turns an update that OpenKruise keeps until the pod is drained into one of which nothing has been begun.

@@ -253,3 +253,37 @@ func TestContinuesEveryStateOfAWorkloadOfOpenKruise(t *testing.T) {
 		})
 	}
 }
+
+// A user's change of a pod that OpenKruise drains comes on top of what is to be written then, and does not cut the drain short.
+func TestChangeOfAPodThatOpenKruiseDrainsKeepsWhatIsPending(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(template(), true), true))
+	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"web-7d","updateTimestamp":"2001-09-09T01:46:40Z","lastContainerStatuses":null}`
+	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = `{"revision":"web-7d","containerRefMetadata":{"app":{"labels":{"tier":"db"}}},` +
+		`"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsicGxhaW4iOiJ4In19fQ==","updateEnvFromMetadata":true,"graceSeconds":30}`
+	w.pod.Status.Conditions = []corev1.PodCondition{{
+		Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(w.now),
+	}}
+	w.stored()
+	drained := w.now
+	record := must(inplace.ReadRecord(w.pod))
+	wanted := inplace.Wanted(w.pod, record)
+	wanted.Spec.Containers[0].Image = "app:2"
+	update := must(plan.New(plan.Template(w.pod), wanted, plan.Options{}))
+	if err := w.begin(&update); err != nil {
+		t.Fatal(err)
+	}
+	for w.pod.Spec.Containers[0].Image == "app:1" {
+		w.now = w.now.Add(time.Second)
+		if decision, err := w.next(w.pod.DeepCopy()); err != nil || decision.Kind == inplace.KindDone {
+			t.Fatalf("%+v, %v", decision, err)
+		}
+	}
+	if took := w.now.Sub(drained); took < 30*time.Second {
+		t.Errorf("written after %s, want 30 s", took)
+	}
+	w.finish(t)
+	if err := w.wanted(1 | 16 | 32); err != nil {
+		t.Error(err)
+	}
+}

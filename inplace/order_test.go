@@ -81,9 +81,9 @@ func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 		if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); err != nil || decision.Kind != inplace.KindWait || c != nil && c.Status == corev1.ConditionFalse {
 			t.Fatalf("facts %v: %+v, %v, %+v: want a wait with the pod in its Services", known, decision, err, c)
 		}
-		// A daemon stops no container within two seconds after the metadata has changed.
-		if wait := decision.Again.Sub(w.now); wait < 2*time.Second || wait > 3*time.Second {
-			t.Errorf("facts %v: drained after %s, want 2 to 3 s", known, wait)
+		// A daemon stops no container within 1.5 s after it has seen that the metadata has changed.
+		if wait := decision.Again.Sub(w.now); wait < 1550*time.Millisecond || wait > 1700*time.Millisecond {
+			t.Errorf("facts %v: drained after %s, want 1.6 s", known, wait)
 		}
 		w.now = decision.Again
 		if decision, err = w.next(w.pod.DeepCopy()); err != nil || decision.Step == nil || decision.Step.Kind != inplace.StepDrain {

@@ -173,14 +173,19 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 
 // metadataDelay is from the write of metadata to the restart of a container that takes its environment from it. kubelet does
 // not report which metadata it has observed (observedGeneration counts changes of the spec only), and a sync of the pod
-// that began before the write would start the container with the old environment. The times in the record are whole seconds,
-// so that the delay is two to three seconds: not less than the two seconds after which the node's daemon stops containers, or
-// the pod would be drained before.
-const metadataDelay = 3 * time.Second
+// that began before the write, and that may wait a second for kubelet's next look at the runtime, would start the container
+// with the old environment. It is a little more than the time after which the node's daemon stops containers, or the pod
+// would be drained before.
+const metadataDelay = 1600 * time.Millisecond
 
-// metadataObserved is when kubelet can be expected to start the container with the metadata last written for it.
+// metadataObserved is when kubelet can be expected to start the container with the metadata last written for it. Where only
+// the second of the write is known, as in OpenKruise's records, it is at most a second later.
 func (v *view) metadataObserved(container string) time.Time {
-	return v.written(container).Truncate(time.Second).Add(metadataDelay)
+	batch := v.written(container)
+	if written := v.record.extension().Written; written != nil && !written.Time.Before(batch) {
+		return written.Add(metadataDelay)
+	}
+	return batch.Truncate(time.Second).Add(time.Second + metadataDelay)
 }
 
 // written is when the container's batch was written to the pod.

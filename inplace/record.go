@@ -98,7 +98,7 @@ func Wanted(pod *corev1.Pod, record *Record) *corev1.PodTemplateSpec {
 	if record == nil {
 		return wanted
 	}
-	left := record.pending(pod)
+	left := record.adopted().pending(pod)
 	wanted.Labels, wanted.Annotations = merge(wanted.Labels, left.Labels), merge(wanted.Annotations, left.Annotations)
 	for _, change := range left.Containers {
 		container := plan.Find(&wanted.Spec, change.Container)
@@ -173,6 +173,7 @@ func (r *Record) without(pod *corev1.Pod, stage *plan.Stage, more bool, now time
 	}
 	state.ContainerBatchesRecord = append(slices.Clone(state.ContainerBatchesRecord),
 		v1beta1.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(now), Containers: stage.Containers()})
+	ours.Written = &metav1.MicroTime{Time: now}
 	state.PreCheckBeforeNext = nil
 	if more {
 		state.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: stage.Containers()}

@@ -99,6 +99,8 @@ type InPlaceUpdateExtension struct {
 	// Labels and Annotations are changes of the pod's metadata that are still to be written; null removes a key.
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
+	// Written is when the last batch was written to the pod: the batch's own timestamp has whole seconds.
+	Written *metav1.MicroTime `json:"written,omitempty"`
 	// Opened is when the pod was put back into its Services with all its containers ready.
 	Opened *metav1.Time `json:"opened,omitempty"`
 }

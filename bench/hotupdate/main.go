@@ -23,11 +23,11 @@ func main() {
 	}
 	sidecar := flag.String("sidecar", "dist/bin/refit-sidecar", "the program to measure")
 	dir := flag.String("dir", "", "folder on the file system to measure on (default: the system's for temporary files)")
-	share := flag.Float64("rounds", 1, "how many rounds, as a multiple of each size's own number")
+	scale := flag.Float64("scale", 1, "how often each size's own number of rounds: 60 of 10 KiB, 30 of 10 MiB, 15 of 100 MiB")
 	out := flag.String("out", "dist/bench", "folder for the table and the raw data")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, options{sidecar: *sidecar, dir: *dir, share: *share, out: *out})
+	err := run(ctx, options{sidecar: *sidecar, dir: *dir, scale: *scale, out: *out})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-hotupdate:", err)
@@ -37,7 +37,7 @@ func main() {
 
 type options struct {
 	sidecar, dir, out string
-	share             float64
+	scale             float64
 }
 
 // size of a file, how often it is updated against the clock, and how often under the eyes of a reader.
@@ -77,8 +77,9 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	for _, s := range sizes() {
-		s.rounds = max(2, int(float64(s.rounds)*o.share))
-		fmt.Printf("%s: %d rounds, then %d updates under a reader's eyes\n", s.name, s.rounds, s.seen)
+		rounds := max(2, int(float64(s.rounds)*o.scale))
+		fmt.Printf("%s: %d rounds (%g x %d), then %d updates while a reader reads the file\n", s.name, rounds, o.scale, s.rounds, s.seen)
+		s.rounds = rounds
 		one, err := measure(ctx, source, all, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # make bench-hotupdate: Time hot updates by refit-sidecar against curl, mv and kill in the same run
-# See bench/hotupdate. Flags are passed on: -dir for another file system, -rounds.
+# See bench/hotupdate. Flags are passed on: -dir for another file system, -scale for more or fewer rounds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 hack/packages.sh curl=curl

@@ -77,7 +77,9 @@ func (c *cluster) setUp(ctx context.Context, pods int) error {
 	}
 	all := make([]*corev1.Pod, 0, pods+1)
 	for i := range pods {
-		all = append(all, c.pod(podName(i), corev1.Container{Name: "app", Image: c.image, ImagePullPolicy: corev1.PullIfNotPresent}))
+		pod := c.pod(podName(i), corev1.Container{Name: "app", Image: c.image, ImagePullPolicy: corev1.PullIfNotPresent}, web())
+		pod.Labels = map[string]string{probed: "true"}
+		all = append(all, pod)
 	}
 	beside, err := c.sidecarPod()
 	if err != nil {

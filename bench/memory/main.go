@@ -1,6 +1,6 @@
 // Command memory measures what a node and a pod are charged for Refit: RssAnon of the processes and the working set of
-// their cgroups. The daemon and the manager are looked at idle, right after many ContainerRecreateRequests, and a while after
-// those; the sidecar idle in a pod. It runs inside the network of the checkout's cluster, see run.sh.
+// their cgroups. The daemon and the manager are looked at idle, right after many ContainerRecreateRequests, right after many
+// probes, and a while after each; the sidecar idle in a pod. It runs inside the network of the checkout's cluster, see run.sh.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 const tidyTimeout = 3 * time.Minute
 
 type bench struct {
-	pods, requests int
-	calm, after    time.Duration
+	pods, requests, probes int
+	calm, probing, after   time.Duration
 
 	cluster *cluster
 	began   time.Time
@@ -36,6 +36,8 @@ func main() {
 	b := &bench{began: time.Now()}
 	flag.IntVar(&b.pods, "pods", 30, "pods on the node, whose containers are restarted at once")
 	flag.IntVar(&b.requests, "requests", 330, "requests in all")
+	flag.IntVar(&b.probes, "probes", 10, "probes of each pod every second, after the requests; 0 for none")
+	flag.DurationVar(&b.probing, "probing", time.Minute, "how long to probe")
 	flag.DurationVar(&b.calm, "calm", 45*time.Second, "how long to wait before the programs count as idle")
 	flag.DurationVar(&b.after, "after", 2*time.Minute, "how long after the requests to look again")
 	flag.Parse()
@@ -79,7 +81,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, b.cluster.tearDown(tidy))
 	}()
-	b.found = findings{Machine: report.Begin(), Pods: b.pods, Requests: b.requests}
+	b.found = findings{Machine: report.Begin(), Pods: b.pods, Requests: b.requests, Probes: b.pods * b.probes}
 	if err := b.scenario(ctx); err != nil {
 		return err
 	}
@@ -118,7 +120,25 @@ func (b *bench) scenario(ctx context.Context) error {
 	if err := pause(ctx, b.after); err != nil {
 		return err
 	}
-	return b.look(ctx, report.Duration(b.after)+" after them", daemon, manager)
+	if err := b.look(ctx, report.Duration(b.after)+" after them", daemon, manager); err != nil || b.probes == 0 {
+		return err
+	}
+	return b.probe(ctx)
+}
+
+// probe is the second load.
+func (b *bench) probe(ctx context.Context) error {
+	b.say("%d probes every second for %s", b.pods*b.probes, b.probing)
+	if err := b.cluster.probe(ctx, b.pods, b.probes, func() error { return pause(ctx, b.probing) }); err != nil {
+		return err
+	}
+	if err := b.look(ctx, "right after the probes", daemon, manager); err != nil {
+		return err
+	}
+	if err := pause(ctx, b.after); err != nil {
+		return err
+	}
+	return b.look(ctx, report.Duration(b.after)+" after the probes", daemon, manager)
 }
 
 // look measures programs now.

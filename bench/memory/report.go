@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/refit-project/refit/bench/report"
@@ -13,6 +14,7 @@ type findings struct {
 	report.Machine
 	Pods     int   `json:"pods"`
 	Requests int   `json:"requests"`
+	Probes   int   `json:"probes"`
 	Rows     []row `json:"rows"`
 }
 
@@ -24,7 +26,7 @@ type row struct {
 }
 
 func (f *findings) print(out io.Writer) error {
-	fmt.Fprintf(out, "%d pods, %d requests; %s\n\n", f.Pods, f.Requests, &f.Machine)
+	fmt.Fprintf(out, "%d pods, %d requests, then %d probes every second; %s\n\n", f.Pods, f.Requests, f.Probes, &f.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "program\twhen\tRssAnon\tworking set\t")
 	for _, r := range f.Rows {
@@ -49,17 +51,20 @@ const (
 )
 
 func (f *findings) verdicts() []report.Verdict {
-	first, last := map[string]uint64{}, map[string]uint64{}
+	// Of each load the second look is a while after it.
+	first, after := map[string]uint64{}, map[string]uint64{}
 	for _, r := range f.Rows {
 		if _, ok := first[r.Program]; !ok {
 			first[r.Program] = r.Anonymous
 		}
-		last[r.Program] = r.Anonymous
+		if !strings.HasPrefix(r.When, "right after") {
+			after[r.Program] = max(after[r.Program], r.Anonymous)
+		}
 	}
-	ratio := float64(last[daemon.name]) / float64(max(first[daemon.name], 1))
+	ratio := float64(after[daemon.name]) / float64(max(first[daemon.name], 1))
 	return []report.Verdict{
 		{What: "refit-daemon, idle", Target: "<= " + report.Bytes(daemonIdle), Found: report.Bytes(first[daemon.name]), Met: first[daemon.name] <= daemonIdle},
-		{What: "refit-daemon, after a load", Target: fmt.Sprintf("<= %.1f x idle", recovered), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= recovered},
+		{What: "refit-daemon, a while after each load", Target: fmt.Sprintf("<= %.1f x idle", recovered), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= recovered},
 		{What: "refit-sidecar, idle", Target: "<= " + report.Bytes(sidecarIdle), Found: report.Bytes(first[sidecar.name]), Met: first[sidecar.name] <= sidecarIdle},
 	}
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # make bench-memory: What a node and a pod are charged for the daemon, the sidecar and the manager: idle, and after requests
-# Flags of bench/memory are passed on: -pods, -requests, -after. A cluster that it had to bring up is taken down again; one
+# Flags of bench/memory are passed on: -pods, -requests, -probes, -after. A cluster that it had to bring up is taken down again; one
 # that was there stays, with Refit installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -37,7 +36,6 @@ type cluster struct {
 	state    string
 	node     string
 	registry *registry
-	args     []string // of the daemons as they were
 }
 
 // openCluster makes the namespace and tells the node's containerd of the registry.
@@ -70,49 +68,22 @@ func (c *cluster) tearDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := c.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	return errors.Join(client.IgnoreNotFound(err), c.restoreDaemons(ctx), os.RemoveAll(c.hosts()))
-}
-
-// restoreDaemons gives the daemons the arguments that they had: other ones would be a conflict for the next who applies the
-// manifests.
-func (c *cluster) restoreDaemons(ctx context.Context) error {
-	if c.args == nil {
-		return nil
-	}
-	return c.changeDaemons(ctx, func([]string) []string { return c.args })
-}
-
-// changeDaemons changes the arguments of the daemons.
-func (c *cluster) changeDaemons(ctx context.Context, change func(args []string) []string) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		set := &appsv1.DaemonSet{}
-		if err := c.api.Get(ctx, client.ObjectKey{Namespace: system, Name: "refit-daemon"}, set); err != nil {
-			return err
-		}
-		container := &set.Spec.Template.Spec.Containers[0]
-		if c.args == nil {
-			c.args = slices.Clone(container.Args)
-		}
-		container.Args = change(slices.Clone(container.Args))
-		return c.api.Update(ctx, set)
-	})
-	if err != nil {
-		return fmt.Errorf("change the arguments of the daemons: %w", err)
-	}
-	return nil
+	return errors.Join(client.IgnoreNotFound(err), os.RemoveAll(c.hosts()))
 }
 
 // daemonPulls has the daemons pull so many images at once, and waits until they do.
 func (c *cluster) daemonPulls(ctx context.Context, parallel int) error {
-	const flag = "--max-workers-for-pull-image="
-	err := c.changeDaemons(ctx, func(args []string) []string {
-		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
-		return append(args, fmt.Sprint(flag, parallel))
-	})
-	if err != nil {
-		return err
-	}
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "refit-daemon"}}
+	if err := c.api.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+		return fmt.Errorf("get DaemonSet: %w", err)
+	}
+	const flag = "--max-workers-for-pull-image="
+	container := &set.Spec.Template.Spec.Containers[0]
+	container.Args = slices.DeleteFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
+	container.Args = append(container.Args, fmt.Sprint(flag, parallel))
+	if err := c.api.Update(ctx, set); err != nil {
+		return fmt.Errorf("write DaemonSet: %w", err)
+	}
 	return c.until(ctx, "the daemons to be rolled out", func(ctx context.Context) (bool, error) {
 		err := c.api.Get(ctx, client.ObjectKeyFromObject(set), set)
 		is := set.Status

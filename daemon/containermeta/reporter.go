@@ -61,8 +61,9 @@ const (
 	// settle is how long a change of a pod waits for others.
 	settle = time.Second
 	// kubeletDelay after the last change of what containers are made from, none is stopped: kubelet learns of a change of
-	// labels at the same time as we do, and one that has not would start the next instance with the old environment.
-	kubeletDelay = 2 * time.Second
+	// labels at the same time as we do, but a sync that began before may wait a second for kubelet's next look at the runtime,
+	// and would start the next instance with the old environment.
+	kubeletDelay = 1500 * time.Millisecond
 	firstRetry   = time.Second
 	lastRetry    = time.Minute
 )

@@ -29,8 +29,8 @@ func TestStopWaitsUntilKubeletHasTheLastChange(t *testing.T) {
 			if len(w.begun) != 1 {
 				t.Fatalf("%d stops, want 1", len(w.begun))
 			}
-			if waited := w.begun[0].Sub(changed); waited < 2*time.Second || waited > 3*time.Second {
-				t.Errorf("gate closed %s before the annotation changed: stopped after %s, want 2 s", after, waited)
+			if waited := w.begun[0].Sub(changed); waited < 1500*time.Millisecond || waited > 2500*time.Millisecond {
+				t.Errorf("gate closed %s before the annotation changed: stopped after %s, want 1.5 s", after, waited)
 			}
 		})
 	}
@@ -41,7 +41,7 @@ func TestStopComesAtOnceWhenTheGateClosesAfterTheMetadataHasSettled(t *testing.T
 	t.Parallel()
 	inWorld(t, []corev1.Container{container("game", "")}, func(w *world) {
 		w.change(func(pod *corev1.Pod) { pod.Annotations["mode"] = "two" })
-		w.pass(2500 * time.Millisecond)
+		w.pass(1600 * time.Millisecond)
 		w.change(func(pod *corev1.Pod) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse}}
 		})

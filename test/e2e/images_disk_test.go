@@ -78,8 +78,9 @@ func TestFullDiskFailsPullsUntilThereIsRoom(t *testing.T) {
 	node := s.registryNode()
 	host := s.registry(map[string]served{"once": {Size: layer}, "pod": {Size: layer}, "later": {Size: layer}})
 	before := s.gated(on(node, s.podOf("web", shell("app", obedient))))
-	s.t.Cleanup(func() { s.ctr(node, "images", "rm", "--sync", host+"/later:v1") })
 	grow := s.smallDisk(node, layer/2)
+	// Its content goes with the small disk.
+	t.Cleanup(func() { s.ctr(node, "images", "rm", "--sync", host+"/later:v1") })
 
 	s.pull("once", host+"/once:v1", s.onFirst(1, 60))
 	job := s.waitFor("Failed", "once")

@@ -169,7 +169,7 @@ func (s *fixture) brief(pod *corev1.Pod) *corev1.Pod {
 func (s *fixture) ctr(node string, args ...string) string {
 	s.t.Helper()
 	s.needsOwnCluster(s.t)
-	command := exec.CommandContext(s.t.Context(), filepath.Join(s.state, "bin", "ctr"),
+	command := exec.CommandContext(context.WithoutCancel(s.t.Context()), filepath.Join(s.state, "bin", "ctr"),
 		append([]string{"--address", filepath.Join(s.state, "nodes", node, "containerd.sock"), "--namespace", "k8s.io"}, args...)...)
 	out, err := command.CombinedOutput()
 	if err != nil {
