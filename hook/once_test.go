@@ -37,32 +37,33 @@ func TestHookOfAnInstanceIsRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count counter
 		runner := hook.New(hook.Config{Executor: &count})
-		stop := func(id string) (error, time.Duration) {
+		stop := func(id string) (time.Duration, error) {
 			began := time.Now()
 			c := call(command("drain"))
 			c.ID.ID = id
-			return runner.Run(t.Context(), c), time.Since(began)
+			err := runner.Run(t.Context(), c)
+			return time.Since(began), err
 		}
 		for range 3 {
 			go func() {
-				if err, took := stop("c1"); err != nil || took != time.Second {
+				if took, err := stop("c1"); err != nil || took != time.Second {
 					t.Errorf("%v after %s", err, took)
 				}
 			}()
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if err, took := stop("c1"); err != nil || took != 0 {
+		if took, err := stop("c1"); err != nil || took != 0 {
 			t.Errorf("afterwards: %v after %s", err, took)
 		}
 		if n := count.runs.Load(); n != 1 {
 			t.Errorf("run %d times", n)
 		}
-		if err, _ := stop("c2"); err != nil || count.runs.Load() != 2 {
+		if _, err := stop("c2"); err != nil || count.runs.Load() != 2 {
 			t.Errorf("another instance: %v, run %d times", err, count.runs.Load())
 		}
 		time.Sleep(2 * time.Hour)
-		if err, _ := stop("c1"); err != nil || count.runs.Load() != 3 {
+		if _, err := stop("c1"); err != nil || count.runs.Load() != 3 {
 			t.Errorf("much later: %v, run %d times: instances are not remembered for ever", err, count.runs.Load())
 		}
 	})
@@ -100,6 +101,8 @@ func TestWaitForAHookEndsWithTheGracePeriod(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, hook.ErrTimeout) || took != 10*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}
-		<-done
+		if err := <-done; !errors.Is(err, hook.ErrTimeout) {
+			t.Errorf("the first: %v", err)
+		}
 	})
 }

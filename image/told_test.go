@@ -1,0 +1,90 @@
+package image_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image"
+)
+
+// Whoever writes the status is told of each change, and once of each end: an Event is sent for it.
+func TestChangesAndEndsAreTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPuller()
+		p.pull = func(_ context.Context, w image.Want, _ int, report func(int64, int64)) (string, error) {
+			time.Sleep(time.Second)
+			report(1, 10)
+			report(1, 10) // no news
+			time.Sleep(time.Second)
+			report(1, 20)
+			time.Sleep(time.Second)
+			if w.Repository == "bad" {
+				return "", errors.New("500")
+			}
+			return "sha256:1", nil
+		}
+		changes, ends := 0, []string{}
+		q := image.NewQueue(t.Context(), image.QueueConfig{
+			Puller: p, Parallel: 1, Changed: func() { changes++ },
+			Ended: func(w image.Want, s image.State) { ends = append(ends, fmt.Sprint(w.Repository, " ", s.Phase)) },
+		})
+		defer q.Stop()
+		told := func(after time.Duration, want int, what string) {
+			t.Helper()
+			changes = 0
+			time.Sleep(after)
+			synctest.Wait()
+			if changes != want {
+				t.Errorf("%s: told of %d changes, want %d", what, changes, want)
+			}
+		}
+		q.Set([]image.Want{want("bad", func(w *image.Want) { w.Retries = 1 }), {Reference: image.Reference{Repository: "A b", Tag: "x"}}}, nil)
+		if synctest.Wait(); changes < 2 || fmt.Sprint(ends) != "[A b Failed]" {
+			t.Errorf("told of %d changes at the beginning, ends %q", changes, ends)
+		}
+		told(1500*time.Millisecond, 1, "bytes twice the same")
+		told(time.Second, 1, "another total")
+		told(time.Second, 1, "end of the attempt")
+		if len(ends) != 1 {
+			t.Errorf("ends %q while a retry is left", ends)
+		}
+		told(time.Minute, 4, "the retry")
+		if fmt.Sprint(ends) != "[A b Failed bad Failed]" {
+			t.Errorf("ends %q", ends)
+		}
+		q.Set([]image.Want{want("bad", func(w *image.Want) { w.Retries = 1 })}, nil)
+		told(0, 0, "nothing new")
+	})
+}
+
+// The second attempt says that it is one; the first does not, and neither does the end.
+func TestMessageNamesTheAttempt(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(ctx context.Context, _ image.Want, n int, _ func(int64, int64)) (string, error) {
+			if err := sleep(ctx, time.Second); err != nil || n == 1 {
+				return "", errors.New("503")
+			}
+			return "sha256:1", nil
+		}
+		q.Set([]image.Want{want("a")}, nil)
+		time.Sleep(500 * time.Millisecond)
+		if s := expect(t, q, "a", v1beta1.ImagePhasePulling); s.Message != "" {
+			t.Errorf("%q", s.Message)
+		}
+		time.Sleep(2 * time.Second)
+		if s := expect(t, q, "a", v1beta1.ImagePhasePulling); s.Message != "attempt 2 of 4" {
+			t.Errorf("%q", s.Message)
+		}
+		time.Sleep(2 * time.Second)
+		if s := expect(t, q, "a", v1beta1.ImagePhaseSucceeded); s.Message != "" {
+			t.Errorf("%q", s.Message)
+		}
+	})
+}
