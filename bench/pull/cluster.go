@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -36,6 +37,7 @@ type cluster struct {
 	state    string
 	node     string
 	registry *registry
+	args     []string // of the daemon, before they were changed
 }
 
 // openCluster makes the namespace and tells the node's containerd of the registry.
@@ -68,26 +70,48 @@ func (c *cluster) tearDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := c.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	return errors.Join(client.IgnoreNotFound(err), os.RemoveAll(c.hosts()))
+	return errors.Join(client.IgnoreNotFound(err), os.RemoveAll(c.hosts()), c.restoreDaemon(ctx))
 }
+
+const workersFlag = "--max-workers-for-pull-image="
 
 // daemonPulls has the daemons pull so many images at once, and waits until they do.
 func (c *cluster) daemonPulls(ctx context.Context, parallel int) error {
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "refit-daemon"}}
-	if err := c.api.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-		return fmt.Errorf("get DaemonSet: %w", err)
-	}
-	const flag = "--max-workers-for-pull-image="
-	container := &set.Spec.Template.Spec.Containers[0]
-	container.Args = slices.DeleteFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, flag) })
-	container.Args = append(container.Args, fmt.Sprint(flag, parallel))
-	if err := c.api.Update(ctx, set); err != nil {
-		return fmt.Errorf("write DaemonSet: %w", err)
+	var set appsv1.DaemonSet
+	err := c.changeDaemon(ctx, &set, func(args []string) []string {
+		if c.args == nil {
+			c.args = slices.Clone(args)
+		}
+		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, workersFlag) })
+		return append(args, fmt.Sprint(workersFlag, parallel))
+	})
+	if err != nil {
+		return err
 	}
 	return c.until(ctx, "the daemons to be rolled out", func(ctx context.Context) (bool, error) {
-		err := c.api.Get(ctx, client.ObjectKeyFromObject(set), set)
+		err := c.api.Get(ctx, client.ObjectKeyFromObject(&set), &set)
 		is := set.Status
 		return is.ObservedGeneration >= set.Generation && is.UpdatedNumberScheduled == is.DesiredNumberScheduled && is.NumberReady == is.DesiredNumberScheduled, err
+	})
+}
+
+// restoreDaemon gives the daemons the arguments that they had: kubectl apply refuses to change what another has changed.
+func (c *cluster) restoreDaemon(ctx context.Context) error {
+	if c.args == nil {
+		return nil
+	}
+	var set appsv1.DaemonSet
+	return c.changeDaemon(ctx, &set, func([]string) []string { return c.args })
+}
+
+func (c *cluster) changeDaemon(ctx context.Context, set *appsv1.DaemonSet, change func(args []string) []string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := c.api.Get(ctx, client.ObjectKey{Namespace: system, Name: "refit-daemon"}, set); err != nil {
+			return fmt.Errorf("get DaemonSet: %w", err)
+		}
+		container := &set.Spec.Template.Spec.Containers[0]
+		container.Args = change(container.Args)
+		return c.api.Update(ctx, set)
 	})
 }
 
@@ -99,17 +123,35 @@ func (c *cluster) until(ctx context.Context, what string, done wait.ConditionWit
 }
 
 func (c *cluster) ctr(ctx context.Context, args ...string) error {
-	argv := append([]string{"--address", filepath.Join(c.state, "nodes", c.node, "containerd.sock"), "--namespace", "k8s.io", "images"}, args...)
-	out, err := exec.CommandContext(ctx, filepath.Join(c.state, "bin", "ctr"), argv...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("ctr images %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
+	_, err := c.ctrOutput(ctx, args...)
+	return err
 }
 
-// forget removes the images from the node, with their content.
+func (c *cluster) ctrOutput(ctx context.Context, args ...string) (string, error) {
+	argv := append([]string{"--address", filepath.Join(c.state, "nodes", c.node, "containerd.sock"), "--namespace", "k8s.io"}, args...)
+	out, err := exec.CommandContext(ctx, filepath.Join(c.state, "bin", "ctr"), argv...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("ctr %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// forget removes the images from the node and waits until their content is gone: a layer that stays is not pulled again.
+//
+// containerd's CRI plugin gives each image two more names, one with its digest and one that is the digest of its
+// configuration, in its own time. Each of them keeps the layers.
 func (c *cluster) forget(ctx context.Context) error {
-	return c.ctr(ctx, append([]string{"rm", "--sync"}, c.registry.names()...)...)
+	return c.until(ctx, "the layers to leave the node", func(ctx context.Context) (bool, error) {
+		present, err := c.ctrOutput(ctx, "images", "ls", "--quiet")
+		if err != nil {
+			return false, err
+		}
+		if ours := c.registry.among(strings.Fields(present)); len(ours) > 0 {
+			return false, c.ctr(ctx, append([]string{"images", "rm", "--sync"}, ours...)...)
+		}
+		content, err := c.ctrOutput(ctx, "content", "ls", "--quiet")
+		return !c.registry.hasLayer(strings.Fields(content)), err
+	})
 }
 
 // pullByCtr pulls all images with ctr, so many at a time.
@@ -118,7 +160,7 @@ func (c *cluster) pullByCtr(ctx context.Context, parallel int) error {
 	group.SetLimit(parallel)
 	for _, name := range c.registry.names() {
 		group.Go(func() error {
-			return c.ctr(ctx, "pull", "--hosts-dir", filepath.Dir(c.hosts()), name)
+			return c.ctr(ctx, "images", "pull", "--hosts-dir", filepath.Dir(c.hosts()), name)
 		})
 	}
 	return group.Wait()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +23,7 @@ type registry struct {
 	server *http.Server
 	random []byte
 	sizes  []int
+	images map[string]*image // by repository
 }
 
 func serve(ctx context.Context, megabytes []int) (*registry, error) {
@@ -39,10 +41,10 @@ func serve(ctx context.Context, megabytes []int) (*registry, error) {
 	r.random = make([]byte, largest)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(r.random) // it never fails
 	r.server = &http.Server{ReadHeaderTimeout: time.Minute}
-	images := map[string]*image{}
-	r.server.Handler = http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) { answer(out, request, images) })
+	r.images = map[string]*image{}
+	r.server.Handler = http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) { answer(out, request, r.images) })
 	for i, size := range r.sizes {
-		images[fmt.Sprintf("image-%d", i)] = newImage(r.random[:size])
+		r.images[fmt.Sprintf("image-%d", i)] = newImage(r.random[:size])
 	}
 	go r.server.Serve(listener) //nolint:errcheck // it ends when it is closed
 	return r, nil
@@ -57,6 +59,25 @@ func (r *registry) names() []string {
 		names = append(names, fmt.Sprintf("%s/image-%d:v1", r.host, i))
 	}
 	return names
+}
+
+// among has those of the names of images on a node that are of this registry, by whatever reference.
+func (r *registry) among(present []string) []string {
+	configs := map[string]bool{}
+	for _, i := range r.images {
+		configs[digest(i.config)] = true
+	}
+	return slices.DeleteFunc(present, func(name string) bool { return !strings.HasPrefix(name, r.host+"/") && !configs[name] })
+}
+
+// hasLayer says whether one of the digests is that of a layer.
+func (r *registry) hasLayer(digests []string) bool {
+	for _, i := range r.images {
+		if slices.Contains(digests, i.digest) {
+			return true
+		}
+	}
+	return false
 }
 
 // image is a tar archive of one file, and what refers to it.
