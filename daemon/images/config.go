@@ -68,6 +68,9 @@ const (
 	writeSettle = 200 * time.Millisecond
 	// writeInterval is the least time between two writes of the status.
 	writeInterval = time.Second
+	// endSettle and endInterval are the same for the end of a pull: jobs, and updates that pull before they stop, wait for it.
+	endSettle   = 20 * time.Millisecond
+	endInterval = 100 * time.Millisecond
 	// writeFinal is how long the last write may take when the daemon ends.
 	writeFinal = 2 * time.Second
 )

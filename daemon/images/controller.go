@@ -131,6 +131,7 @@ func (c *Controller) Write(ctx context.Context, _ string) (result.Requests, erro
 // ended tells of a pull that has succeeded or failed: on the NodeImage, and of a failure on the jobs that asked for it.
 func (c *Controller) ended(want image.Want, state image.State) {
 	c.metrics.ended(state)
+	c.writer.RequestAfter(c.config.Node, endSettle, endInterval)
 	// The queue calls with its lock held, and mu is never held while the queue is called.
 	c.mu.Lock()
 	about := corev1.ObjectReference{APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindNodeImage, Name: c.config.Node}

@@ -57,6 +57,20 @@ func TestProgressIsWrittenInFewSteps(t *testing.T) {
 	})
 }
 
+func TestEndOfAPullIsWrittenSoonAfterAnotherWrite(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.pull = func(context.Context, cri.PullRequest) (string, error) {
+			time.Sleep(600 * time.Millisecond)
+			return "sha256:id", nil
+		}
+		w.want(1, "a:v1")
+		w.run()
+		w.expect(500*time.Millisecond, "a:v1 Pulling 0")
+		w.expect(250*time.Millisecond, "a:v1 Succeeded 100")
+	})
+}
+
 func TestFailedPull(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
