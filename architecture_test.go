@@ -43,7 +43,7 @@ var rows = []row{
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
-		{path: "cli", imports: "cli/pull rollout crr kubelet inplace inplace/plan inplace/facts kube api"},
+		{path: "cli", imports: "cli/pull rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
@@ -94,7 +94,7 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "inplace inplace/plan inplace/facts api"},
+		{path: "sidecarset", imports: "inplace inplace/record inplace/plan inplace/facts api"},
 		{path: "rollout", imports: "crr result api"},
 	}},
 	{name: "features", rooms: []room{
@@ -103,7 +103,7 @@ var rows = []row{
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/payload"},
 		{path: "hook", imports: "identity wait"},
-		{path: "inplace", imports: "inplace/plan inplace/facts kubelet api"},
+		{path: "inplace", imports: "inplace/record inplace/plan inplace/facts kubelet api"},
 		{path: "image", imports: "api"},
 	}},
 	{name: "parts of hotupdate", rooms: []room{
@@ -112,6 +112,7 @@ var rows = []row{
 		{path: "hotupdate/fetch", imports: "hotupdate/payload"},
 		{path: "hotupdate/store", imports: "hotupdate/payload"},
 	}},
+	{name: "records of in-place updates", rooms: []room{{path: "inplace/record", imports: "inplace/plan kubelet api"}}},
 	{name: "plans of in-place updates", rooms: []room{{path: "inplace/plan", imports: "inplace/facts kubelet api"}}},
 	{name: "rules for what comes from outside", rooms: []room{{path: "hotupdate/payload"}, {path: "inplace/facts", imports: "kubelet api"}}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
@@ -148,6 +149,7 @@ var forbidden = map[string]map[string]string{
 	"crr":               {"k8s.io/client-go": "a decision has no client"},
 	"inplace":           {"k8s.io/client-go": "a decision has no client"},
 	"inplace/plan":      {"k8s.io/client-go": "a decision has no client"},
+	"inplace/record":    {"k8s.io/client-go": "a decision has no client"},
 	"kubelet":           {"k8s.io/client-go": "a rule of kubelet has no client"},
 	"podprobe":          {"k8s.io/client-go": "a decision has no client"},
 	"sidecarset/inject": {"k8s.io/client-go": "a decision has no client"},

@@ -12,12 +12,13 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // follow does what Next says until the update is done and the pod as ready as it was.
 func (u *updater) follow(ctx context.Context) error {
 	for {
-		record, err := inplace.ReadRecord(u.pod)
+		recorded, err := record.Read(u.pod)
 		if err != nil {
 			return err
 		}
@@ -25,7 +26,7 @@ func (u *updater) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		decision := inplace.Next(u.pod, record, known, time.Now())
+		decision := inplace.Next(u.pod, recorded, known, time.Now())
 		switch decision.Kind {
 		case inplace.KindStep:
 			if err := u.apply(ctx, decision.Step); err != nil {

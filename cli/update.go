@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // Errors of a command, for the exit code.
@@ -78,12 +79,12 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 		return err
 	}
 	u.pod, u.before = pod, pod
-	record, err := inplace.ReadRecord(pod)
+	recorded, err := record.Read(pod)
 	if err != nil {
 		return fmt.Errorf("%w; if nobody else updates the pod, remove the annotation and try again", err)
 	}
 	running := plan.Template(pod)
-	wanted := inplace.Wanted(pod, record)
+	wanted := record.Wanted(pod, recorded)
 	if err := change(wanted); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	options.ImagesPresent = options.ImagesPresent || u.Puller != nil
 	update, err := plan.New(running, wanted, options)
 	if err != nil {
-		return u.refused(ctx, err, record)
+		return u.refused(ctx, err, recorded)
 	}
 	if err := u.try(ctx, &update); err != nil {
 		return err
@@ -150,13 +151,13 @@ func (u *updater) finish(ctx context.Context) error {
 }
 
 // refused is what there is to do about a change that is none: perhaps to follow an update that was left.
-func (u *updater) refused(ctx context.Context, err error, record *inplace.Record) error {
+func (u *updater) refused(ctx context.Context, err error, recorded *record.Record) error {
 	var refused *plan.RefusedError
-	if !errors.As(err, &refused) || !refused.Has(plan.ReasonNoChange) || record == nil || u.DryRun {
+	if !errors.As(err, &refused) || !refused.Has(plan.ReasonNoChange) || recorded == nil || u.DryRun {
 		return err
 	}
 	known, factsErr := facts.Read(u.pod)
-	if factsErr != nil || inplace.Next(u.pod, record, known, time.Now()).Kind == inplace.KindDone {
+	if factsErr != nil || inplace.Next(u.pod, recorded, known, time.Now()).Kind == inplace.KindDone {
 		return err
 	}
 	u.Output.Say("the change was made before; following it to its end")

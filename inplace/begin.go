@@ -1,16 +1,14 @@
 package inplace
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // Start is the first step of an update. What an earlier update of the pod has left unfinished is waited for, and what it has
@@ -21,7 +19,7 @@ import (
 // that is written before the image would make the pod unavailable for that second. So the step may be a StepDrain, before
 // there is a record: then Start is called again, with the pod that Apply returns.
 func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
-	before, err := ReadRecord(pod)
+	before, err := record.Read(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -30,11 +28,11 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 		return nil, err
 	}
 	if before == nil {
-		before = &Record{}
+		before = &record.Record{}
 	}
 	v := &view{pod: pod, record: before, facts: known, now: now}
 	next, unfinished := v.unfinished(), v.begun() != nil
-	next.begin(update, now)
+	next.Begin(update, now)
 	if before.Grace != nil { // the pod goes on draining for as long as was promised
 		next.State.Refit.DrainSeconds = max(next.State.Refit.DrainSeconds, before.Grace.GraceSeconds)
 	}
@@ -48,7 +46,7 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 // Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what
 // the API server refuses of them it would refuse then, when containers may have been stopped already.
 func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
-	v := &view{pod: pod, record: &Record{}}
+	v := &view{pod: pod, record: &record.Record{}}
 	var trials []*Step
 	for i := range update.Stages {
 		stage := &update.Stages[i]
@@ -62,8 +60,8 @@ func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 }
 
 // unfinished keeps of a record what has been begun and has not taken effect.
-func (v *view) unfinished() *Record {
-	kept := &Record{SidecarSet: v.record.SidecarSet, State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
+func (v *view) unfinished() *record.Record {
+	kept := &record.Record{SidecarSet: v.record.SidecarSet, State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
 	ours := &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{}}
 	kept.State.Refit = ours
 	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}
@@ -78,7 +76,7 @@ func (v *view) unfinished() *Record {
 			}
 			kept.State.LastContainerStatuses[name], kept.State.UpdateImages = status, true
 		}
-		if instance, ok := v.record.extension().Instances[name]; ok {
+		if instance, ok := v.record.Extension().Instances[name]; ok {
 			ours.Instances[name] = instance
 		}
 		kept.State.UpdateEnvFromMetadata = kept.State.UpdateEnvFromMetadata || v.record.State.UpdateEnvFromMetadata
@@ -87,78 +85,4 @@ func (v *view) unfinished() *Record {
 		kept.State.ContainerBatchesRecord = []v1beta1.InPlaceUpdateContainerBatch{batch}
 	}
 	return kept
-}
-
-// begin adds all of an update as still to be written.
-func (r *Record) begin(update *plan.Update, now time.Time) {
-	state := &r.State
-	state.Revision, state.UpdateTimestamp = update.Options.Revision, metav1.NewTime(now)
-	state.Refit.Order, state.Refit.DrainSeconds = update.Options.Order, update.Options.DrainSeconds
-	state.Refit.Labels, state.Refit.Annotations = update.Changes.Labels, update.Changes.Annotations
-	for _, change := range update.Changes.Containers {
-		r.add(change)
-	}
-}
-
-func (r *Record) add(change plan.Change) {
-	state := &r.State
-	if change.Image != "" {
-		state.UpdateImages = true
-		state.NextContainerImages = put(state.NextContainerImages, change.Container, change.Image)
-	}
-	if change.Resources != nil {
-		state.UpdateResources = true
-		state.NextContainerResources = put(state.NextContainerResources, change.Container, *change.Resources)
-	}
-	if change.ChangesMetadata() {
-		state.UpdateEnvFromMetadata = true
-		state.NextContainerRefMetadata = put(state.NextContainerRefMetadata, change.Container, change.Metadata)
-	}
-}
-
-func put[V any](m map[string]V, key string, value V) map[string]V {
-	if m == nil {
-		m = map[string]V{}
-	}
-	m[key] = value
-	return m
-}
-
-// adopted is the record with what OpenKruise keeps until the pod is drained as part of what is still to be written.
-func (r *Record) adopted() *Record {
-	if r.Grace == nil {
-		return r
-	}
-	next, err := r.adopt()
-	if err != nil { // Next tells of it
-		return r
-	}
-	return next
-}
-
-// adopt turns an update that OpenKruise keeps until the pod is drained into one of which nothing has been begun.
-func (r *Record) adopt() (*Record, error) {
-	var metadata struct {
-		Metadata struct {
-			Labels      map[string]*string `json:"labels"`
-			Annotations map[string]*string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	if len(r.Grace.MetaDataPatch) > 0 {
-		if err := json.Unmarshal(r.Grace.MetaDataPatch, &metadata); err != nil {
-			return nil, fmt.Errorf("%w %s: metaDataPatch: %w", ErrMalformed, v1beta1.AnnotationInPlaceUpdateGrace, err)
-		}
-	}
-	next := &Record{State: r.State}
-	next.State.Refit = &v1beta1.InPlaceUpdateExtension{Labels: metadata.Metadata.Labels, Annotations: metadata.Metadata.Annotations}
-	for name, image := range r.Grace.ContainerImages {
-		next.add(plan.Change{Container: name, Image: image})
-	}
-	for name, resources := range r.Grace.ContainerResources {
-		next.add(plan.Change{Container: name, Resources: &resources})
-	}
-	for name, changed := range r.Grace.ContainerRefMetadata {
-		next.add(plan.Change{Container: name, Metadata: changed})
-	}
-	return next, nil
 }

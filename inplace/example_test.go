@@ -24,7 +24,7 @@ func ExampleNext() {
 		}
 	}
 	for err == nil {
-		decision, err := w.next(w.pod.DeepCopy()) // ReadRecord, ReadFacts, Next, Apply
+		decision, err := w.next(w.pod.DeepCopy()) // record.Read, facts.Read, Next, Apply
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -20,6 +20,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -233,7 +234,7 @@ func (w *world) Restart(_ context.Context, _ *corev1.Pod, instance inplace.Insta
 
 // next is one round of whoever updates, from a pod that may be out of date.
 func (w *world) next(pod *corev1.Pod) (inplace.Decision, error) {
-	record, err := inplace.ReadRecord(pod)
+	kept, err := record.Read(pod)
 	if err != nil {
 		return inplace.Decision{}, err
 	}
@@ -241,7 +242,7 @@ func (w *world) next(pod *corev1.Pod) (inplace.Decision, error) {
 	if err != nil {
 		return inplace.Decision{}, err
 	}
-	decision := inplace.Next(pod, record, known, w.now)
+	decision := inplace.Next(pod, kept, known, w.now)
 	if decision.Kind != inplace.KindStep {
 		return decision, nil
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // Kind is what is to be done about an update.
@@ -65,15 +67,15 @@ func blocked(container, reason, format string, args ...any) *Decision {
 // Next says what is to be done about the update that the record tells of. A nil record means that there is none.
 //
 // It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it.
-func Next(pod *corev1.Pod, record *Record, known facts.Facts, now time.Time) Decision {
+func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) Decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
 		d.Final = true
 		return *d
 	}
-	v := &view{pod: pod, record: record, facts: known, now: now}
-	if record == nil {
-		v.record = &Record{}
+	v := &view{pod: pod, record: kept, facts: known, now: now}
+	if kept == nil {
+		v.record = &record.Record{}
 	}
 	if v.record.Grace != nil {
 		return v.grace()
@@ -84,7 +86,7 @@ func Next(pod *corev1.Pod, record *Record, known facts.Facts, now time.Time) Dec
 	if d := v.begun(); d != nil {
 		return *d
 	}
-	left := v.record.pending(pod)
+	left := v.record.Remaining(pod)
 	if stages := left.Stages(&pod.Spec); len(stages) > 0 {
 		return v.stage(&stages[0], len(stages) > 1)
 	}
@@ -94,7 +96,7 @@ func Next(pod *corev1.Pod, record *Record, known facts.Facts, now time.Time) Dec
 // view is a pod in its update at one moment.
 type view struct {
 	pod    *corev1.Pod
-	record *Record
+	record *record.Record
 	facts  facts.Facts
 	now    time.Time
 }
@@ -140,7 +142,7 @@ func (v *view) drained() *Decision {
 	if condition == nil || condition.Status != corev1.ConditionFalse {
 		return step(v.drain())
 	}
-	seconds := v.record.extension().DrainSeconds
+	seconds := v.record.Extension().DrainSeconds
 	until := condition.LastTransitionTime.Add(time.Duration(seconds) * time.Second)
 	if seconds > 0 && v.now.Before(until) {
 		d := wait("", "draining until %s", until.UTC().Format(time.RFC3339))
@@ -206,7 +208,7 @@ func (v *view) finish() Decision {
 // computes Ready from the conditions that it knew when it last synced the pod, and if the gate was opened before the
 // containers were ready that may be a second or more ago.
 func (v *view) readyLate() bool {
-	return v.record.opened(v.now) != nil && v.record.extension().Opened == nil && v.otherwiseReady() && !isTrue(v.pod, corev1.PodReady)
+	return v.record.Opened(v.now) != nil && v.record.Extension().Opened == nil && v.otherwiseReady() && !isTrue(v.pod, corev1.PodReady)
 }
 
 // changed are the containers whose image or environment has been begun, in the record's order.
@@ -225,7 +227,7 @@ func (v *view) changed() []string {
 
 // ready is nil if the container is.
 func (v *view) ready(name string) *Decision {
-	status := statusOf(v.pod, name)
+	status := kubelet.StatusOf(v.pod, name)
 	if status != nil && status.Ready {
 		return nil
 	}
@@ -244,7 +246,7 @@ func (v *view) grace() Decision {
 		d.Again = until
 		return *d
 	}
-	next, err := v.record.adopt()
+	next, err := v.record.Adopt()
 	if err != nil {
 		d := blocked("", BlockedMalformed, "%s", err)
 		d.Final = true

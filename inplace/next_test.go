@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 func podOf(template *corev1.PodTemplateSpec, gate bool) *corev1.Pod {
@@ -213,15 +214,15 @@ func FuzzAnnotations(f *testing.F) {
 		if grace != "" {
 			pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = grace
 		}
-		record, err := inplace.ReadRecord(pod)
+		kept, err := record.Read(pod)
 		known, factsErr := facts.Read(pod)
 		if err != nil || factsErr != nil {
-			if joined := errors.Join(err, factsErr); !errors.Is(joined, inplace.ErrMalformed) && !errors.Is(joined, facts.ErrMalformed) {
+			if joined := errors.Join(err, factsErr); !errors.Is(joined, record.ErrMalformed) && !errors.Is(joined, facts.ErrMalformed) {
 				t.Fatalf("%v, %v: want ErrMalformed", err, factsErr)
 			}
 			return
 		}
-		inplace.Next(pod, record, known, time.Unix(1e9, 0))
+		inplace.Next(pod, kept, known, time.Unix(1e9, 0))
 	})
 }
 

@@ -32,7 +32,7 @@ func (v *view) begun() *Decision {
 
 // resizePending reports whether resources are still to be written; what kubelet says of those before does not matter then.
 func (v *view) resizePending() bool {
-	return slices.ContainsFunc(v.record.pending(v.pod).Containers, func(c plan.Change) bool { return c.Resources != nil })
+	return slices.ContainsFunc(v.record.Remaining(v.pod).Containers, func(c plan.Change) bool { return c.Resources != nil })
 }
 
 // container is nil if the container is not part of what has been begun, or runs with what it was given, or is to be given
@@ -49,7 +49,7 @@ func (v *view) container(container *corev1.Container) *Decision {
 	if !imageChanged && !envChanged {
 		return nil
 	}
-	status := statusOf(v.pod, container.Name)
+	status := kubelet.StatusOf(v.pod, container.Name)
 	if status == nil {
 		return wait(container.Name, "waiting for kubelet to report container %s", container.Name)
 	}
@@ -93,7 +93,7 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 	if known && hashes.PlainHash != 0 {
 		return facts.SameHash(hashes, container)
 	}
-	was := v.record.extension().Instances[container.Name]
+	was := v.record.Extension().Instances[container.Name]
 	if was.ContainerID != "" && was.ContainerID == status.ContainerID {
 		return was.Image == container.Image // the image was changed back before kubelet replaced the instance
 	}
@@ -118,7 +118,7 @@ const settleMargin = 10 * time.Second
 // crashed and was started again just before kubelet saw the new spec, would have been stopped by then. It is zero where
 // that does not apply: there are facts, or it is the recorded instance.
 func (v *view) unlessSameDigest(container *corev1.Container, status *corev1.ContainerStatus) time.Time {
-	was, recorded := v.record.extension().Instances[container.Name]
+	was, recorded := v.record.Extension().Instances[container.Name]
 	if _, reported := v.facts[container.Name]; reported || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
 		return time.Time{}
 	}
@@ -144,7 +144,7 @@ func sameImageName(a, b string) bool {
 // facts any other instance counts, also one that crashed and started again before kubelet had seen the new metadata.
 func (v *view) environment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
 	hashes, known := v.facts.Of(status)
-	was, recorded := v.record.extension().Instances[container.Name]
+	was, recorded := v.record.Extension().Instances[container.Name]
 	replaced := recorded && was.ContainerID != status.ContainerID
 	known = known && hashes.ExtractedEnvFromMetadataHash != 0
 	switch {
@@ -256,7 +256,7 @@ func (v *view) resized() *Decision {
 func (v *view) allocated() *Decision {
 	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
 		for i := range containers {
-			status := statusOf(v.pod, containers[i].Name)
+			status := kubelet.StatusOf(v.pod, containers[i].Name)
 			if _, ours := v.record.State.NextContainerResources[containers[i].Name]; ours && (status == nil || status.State.Running == nil) {
 				if d := v.hindered(status); d != nil {
 					return d

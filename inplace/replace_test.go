@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // A change that is taken back before kubelet acts leaves the instance that runs, which is no reason to wait for another.
@@ -60,7 +61,7 @@ func TestMalformedRecordIsToldAndNothingWritten(t *testing.T) {
 	w := newWorld(podOf(template(), false), false)
 	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":`
 	err := begin(w, 1, plan.Options{})
-	if !errors.Is(err, inplace.ErrMalformed) || !strings.Contains(err.Error(), v1beta1.AnnotationInPlaceUpdateState) {
+	if !errors.Is(err, record.ErrMalformed) || !strings.Contains(err.Error(), v1beta1.AnnotationInPlaceUpdateState) {
 		t.Errorf("%v: want ErrMalformed with the annotation's name", err)
 	}
 }
@@ -82,7 +83,7 @@ func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 	pod.Spec.Containers[0].Image = "app:retagged"
 	pod.Status.ContainerStatuses[0].ContainerID = "containerd://another"
 	pod.Status.ContainerStatuses[0].Image = "app:retagged"
-	record := &inplace.Record{State: v1beta1.InPlaceUpdateState{
+	kept := &record.Record{State: v1beta1.InPlaceUpdateState{
 		UpdateImages: true, UpdateTimestamp: metav1.Unix(1e9, 0),
 		LastContainerStatuses: map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: pod.Status.ContainerStatuses[0].ImageID}},
 	}}
@@ -90,14 +91,14 @@ func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if decision := inplace.Next(pod, record, known, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
+	if decision := inplace.Next(pod, kept, known, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
 		t.Errorf("with facts of the instance before: %+v", decision)
 	}
-	if decision := inplace.Next(pod, record, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindDone {
+	if decision := inplace.Next(pod, kept, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindDone {
 		t.Errorf("without a daemon: %+v", decision)
 	}
 	pod.Status.ContainerStatuses[0].Image = "app:1"
-	if decision := inplace.Next(pod, record, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
+	if decision := inplace.Next(pod, kept, nil, time.Unix(1e9, 0)); decision.Kind != inplace.KindWait {
 		t.Errorf("without a daemon, while kubelet shows the other name: %+v", decision)
 	}
 }
@@ -163,7 +164,7 @@ func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 	if err := begin(w, 1<<len(changes)-1, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	record, err := inplace.ReadRecord(w.pod)
+	kept, err := record.Read(w.pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 	for _, change := range changes {
 		change(changed)
 	}
-	if _, err := plan.New(plan.Template(changed), inplace.Wanted(w.pod, record), plan.Options{}); err == nil || !strings.Contains(err.Error(), "nothing is different") {
+	if _, err := plan.New(plan.Template(changed), record.Wanted(w.pod, kept), plan.Options{}); err == nil || !strings.Contains(err.Error(), "nothing is different") {
 		t.Errorf("%v: the pod would not be as the update wants it", err)
 	}
 	w.finish(t)
@@ -188,27 +189,27 @@ func TestSameDigestWithoutFactsIsDoneAfterTheGracePeriods(t *testing.T) {
 	pod.Spec.Containers[0].Image = "app:retagged"
 	status := &pod.Status.ContainerStatuses[0]
 	written := metav1.Unix(1e9, 0)
-	record := &inplace.Record{State: v1beta1.InPlaceUpdateState{
+	kept := &record.Record{State: v1beta1.InPlaceUpdateState{
 		UpdateImages: true, UpdateTimestamp: written,
 		LastContainerStatuses:  map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: status.ImageID}},
 		ContainerBatchesRecord: []v1beta1.InPlaceUpdateContainerBatch{{Timestamp: written, Containers: []string{"app"}}},
 		Refit:                  &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{"app": {ContainerID: status.ContainerID, Image: "app:1"}}},
 	}}
 	long := written.Add(time.Hour)
-	if decision := inplace.Next(pod, record, nil, long); decision.Kind != inplace.KindWait || !decision.Again.IsZero() {
+	if decision := inplace.Next(pod, kept, nil, long); decision.Kind != inplace.KindWait || !decision.Again.IsZero() {
 		t.Errorf("with the instance before: %+v", decision)
 	}
 	status.ContainerID = "containerd://another"
-	decision := inplace.Next(pod, record, nil, written.Time)
+	decision := inplace.Next(pod, kept, nil, written.Time)
 	// Four containers of 5 s each, and 10 s.
 	if decision.Kind != inplace.KindWait || !decision.Again.Equal(written.Add(30*time.Second)) {
 		t.Errorf("at once: %+v", decision)
 	}
-	if decision := inplace.Next(pod, record, nil, decision.Again); decision.Kind != inplace.KindDone {
+	if decision := inplace.Next(pod, kept, nil, decision.Again); decision.Kind != inplace.KindDone {
 		t.Errorf("later: %+v", decision)
 	}
 	stale := facts.Facts{"app": {Name: "app", ContainerID: "containerd://1"}}
-	if decision := inplace.Next(pod, record, stale, long); decision.Kind != inplace.KindWait {
+	if decision := inplace.Next(pod, kept, stale, long); decision.Kind != inplace.KindWait {
 		t.Errorf("while the daemon's report is late: %+v", decision)
 	}
 }

@@ -3,6 +3,7 @@ package inplace
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // StepKind is what a step writes.
@@ -96,33 +98,20 @@ func (p *patch) step(kind StepKind, subresource, message string) *Step {
 	return &Step{Kind: kind, Subresource: subresource, Patch: text, Message: message}
 }
 
-// keep adds the record to a patch, and takes away what it replaces.
-func (p *patch) keep(pod *corev1.Pod, record *Record) {
-	if record.SidecarSet != "" {
-		text := record.encodeSidecars(pod)
-		p.Metadata.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = &text
-		return
-	}
-	text := record.encode()
-	p.Metadata.Annotations[v1beta1.AnnotationInPlaceUpdateState] = &text
-	for _, key := range []string{
-		v1beta1.LegacyAnnotationInPlaceUpdateState, v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace,
-	} {
-		if _, ok := pod.Annotations[key]; ok {
-			p.Metadata.Annotations[key] = nil
-		}
-	}
+// keep adds the record to a patch.
+func (p *patch) keep(pod *corev1.Pod, kept *record.Record) {
+	maps.Copy(p.Metadata.Annotations, kept.Annotations(pod))
 }
 
-func (v *view) save(record *Record, message string) *Step {
+func (v *view) save(next *record.Record, message string) *Step {
 	p := v.patch()
-	p.keep(v.pod, record)
+	p.keep(v.pod, next)
 	return p.step(StepRecord, "", message)
 }
 
 // clear drops the resources from the record, which the containers have by now.
 func (v *view) clear() *Step {
-	return v.save(v.record.without(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
+	return v.save(v.record.Written(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
 }
 
 // drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.
@@ -140,7 +129,7 @@ func (v *view) markReady() *Step {
 	const message = "put the pod back into its Services"
 	open := patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}
 	if v.otherwiseReady() {
-		return v.conditions(StepMarkReady, message, v.record.opened(v.now), open, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		return v.conditions(StepMarkReady, message, v.record.Opened(v.now), open, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	}
 	return v.conditions(StepMarkReady, message, nil, open)
 }
@@ -157,15 +146,15 @@ func (v *view) otherwiseReady() bool {
 }
 
 // conditions writes them, and the record if there is one.
-func (v *view) conditions(kind StepKind, message string, record *Record, conditions ...patchedCondition) *Step {
+func (v *view) conditions(kind StepKind, message string, kept *record.Record, conditions ...patchedCondition) *Step {
 	// Whole seconds are all that is stored: rounded up, so that a drain is never too short.
 	at := metav1.NewTime(v.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	for i := range conditions {
 		conditions[i].LastTransitionTime = at
 	}
 	p := v.patch()
-	if record != nil {
-		p.keep(v.pod, record)
+	if kept != nil {
+		p.keep(v.pod, kept)
 	}
 	p.Status = &patchedStatus{Conditions: conditions}
 	return p.step(kind, "status", message)
@@ -219,7 +208,7 @@ func (v *view) write(stage *plan.Stage, more bool) *Step {
 			said = append(said, "set the image of container "+change.Container+" to "+change.Image)
 		}
 	}
-	p.keep(v.pod, v.record.without(v.pod, stage, more, v.now))
+	p.keep(v.pod, v.record.Written(v.pod, stage, more, v.now))
 	return p.step(StepWrite, "", strings.Join(said, ", "))
 }
 

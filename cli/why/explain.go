@@ -12,7 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/requester"
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -149,13 +149,13 @@ func startedDuring(request *v1beta1.ContainerRecreateRequest, status *corev1.Con
 
 // updated reports whether the pod's record of an in-place update names the previous instance of the container by its image.
 func updated(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
-	record, err := inplace.ReadRecord(pod)
-	if err != nil || record == nil {
+	recorded, err := record.Read(pod)
+	if err != nil || recorded == nil {
 		return false
 	}
-	last, ok := record.State.LastContainerStatuses[status.Name]
+	last, ok := recorded.State.LastContainerStatuses[status.Name]
 	previous := status.LastTerminationState.Terminated
-	return ok && last.ImageID != status.ImageID && (previous == nil || !previous.FinishedAt.Time.Before(record.State.UpdateTimestamp.Add(-clockDifference)))
+	return ok && last.ImageID != status.ImageID && (previous == nil || !previous.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(-clockDifference)))
 }
 
 func state(status *corev1.ContainerStatus) string {

@@ -18,7 +18,7 @@ import (
 
 // rooms are those that decide.
 var rooms = []string{
-	"crr", "crr/admission", "crr/lifecycle", "kubelet", "hook", "podprobe", "inplace", "inplace/plan", "inplace/facts", "image", "signal", "signal/procfile", "hotupdate", "sidecarmode/recreate", "manager/requests", "daemon/requests",
+	"crr", "crr/admission", "crr/lifecycle", "kubelet", "hook", "podprobe", "inplace", "inplace/record", "inplace/plan", "inplace/facts", "image", "signal", "signal/procfile", "hotupdate", "sidecarmode/recreate", "manager/requests", "daemon/requests",
 }
 
 // equivalent lists the mutants that change nothing that could be noticed: key, tab, reason.

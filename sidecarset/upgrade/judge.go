@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -57,7 +58,7 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 // progress is how far the update that was begun last has come.
 type progress struct {
 	pod      *corev1.Pod
-	record   *inplace.Record
+	record   *record.Record
 	now      time.Time
 	inFlight bool
 	failed   bool
@@ -68,25 +69,25 @@ type progress struct {
 
 func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 	p := &progress{pod: pod, now: now}
-	record, err := inplace.ReadSidecars(pod, t.SidecarSet)
-	if err != nil || record == nil {
+	recorded, err := record.ReadSidecars(pod, t.SidecarSet)
+	if err != nil || recorded == nil {
 		return p // one that cannot be read is replaced by the next update
 	}
-	p.record = record
+	p.record = recorded
 	known, err := facts.Read(pod)
 	if err != nil {
 		known = nil
 	}
-	decision := inplace.Next(pod, record, known, now)
+	decision := inplace.Next(pod, recorded, known, now)
 	switch decision.Kind {
 	case inplace.KindDone:
 		return p
 	case inplace.KindStep:
-		p.inFlight, p.step = true, record.State.Revision == t.Hashes.Full
+		p.inFlight, p.step = true, recorded.State.Revision == t.Hashes.Full
 	case inplace.KindBlocked:
 		p.inFlight, p.failed = true, true
 	case inplace.KindWait:
-		until := record.State.UpdateTimestamp.Add(unclear)
+		until := recorded.State.UpdateTimestamp.Add(unclear)
 		if !now.Before(until) && t.running(pod) {
 			return p
 		}

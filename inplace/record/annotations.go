@@ -1,0 +1,109 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// ErrMalformed is wrapped by every error about an annotation that cannot be read. Removing the annotation ends the update
+// where it is.
+var ErrMalformed = errors.New("malformed annotation")
+
+// Read reads it from the pod's annotations. It is nil for a pod that has never been updated in place.
+func Read(pod *corev1.Pod) (*Record, error) {
+	record := &Record{}
+	found, err := readAnnotation(pod, &record.State, v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState)
+	if err != nil || !found {
+		return nil, err
+	}
+	grace := &v1beta1.InPlaceUpdateSpec{}
+	found, err = readAnnotation(pod, grace, v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace)
+	if found {
+		record.Grace = grace
+	}
+	return record, err
+}
+
+func readAnnotation(pod *corev1.Pod, into any, keys ...string) (bool, error) {
+	for _, key := range keys {
+		text, ok := pod.Annotations[key]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			return false, fmt.Errorf("%w %s of pod %s: %w", ErrMalformed, key, pod.Name, err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// ReadSidecars reads the record of the last update of a SidecarSet's containers. It is nil if there has been none. Each
+// SidecarSet has a record of its own in OpenKruise's annotation kruise.io/sidecarset-inplace-update-state, beside that of
+// the pod's own update, so that both can go on at the same time.
+func ReadSidecars(pod *corev1.Pod, sidecarSet string) (*Record, error) {
+	entries, err := sidecarRecords(pod)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := entries[sidecarSet]
+	if !ok {
+		return nil, nil
+	}
+	record := &Record{SidecarSet: sidecarSet}
+	if err := json.Unmarshal(text, &record.State); err != nil {
+		return nil, fmt.Errorf("%w %s of pod %s: %s: %w", ErrMalformed, v1beta1.AnnotationSidecarSetInPlaceUpdateState, pod.Name, sidecarSet, err)
+	}
+	return record, nil
+}
+
+func sidecarRecords(pod *corev1.Pod) (map[string]json.RawMessage, error) {
+	entries := map[string]json.RawMessage{}
+	_, err := readAnnotation(pod, &entries, v1beta1.AnnotationSidecarSetInPlaceUpdateState)
+	return entries, err
+}
+
+// Annotations are the changes of the pod's annotations that keep the record; null removes an annotation that it replaces.
+func (r *Record) Annotations(pod *corev1.Pod) map[string]*string {
+	if r.SidecarSet != "" {
+		text := r.encodeSidecars(pod)
+		return map[string]*string{v1beta1.AnnotationSidecarSetInPlaceUpdateState: &text}
+	}
+	text := r.encode()
+	changes := map[string]*string{v1beta1.AnnotationInPlaceUpdateState: &text}
+	for _, key := range []string{
+		v1beta1.LegacyAnnotationInPlaceUpdateState, v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace,
+	} {
+		if _, ok := pod.Annotations[key]; ok {
+			changes[key] = nil
+		}
+	}
+	return changes
+}
+
+// encodeSidecars is the annotation with this record in it. Entries that cannot be read are replaced by it alone.
+func (r *Record) encodeSidecars(pod *corev1.Pod) string {
+	entries, err := sidecarRecords(pod)
+	if err != nil || entries == nil {
+		entries = map[string]json.RawMessage{}
+	}
+	entries[r.SidecarSet] = json.RawMessage(r.encode())
+	text, err := json.Marshal(entries)
+	if err != nil {
+		panic(err) // each entry has been decoded or encoded before
+	}
+	return string(text)
+}
+
+func (r *Record) encode() string {
+	text, err := json.Marshal(&r.State)
+	if err != nil {
+		panic(err) // types of the API can always be encoded
+	}
+	return string(text)
+}

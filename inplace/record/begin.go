@@ -1,0 +1,86 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/plan"
+)
+
+// Begin adds all of an update as still to be written.
+func (r *Record) Begin(update *plan.Update, now time.Time) {
+	state := &r.State
+	state.Revision, state.UpdateTimestamp = update.Options.Revision, metav1.NewTime(now)
+	state.Refit.Order, state.Refit.DrainSeconds = update.Options.Order, update.Options.DrainSeconds
+	state.Refit.Labels, state.Refit.Annotations = update.Changes.Labels, update.Changes.Annotations
+	for _, change := range update.Changes.Containers {
+		r.add(change)
+	}
+}
+
+func (r *Record) add(change plan.Change) {
+	state := &r.State
+	if change.Image != "" {
+		state.UpdateImages = true
+		state.NextContainerImages = put(state.NextContainerImages, change.Container, change.Image)
+	}
+	if change.Resources != nil {
+		state.UpdateResources = true
+		state.NextContainerResources = put(state.NextContainerResources, change.Container, *change.Resources)
+	}
+	if change.ChangesMetadata() {
+		state.UpdateEnvFromMetadata = true
+		state.NextContainerRefMetadata = put(state.NextContainerRefMetadata, change.Container, change.Metadata)
+	}
+}
+
+// adopted is the record with what OpenKruise keeps until the pod is drained as part of what is still to be written.
+func (r *Record) adopted() *Record {
+	if r.Grace == nil {
+		return r
+	}
+	next, err := r.Adopt()
+	if err != nil { // Next reports it
+		return r
+	}
+	return next
+}
+
+// Adopt turns an update that OpenKruise keeps until the pod is drained into one of which nothing has been begun.
+func (r *Record) Adopt() (*Record, error) {
+	var metadata struct {
+		Metadata struct {
+			Labels      map[string]*string `json:"labels"`
+			Annotations map[string]*string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if len(r.Grace.MetaDataPatch) > 0 {
+		if err := json.Unmarshal(r.Grace.MetaDataPatch, &metadata); err != nil {
+			return nil, fmt.Errorf("%w %s: metaDataPatch: %w", ErrMalformed, v1beta1.AnnotationInPlaceUpdateGrace, err)
+		}
+	}
+	next := &Record{State: r.State}
+	next.State.Refit = &v1beta1.InPlaceUpdateExtension{Labels: metadata.Metadata.Labels, Annotations: metadata.Metadata.Annotations}
+	for name, image := range r.Grace.ContainerImages {
+		next.add(plan.Change{Container: name, Image: image})
+	}
+	for name, resources := range r.Grace.ContainerResources {
+		next.add(plan.Change{Container: name, Resources: &resources})
+	}
+	for name, changed := range r.Grace.ContainerRefMetadata {
+		next.add(plan.Change{Container: name, Metadata: changed})
+	}
+	return next, nil
+}
+
+func put[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
+}

@@ -1,0 +1,96 @@
+package record
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// Record is how far the update of a pod has come.
+type Record struct {
+	State v1beta1.InPlaceUpdateState
+	// Grace is what OpenKruise is to apply when the pod has drained, nil if nothing.
+	Grace *v1beta1.InPlaceUpdateSpec
+	// SidecarSet is set if the update is that of the containers which a SidecarSet has injected, see [ReadSidecars].
+	SidecarSet string
+}
+
+// Extension is Refit's part of the record, which one that OpenKruise has written does not have.
+func (r *Record) Extension() v1beta1.InPlaceUpdateExtension {
+	if r.State.Refit == nil {
+		return v1beta1.InPlaceUpdateExtension{}
+	}
+	return *r.State.Refit
+}
+
+// Written is the record once the stage has been written to the pod, with what its containers ran before; for resources,
+// once they have taken effect. More says that further stages follow.
+func (r *Record) Written(pod *corev1.Pod, stage *plan.Stage, more bool, now time.Time) *Record {
+	next := &Record{State: r.State, SidecarSet: r.SidecarSet}
+	state, ours := &next.State, r.Extension()
+	state.Refit = &ours
+	switch stage.Kind {
+	case plan.StageResize:
+		state.NextContainerResources = nil
+		return next
+	case plan.StageMetadata:
+		ours.Labels, ours.Annotations = nil, nil
+		return next
+	}
+	state.NextContainerImages, state.NextContainerRefMetadata = maps.Clone(state.NextContainerImages), maps.Clone(state.NextContainerRefMetadata)
+	state.LastContainerStatuses, ours.Instances = maps.Clone(state.LastContainerStatuses), maps.Clone(ours.Instances)
+	if ours.Instances == nil {
+		ours.Instances = map[string]v1beta1.InPlaceUpdateInstance{}
+	}
+	for _, change := range stage.Changes {
+		delete(state.NextContainerImages, change.Container)
+		delete(state.NextContainerRefMetadata, change.Container)
+		next.note(pod, &change, &ours)
+	}
+	state.ContainerBatchesRecord = append(slices.Clone(state.ContainerBatchesRecord),
+		v1beta1.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(now), Containers: stage.Containers()})
+	ours.Written = &metav1.MicroTime{Time: now}
+	state.PreCheckBeforeNext = nil
+	if more {
+		state.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: stage.Containers()}
+	}
+	return next
+}
+
+// Opened is the record once the pod has been put back into its Services, nil if there is no update.
+func (r *Record) Opened(now time.Time) *Record {
+	if r.State.UpdateTimestamp.IsZero() {
+		return nil
+	}
+	next, ours := &Record{State: r.State}, r.Extension()
+	ours.Opened = &metav1.Time{Time: now}
+	next.State.Refit = &ours
+	return next
+}
+
+// note keeps what the container runs before the change. An instance that an earlier, unfinished update was to replace
+// still is one of the image from before that.
+func (r *Record) note(pod *corev1.Pod, change *plan.Change, ours *v1beta1.InPlaceUpdateExtension) {
+	status, container := kubelet.StatusOf(pod, change.Container), plan.Find(&pod.Spec, change.Container)
+	if status == nil || container == nil {
+		return
+	}
+	instance := v1beta1.InPlaceUpdateInstance{ContainerID: status.ContainerID, Image: container.Image}
+	if was, ok := ours.Instances[change.Container]; ok && was.ContainerID == status.ContainerID {
+		instance.Image = was.Image
+	}
+	ours.Instances[change.Container] = instance
+	if change.Image != "" {
+		if r.State.LastContainerStatuses == nil {
+			r.State.LastContainerStatuses = map[string]v1beta1.InPlaceUpdateContainerStatus{}
+		}
+		r.State.LastContainerStatuses[change.Container] = v1beta1.InPlaceUpdateContainerStatus{ImageID: status.ImageID}
+	}
+}
