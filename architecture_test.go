@@ -29,7 +29,7 @@ var rows = []row{
 		{path: "hack/chaos", imports: "test hack"},
 	}},
 	{name: "tests on a cluster", tools: true, rooms: []room{{path: "test", imports: "hack cri api"}}},
-	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "cri api identity"}}},
+	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "cri kubelet api identity"}}},
 	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity"}}},
 
 	{name: "programs", rooms: []room{

@@ -171,21 +171,12 @@ func HasReadinessGate(pod *corev1.Pod) bool {
 }
 
 func readiness(pod *corev1.Pod) *corev1.PodCondition {
-	return condition(pod, v1beta1.ReadinessGateInPlaceUpdateReady)
+	return kubelet.Condition(&pod.Status, v1beta1.ReadinessGateInPlaceUpdateReady)
 }
 
 func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
-	c := condition(pod, kind)
+	c := kubelet.Condition(&pod.Status, kind)
 	return c != nil && c.Status == corev1.ConditionTrue
-}
-
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // finish opens the pod to its Services again, and then waits for the containers that were changed to be ready.

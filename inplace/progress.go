@@ -235,12 +235,12 @@ func oneLine(text string) string {
 // the spec, it says neither that the resize waits nor that it is under way, and it has allocated what is asked for.
 // status.resources may differ for good, because the kernel rounds.
 func (v *view) resized() *Decision {
-	if c := condition(v.pod, corev1.PodResizePending); c != nil && v.current(c) {
+	if c := kubelet.Condition(&v.pod.Status, corev1.PodResizePending); c != nil && v.current(c) {
 		d := blocked("", c.Reason, "the resize waits: %s", oneLine(c.Message))
 		d.Final = c.Reason == corev1.PodReasonInfeasible
 		return d
 	}
-	if c := condition(v.pod, corev1.PodResizeInProgress); c != nil && v.current(c) {
+	if c := kubelet.Condition(&v.pod.Status, corev1.PodResizeInProgress); c != nil && v.current(c) {
 		if c.Reason == corev1.PodReasonError {
 			return blocked("", c.Reason, "the resize failed and is tried again: %s", oneLine(c.Message))
 		}

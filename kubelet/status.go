@@ -14,3 +14,19 @@ func StatusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	}
 	return nil
 }
+
+// Condition returns the condition of that type, nil if the pod has none. It points into the status.
+func Condition(status *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == kind {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Ready reports whether the pod's condition Ready is True.
+func Ready(pod *corev1.Pod) bool {
+	c := Condition(&pod.Status, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/hack/demokit"
 	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // call sends the request, with the token, and returns status and body.
@@ -53,7 +55,7 @@ const accepted = "this is v1"
 // serves waits until nginx serves what was accepted.
 func (d *demo) serves(ctx context.Context) error {
 	last := ""
-	err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
+	err := demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 		page, err := d.page(ctx)
 		last = page
 		return err == nil && page == accepted, nil // it may be starting
@@ -66,7 +68,7 @@ func (d *demo) serves(ctx context.Context) error {
 
 // sees waits until the pod, as the API has it, is as wanted.
 func (d *demo) sees(ctx context.Context, what string, done func(*corev1.Pod) bool) error {
-	err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
+	err := demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 		pod, err := d.pod(ctx, podName)
 		return err == nil && done(pod), err
 	})
@@ -154,7 +156,7 @@ func (d *demo) probe(ctx context.Context, t *transcript) error {
 			return err
 		}
 		t.print("pod web-0: label gameserver-idle=%s", flip.idle)
-		if err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
+		if err := demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 			state, err := d.opsState(ctx)
 			return state == flip.opsState, err
 		}); err != nil {
@@ -184,11 +186,11 @@ func (d *demo) loseContainers(ctx context.Context, t *transcript) error {
 		}
 		t.begin()
 		t.print("KILL to every process %s", container)
-		// kubectl'd own command may end with its container.
+		// kubectl exec ends with an error when its own container is the one that is killed.
 		line := "for p in /proc/[0-9]*; do grep -qx " + container + " $p/comm && kill -KILL ${p#/proc/}; done"
 		_ = d.kubectl(ctx, "", "exec", podName, "--container=nginx", "--", "sh", "-c", line)
 		var is corev1.ContainerStatus
-		if err := d.until(ctx, patience.Of(actTimeout), func(ctx context.Context) (bool, error) {
+		if err := demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 			is, err = d.container(ctx, container)
 			return is.ContainerID != was.ContainerID && is.Ready, err
 		}); err != nil {
@@ -208,10 +210,8 @@ func (d *demo) container(ctx context.Context, name string) (corev1.ContainerStat
 	if err != nil {
 		return corev1.ContainerStatus{}, err
 	}
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == name {
-			return status, nil
-		}
+	if status := kubelet.StatusOf(pod, name); status != nil {
+		return *status, nil
 	}
 	return corev1.ContainerStatus{}, nil
 }
@@ -225,8 +225,8 @@ func (d *demo) losePod(ctx context.Context, t *transcript) error {
 	if err := d.client.Delete(ctx, pod, client.GracePeriodSeconds(1)); err != nil {
 		return err
 	}
-	again, err := d.ready(ctx, podName, string(pod.UID))
-	if err != nil {
+	again := d.named(podName)
+	if err := d.client.WaitUntilReady(ctx, again, string(pod.UID)); err != nil {
 		return err
 	}
 	t.print("pod web-0 is ready, UID %s", again.UID)

@@ -6,20 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/hack/demokit"
 	"github.com/refit-project/refit/hack/patience"
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/kubelet"
 )
 
 //go:embed pod.yaml
@@ -28,87 +25,45 @@ var podManifest []byte
 //go:embed request.yaml
 var requestManifest []byte
 
-const (
-	setUpTimeout   = 3 * time.Minute
-	restartTimeout = 2 * time.Minute
-	pollInterval   = 200 * time.Millisecond
-)
+const restartTimeout = 2 * time.Minute
 
 // demo is the pod and the request of the demo on a cluster.
 type demo struct {
-	place.Place
-	client  client.WithWatch
+	*demokit.Demo
+	api     *demokit.Client
 	pod     *corev1.Pod
 	request *v1beta1.ContainerRecreateRequest
 }
 
-func newDemo(where place.Place) (*demo, error) {
-	api, err := place.Connect(where.Kubeconfig, v1beta1.AddToScheme)
+func newDemo(kit *demokit.Demo) (*demo, error) {
+	api, err := kit.Connect(v1beta1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	s := &demo{Place: where, client: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
-	return s, errors.Join(yaml.UnmarshalStrict(podManifest, s.pod), yaml.UnmarshalStrict(requestManifest, s.request))
+	d := &demo{Demo: kit, api: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
+	return d, errors.Join(yaml.UnmarshalStrict(podManifest, d.pod), yaml.UnmarshalStrict(requestManifest, d.request))
 }
 
-// setUp makes the pod anew and waits until it is ready.
+// setUp creates the pod, instead of that of an earlier demo, and waits until it is ready.
 func (d *demo) setUp(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.pod.Namespace}}
-	if err := d.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make namespace: %w", err)
+	if err := d.api.CreateNamespace(ctx, d.pod.Namespace); err != nil {
+		return err
 	}
 	for _, object := range []client.Object{d.request.DeepCopy(), d.pod.DeepCopy()} {
-		if err := d.remove(ctx, object); err != nil {
+		if err := d.api.Remove(ctx, object); err != nil {
 			return err
 		}
 	}
-	// The service account, without which no pod is let in, comes a moment after its namespace.
-	err := d.until(ctx, func(ctx context.Context) (bool, error) {
-		err := d.client.Create(ctx, d.pod)
-		return err == nil, client.IgnoreNotFound(ignoreForbidden(err))
-	})
-	if err != nil {
-		return fmt.Errorf("make pod web: %w", err)
+	if err := d.api.CreatePod(ctx, d.pod); err != nil {
+		return err
 	}
-	err = d.until(ctx, func(ctx context.Context) (bool, error) {
-		err := d.client.Get(ctx, client.ObjectKeyFromObject(d.pod), d.pod)
-		return err == nil && podReady(d.pod), err
-	})
-	if err != nil {
-		return fmt.Errorf("wait for pod web to be ready: %w", err)
-	}
-	return nil
+	return d.api.WaitUntilReady(ctx, d.pod, "")
 }
 
-func ignoreForbidden(err error) error {
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
-}
-
-func (d *demo) remove(ctx context.Context, object client.Object) error {
-	return d.until(ctx, func(ctx context.Context) (bool, error) {
-		err := d.client.Delete(ctx, object, client.GracePeriodSeconds(0))
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-}
-
-func (d *demo) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, patience.Of(setUpTimeout), true, done)
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
+// container is the status of a container, empty if kubelet has not reported it.
 func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == name {
-			return status
-		}
+	if status := kubelet.StatusOf(pod, name); status != nil {
+		return *status
 	}
 	return corev1.ContainerStatus{}
 }
@@ -118,20 +73,20 @@ func (d *demo) restart(ctx context.Context) (timeline, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Of(restartTimeout))
 	defer cancel()
 	before := d.pod.DeepCopy()
-	// Watched from here on, so that nothing happens before we look.
-	pods, err := d.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(d.pod.Namespace), client.MatchingFields{"metadata.name": d.pod.Name})
+	// The watches begin before the request is created, so that no change is missed.
+	pods, err := d.api.WatchPod(ctx, d.pod.Namespace, d.pod.Name)
 	if err != nil {
-		return timeline{}, fmt.Errorf("watch pod: %w", err)
+		return timeline{}, err
 	}
 	defer pods.Stop()
-	requests, err := d.client.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(d.pod.Namespace))
+	requests, err := d.api.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(d.pod.Namespace))
 	if err != nil {
 		return timeline{}, fmt.Errorf("watch request: %w", err)
 	}
 	defer requests.Stop()
 	recorded := timeline{before: before, created: time.Now()}
-	if err := d.client.Create(ctx, d.request); err != nil {
-		return timeline{}, fmt.Errorf("make request: %w", err)
+	if err := d.api.Create(ctx, d.request); err != nil {
+		return timeline{}, fmt.Errorf("create request: %w", err)
 	}
 	if err := recorded.follow(ctx, d.request.Name, pods.ResultChan(), requests.ResultChan()); err != nil {
 		return timeline{}, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,20 +74,12 @@ func (t *timeline) askRuntime(ctx context.Context, socket string) error {
 
 // daemonLog is the latest of the daemon on the pod's node.
 func (d *demo) daemonLog(ctx context.Context) (string, error) {
-	name, err := d.kubectlOutput(ctx, "get", "pods", "--namespace=refit-system", "--selector=app.kubernetes.io/name=refit-daemon",
+	name, err := d.RunKubectl(ctx, "", "get", "pods", "--namespace=refit-system", "--selector=app.kubernetes.io/name=refit-daemon",
 		"--field-selector=spec.nodeName="+d.pod.Spec.NodeName, "--output=name")
 	if err != nil {
 		return "", err
 	}
-	return d.kubectlOutput(ctx, "logs", "--namespace=refit-system", strings.TrimSpace(name), "--since=2m")
-}
-
-func (d *demo) kubectlOutput(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, d.Kubectl, args...).Output()
-	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)
-	}
-	return string(out), nil
+	return d.RunKubectl(ctx, "", "logs", "--namespace=refit-system", strings.TrimSpace(name), "--since=2m")
 }
 
 var logLine = regexp.MustCompile(`^time=(\S+) .*msg="([^"]*)".* request=(\S+)`)

@@ -7,55 +7,36 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
-	"github.com/refit-project/refit/hack/place"
-	"github.com/refit-project/refit/hack/step"
+	"github.com/refit-project/refit/hack/demokit"
 )
 
 func main() {
 	out := flag.String("out", filepath.Join("docs", "images", "restart-timeline.svg"), "`file` to write")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *out)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "timeline:", err)
-		os.Exit(1)
-	}
+	program := demokit.Program{Name: "timeline", OwnCluster: true, Show: func(ctx context.Context, kit *demokit.Demo) error { return run(ctx, kit, *out) }}
+	os.Exit(program.Main())
 }
 
-func run(ctx context.Context, out string) error {
-	where, err := place.Find()
-	if err != nil {
-		return err
-	}
-	if !where.Own {
-		return fmt.Errorf("unset KUBECONFIG: times are read from the container runtime of the test cluster")
-	}
-	report := step.New(os.Stdout, filepath.Join(where.Root, "dist", "log"))
-	if _, err := where.Prepare(ctx, report); err != nil {
-		return err
-	}
-	r, err := newRecorder(where)
+func run(ctx context.Context, kit *demokit.Demo, out string) error {
+	r, err := newRecorder(kit)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.runtime.Close() }()
-	if err := report.Do("StatefulSet web of one pod", func() error { return r.setUp(ctx) }); err != nil {
+	if err := kit.Report.Do("StatefulSet web of one pod", func() error { return r.setUp(ctx) }); err != nil {
 		return err
 	}
 	var restart, deletion recording
-	err = report.Do("restart of container app in place", func() (err error) {
+	err = kit.Report.Do("restart of container app in place", func() (err error) {
 		restart, err = r.record(ctx, r.restart)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = report.Do("deletion of the pod", func() (err error) {
+	err = kit.Report.Do("deletion of the pod", func() (err error) {
 		deletion, err = r.record(ctx, r.deletePod)
 		return err
 	})
@@ -72,6 +53,6 @@ func run(ctx context.Context, out string) error {
 	if err := os.WriteFile(out, picture, 0o644); err != nil {
 		return err
 	}
-	fmt.Printf("\n%s: container app was down for %s, against %s with deletion\n", out, restart.down(), deletion.down())
+	fmt.Fprintf(kit.Out, "\n%s: container app was down for %s, against %s with deletion\n", out, restart.down(), deletion.down())
 	return nil
 }

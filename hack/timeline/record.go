@@ -15,28 +15,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/demokit"
+	"github.com/refit-project/refit/kubelet"
 )
 
 //go:embed pods.yaml
 var manifest []byte
 
-const (
-	timeout      = 3 * time.Minute
-	pollInterval = 20 * time.Millisecond
-	// node is the only node of the cluster that this program brings up.
-	node = "node-1"
-)
+// node is the only node of the cluster that this program brings up.
+const node = "node-1"
 
 // recorder runs a disruption and records when the containers of the StatefulSet run.
 type recorder struct {
-	api         client.WithWatch
+	api         *demokit.Client
 	runtime     *cri.Client
 	statefulSet *appsv1.StatefulSet
 }
@@ -53,8 +49,8 @@ type recording struct {
 	spans        []span
 }
 
-func newRecorder(where place.Place) (*recorder, error) {
-	api, err := place.Connect(where.Kubeconfig, v1beta1.AddToScheme, appsv1.AddToScheme)
+func newRecorder(kit *demokit.Demo) (*recorder, error) {
+	api, err := kit.Connect(v1beta1.AddToScheme, appsv1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +58,7 @@ func newRecorder(where place.Place) (*recorder, error) {
 	if err := yaml.UnmarshalStrict(manifest, statefulSet); err != nil {
 		return nil, fmt.Errorf("read pods.yaml: %w", err)
 	}
-	socket := filepath.Join(where.Root, ".cluster", "nodes", node, "containerd.sock")
+	socket := filepath.Join(kit.Root, ".cluster", "nodes", node, "containerd.sock")
 	runtime, err := cri.New(cri.Config{Endpoint: "unix://" + socket})
 	if err != nil {
 		return nil, err
@@ -72,14 +68,13 @@ func newRecorder(where place.Place) (*recorder, error) {
 
 // setUp creates the StatefulSet again and waits until its pod is ready.
 func (r *recorder) setUp(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.statefulSet.Namespace}}
-	if err := r.api.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create namespace: %w", err)
+	if err := r.api.CreateNamespace(ctx, r.statefulSet.Namespace); err != nil {
+		return err
 	}
 	if err := r.api.Delete(ctx, r.statefulSet.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete StatefulSet: %w", err)
 	}
-	err := r.until(ctx, func(ctx context.Context) (bool, error) {
+	err := demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 		err := r.api.Create(ctx, r.statefulSet.DeepCopy())
 		return err == nil, ignoreAlreadyExists(err)
 	})
@@ -117,7 +112,7 @@ func (r *recorder) record(ctx context.Context, disrupt func(context.Context, *co
 		return recording{}, err
 	}
 	ready := time.Now()
-	if err := r.until(ctx, func(ctx context.Context) (bool, error) { return r.gone(ctx, before, after) }); err != nil {
+	if err := demokit.Until(ctx, func(ctx context.Context) (bool, error) { return r.gone(ctx, before, after) }); err != nil {
 		return recording{}, fmt.Errorf("wait for the deleted pod to be gone: %w", err)
 	}
 	return recording{begin: begin, ready: ready, spans: events.spans(begin, before, after)}, nil
@@ -139,14 +134,14 @@ func (r *recorder) deletePod(ctx context.Context, pod *corev1.Pod) error {
 
 // readyPod waits for a ready pod of the StatefulSet whose container app is another than that of before.
 func (r *recorder) readyPod(ctx context.Context, before *corev1.Pod) (found *corev1.Pod, err error) {
-	err = r.until(ctx, func(ctx context.Context) (bool, error) {
+	err = demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		if err := r.api.List(ctx, &pods, client.InNamespace(r.statefulSet.Namespace)); err != nil {
 			return false, err
 		}
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			if pod.DeletionTimestamp == nil && podReady(pod) && (before == nil || instance(pod, "app") != instance(before, "app")) {
+			if pod.DeletionTimestamp == nil && kubelet.Ready(pod) && (before == nil || instance(pod, "app") != instance(before, "app")) {
 				found = pod
 				return true, nil
 			}
@@ -166,10 +161,6 @@ func (r *recorder) gone(ctx context.Context, before, after *corev1.Pod) (bool, e
 	var pod corev1.Pod
 	err := r.api.Get(ctx, client.ObjectKeyFromObject(before), &pod)
 	return apierrors.IsNotFound(err) || pod.UID != before.UID, client.IgnoreNotFound(err)
-}
-
-func (r *recorder) until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, done)
 }
 
 // eventLog collects the container events of the runtime.
@@ -238,17 +229,9 @@ func (r recording) down() time.Duration {
 	return max(started.Sub(stopped), 0).Round(10 * time.Millisecond)
 }
 
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 func instance(pod *corev1.Pod, container string) string {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container {
-			return status.ContainerID
-		}
+	if status := kubelet.StatusOf(pod, container); status != nil {
+		return status.ContainerID
 	}
 	return ""
 }

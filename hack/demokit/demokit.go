@@ -1,0 +1,92 @@
+// Package demokit is what the demos have in common: the program around a demo, which prepares a cluster with Refit on it,
+// and the creation of namespaces and pods. What a demo shows may not enter.
+package demokit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/step"
+)
+
+// Program is one demo.
+type Program struct {
+	Name string
+	// OwnCluster means that the demo reads from the nodes of the checkout's cluster and cannot run on another one.
+	OwnCluster bool
+	// Show runs when Refit is installed on the cluster.
+	Show func(context.Context, *Demo) error
+}
+
+// Demo is what a demo is given.
+type Demo struct {
+	place.Place
+	Deploy install.Config // installs further manifests of deploy/
+	Report *step.Reporter
+	Out    io.Writer
+}
+
+// Main runs the program until it ends or is interrupted, prints the error and returns the exit code.
+func (p Program) Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := p.run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
+		return 1
+	}
+	return 0
+}
+
+func (p Program) run(ctx context.Context) error {
+	where, err := place.Find()
+	if err != nil {
+		return err
+	}
+	if p.OwnCluster && !where.Own {
+		return errors.New("unset KUBECONFIG: times are read from the container runtime of the test cluster")
+	}
+	report := step.New(os.Stdout, filepath.Join(where.Root, "dist", "log"))
+	deploy, err := where.Prepare(ctx, report)
+	if err != nil {
+		return err
+	}
+	return p.Show(ctx, &Demo{Place: where, Deploy: deploy, Report: report, Out: os.Stdout})
+}
+
+// Next prints commands that the user may run now, one per line; path are folders for PATH in addition to kubectl's.
+func (d *Demo) Next(commands string, path ...string) {
+	folders := strings.Join(append([]string{filepath.Dir(d.Kubectl)}, path...), ":")
+	fmt.Fprintf(d.Out, "\nThe cluster is still running. Try next:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n", d.Kubeconfig, folders)
+	for line := range strings.Lines(strings.TrimSpace(commands) + "\n") {
+		fmt.Fprint(d.Out, "  ", line)
+	}
+	if d.Own {
+		fmt.Fprintln(d.Out, "  make cluster-down                                       # removes the cluster and all that belongs to it")
+	}
+}
+
+// RunKubectl runs kubectl with input on its standard input, and returns its standard output. The error holds what it wrote
+// to standard error.
+func (d *Demo) RunKubectl(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, d.Kubectl, args...)
+	command.Stdin = strings.NewReader(input)
+	out, err := command.Output()
+	if err != nil {
+		text := ""
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			text = ": " + strings.TrimSpace(string(exit.Stderr))
+		}
+		return "", fmt.Errorf("kubectl %s: %w%s", strings.Join(args, " "), err, text)
+	}
+	return string(out), nil
+}
