@@ -39,7 +39,7 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", imports: "cli cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube wait"},
+		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube httpserver wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
@@ -83,7 +83,7 @@ var rows = []row{
 	{name: "what parts of a mode share", rooms: []room{
 		{path: "manager/cache", imports: "podprobe result api"},
 		{path: "sidecarmode/endpoint", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
-		{path: "sidecarmode/server", imports: "sidecarmode/config"},
+		{path: "sidecarmode/server", imports: "sidecarmode/config httpserver"},
 	}},
 	{name: "what plugins of the sidecar are given", rooms: []room{
 		{path: "sidecarmode/plugin", imports: "sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity wait"},
@@ -107,9 +107,9 @@ var rows = []row{
 		{path: "image", imports: "api"},
 	}},
 	{name: "parts of hotupdate", rooms: []room{
-		{path: "hotupdate/action"},
+		{path: "hotupdate/action", imports: "wait"},
 		{path: "hotupdate/archive", imports: "hotupdate/payload"},
-		{path: "hotupdate/fetch", imports: "hotupdate/payload"},
+		{path: "hotupdate/fetch", imports: "hotupdate/payload wait"},
 		{path: "hotupdate/store", imports: "hotupdate/payload"},
 	}},
 	{name: "records of in-place updates", rooms: []room{{path: "inplace/record", imports: "inplace/plan kubelet api"}}},
@@ -125,7 +125,7 @@ var rows = []row{
 	}},
 	{name: "rules of kubelet", rooms: []room{{path: "kubelet", imports: "identity"}}},
 	{name: "wire types", rooms: []room{{path: "api"}}},
-	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "kube/mergepatch"}}},
+	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "httpserver"}, {path: "kube/mergepatch"}}},
 }
 
 // split are the folders in which every folder with Go files has to be a room of its own.

@@ -8,10 +8,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"fmt"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -20,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/refit-project/refit/httpserver"
 )
 
 // certificateLife is longer than a process should live. The certificate is self-signed and made at each start.
@@ -41,14 +41,14 @@ type endpoints struct {
 // serve listens and serves in the group until ctx ends.
 func (e endpoints) serve(ctx context.Context, group *errgroup.Group) error {
 	config := e.config
-	if err := listen(ctx, group, config.Addr, e.readiness.handler(), nil); err != nil {
+	if err := start(ctx, group, config.Addr, e.readiness.handler(), nil); err != nil {
 		return err
 	}
 	if config.PprofAddr != "" {
 		mux := http.NewServeMux()
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		if err := listen(ctx, group, config.PprofAddr, mux, nil); err != nil {
+		if err := start(ctx, group, config.PprofAddr, mux, nil); err != nil {
 			return err
 		}
 	}
@@ -59,47 +59,23 @@ func (e endpoints) serve(ctx context.Context, group *errgroup.Group) error {
 	mux := http.NewServeMux()
 	if Loopback(config.MetricsAddr) {
 		mux.Handle("GET /metrics", handler)
-		return listen(ctx, group, config.MetricsAddr, mux, nil)
+		return start(ctx, group, config.MetricsAddr, mux, nil)
 	}
 	mux.Handle("GET /metrics", authorized(e.tokens, handler))
 	certificate, err := selfSigned(config.Node)
 	if err != nil {
 		return err
 	}
-	return listen(ctx, group, config.MetricsAddr, mux, &tls.Config{
+	return start(ctx, group, config.MetricsAddr, mux, &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
 	})
 }
 
-// listen serves in the group until ctx ends.
-func listen(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if secure != nil {
-		listener = tls.NewListener(listener, secure)
-	}
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}
-	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve on %s: %w", address, err)
-		}
-		return nil
+// start serves in the group until ctx ends.
+func start(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
+	return httpserver.Start(ctx, group, httpserver.Config{
+		Address: address, Handler: handler, TLS: secure, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 	})
-	group.Go(func() error {
-		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if err := server.Shutdown(last); err != nil {
-			return server.Close()
-		}
-		return nil
-	})
-	return nil
 }
 
 // authorized passes requests on whose bearer token may GET the path, as the API server's authorization decides.

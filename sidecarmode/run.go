@@ -164,11 +164,11 @@ func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config
 	}
 	authenticated := file.Server.TokenFile != "" || file.Server.TLS.ClientCAFile != ""
 	handler := server.LocalOnly(authenticated, server.Authorized(file.Server.TokenFile, s.state.api()))
-	if err := server.Listen(ctx, group, file.Server.Listen(), handler, secure); err != nil {
+	if err := server.Start(ctx, group, file.Server.Listen(), handler, secure); err != nil {
 		return err
 	}
 	if address := cmp.Or(file.Health, defaultHealth); address != off {
-		return server.Listen(ctx, group, address, s.state.health(), nil)
+		return server.Start(ctx, group, address, s.state.health(), nil)
 	}
 	return nil
 }

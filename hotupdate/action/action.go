@@ -16,6 +16,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/refit-project/refit/wait"
 )
 
 // Release is what a Step is told about.
@@ -55,7 +57,7 @@ func (a Action) Run(ctx context.Context, r Release) error {
 		if err == nil {
 			return nil
 		}
-		if attempt >= a.Attempts || wait(ctx, a.Pause) != nil {
+		if attempt >= a.Attempts || wait.For(ctx, a.Pause) != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
 	}
@@ -75,20 +77,6 @@ func RunAll(ctx context.Context, actions []Action, r Release) error {
 		}
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // Verification says when the program counts as well with new files.
@@ -126,7 +114,7 @@ func (v Verification) Run(ctx context.Context, r Release) error {
 		if err == nil && now.Sub(wellSince) >= v.For {
 			return nil
 		}
-		if stopped := wait(ctx, v.Interval); stopped != nil {
+		if stopped := wait.For(ctx, v.Interval); stopped != nil {
 			return errors.Join(stopped, err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate/payload"
+	"github.com/refit-project/refit/wait"
 )
 
 // Config bounds downloads.
@@ -138,18 +139,16 @@ func (f *Fetcher) Get(ctx context.Context, source, etag string, sink func(io.Rea
 	if err != nil {
 		return Answer{}, err
 	}
-	wait := firstBackoff
+	backoff := firstBackoff
 	for attempt := 1; ; attempt++ {
 		got, err := f.once(ctx, client, source, etag, sink)
 		if err == nil || ctx.Err() != nil || attempt == f.config.Attempts || !errors.As(err, new(*transientError)) {
 			return got, err
 		}
-		select {
-		case <-ctx.Done():
+		if wait.For(ctx, backoff+rand.N(backoff)) != nil { //nolint:gosec // spreads load, keeps no secret
 			return got, err
-		case <-time.After(wait + rand.N(wait)): //nolint:gosec // spreads load, keeps no secret
 		}
-		wait *= 2
+		backoff *= 2
 	}
 }
 

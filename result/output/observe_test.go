@@ -16,14 +16,14 @@ func TestObjectsThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	a.readErr = output.ErrForbidden
-	targets := []output.Output{
+	outputs := []output.Output{
 		output.Markers{Object: pod, Policies: policies()}, output.Condition{Object: pod, Type: "Idle"},
 		output.Field{Object: gameserver, Pointer: "/spec/opsState"},
 	}
 	write(t, output.Config{Patcher: a}, func(t *testing.T, w *output.Writer) {
 		put := func(e result.Entry) {
 			t.Helper()
-			w.Put("p", targets, e)
+			w.Put("p", outputs, e)
 			if err := w.Flush(t.Context(), "p"); err != nil {
 				t.Fatal(err)
 			}
@@ -85,17 +85,17 @@ func TestGaugesAndEvents(t *testing.T) {
 	t.Parallel()
 	j := &journal{gauges: map[string]float64{}}
 	w := output.New(output.Config{Recorder: j, Meter: j})
-	targets := []output.Output{output.Event{Object: pod, Reason: "Probe"}, output.Gauge{Name: "players"}}
+	outputs := []output.Output{output.Event{Object: pod, Reason: "Probe"}, output.Gauge{Name: "players"}}
 	for _, entry := range []result.Entry{
 		{State: result.Succeeded, Value: " 12\n", Message: "12"},
 		{State: result.Succeeded, Value: " 12\n", Message: "12"},
 	} {
-		w.Put("p", targets, entry)
+		w.Put("p", outputs, entry)
 	}
 	if diff := cmp.Diff(map[string]float64{"players": 12}, j.gauges); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	w.Put("p", targets, dead())
+	w.Put("p", outputs, dead())
 	if len(j.gauges) != 0 {
 		t.Errorf("a dead server still has %v", j.gauges)
 	}
@@ -104,5 +104,5 @@ func TestGaugesAndEvents(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	without := output.New(output.Config{})
-	without.Put("p", targets, idle()) // nobody listens: nothing happens, and nothing panics
+	without.Put("p", outputs, idle()) // nobody listens: nothing happens, and nothing panics
 }

@@ -35,7 +35,7 @@ func write(t *testing.T, config output.Config, test func(t *testing.T, w *output
 func TestNoChangeWritesNothing(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	targets := []output.Output{
+	outputs := []output.Output{
 		output.Label{Object: pod, Key: "state"}, output.Annotation{Object: pod, Key: "http_probe"},
 		output.Condition{Object: pod, Type: "Idle"}, output.Markers{Object: pod, Policies: policies()},
 		output.Field{Object: gameserver, Pointer: "/spec/opsState"},
@@ -44,7 +44,7 @@ func TestNoChangeWritesNothing(t *testing.T) {
 		for range 100 {
 			entry := idle()
 			entry.At = time.Now() // that time goes on is no change
-			w.Put("probe", targets, entry)
+			w.Put("probe", outputs, entry)
 			time.Sleep(5 * time.Second)
 		}
 		if a.sent() != 2 || a.looked() != 2 {
@@ -57,7 +57,7 @@ func TestNoChangeWritesNothing(t *testing.T) {
 	})
 	// Nor does another process, which knows nothing of the first.
 	write(t, output.Config{Patcher: a}, func(t *testing.T, w *output.Writer) {
-		w.Put("probe", targets, idle())
+		w.Put("probe", outputs, idle())
 		time.Sleep(time.Minute)
 		if a.sent() != 2 {
 			t.Errorf("%d patches after a restart", a.sent()-2)
@@ -115,7 +115,7 @@ func TestFlapsAreCoalesced(t *testing.T) {
 func TestMarkersFollowTheState(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	targets := []output.Output{output.Markers{Object: pod, Policies: append(policies(), output.Policy{
+	outputs := []output.Output{output.Markers{Object: pod, Policies: append(policies(), output.Policy{
 		State: "full", Labels: map[string]string{"full": "yes"}, Fields: map[string]any{"/metadata/annotations/n": "1"},
 	})}}
 	other := result.Entry{State: result.Succeeded, Value: "something else"}
@@ -133,7 +133,7 @@ func TestMarkersFollowTheState(t *testing.T) {
 			{other, nil, nil, nil},
 		}
 		for _, step := range steps {
-			w.Put("probe", targets, step.entry)
+			w.Put("probe", outputs, step.entry)
 			if err := w.Flush(t.Context(), "probe"); err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,7 @@ type InKube struct {
 	// ConfigMap in the pod's namespace; it must exist.
 	ConfigMap *ConfigMap `yaml:"configMap"`
 	// Target is any other object, and JSONPath a JSON Pointer into it.
-	Target   *Target `yaml:"target"`
+	Target   *TargetObject `yaml:"target"`
 	JSONPath string  `yaml:"jsonPath"`
 	// FieldType is free text, as in the reference implementation; see TypeOfField for what has an effect.
 	FieldType string `yaml:"fieldType"`
@@ -64,8 +64,8 @@ type ConfigMap struct { //nolint:revive // it is the name of the kind
 	Key  string `yaml:"key"`
 }
 
-// Target names an object.
-type Target struct {
+// TargetObject names the object that a storage writes to.
+type TargetObject struct {
 	Group       string `yaml:"group"`
 	Version     string `yaml:"version"`
 	Resource    string `yaml:"resource"`
@@ -122,28 +122,28 @@ func NewWhere(pod *corev1.Pod, identity identity.Pod, reason string) Where {
 
 // CheckStorage reports what is wrong with storages wherever the pod may be.
 func CheckStorage(storages []Storage) error {
-	_, err := Targets(storages, Where{Pod: identity.Pod{Namespace: "namespace", Name: "name"}, Reason: "Result", nowhere: true})
+	_, err := Outputs(storages, Where{Pod: identity.Pod{Namespace: "namespace", Name: "name"}, Reason: "Result", nowhere: true})
 	return err
 }
 
-// Targets are the places that a list of storages means. All faults are reported at once.
-func Targets(storages []Storage, where Where) ([]output.Output, error) {
-	var targets []output.Output
+// Outputs are what a list of storages writes to. All faults are reported at once.
+func Outputs(storages []Storage, where Where) ([]output.Output, error) {
+	var outputs []output.Output
 	var faults []error
 	for _, s := range storages {
-		some, err := s.targets(where)
-		targets, faults = append(targets, some...), append(faults, err)
+		some, err := s.outputs(where)
+		outputs, faults = append(outputs, some...), append(faults, err)
 	}
-	for _, t := range targets {
+	for _, t := range outputs {
 		faults = append(faults, t.Validate())
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("storageConfig: %w", err)
 	}
-	return targets, nil
+	return outputs, nil
 }
 
-func (s Storage) targets(where Where) ([]output.Output, error) {
+func (s Storage) outputs(where Where) ([]output.Output, error) {
 	switch {
 	case s.Type == "InKube" && s.InKube == nil:
 		return nil, errors.New("type InKube needs inKube")
@@ -152,37 +152,37 @@ func (s Storage) targets(where Where) ([]output.Output, error) {
 	case s.InKube == nil && s.HTTPMetric == nil:
 		return nil, errors.New("nothing is given: want inKube or httpMetric")
 	}
-	var targets []output.Output
+	var outputs []output.Output
 	if s.HTTPMetric != nil {
-		targets = append(targets, output.Gauge{Name: s.HTTPMetric.MetricName})
+		outputs = append(outputs, output.Gauge{Name: s.HTTPMetric.MetricName})
 	}
 	if s.InKube == nil {
-		return targets, nil
+		return outputs, nil
 	}
-	more, err := s.InKube.targets(where)
+	more, err := s.InKube.outputs(where)
 	if err == nil && len(more) == 0 {
 		err = errors.New("inKube: no place is given")
 	}
-	return append(targets, more...), err
+	return append(outputs, more...), err
 }
 
-func (k InKube) targets(where Where) ([]output.Output, error) {
+func (k InKube) outputs(where Where) ([]output.Output, error) {
 	pod := output.Pod(where.Pod)
-	var targets []output.Output
+	var outputs []output.Output
 	if k.AnnotationKey != "" {
-		targets = append(targets, output.Annotation{Object: pod, Key: k.AnnotationKey})
+		outputs = append(outputs, output.Annotation{Object: pod, Key: k.AnnotationKey})
 	}
 	if k.LabelKey != "" {
-		targets = append(targets, output.Label{Object: pod, Key: k.LabelKey})
+		outputs = append(outputs, output.Label{Object: pod, Key: k.LabelKey})
 	}
 	if k.ConditionType != "" {
-		targets = append(targets, output.Condition{Object: pod, Type: k.ConditionType})
+		outputs = append(outputs, output.Condition{Object: pod, Type: k.ConditionType})
 	}
 	if k.Event {
-		targets = append(targets, output.Event{Object: pod, Reason: where.Reason})
+		outputs = append(outputs, output.Event{Object: pod, Reason: where.Reason})
 	}
 	if k.ConfigMap != nil {
-		targets = append(targets, output.ConfigMapKey(where.Pod.Namespace, k.ConfigMap.Name, k.ConfigMap.Key))
+		outputs = append(outputs, output.ConfigMapKey(where.Pod.Namespace, k.ConfigMap.Name, k.ConfigMap.Key))
 	}
 	object, err := k.object(where)
 	if err != nil {
@@ -192,14 +192,14 @@ func (k InKube) targets(where Where) ([]output.Output, error) {
 	case k.JSONPath != "" && k.Target == nil:
 		return nil, errors.New("inKube: jsonPath needs target")
 	case k.JSONPath != "":
-		targets = append(targets, output.Field{
+		outputs = append(outputs, output.Field{
 			Object: object, Pointer: k.JSONPath, Subresource: k.Target.Subresource, Type: TypeOfField(k.FieldType),
 		})
 	case k.Target != nil && len(k.MarkerPolicies) == 0:
 		return nil, errors.New("inKube: target needs jsonPath or markerPolicies")
 	}
 	marks, err := k.markers(pod, object)
-	return append(targets, marks...), err
+	return append(outputs, marks...), err
 }
 
 // object is the target, or of none the pod's GameServer.
@@ -238,7 +238,7 @@ func (k InKube) markers(pod, object output.Object) ([]output.Output, error) {
 		return nil, nil
 	}
 	onPod := output.Markers{Object: pod}
-	onTarget := output.Markers{Object: object}
+	onObject := output.Markers{Object: object}
 	opsState := false
 	for _, p := range k.MarkerPolicies {
 		policy := output.Policy{State: p.State, Labels: p.Labels, Annotations: p.Annotations}
@@ -259,11 +259,11 @@ func (k InKube) markers(pod, object output.Object) ([]output.Output, error) {
 		if len(p.JSONPathConfigs) > 0 && k.Target == nil && p.GameServerOpsState == "" {
 			return nil, fmt.Errorf("markerPolicies: state %s: jsonPathConfigs needs target", p.State)
 		}
-		onTarget.Policies = append(onTarget.Policies, policy)
+		onObject.Policies = append(onObject.Policies, policy)
 	}
-	targets := []output.Output{onPod}
+	outputs := []output.Output{onPod}
 	if k.Target != nil || opsState {
-		targets = append(targets, onTarget)
+		outputs = append(outputs, onObject)
 	}
-	return targets, nil
+	return outputs, nil
 }

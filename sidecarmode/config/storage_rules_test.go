@@ -51,7 +51,7 @@ func TestRulesOfStorage(t *testing.T) {
 func TestAllStoragesAreWritten(t *testing.T) {
 	t.Parallel()
 	storages := storage(t, "[{inKube: {annotationKey: a}}, {httpMetric: {metricName: m}}]")
-	got, err := config.Targets(storages, where())
+	got, err := config.Outputs(storages, where())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestTargetIsTheOwnerOfThePod(t *testing.T) {
 			Group: "games.example.com", Version: "v1", Resource: "rooms", Namespace: "lobby", Name: "blue"},
 		"{group: games.example.com, version: v1, resource: rooms, name: red}": {Group: "games.example.com", Version: "v1", Resource: "rooms", Name: "red"},
 	} {
-		got, err := config.Targets(storage(t, "{inKube: {jsonPath: /spec/x, target: "+text+"}}"), owned)
+		got, err := config.Outputs(storage(t, "{inKube: {jsonPath: /spec/x, target: "+text+"}}"), owned)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -87,7 +87,7 @@ func TestTargetIsTheOwnerOfThePod(t *testing.T) {
 		}
 	}
 	orphan := config.NewWhere(nil, ownPod, "Probe")
-	_, err := config.Targets(storage(t, "{inKube: {jsonPath: /spec/x, target: {group: apps, version: v1, resource: replicasets, podOwner: true}}}"), orphan)
+	_, err := config.Outputs(storage(t, "{inKube: {jsonPath: /spec/x, target: {group: apps, version: v1, resource: replicasets, podOwner: true}}}"), orphan)
 	if err == nil || !strings.Contains(err.Error(), "target: podOwner: the pod has no owner among replicasets.apps") {
 		t.Errorf("error %v", err)
 	}

@@ -73,7 +73,7 @@ func TestStorage(t *testing.T) {
 			e = f.Plugins[0].Config.(*struct {
 				E endpoint `yaml:"e"`
 			}).E
-			got, err := config.Targets(e.StorageConfig, where())
+			got, err := config.Outputs(e.StorageConfig, where())
 			if (err != nil) != (tt.fault != "") || err != nil && !strings.Contains(err.Error(), tt.fault) {
 				t.Errorf("error %v, want %q", err, tt.fault)
 			}
@@ -88,8 +88,8 @@ func TestStorage(t *testing.T) {
 }
 
 // normal drops empty maps, which mean the same as none.
-func normal(targets []output.Output) []output.Output {
-	for _, t := range targets {
+func normal(outputs []output.Output) []output.Output {
+	for _, t := range outputs {
 		if m, ok := t.(output.Markers); ok {
 			for i := range m.Policies {
 				if len(m.Policies[i].Fields) == 0 {
@@ -98,7 +98,7 @@ func normal(targets []output.Output) []output.Output {
 			}
 		}
 	}
-	return targets
+	return outputs
 }
 
 func TestSchemaNamesEveryKey(t *testing.T) {

@@ -32,7 +32,7 @@ type Plugin struct {
 type probed struct {
 	name    string
 	spec    probe.Spec
-	targets []output.Output
+	outputs []output.Output
 	// processes have to be seen.
 	processes bool
 }
@@ -68,12 +68,12 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 		if e.Process != nil && host.Processes == nil {
 			faults = append(faults, errors.New("processes cannot be seen here"))
 		}
-		var targets []output.Output
+		var outputs []output.Output
 		if len(e.StorageConfig) > 0 {
-			targets, err = config.Targets(e.StorageConfig, where)
+			outputs, err = config.Outputs(e.StorageConfig, where)
 			faults = append(faults, err)
 		}
-		p.probes = append(p.probes, probed{e.Title(), spec, targets, e.Process != nil})
+		p.probes = append(p.probes, probed{e.Title(), spec, outputs, e.Process != nil})
 	}
 	return errors.Join(faults...)
 }
@@ -113,8 +113,8 @@ func (p *Plugin) report(a probed, r probe.Result) {
 		p.host.Logger.Info("probe state changed", "endpoint", a.name, "state", r.State)
 	}
 	p.total.WithLabelValues(a.name, string(r.State)).Inc()
-	if len(a.targets) > 0 {
-		p.host.Results.Put(p.source(a.name), a.targets, endpoint.Entry(r))
+	if len(a.outputs) > 0 {
+		p.host.Results.Put(p.source(a.name), a.outputs, endpoint.Entry(r))
 	}
 }
 
@@ -136,7 +136,7 @@ func (p *Plugin) Status() plugin.Health {
 func (p *Plugin) Needs() plugin.Needs {
 	var needs plugin.Needs
 	for _, a := range p.probes {
-		needs.Access = append(needs.Access, plugin.NeedsOf(a.targets)...)
+		needs.Access = append(needs.Access, plugin.NeedsOf(a.outputs)...)
 		needs.Signals = needs.Signals || a.processes
 	}
 	return needs

@@ -35,19 +35,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type results struct {
 	mu      sync.Mutex
 	entries map[string][]result.Entry
-	targets map[string][]output.Output
+	outputs map[string][]output.Output
 	changed chan struct{}
 }
 
 func newResults() *results {
-	return &results{entries: map[string][]result.Entry{}, targets: map[string][]output.Output{}, changed: make(chan struct{}, 1)}
+	return &results{entries: map[string][]result.Entry{}, outputs: map[string][]output.Output{}, changed: make(chan struct{}, 1)}
 }
 
-func (r *results) Put(source string, targets []output.Output, entry result.Entry) {
+func (r *results) Put(source string, outputs []output.Output, entry result.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries[source] = append(r.entries[source], entry)
-	r.targets[source] = targets
+	r.outputs[source] = outputs
 	select {
 	case r.changed <- struct{}{}:
 	default:
@@ -180,8 +180,8 @@ func TestProbeCorrectness(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			want := []output.Output{output.Annotation{Object: output.Pod(identity.Pod{Namespace: "games", Name: "gs-0"}), Key: "a"}}
-			if diff := cmp.Diff(want, r.targets["http_probe/e"]); diff != "" {
-				t.Errorf("targets (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, r.outputs["http_probe/e"]); diff != "" {
+				t.Errorf("outputs (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -71,10 +71,10 @@ type Needs struct {
 	Folders []string
 }
 
-// NeedsOf the targets of results.
-func NeedsOf(targets []output.Output) []selftest.Need {
+// NeedsOf the outputs of results.
+func NeedsOf(outputs []output.Output) []selftest.Need {
 	var needs []selftest.Need
-	for _, o := range output.Objects(targets) {
+	for _, o := range output.Objects(outputs) {
 		ref := ownpod.Reference{
 			Group: o.Object.Group, Version: o.Object.Version, Resource: o.Object.Resource,
 			Namespace: o.Object.Namespace, Name: o.Object.Name,
@@ -91,7 +91,7 @@ type Factory func() Plugin
 
 // Results are the way for outcomes; *output.Writer has the methods.
 type Results interface {
-	Put(source string, targets []output.Output, entry result.Entry)
+	Put(source string, outputs []output.Output, entry result.Entry)
 	Drop(source string)
 	Flush(ctx context.Context, source string) error
 }

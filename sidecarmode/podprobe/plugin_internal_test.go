@@ -37,12 +37,12 @@ type world struct {
 	conditions map[string]string
 }
 
-func (w *world) Put(_ string, targets []output.Output, e result.Entry) {
+func (w *world) Put(_ string, outputs []output.Output, e result.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c, ok := targets[0].(output.Condition)
-	if !ok || len(targets) != 1 || c.Object.Name != "gs-0" {
-		w.conditions["wrong target"] = fmt.Sprint(targets)
+	c, ok := outputs[0].(output.Condition)
+	if !ok || len(outputs) != 1 || c.Object.Name != "gs-0" {
+		w.conditions["wrong output"] = fmt.Sprint(outputs)
 		return
 	}
 	w.conditions[c.Type] = string(e.State) + " " + e.Message
@@ -156,7 +156,7 @@ func TestAnnotationBecomesConditions(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, condition := range []string{"Ready", "nowhere", "wrong target"} {
+	for _, condition := range []string{"Ready", "nowhere", "wrong output"} {
 		if said, ok := w.conditions[condition]; ok {
 			t.Errorf("condition %s: %s", condition, said)
 		}

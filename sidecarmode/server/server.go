@@ -1,6 +1,6 @@
-// Package server serves the sidecar's HTTP endpoints: listening, TLS, and who may call.
+// Package server serves the sidecar's HTTP endpoints: TLS, and who may call.
 //
-// In the room are: the HTTP server and the checks that every request has to pass. What the endpoints do may not enter.
+// In the room are: the configuration of the server and the checks that every request has to pass. What the endpoints do may not enter.
 package server
 
 import (
@@ -9,7 +9,6 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,39 +18,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/refit-project/refit/httpserver"
 	"github.com/refit-project/refit/sidecarmode/config"
 )
 
-// Listen serves a handler in the group until ctx ends. An update may take long to answer, so there is no limit on
-// that; who sends slowly is cut off.
-func Listen(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if secure != nil {
-		listener = tls.NewListener(listener, secure)
-	}
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
-	}
-	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve on %s: %w", address, err)
-		}
-		return nil
+// Start serves a handler in the group until ctx ends.
+func Start(ctx context.Context, group *errgroup.Group, address string, handler http.Handler, secure *tls.Config) error {
+	return httpserver.Start(ctx, group, httpserver.Config{
+		Address: address, Handler: handler, TLS: secure, ReadTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
 	})
-	group.Go(func() error {
-		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if err := server.Shutdown(last); err != nil {
-			return server.Close()
-		}
-		return nil
-	})
-	return nil
 }
 
 // Authorized lets pass who sends the token in the file, which is read at each request since it may be renewed. A

@@ -38,7 +38,7 @@ type Plugin struct {
 	host    plugin.Host
 	config  *Config
 	updater hotupdate.Config
-	targets []output.Output
+	outputs []output.Output
 	metrics *metrics
 	record  *record.Store
 
@@ -88,7 +88,7 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 	faults := []error{err, p.metrics.register(host.Metrics)}
 	p.updater = updater
 	if len(own.StorageConfig) > 0 {
-		p.targets, err = config.Targets(own.StorageConfig, config.NewWhere(host.Observed(), host.Pod, "HotUpdate"))
+		p.outputs, err = config.Outputs(own.StorageConfig, config.NewWhere(host.Observed(), host.Pod, "HotUpdate"))
 		faults = append(faults, err)
 	}
 	return errors.Join(faults...)
@@ -225,7 +225,7 @@ func (p *Plugin) Status() plugin.Health {
 
 // Needs implements plugin.Needer.
 func (p *Plugin) Needs() plugin.Needs {
-	needs := plugin.Needs{Signals: len(p.finders()) > 0, Folders: []string{p.config.dir()}, Access: plugin.NeedsOf(p.targets)}
+	needs := plugin.Needs{Signals: len(p.finders()) > 0, Folders: []string{p.config.dir()}, Access: plugin.NeedsOf(p.outputs)}
 	if ref := p.record.Reference(); ref.Name != "" {
 		for _, verb := range []string{"get", "patch"} {
 			needs.Access = append(needs.Access, selftest.Need{Verb: verb, Of: ref})

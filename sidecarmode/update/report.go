@@ -35,8 +35,8 @@ func (p *Plugin) conclude(version string, began time.Time, res hotupdate.Result,
 
 // put passes an outcome to the result writer. Nothing waits for that.
 func (p *Plugin) put(entry result.Entry, s summary, changed bool) {
-	if len(p.targets) > 0 {
-		p.host.Results.Put(Name, p.targets, entry)
+	if len(p.outputs) > 0 {
+		p.host.Results.Put(Name, p.outputs, entry)
 	}
 	if p.config.DetailAnnotationKey != "" && changed {
 		if b, err := json.Marshal(s); err == nil {
