@@ -55,14 +55,14 @@ var rows = []row{
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
 			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result wait"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
-		{path: "sidecarmode/podprobe", imports: "sidecarmode/endpoint sidecarmode/plugin probe result identity"},
+		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "cli/pull", imports: "image kube api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
-		{path: "manager/sidecarset/rollout", imports: "manager/cache sidecarset inplace inplace/plan api"},
+		{path: "manager/sidecarset/rollout", imports: "kubelet manager/cache sidecarset inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
 		{path: "manager/sidecarset/render", imports: "sidecarset api"},
@@ -71,7 +71,7 @@ var rows = []row{
 		{path: "manager/podprobes/compiled", imports: "podprobe api"},
 		{path: "manager/podprobes/marks", imports: "podprobe"},
 		{path: "daemon/podprobes/execprobe", imports: "probe cri"},
-		{path: "daemon/podprobes/probespec", imports: "probe api"},
+		{path: "daemon/podprobes/probespec", imports: "kubelet probe api"},
 		{path: "daemon/podprobes/probestatus", imports: "result api"},
 	}},
 	{name: "parts of the plugin hot_update", rooms: []room{
@@ -81,7 +81,7 @@ var rows = []row{
 		{path: "sidecarmode/update/trigger", imports: "sidecarmode/plugin hotupdate kube/ownpod wait"},
 	}},
 	{name: "what parts of a mode share", rooms: []room{
-		{path: "manager/cache", imports: "podprobe result api"},
+		{path: "manager/cache", imports: "kubelet podprobe result api"},
 		{path: "sidecarmode/endpoint", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
 		{path: "sidecarmode/server", imports: "sidecarmode/config httpserver"},
 	}},
@@ -90,12 +90,12 @@ var rows = []row{
 	}},
 	{name: "sidecar configuration and processes", rooms: []room{
 		{path: "sidecarmode/config", imports: "result identity"},
-		{path: "sidecarmode/process", imports: "signal identity"},
+		{path: "sidecarmode/process", imports: "kubelet signal identity"},
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "inplace inplace/record inplace/plan inplace/facts api"},
-		{path: "rollout", imports: "crr result api"},
+		{path: "sidecarset", imports: "kubelet inplace inplace/record inplace/plan inplace/facts api"},
+		{path: "rollout", imports: "kubelet crr result api"},
 	}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // follow does what Next says until the update is done and the pod as ready as it was.
@@ -36,7 +37,7 @@ func (u *updater) follow(ctx context.Context) error {
 				continue
 			}
 		case inplace.KindDone:
-			if ready(u.pod) || !ready(u.before) {
+			if kubelet.Ready(u.pod) || !kubelet.Ready(u.before) {
 				return nil
 			}
 			u.Output.Wait("waiting for the pod to be ready")
@@ -142,19 +143,10 @@ func (u *updater) next(ctx context.Context, changes watch.Interface) (watch.Even
 func (u *updater) see(pod *corev1.Pod) {
 	u.pod = pod
 	switch now := time.Now(); {
-	case ready(pod) && !u.down.IsZero():
+	case kubelet.Ready(pod) && !u.down.IsZero():
 		u.unused += now.Sub(u.down)
 		u.down = time.Time{}
-	case !ready(pod) && u.down.IsZero() && ready(u.before):
+	case !kubelet.Ready(pod) && u.down.IsZero() && kubelet.Ready(u.before):
 		u.down = now
 	}
-}
-
-func ready(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

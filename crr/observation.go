@@ -111,15 +111,3 @@ func (o Observation) newest(container string) (Instance, bool) {
 	}
 	return instances[0], true
 }
-
-// containerStatus finds the status of a container or native sidecar as kubelet last reported it.
-func (o Observation) containerStatus(container string) *corev1.ContainerStatus {
-	for _, statuses := range [][]corev1.ContainerStatus{o.Pod.Status.ContainerStatuses, o.Pod.Status.InitContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].Name == container {
-				return &statuses[i]
-			}
-		}
-	}
-	return nil
-}

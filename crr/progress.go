@@ -7,6 +7,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 )
 
 const (
@@ -50,7 +51,7 @@ func (p *planner) minorUntil() (time.Time, bool) {
 
 // progressDelay is how long after the last act on a container a word on its progress may come.
 func (p *planner) progressDelay(was v1beta1.ContainerRecreateRequestRecreateState) time.Duration {
-	status := p.observed.containerStatus(was.Name)
+	status := kubelet.StatusOf(p.observed.Pod, was.Name)
 	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" && status.State.Waiting.Reason != reasonContainerCreating {
 		return heldDelay
 	}

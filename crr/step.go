@@ -132,7 +132,7 @@ func (s *subject) exited(last Instance) {
 			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.Policy))
 		return
 	}
-	status := s.observed.containerStatus(s.spec.Name)
+	status := kubelet.StatusOf(s.observed.Pod, s.spec.Name)
 	if replacedOnce {
 		s.waitForKubelet(fmt.Sprintf("the new container exited with code %d; ", last.ExitCode), status)
 		return
@@ -173,7 +173,7 @@ func (s *subject) missing() {
 		return
 	}
 	s.begin()
-	status := s.observed.containerStatus(s.spec.Name)
+	status := kubelet.StatusOf(s.observed.Pod, s.spec.Name)
 	s.waitForKubelet("stopped; ", status)
 	revived := s.overrides() && !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always()
 	if !revived && !s.skipsBackoff() {
@@ -199,7 +199,7 @@ func (s *subject) missing() {
 // has been up for long enough.
 func (s *subject) replaced(current Instance) {
 	s.begin()
-	status := s.observed.containerStatus(s.spec.Name)
+	status := kubelet.StatusOf(s.observed.Pod, s.spec.Name)
 	if policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name); policy.Final(status) {
 		s.fail(ReasonRestartNotReported, fmt.Sprintf("the new container is running, but kubelet had already reported the end of the one before, "+
 			"and under restartPolicy %s it never takes that back: the pod will not show the new one", policy.Policy))

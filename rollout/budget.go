@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // start adds the requests that may be created now, and says what holds up the pods that are left.
@@ -137,10 +138,8 @@ func (d *disruptions) take(p *pod) string {
 
 // readiness of a pod, and since when.
 func readiness(p *corev1.Pod) (ready bool, since metav1.Time) {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue, c.LastTransitionTime
-		}
+	if c := kubelet.Condition(&p.Status, corev1.PodReady); c != nil {
+		return c.Status == corev1.ConditionTrue, c.LastTransitionTime
 	}
 	return false, since
 }

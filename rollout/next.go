@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 )
 
 const (
@@ -124,7 +125,7 @@ func (v *view) observe(observed Observation) {
 // old reports whether the pod is one that the rollout is about: it existed before, and its containers have been started.
 func (v *view) old(p *pod) bool {
 	return !p.CreationTimestamp.After(v.rollout.CreationTimestamp.Time) && slices.ContainsFunc(v.rollout.Spec.Containers, func(name string) bool {
-		status := statusOf(p.Pod, name)
+		status := kubelet.StatusOf(p.Pod, name)
 		return !hasContainer(p.Pod, name) || status != nil && status.ContainerID != ""
 	})
 }
@@ -190,7 +191,7 @@ func outcome(request *v1beta1.ContainerRecreateRequest) (reason, message string)
 // about those that it has stopped.
 func showsRestart(p *corev1.Pod, request *v1beta1.ContainerRecreateRequest) bool {
 	for _, container := range request.Spec.Containers {
-		status := statusOf(p, container.Name)
+		status := kubelet.StatusOf(p, container.Name)
 		if status == nil || container.StatusContext != nil && status.ContainerID == container.StatusContext.ContainerID {
 			return false
 		}

@@ -94,13 +94,6 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return crr.ContainerNamed(pod.Spec.Containers, name) != nil || crr.ContainerNamed(pod.Spec.InitContainers, name) != nil
 }
 
-func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	if status := crr.StatusNamed(pod.Status.ContainerStatuses, name); status != nil {
-		return status
-	}
-	return crr.StatusNamed(pod.Status.InitContainerStatuses, name)
-}
-
 // WorkloadSelector is the label selector by which a workload selects its pods.
 func WorkloadSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
 	about := "selector of " + workload.GetKind() + " " + workload.GetName()

@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 )
 
 const (
@@ -108,7 +109,7 @@ func (r *restarter) instances(ctx context.Context, request *v1beta1.ContainerRec
 		return fmt.Errorf("read the pod that was restarted: %w", err)
 	}
 	for _, container := range request.Spec.Containers {
-		status := crr.StatusNamed(slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses), container.Name)
+		status := kubelet.StatusOf(&pod, container.Name)
 		if status == nil || container.StatusContext == nil {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // drain makes the pod not ready when the request asks for it: first the finalizer, then the pod's condition, then the
@@ -94,7 +95,7 @@ func (l lifecycle) handOff() (Decision, bool) {
 	}
 	var snapshot []v1beta1.ContainerStatusSnapshot
 	for _, container := range l.request.Spec.Containers {
-		status := l.statusOf(container.Name)
+		status := kubelet.StatusOf(l.pod, container.Name)
 		if status == nil || status.State.Running == nil || status.ContainerID == container.StatusContext.ContainerID {
 			continue
 		}
@@ -107,11 +108,4 @@ func (l lifecycle) handOff() (Decision, bool) {
 		status.ContainerStatusSnapshot = snapshot
 	}
 	return l.handOver(*status, "the pod's status is copied into the request")
-}
-
-func (l lifecycle) statusOf(container string) *corev1.ContainerStatus {
-	if status := crr.StatusNamed(l.pod.Status.ContainerStatuses, container); status != nil {
-		return status
-	}
-	return crr.StatusNamed(l.pod.Status.InitContainerStatuses, container)
 }

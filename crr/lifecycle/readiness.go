@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // readinessHold is one reason for a pod not to be ready. Condition KruisePodReady keeps a JSON list of them, sorted,
@@ -29,7 +30,7 @@ func readinessKey(request *v1beta1.ContainerRecreateRequest) readinessHold {
 // kubelet gets to it. The error is a list that other writers have left unreadable.
 func takeReadiness(pod *corev1.Pod, hold readinessHold, now time.Time) (*corev1.PodStatus, bool, error) {
 	status := pod.Status.DeepCopy()
-	gate := podCondition(status, v1beta1.ReadinessGateKruisePodReady)
+	gate := kubelet.Condition(status, v1beta1.ReadinessGateKruisePodReady)
 	holds, err := readHolds(gate)
 	if err != nil {
 		return nil, false, err
@@ -46,7 +47,7 @@ func takeReadiness(pod *corev1.Pod, hold readinessHold, now time.Time) (*corev1.
 	}
 	gate.Message = writeHolds(holds)
 	setPodCondition(gate, corev1.ConditionFalse, now)
-	if ready := podCondition(status, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionFalse {
+	if ready := kubelet.Condition(status, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionFalse {
 		setPodCondition(ready, corev1.ConditionFalse, now)
 		ready.Reason = "ReadinessGatesNotReady" // kubelet's word for it
 		ready.Message = fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateKruisePodReady)
@@ -60,7 +61,7 @@ func giveBackReadiness(pod *corev1.Pod, hold readinessHold, now time.Time) (*cor
 		return nil, false
 	}
 	status := pod.Status.DeepCopy()
-	gate := podCondition(status, v1beta1.ReadinessGateKruisePodReady)
+	gate := kubelet.Condition(status, v1beta1.ReadinessGateKruisePodReady)
 	holds, err := readHolds(gate)
 	if err != nil || !slices.Contains(holds, hold) {
 		return nil, false
@@ -95,14 +96,6 @@ func writeHolds(holds []readinessHold) string {
 	return string(text)
 }
 
-func podCondition(status *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
-	i := slices.IndexFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return nil
-	}
-	return &status.Conditions[i]
-}
-
 func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatus, now time.Time) {
 	if condition.Status != value {
 		condition.Status = value
@@ -113,7 +106,7 @@ func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatu
 // BeginReadiness returns the status of a pod whose readiness gate nobody has answered yet, with the gate open: until
 // then kubelet keeps the pod not ready, whether or not a request ever comes.
 func BeginReadiness(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
-	if pod.DeletionTimestamp != nil || !crr.HasReadinessGate(pod) || podCondition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
+	if pod.DeletionTimestamp != nil || !crr.HasReadinessGate(pod) || kubelet.Condition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
 		return nil, false
 	}
 	status := pod.Status.DeepCopy()

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/kubelet"
 )
 
 // IsDaemon reports whether a pod is one of refit-daemon or kruise-daemon, by the labels of their DaemonSets.
@@ -12,15 +14,5 @@ func IsDaemon(pod *corev1.Pod) bool {
 		pod.Labels["control-plane"] == "daemon" && strings.HasPrefix(pod.Name, "kruise-daemon")
 }
 
-// IsReady reports whether a pod runs and its condition Ready is True.
-func IsReady(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil {
-		return false
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
+// IsReady reports whether a pod is not being deleted and its condition Ready is True.
+func IsReady(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && kubelet.Ready(pod) }

@@ -37,7 +37,7 @@ type InKube struct {
 	ConfigMap *ConfigMap `yaml:"configMap"`
 	// Target is any other object, and JSONPath a JSON Pointer into it.
 	Target   *TargetObject `yaml:"target"`
-	JSONPath string  `yaml:"jsonPath"`
+	JSONPath string        `yaml:"jsonPath"`
 	// FieldType is free text, as in the reference implementation; see TypeOfField for what has an effect.
 	FieldType string `yaml:"fieldType"`
 	// MarkerPolicies mark the pod, and the target if there is one, by state.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result/output"
 )
@@ -100,24 +101,9 @@ func (w wanted) spec(pod *corev1.Pod, own string) (probe.Spec, error) {
 
 // running is when the container's instance started; false when none runs.
 func running(pod *corev1.Pod, container string) (time.Time, bool) {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for _, s := range statuses {
-			if s.Name == container && s.State.Running != nil {
-				return s.State.Running.StartedAt.Time, true
-			}
-		}
+	status := kubelet.StatusOf(pod, container)
+	if status == nil || status.State.Running == nil {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
-}
-
-// exists reports whether the pod's status knows the container.
-func exists(pod *corev1.Pod, container string) bool {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for _, s := range statuses {
-			if s.Name == container {
-				return true
-			}
-		}
-	}
-	return false
+	return status.State.Running.StartedAt.Time, true
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/endpoint"
@@ -149,7 +150,7 @@ func (p *Plugin) adjust(ctx context.Context, pod *corev1.Pod, a *activeProbe) er
 	since, runs := running(pod, a.wanted.ContainerName)
 	if !runs {
 		a.stop()
-		if exists(pod, a.wanted.ContainerName) {
+		if kubelet.StatusOf(pod, a.wanted.ContainerName) != nil {
 			// The words of kruise-daemon.
 			p.report(a.wanted, probe.Result{State: probe.Failed, Message: "Container(" + a.wanted.ContainerName + ") is Non-running"})
 		}

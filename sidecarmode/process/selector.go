@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -121,16 +122,13 @@ func ContainerID(pod *corev1.Pod, name string) (identity.ContainerID, error) {
 	if pod == nil {
 		return identity.ContainerID{}, fmt.Errorf("container %s: %w, which cannot be read", name, ErrNoStatus)
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for _, s := range statuses {
-			if s.Name == name && s.ContainerID != "" {
-				id, err := identity.ParseContainerID(s.ContainerID)
-				if err != nil {
-					return id, fmt.Errorf("container %s: %w", name, err)
-				}
-				return id, nil
-			}
-		}
+	status := kubelet.StatusOf(pod, name)
+	if status == nil || status.ContainerID == "" {
+		return identity.ContainerID{}, fmt.Errorf("container %s: %w", name, ErrNoStatus)
 	}
-	return identity.ContainerID{}, fmt.Errorf("container %s: %w", name, ErrNoStatus)
+	id, err := identity.ParseContainerID(status.ContainerID)
+	if err != nil {
+		return id, fmt.Errorf("container %s: %w", name, err)
+	}
+	return id, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -119,14 +120,8 @@ func (t *Target) running(pod *corev1.Pod) bool {
 }
 
 func ready(pod *corev1.Pod, container string) bool {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for i := range list {
-			if list[i].Name == container {
-				return list[i].Ready && list[i].State.Running != nil
-			}
-		}
-	}
-	return false
+	status := kubelet.StatusOf(pod, container)
+	return status != nil && status.Ready && status.State.Running != nil
 }
 
 // changes are what is different between a pod and the target.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe"
 )
 
@@ -126,15 +127,10 @@ func ContainerOf(pod *corev1.Pod, name string) (Container, bool) {
 			}
 		}
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for _, status := range statuses {
-			if status.Name != name {
-				continue
-			}
-			c.Instance = status.ContainerID
-			if status.State.Running != nil && status.ContainerID != "" {
-				c.Running, c.StartedAt = true, status.State.Running.StartedAt.Time
-			}
+	if status := kubelet.StatusOf(pod, name); status != nil {
+		c.Instance = status.ContainerID
+		if status.State.Running != nil && status.ContainerID != "" {
+			c.Running, c.StartedAt = true, status.State.Running.StartedAt.Time
 		}
 	}
 	return c, found

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/match"
@@ -214,11 +215,7 @@ func podOf(pod *corev1.Pod, verdict *upgrade.Verdict, retryAt time.Time) rollout
 		p.Restarts += pod.Status.ContainerStatuses[i].RestartCount
 	}
 	if p.Ready = cache.IsReady(pod); p.Ready {
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-				p.ReadySince = c.LastTransitionTime.Time
-			}
-		}
+		p.ReadySince = kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
 	}
 	return p
 }
