@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // controller is a workload controller of OpenKruise, as far as it reads and writes the pod of the world. It knows nothing of
@@ -266,8 +267,8 @@ func TestChangeOfAPodThatOpenKruiseDrainsKeepsWhatIsPending(t *testing.T) {
 	}}
 	w.stored()
 	drained := w.now
-	record := must(inplace.ReadRecord(w.pod))
-	wanted := inplace.Wanted(w.pod, record)
+	recorded := must(record.Read(w.pod))
+	wanted := record.Wanted(w.pod, recorded)
 	wanted.Spec.Containers[0].Image = "app:2"
 	update := must(plan.New(plan.Template(w.pod), wanted, plan.Options{}))
 	if err := w.begin(&update); err != nil {

@@ -182,7 +182,7 @@ const metadataDelay = 1600 * time.Millisecond
 // the second of the write is known, as in OpenKruise's records, it is at most a second later.
 func (v *view) metadataObserved(container string) time.Time {
 	batch := v.written(container)
-	if written := v.record.extension().Written; written != nil && !written.Time.Before(batch) {
+	if written := v.record.Extension().Written; written != nil && !written.Time.Before(batch) {
 		return written.Add(metadataDelay)
 	}
 	return batch.Truncate(time.Second).Add(time.Second + metadataDelay)
