@@ -16,9 +16,9 @@ import (
 	"github.com/refit-project/refit/httpserver"
 )
 
-func address(t *testing.T) string {
+func address(ctx context.Context, t *testing.T) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func address(t *testing.T) string {
 
 func start(ctx context.Context, t *testing.T, handler http.HandlerFunc) (string, *errgroup.Group) {
 	t.Helper()
-	at := address(t)
+	at := address(ctx, t)
 	group, ctx := errgroup.WithContext(ctx)
 	err := httpserver.Start(ctx, group, httpserver.Config{Address: at, Handler: handler, ReadTimeout: 50 * time.Millisecond, MaxHeaderBytes: 1 << 10})
 	if err != nil {
@@ -80,7 +80,7 @@ func TestClientsHaveBounds(t *testing.T) {
 	}
 }
 
-func TestServerEndsWithItsContext(t *testing.T) {
+func TestServerEndsWithItsContext(t *testing.T) { //nolint:paralleltest // goroutines of other tests would count as leaks
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, stop := context.WithCancel(t.Context())
 	entered, leave := make(chan struct{}), make(chan struct{})

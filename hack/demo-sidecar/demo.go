@@ -127,8 +127,8 @@ func (d *demo) named(pod string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}}
 }
 
-func (d *demo) pod(ctx context.Context, name string) (*corev1.Pod, error) {
-	pod := d.named(name)
+func (d *demo) pod(ctx context.Context) (*corev1.Pod, error) {
+	pod := d.named(podName)
 	return pod, d.client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 }
 

@@ -69,7 +69,7 @@ func (d *demo) serves(ctx context.Context) error {
 // sees waits until the pod, as the API has it, is as wanted.
 func (d *demo) sees(ctx context.Context, what string, done func(*corev1.Pod) bool) error {
 	err := demokit.Until(ctx, func(ctx context.Context) (bool, error) {
-		pod, err := d.pod(ctx, podName)
+		pod, err := d.pod(ctx)
 		return err == nil && done(pod), err
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *demo) update(ctx context.Context, t *transcript) error {
 	if err != nil {
 		return err
 	}
-	before, err := d.pod(ctx, podName)
+	before, err := d.pod(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (d *demo) update(ctx context.Context, t *transcript) error {
 		return err
 	}
 	t.print("annotation %s of the pod: v1: Update success", resultKey)
-	after, err := d.pod(ctx, podName)
+	after, err := d.pod(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (d *demo) loseContainers(ctx context.Context, t *transcript) error {
 }
 
 func (d *demo) container(ctx context.Context, name string) (corev1.ContainerStatus, error) {
-	pod, err := d.pod(ctx, podName)
+	pod, err := d.pod(ctx)
 	if err != nil {
 		return corev1.ContainerStatus{}, err
 	}
@@ -217,7 +217,7 @@ func (d *demo) container(ctx context.Context, name string) (corev1.ContainerStat
 }
 
 func (d *demo) losePod(ctx context.Context, t *transcript) error {
-	pod, err := d.pod(ctx, podName)
+	pod, err := d.pod(ctx)
 	if err != nil {
 		return err
 	}
