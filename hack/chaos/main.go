@@ -52,6 +52,8 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&config.Pods, "pods", 20, "pods to work on")
 	flags.Float64Var(&config.Rate, "rate", 1, "requests per second, over all pods")
 	flags.Uint64Var(&config.Seed, "seed", uint64(time.Now().Unix()), "of the choices")
+	flags.BoolVar(&config.KruiseCRDs, "kruise-crds", false, "under CRDs without the fields that OpenKruise's lack")
+	flags.BoolVar(&config.Calm, "calm", false, "without faults, to see what processes do not give back")
 	judge := flags.String("judge", "", "only judge the records in this folder again")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -100,11 +102,13 @@ func storm(ctx context.Context, root string, config chaos.Config) (report verdic
 	if err != nil {
 		return report, err
 	}
-	i := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/testapp:") })
-	if i < 0 {
-		return report, errors.New("images: testapp has not been pushed")
+	for name, image := range map[string]*string{"testapp": &config.Image, "refit-sidecar": &config.Sidecar} {
+		i := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
+		if i < 0 {
+			return report, fmt.Errorf("images: %s has not been pushed", name)
+		}
+		*image = images[i]
 	}
-	config.Image = images[i]
 	err = steps.Do("installing the manifests of deploy/", func() error {
 		return install.Apply(ctx, install.Config{Root: root, Kubectl: filepath.Join(config.State, "bin", "kubectl"), Images: images})
 	})

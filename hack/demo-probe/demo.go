@@ -116,12 +116,12 @@ func (d *demo) changeStates(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", change.title, err)
 		}
 		fmt.Fprintf(d.Out, "  %-38s %20d ms       %s\n", change.title, took.Milliseconds(), change.want)
-		slow = slow || took > target
+		slow = slow || took > patience.Of(target)
 	}
 	fmt.Fprintln(d.Out, "\n  Counted from when the command was sent until the change has reached this program's watch of the pod.\n"+
 		"  The server is probed once a second.")
 	if slow {
-		return fmt.Errorf("a change took more than %s: is the machine busy?", target)
+		return fmt.Errorf("a change took more than %s: is the machine busy?", patience.Of(target))
 	}
 	return nil
 }

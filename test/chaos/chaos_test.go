@@ -27,15 +27,19 @@ func TestSmallDose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/testapp:") })
-	if app < 0 {
-		t.Fatal("testapp has not been pushed: hack/images.sh --extra testapp=test/e2e/testapp")
+	pushed := func(name string) string {
+		i := slices.IndexFunc(images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
+		if i < 0 {
+			t.Fatalf("%s has not been pushed: hack/images.sh --extra testapp=test/e2e/testapp", name)
+		}
+		return images[i]
 	}
+	app, sidecar := pushed("testapp"), pushed("refit-sidecar")
 	if err := install.Apply(t.Context(), install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
 		t.Fatal(err)
 	}
 	report, err := chaos.Run(t.Context(), chaos.Config{
-		State: state, Image: images[app], Records: filepath.Join(root, "dist", "chaos-small"),
+		State: state, Image: app, Sidecar: sidecar, Records: filepath.Join(root, "dist", "chaos-small"),
 		Duration: time.Minute, Pods: 14, Rate: 1, Seed: 1, Out: t.Output(),
 	})
 	if err != nil {

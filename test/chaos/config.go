@@ -19,6 +19,8 @@ type Config struct {
 	State string
 	// Image is testapp's, as the cluster can pull it.
 	Image string
+	// Sidecar is the image of refit-sidecar.
+	Sidecar string
 	// Records is a folder for what the verdict is based on. It is emptied first.
 	Records string
 	// Duration of the faults, and longer if some kind has not happened, or too few daemons have been killed, by then. What comes before and after takes about
@@ -27,6 +29,10 @@ type Config struct {
 	// Pods that are worked on, and Rate of requests per second over all of them.
 	Pods int
 	Rate float64
+	// Calm is a run without faults, in which processes live long enough to show what they do not give back.
+	Calm bool
+	// KruiseCRDs lets the run take place under CRDs that drop what those of OpenKruise drop.
+	KruiseCRDs bool
 	// Seed of the choices; the same seed makes the same choices at other moments.
 	Seed uint64
 	// Out receives progress.
@@ -54,7 +60,7 @@ func (c Config) Validate() error {
 	if _, err := os.Stat(filepath.Join(c.State, "bin", "cluster")); err != nil {
 		errs = append(errs, fmt.Errorf("state %q: not a cluster of test/cluster: %w", c.State, err))
 	}
-	for name, text := range map[string]string{"image": c.Image, "records": c.Records} {
+	for name, text := range map[string]string{"image": c.Image, "sidecar": c.Sidecar, "records": c.Records} {
 		if text == "" {
 			errs = append(errs, fmt.Errorf("%s: must not be empty", name))
 		}
@@ -80,17 +86,22 @@ func (c Config) kills() int {
 // least is the load below which the run proves nothing: a third of what an idle machine does.
 func (c Config) least() verdict.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
-	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, Faults: map[string]int{}}
+	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, RolledOut: 1, Updated: 8, Refused: 4, Faults: map[string]int{}}
+	if c.Calm {
+		return verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Followed: 4, RolledOut: 1, Updated: 8}
+	}
 	for _, kind := range []string{
 		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
 		entry.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
+		entry.KindCertificates, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarLimit,
 	} {
 		least.Faults[kind] = 1
 	}
 	least.Faults[entry.KindCall], least.Faults[records.KindKill] = 5, c.kills()
 	if c.long() {
 		least.Faults[entry.KindCall], least.Faults[entry.KindRuntimeRestart] = 12, 8
-		least.Faults[records.KindAPIServerStop] = 1
+		least.Faults[records.KindAPIServerStop], least.Faults[entry.KindManagerAway] = 1, 2
+		least.Faults[entry.KindThrottle], least.Faults[records.KindLargePods] = 1, 1
 	}
 	return least
 }

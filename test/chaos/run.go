@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 	"github.com/refit-project/refit/test/chaos/load"
 	"github.com/refit-project/refit/test/chaos/records"
+	"github.com/refit-project/refit/test/chaos/updates"
 )
 
 const (
@@ -36,6 +37,8 @@ type run struct {
 	journal  *records.Journal
 	daemons  *daemonfault.Daemons
 	requests *load.Requests
+
+	restoreCRDs func(context.Context) error // nil while they are as they were
 
 	auditFrom int64
 	sources   atomic.Uint64
@@ -101,6 +104,12 @@ func (r *run) play(ctx context.Context) (err error) {
 		return err
 	}
 	r.journal.Say("daemon behind the CRI proxy")
+	if r.KruiseCRDs {
+		if r.restoreCRDs, err = r.cluster.PruneCRDs(inner); err != nil {
+			return err
+		}
+		r.journal.Say("CRDs without the fields that OpenKruise's lack")
+	}
 	pods, err := r.requests.StartPods(inner, r.Pods)
 	if err != nil {
 		return err
@@ -110,20 +119,32 @@ func (r *run) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, turns.Close()) }()
+	sidecars := updates.New(r.cluster, r.journal, r.Sidecar, r.choices(), r.Calm)
+	if err := sidecars.Start(inner); err != nil {
+		return err
+	}
+	rollouts, err := load.StartRollouts(inner, r.cluster, r.journal, r.choices())
+	if err != nil {
+		return err
+	}
 	if err := r.raiseGhost(inner); err != nil {
 		return err
 	}
 	r.journal.Say("%d pods; requests and faults for %s, seed %d", len(pods), r.Duration, r.Seed)
 	err = r.storm(inner,
 		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
-		turns.Run,
+		turns.Run, rollouts.Run, sidecars.Run,
 		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
+		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
 		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) })
 	if err != nil {
 		return err
 	}
 	sent, unsent := r.requests.Sent()
 	r.journal.Say("%d requests sent, %d could not be; waiting for the rest of them to end", sent, unsent)
+	if err := rollouts.Last(inner); err != nil {
+		return err
+	}
 	if err := r.requests.Drain(inner, drainTime); err != nil && !errors.Is(err, cluster.ErrLate) {
 		return err
 	}
@@ -140,7 +161,7 @@ func (r *run) play(ctx context.Context) (err error) {
 // storm is the time of requests and faults. The lane of faults says when it is over.
 func (r *run) storm(ctx context.Context, lanes ...func(context.Context) error) error {
 	group, limited := errgroup.WithContext(ctx)
-	for _, lane := range append(lanes, r.faults, r.churn, r.trespass) {
+	for _, lane := range append(lanes, r.faults, r.churn, r.trespass, r.sample) {
 		group.Go(func() error { return lane(limited) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, errOver) {

@@ -15,6 +15,12 @@ const breather = time.Second
 
 // faults happen one after the other until the time is over, each kind has happened and enough daemons have been killed.
 func (r *run) faults(ctx context.Context) error {
+	if r.Calm {
+		if err := cluster.Pause(ctx, r.Duration); err != nil {
+			return err
+		}
+		return errOver
+	}
 	choice, begin := r.choices(), time.Now()
 	pairs, each := 1, 1 // CRI faults for each fault of another part, and kills for each CRI fault
 	if r.long() {

@@ -27,6 +27,9 @@ func (r *run) logs() error {
 // clear takes away what the run has made, as far as the cluster still answers.
 func (r *run) clear(ctx context.Context) error {
 	errs := []error{r.daemons.Restore(ctx), r.daemonsPresent(ctx)}
+	if r.restoreCRDs != nil {
+		errs = append(errs, r.restoreCRDs(ctx))
+	}
 	var namespaces corev1.NamespaceList
 	errs = append(errs, r.cluster.List(ctx, &namespaces, client.HasLabels{cluster.Label}))
 	for i := range namespaces.Items {
@@ -48,7 +51,8 @@ func (r *run) clear(ctx context.Context) error {
 func (r *run) keepLogs() error {
 	errs := []error{records.KeepAudit(r.Records, r.cluster.AuditLog(), r.auditFrom)}
 	for _, node := range r.cluster.Nodes {
-		errs = append(errs, records.KeepSignals(r.Records, r.cluster.Run(node, cluster.LogFolder)))
+		logs := r.cluster.Run(node, cluster.LogFolder)
+		errs = append(errs, records.KeepSignals(r.Records, logs), records.KeepUpdates(r.Records, logs, cluster.UpdatesLog))
 	}
 	return errors.Join(errs...)
 }

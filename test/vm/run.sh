@@ -98,6 +98,7 @@ for target in $targets; do
 	try "$target" "$target"
 done
 echo "[$((SECONDS))s] power failure"
+in_vm sync # etcd of the test cluster does not wait for the disk, see test/cluster/config: what it has written is to be there
 in_vm 'echo 1 >/proc/sys/kernel/sysrq; (sleep 1; echo b >/proc/sysrq-trigger) >/dev/null 2>&1 &'
 came_up "$id" >/dev/null
 enter

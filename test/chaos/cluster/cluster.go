@@ -17,14 +17,17 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
@@ -65,8 +68,8 @@ func Open(state, image string) (*Cluster, error) {
 	}
 	config.QPS, config.Burst, config.Timeout = 1000, 1000, CallTimeout
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
-		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), refitv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})

@@ -24,7 +24,7 @@ var Shapes = []func(*corev1.PodSpec){
 	func(spec *corev1.PodSpec) { // two containers
 		side := *spec.Containers[0].DeepCopy()
 		side.Name = "side"
-		setEnv(&side, "CONTAINER_NAME", side.Name)
+		SetEnv(&side, "CONTAINER_NAME", side.Name)
 		spec.Containers = append(spec.Containers, side)
 	},
 	func(spec *corev1.PodSpec) { // a hook within the container
@@ -33,11 +33,7 @@ var Shapes = []func(*corev1.PodSpec){
 		})
 	},
 	func(spec *corev1.PodSpec) { // a hook over the network, and readiness
-		spec.Containers[0].Args = []string{fmt.Sprintf("--http=:%d", hookPort), "--ready-after=500ms"}
-		spec.Containers[0].ReadinessProbe = &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(hookPort)}},
-			PeriodSeconds: 1,
-		}
+		ReadyLate(spec)
 		spec.Containers[0].Lifecycle = preStop(corev1.LifecycleHandler{
 			HTTPGet: &corev1.HTTPGetAction{Path: "/prestop?sleep=500ms", Port: intstr.FromInt32(hookPort)},
 		})
@@ -53,6 +49,15 @@ var Shapes = []func(*corev1.PodSpec){
 	func(spec *corev1.PodSpec) {
 		spec.Containers[0].Lifecycle = preStop(corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}})
 	},
+}
+
+// ReadyLate is a pod that is ready some time after its start, as its readiness probe says.
+func ReadyLate(spec *corev1.PodSpec) {
+	spec.Containers[0].Args = []string{fmt.Sprintf("--http=:%d", hookPort), "--ready-after=500ms"}
+	spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(hookPort)}},
+		PeriodSeconds: 1,
+	}
 }
 
 func preStop(handler corev1.LifecycleHandler) *corev1.Lifecycle {
@@ -86,7 +91,8 @@ func (c *Cluster) Pod(namespace, name, node string, shape func(*corev1.PodSpec))
 	return pod
 }
 
-func setEnv(container *corev1.Container, name, value string) {
+// SetEnv changes a variable that the container has.
+func SetEnv(container *corev1.Container, name, value string) {
 	for i := range container.Env {
 		if container.Env[i].Name == name {
 			container.Env[i].Value = value
@@ -104,7 +110,7 @@ func (c *Cluster) Start(ctx context.Context, pod *corev1.Pod) error {
 	}
 	return Until(ctx, "pod "+pod.Name+" is ready", RolloutTime, func(ctx context.Context) bool {
 		var found corev1.Pod
-		return c.Get(ctx, client.ObjectKeyFromObject(pod), &found) == nil && ready(&found)
+		return c.Get(ctx, client.ObjectKeyFromObject(pod), &found) == nil && Ready(&found)
 	})
 }
 
@@ -116,7 +122,8 @@ func (c *Cluster) Remove(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-func ready(pod *corev1.Pod) bool {
+// Ready reports whether the pod is ready and not being deleted.
+func Ready(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

@@ -18,6 +18,8 @@ const Label = "refit-chaos"
 const (
 	// LogFolder is where the applications write their logs, below /run of the node.
 	LogFolder = "refit-chaos"
+	// UpdatesLog is how the names of logs of updates end there.
+	UpdatesLog = ".updates"
 	// RolloutTime is what a rollout of Refit or the start or end of a pod may take.
 	RolloutTime = 2 * time.Minute
 )

@@ -52,6 +52,15 @@ func makeCallFaults() []callFault {
 			all = append(all, kind)
 		}
 	}
+	for name, message := range map[string]string{
+		"disk full":          "failed to copy: write /var/lib/containerd/ingest/data: no space left on device",
+		"registry is busy":   "failed to pull and unpack image: unexpected status from HEAD request: 429 Too Many Requests",
+		"registry is broken": "failed to pull and unpack image: unexpected status from GET request: 503 Service Unavailable",
+		"registry is away":   "failed to do request: dial tcp: connect: connection refused",
+		"content is cut off": "failed to copy: httpReadSeeker: failed open: unexpected EOF",
+	} {
+		all = append(all, callFault{method: entry.MethodPull, name: name, fault: criproxy.Fault{Code: criproxy.Code(codes.Unknown), Message: message}})
+	}
 	return append(all,
 		callFault{method: "GetContainerEvents", name: "events lost", fault: criproxy.Fault{Drop: true, Probability: &half}},
 		callFault{method: "ListContainers", name: "half is missing", spoil: func(list *runtimeapi.ListContainersResponse) {

@@ -3,12 +3,15 @@ package history
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/refit-project/refit/test/chaos/history/clustercheck"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
 	"github.com/refit-project/refit/test/chaos/history/requestcheck"
+	"github.com/refit-project/refit/test/chaos/history/rolloutcheck"
 	"github.com/refit-project/refit/test/chaos/history/stopcheck"
+	"github.com/refit-project/refit/test/chaos/history/updatecheck"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
@@ -16,12 +19,25 @@ import (
 func Check(records model.Records, options verdict.Options) verdict.Report {
 	j := &verdict.Judgement{Model: model.New(records), Options: options}
 	j.Report.Totals.Faults = map[string]int{}
+	var begin, end time.Time
 	for _, fault := range records.Faults {
 		j.Report.Totals.Faults[fault.Kind]++
+		if fault.Kind == entry.KindAbsent {
+			continue
+		}
+		if begin.IsZero() || fault.Begin.Before(begin) {
+			begin = fault.Begin
+		}
+		if fault.End.After(end) {
+			end = fault.End
+		}
 	}
+	j.Report.Totals.Lasted = end.Sub(begin)
 	stopcheck.Check(j)
 	requestcheck.Check(j)
 	clustercheck.Check(j)
+	rolloutcheck.Check(j)
+	updatecheck.Check(j)
 	count(j)
 	load(j)
 	return j.Report
@@ -58,6 +74,9 @@ func load(j *verdict.Judgement) {
 	refuse("followed turns", totals.Followed, least.Followed)
 	refuse("jobs deleted after a failed pull", totals.Cancelled, least.Cancelled)
 	refuse("refused writes to another node", totals.Denied, least.Denied)
+	refuse("accepted updates", totals.Updated, least.Updated)
+	refuse("refused updates", totals.Refused, least.Refused)
+	refuse("ended rollouts", totals.RolledOut, least.RolledOut)
 	for kind, want := range least.Faults {
 		refuse("faults "+kind, totals.Faults[kind], want)
 	}

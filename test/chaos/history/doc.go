@@ -21,6 +21,13 @@
 //	I8  A probed condition is what the application says of itself, at the latest when it has had a time without faults
 //	    to follow, and a pod is written to no more often than its application turns.
 //	I9  Once an ImagePullJob is deleted no pull of its image begins, not counting faults, unless another job wants it.
+//	I10 Who reads files that a sidecar updates sees a whole version, and none that was refused but for the time until it is
+//	    rolled back. An update is accepted when the program has it, and refused only with a reason. No other process is
+//	    signalled.
 //	I11 The daemon's token changes nothing that belongs to another node.
 //	I12 Without manager and daemon pods still start, run, restart and are deleted.
+//	I13 A RestartRollout restarts each pod at most once, and an available one only while fewer pods than it allows are
+//	    unavailable. It ends, and Succeeded means that its pods were restarted.
+//	I14 An ImagePullJob counts a node as done only after the runtime has pulled the image there, and it succeeds if the
+//	    image is to be had, whatever failed meanwhile.
 package history

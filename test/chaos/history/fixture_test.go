@@ -28,12 +28,12 @@ const (
 
 // fixture writes the records of a run by hand. Times are seconds from its begin.
 type fixture struct {
-	t                                    *testing.T
-	audit, calls, signals, faults, turns strings.Builder
-	revision                             int
-	options                              verdict.Options
-	requests                             map[string]*v1beta1.ContainerRecreateRequest
-	pods                                 map[string]*corev1.Pod
+	t                                                      *testing.T
+	audit, calls, signals, faults, turns, updates, samples strings.Builder
+	revision                                               int
+	options                                                verdict.Options
+	requests                                               map[string]*v1beta1.ContainerRecreateRequest
+	pods                                                   map[string]*corev1.Pod
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -221,23 +221,6 @@ func (s *fixture) callWithGrace(seconds float64, method, containerID, code strin
 	})
 }
 
-// pullJob creates an ImagePullJob named as its image.
-func (s *fixture) pullJob(seconds float64, image string) {
-	s.t.Helper()
-	job := &v1beta1.ImagePullJob{TypeMeta: metav1.TypeMeta{Kind: "ImagePullJob", APIVersion: v1beta1.GroupVersion().String()}}
-	job.Spec.Image = image
-	s.write(seconds, ref{"create", user, "imagepulljobs", "", "chaos", image}, 201, job)
-}
-
-func (s *fixture) deletePullJob(seconds float64, image string) {
-	s.write(seconds, ref{"delete", user, "imagepulljobs", "", "chaos", image}, 200, nil)
-}
-
-func (s *fixture) pull(seconds float64, image, code string) {
-	s.t.Helper()
-	s.line(&s.calls, map[string]any{"time": at(seconds), "method": "PullImage", "image": image, "duration_ms": 100, "code": code, "caller": "pid=0"})
-}
-
 // app is a line of the application's own log: "start", "SIGTERM", "exit signal", "exit crash".
 func (s *fixture) app(seconds float64, podUID, what string) {
 	s.t.Helper()
@@ -275,6 +258,10 @@ func (s *fixture) records() model.Records {
 	records.Calls, err = entry.ParseCalls("calls.jsonl", strings.NewReader(s.calls.String()))
 	check()
 	records.Signals, err = entry.ParseSignals("uid-1.jsonl", strings.NewReader(s.signals.String()))
+	check()
+	records.Updates, err = entry.ParseSignals("updates-uid-9.jsonl", strings.NewReader(s.updates.String()))
+	check()
+	records.Samples, err = entry.ParseSamples("samples.jsonl", strings.NewReader(s.samples.String()))
 	check()
 	records.Faults, err = entry.ParseFaults("faults.jsonl", strings.NewReader(s.faults.String()))
 	check()

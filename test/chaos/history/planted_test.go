@@ -50,6 +50,15 @@ func TestPlantedPulls(t *testing.T) {
 			s.fault(entry.KindAPIServerKill, 6, 16, true)
 			s.pull(30, "a", "OK")
 		}},
+		"a node is called done before the image is there": {want: "I14", proof: "1 nodes are called done, and on 0", plant: func(s *fixture) {
+			s.countedPullJob(2, "a", 1)
+			s.deletePullJob(8, "a")
+			s.pull(3, "a", "ResourceExhausted")
+		}},
+		"given up although the registry is back": {want: "I14", proof: "1 of 2 nodes have succeeded", plant: func(s *fixture) {
+			s.countedPullJob(2, "a", 1)
+			s.pull(3, "a", "OK")
+		}},
 		"before there was a job": {want: "I9", proof: "a pull of a began", plant: func(s *fixture) {
 			s.pull(2, "a", "OK")
 			s.pullJob(3, "a")
@@ -69,13 +78,16 @@ func TestLeastLoad(t *testing.T) {
 	restart(s, 2, "r1", "c1", "c2")
 	s.fault("daemon-kill", 2, 3, true)
 	s.audit.WriteString("{\"half\": \n")
-	s.options.Least = verdict.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Followed: 1, Cancelled: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
+	s.options.Least = verdict.Least{Requests: 2, Succeeded: 1, Stops: 2, Denied: 1, Followed: 1, Cancelled: 1, RolledOut: 1, Updated: 1, Refused: 1, Faults: map[string]int{"daemon-kill": 2, "kubelet-restart": 1}}
 	report := s.check()
 	want := []string{
+		"accepted updates: 0, want at least 1",
+		"ended rollouts: 0, want at least 1",
 		"faults daemon-kill: 1, want at least 2",
 		"faults kubelet-restart: 0, want at least 1",
 		"followed turns: 0, want at least 1",
 		"jobs deleted after a failed pull: 0, want at least 1",
+		"refused updates: 0, want at least 1",
 		"refused writes to another node: 0, want at least 1",
 		"requests: 1, want at least 2",
 		"stopped containers: 1, want at least 2",

@@ -33,6 +33,29 @@ func Pulls(ctx context.Context, c *cluster.Cluster, choice *rand.Rand) error {
 	return nil
 }
 
+// presentTime is the wait for a job of an image that is to be had. The judge says what it means that it takes longer.
+const presentTime = 2 * time.Minute
+
+// PullsOfWhatIsThere creates ImagePullJobs of an image that the registry has, each after the end of the one before, until
+// the context ends.
+func PullsOfWhatIsThere(ctx context.Context, c *cluster.Cluster) error {
+	for n := 0; ctx.Err() == nil; n++ {
+		job := newPullJob(c, n)
+		job.Name, job.Spec.Image = fmt.Sprintf("present-%d", n), withoutDigest(c.Image)
+		job.Spec.ImagePullPolicy = v1beta1.PullAlways
+		if call(ctx, func(ctx context.Context) error { return client.IgnoreAlreadyExists(c.Create(ctx, job)) }) != nil {
+			_ = cluster.Pause(ctx, time.Second)
+			n--
+			continue
+		}
+		_ = cluster.Until(ctx, "end of job "+job.Name, presentTime, func(ctx context.Context) bool {
+			return c.Get(ctx, client.ObjectKeyFromObject(job), job) == nil && job.Status.CompletionTime != nil
+		})
+		_ = cluster.Pause(ctx, time.Second)
+	}
+	return nil
+}
+
 // call bounds a call, which is made even if the run is just then at its end.
 func call(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.CallTimeout)
@@ -52,9 +75,14 @@ func newPullJob(c *cluster.Cluster, n int) *v1beta1.ImagePullJob {
 
 // absentImage is an image of that tag in the repository of an image REPOSITORY:TAG@DIGEST.
 func absentImage(image, tag string) string {
-	image, _, _ = strings.Cut(image, "@")
+	image = withoutDigest(image)
 	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
 		image = image[:colon]
 	}
 	return image + ":absent-" + tag
+}
+
+func withoutDigest(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	return image
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -34,7 +31,7 @@ func (o *Outages) managerKill(ctx context.Context, _ *rand.Rand) error {
 	if err := o.cluster.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 		return fmt.Errorf("find manager that leads: %w", err)
 	}
-	pid, err := processOf(string(pod.UID), cluster.ManagerName)
+	pid, err := cluster.Process(string(pod.UID), cluster.ManagerName)
 	if err != nil {
 		return err
 	}
@@ -70,25 +67,4 @@ func (o *Outages) leader(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("no %s leads", cluster.ManagerName)
 	}
 	return *lease.Spec.HolderIdentity, nil
-}
-
-// processOf finds a pod's process by its cgroup and its name.
-func processOf(podUID, name string) (int, error) {
-	entries, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		return 0, err
-	}
-	for _, entry := range entries {
-		cgroups, err := os.ReadFile(entry)
-		// With the systemd driver the UID has underscores.
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(cgroups), "_", "-"), podUID) {
-			continue
-		}
-		comm, err := os.ReadFile(filepath.Join(filepath.Dir(entry), "comm"))
-		if err != nil || strings.TrimSpace(string(comm)) != name {
-			continue
-		}
-		return strconv.Atoi(filepath.Base(filepath.Dir(entry)))
-	}
-	return 0, fmt.Errorf("no process %s of pod %s", name, podUID)
 }

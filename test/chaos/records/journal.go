@@ -22,7 +22,11 @@ const (
 	KindPodDelete       = "pod-delete"
 	KindPodReplace      = "pod-replace"
 	KindNamespaceDelete = "namespace-delete"
+	KindLargePods       = "large-pods"
 )
+
+// DetailNodeAnew is of a restart of kubelet before which the object of its node was deleted.
+const DetailNodeAnew = "registered anew"
 
 // Journal is where the run writes down what it did.
 type Journal struct {

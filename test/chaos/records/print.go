@@ -19,7 +19,13 @@ func Print(out io.Writer, report verdict.Report) {
 	fmt.Fprintf(out, "turns       %d of probed applications, %d followed before the next, the slowest in %s, not counting faults\n",
 		t.Turns, t.Followed, t.Slowest.Round(time.Millisecond))
 	fmt.Fprintf(out, "pulls       %d; %d jobs deleted after a pull had failed\n", t.Pulls, t.Cancelled)
+	fmt.Fprintf(out, "processes   %d of ours lived for minutes\n", t.Sampled)
+	fmt.Fprintf(out, "updates     %d of files by sidecars: %d accepted, %d refused\n", t.Updates, t.Updated, t.Refused)
+	fmt.Fprintf(out, "rollouts    %d of a workload, %d ended\n", t.Rollouts, t.RolledOut)
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
+	if kills := t.Faults[KindKill]; kills > 0 && t.Lasted > 0 {
+		fmt.Fprintf(out, "kills       %d of daemons, %.0f an hour\n", kills, float64(kills)/t.Lasted.Hours())
+	}
 	for _, kind := range slices.Sorted(maps.Keys(t.Faults)) {
 		fmt.Fprintf(out, "fault       %-20s %d\n", kind, t.Faults[kind])
 	}
@@ -31,12 +37,12 @@ func Print(out io.Writer, report verdict.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I11", "I12", "crash", "grace", "verdict", "volume"} {
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "admission", "crash", "grace", "leak", "verdict", "volume"} {
 		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)
 		}
-		fmt.Fprintf(out, "%-6s %s\n", invariant, verdict)
+		fmt.Fprintf(out, "%-9s %s\n", invariant, verdict)
 	}
 	for _, why := range report.Refused {
 		fmt.Fprintf(out, "REFUSED: the run proves nothing: %s\n", why)

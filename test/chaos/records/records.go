@@ -8,10 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
 )
+
+// Samples is the name of the record of what our programs use.
+const Samples = "samples.jsonl"
 
 // KeepAudit copies the audit log from an offset on, as it is gone with the cluster.
 func KeepAudit(folder, log string, offset int64) error {
@@ -24,6 +28,16 @@ func KeepSignals(folder, from string) error {
 	errs := []error{err}
 	for _, log := range logs {
 		errs = append(errs, copyFrom(filepath.Join(folder, "signals-"+filepath.Base(log)), log, 0))
+	}
+	return errors.Join(errs...)
+}
+
+// KeepUpdates copies the logs of updates, whose names end as that, from the folder from.
+func KeepUpdates(folder, from, end string) error {
+	logs, err := filepath.Glob(filepath.Join(from, "*"+end))
+	errs := []error{err}
+	for _, log := range logs {
+		errs = append(errs, copyFrom(filepath.Join(folder, "updates-"+strings.TrimSuffix(filepath.Base(log), end)+".jsonl"), log, 0))
 	}
 	return errors.Join(errs...)
 }
@@ -60,6 +74,15 @@ func Read(folder string) (model.Records, error) {
 	err = errors.Join(err, eachFile(folder, "signals-*.jsonl", func(name string, in io.Reader) error {
 		signals, err := entry.ParseSignals(name, in)
 		records.Signals = append(records.Signals, signals...)
+		return err
+	}))
+	err = errors.Join(err, eachFile(folder, "updates-*.jsonl", func(name string, in io.Reader) error {
+		updates, err := entry.ParseSignals(name, in)
+		records.Updates = append(records.Updates, updates...)
+		return err
+	}))
+	err = errors.Join(err, eachFile(folder, Samples, func(name string, in io.Reader) (err error) {
+		records.Samples, err = entry.ParseSamples(name, in)
 		return err
 	}))
 	err = errors.Join(err, eachFile(folder, "faults.jsonl", func(name string, in io.Reader) (err error) {

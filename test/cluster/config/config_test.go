@@ -121,7 +121,8 @@ func TestAuditPolicyKeepsOurObjectsWhole(t *testing.T) {
 	if rule := policy.Rules[0]; rule.Level != "None" || !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
 		t.Errorf("the first rule drops reads: got %+v", rule)
 	}
-	if rule := policy.Rules[1]; rule.Level != "RequestResponse" || rule.Resources[0].Group != "apps.kruise.io" {
+	rule := policy.Rules[1]
+	if rule.Level != "RequestResponse" || len(rule.Resources) != 2 || rule.Resources[0].Group != "apps.kruise.io" || rule.Resources[1].Group != "refit.dev" {
 		t.Errorf("the second rule keeps our objects: got %+v", rule)
 	}
 }

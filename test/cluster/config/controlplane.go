@@ -115,6 +115,7 @@ rules:
 - level: RequestResponse
   resources:
   - group: apps.kruise.io
+  - group: refit.dev
 - level: RequestResponse
   verbs: [update, patch]
   resources:

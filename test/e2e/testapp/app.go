@@ -18,6 +18,7 @@ testapp note TEXT     write down TEXT, for exec preStop hooks
 testapp sleep D       do nothing for D, for example 5s
 testapp state FILE    print the state and end with 0 if it is "up", for exec probes
 testapp state FILE TEXT  set it
+testapp updates [flags]  have a sidecar update files again and again
 
 `
 
@@ -36,6 +37,7 @@ type config struct {
 	readyAfter time.Duration
 	state      string
 	tcp, grpc  string
+	files      string
 }
 
 // run is the program but for what only a process has. It returns the exit code.
@@ -72,6 +74,9 @@ func dispatch(args []string, j *journal, signals <-chan os.Signal) (int, error) 
 		<-time.After(d)
 		return 0, nil
 	}
+	if len(args) > 0 && args[0] == "updates" {
+		return updates(args[1:], j, signals)
+	}
 	cfg, err := parse(args)
 	if err != nil {
 		return 0, err
@@ -90,6 +95,7 @@ func parse(args []string) (config, error) {
 	flags.DurationVar(&cfg.readyAfter, "ready-after", 0, "time from which on /ready answers 200; before that 503")
 	flags.StringVar(&cfg.state, "state", "", "file with the state: unless it reads \"up\" or is not there, GET /state answers 503, gRPC NOT_SERVING and TCP not at all; PUT /state writes it")
 	flags.StringVar(&cfg.tcp, "tcp", "", "address to accept connections on")
+	flags.StringVar(&cfg.files, "files", "", "folder of files to follow; SIGHUP has them loaded, and GET /version says which are")
 	flags.StringVar(&cfg.grpc, "grpc", "", "address to serve grpc.health.v1 on")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
@@ -111,8 +117,15 @@ func serve(cfg config, j *journal, signals <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	broken := make(chan error, 1)
+	files := &follower{folder: cfg.files, journal: j}
+	if cfg.files != "" {
+		if err := files.load(); err != nil {
+			return 0, err
+		}
+		defer files.follow(broken)()
+	}
 	if cfg.http != "" {
-		stop, err := listen(cfg, j, started, broken)
+		stop, err := listen(cfg, j, files, started, broken)
 		if err != nil {
 			return 0, err
 		}
@@ -144,6 +157,11 @@ func serve(cfg config, j *journal, signals <-chan os.Signal) (int, error) {
 			if err := j.add(line{Event: eventSignal, Signal: name(s)}); err != nil {
 				return 0, err
 			}
+			if s == syscall.SIGHUP && cfg.files != "" {
+				if err := files.load(); err != nil {
+					return 0, err
+				}
+			}
 			if ends(s) && !cfg.ignoreTerm && term == nil {
 				term = time.After(cfg.termDelay)
 			}
@@ -161,12 +179,12 @@ func ends(s os.Signal) bool {
 }
 
 // listen serves until stop is called. Faults go to broken.
-func listen(cfg config, j *journal, started time.Time, broken chan<- error) (stop func(), err error) {
+func listen(cfg config, j *journal, files *follower, started time.Time, broken chan<- error) (stop func(), err error) {
 	listener, err := net.Listen("tcp", cfg.http) //nolint:noctx // once, at start
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	server := &http.Server{Handler: handler(cfg, j, started, broken), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler(cfg, j, files, started, broken), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -183,7 +201,7 @@ func listen(cfg config, j *journal, started time.Time, broken chan<- error) (sto
 	}, nil
 }
 
-func handler(cfg config, j *journal, started time.Time, broken chan<- error) http.Handler {
+func handler(cfg config, j *journal, files *follower, started time.Time, broken chan<- error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
 		if time.Since(started) < cfg.readyAfter {
@@ -191,6 +209,7 @@ func handler(cfg config, j *journal, started time.Time, broken chan<- error) htt
 		}
 	})
 	mux.HandleFunc("/state", serveState(cfg.state))
+	mux.HandleFunc("/version", files.serveVersion)
 	mux.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) {
 		chunk := bytes.Repeat([]byte("endless "), 4<<10)
 		for {

@@ -123,7 +123,7 @@ func TestNotReadyYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	handler(config{readyAfter: time.Hour}, nil, time.Now(), nil).ServeHTTP(w, req)
+	handler(config{readyAfter: time.Hour}, nil, &follower{}, time.Now(), nil).ServeHTTP(w, req)
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("/ready = %d, want 503 before --ready-after", w.Code)
 	}

@@ -20,6 +20,11 @@ const (
 	eventPreStop = "prestop"
 	eventNote    = "note"
 	eventExit    = "exit"
+	eventFile    = "file"    // another version of the files is in place
+	eventTorn    = "torn"    // a file that is not whole, or a set that is not of one version
+	eventLoaded  = "loaded"  // the application has taken a version over
+	eventUpdate  = "update"  // an update is asked for
+	eventUpdated = "updated" // and answered
 )
 
 // line is one event.

@@ -12,6 +12,9 @@ func Check(j *verdict.Judgement) {
 	c.nodes()   // I11
 	c.absence() // I12
 	c.crashes()
+	c.admission()
+	c.throttled()
+	c.leaks()
 	c.volume()
 }
 

@@ -1,5 +1,6 @@
 // Package clustercheck checks what is not about one request: probed conditions (I8), what the daemon's token may write
-// (I11), life without Refit (I12), pulls that nobody wants any more (I9), crashes, and the load on the API server and the runtime.
+// (I11), life without Refit (I12), pulls that nobody wants any more (I9), crashes, webhooks that others do not
+// depend on, and the load on the API server and the runtime.
 package clustercheck
 
 import (
@@ -31,7 +32,8 @@ func (c check) nodes() {
 		switch {
 		case w.Resource == "events":
 			continue
-		case w.Resource == entry.RequestResource && w.Subresource == entry.StatusResource && w.Verb == "patch" && w.Request != nil:
+		// Under the CRD of OpenKruise the record of what is stopped is an annotation, which is not of the status.
+		case w.Resource == entry.RequestResource && (w.Subresource == entry.StatusResource || w.Subresource == "") && w.Verb == "patch" && w.Request != nil:
 			of = w.Request.Labels[v1beta1.LabelNodeName]
 		case w.Resource == "nodeimages" && w.Subresource == entry.StatusResource && w.Verb == "patch":
 			of = w.Name
@@ -87,7 +89,7 @@ func (c check) crashes() {
 	// A manager that cannot renew its lease ends itself, so that no two lead.
 	c.crashesOf(c.Options.Manager, func(ended *corev1.ContainerStateTerminated) bool {
 		return ended.ExitCode == 1 && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-			return f.OfControlPlane() && f.Overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
+			return (f.OfControlPlane() || f.Kind == entry.KindManagerAway) && f.Overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
 		})
 	})
 }
@@ -95,12 +97,17 @@ func (c check) crashes() {
 // leaseTime is for how long a manager may try to renew its lease after an outage has begun, and notice that it is over.
 const leaseTime = 30 * time.Second
 
-func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTerminated) bool) {
+// of reports whether the write is of the status of a pod of one of our programs.
+func (c check) of(user string, w entry.Write) bool {
 	_, account, _ := strings.Cut(user, "serviceaccount:")
 	namespace, name, _ := strings.Cut(account, ":")
+	return w.Pod != nil && w.Namespace == namespace && strings.HasPrefix(w.Name, name+"-")
+}
+
+func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTerminated) bool) {
 	seen := map[string]bool{}
 	for _, w := range c.Writes {
-		if w.Pod == nil || w.Namespace != namespace || !strings.HasPrefix(w.Name, name+"-") {
+		if !c.of(user, w) {
 			continue
 		}
 		for _, status := range w.Pod.Status.ContainerStatuses {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
@@ -15,6 +16,7 @@ const settled = 10 * time.Second
 // pullJob is the life of one ImagePullJob.
 type pullJob struct {
 	created entry.Write
+	last    entry.Write // that shows its status
 	deleted *entry.Write
 }
 
@@ -37,6 +39,7 @@ func (c check) pulls() {
 		}
 		c.Violate("I9", "job "+last.created.Namespace+"/"+last.created.Name, fmt.Sprintf("a pull of %s began although no job that wants it was there", call.Image), proof...)
 	}
+	c.honest(jobs)
 	for _, all := range jobs {
 		for _, job := range all {
 			if job.deleted != nil && slices.ContainsFunc(c.Calls, func(call entry.Call) bool { return job.failed(call) }) {
@@ -46,10 +49,53 @@ func (c check) pulls() {
 	}
 }
 
+// honest checks I14: a job counts a node only after the runtime has pulled there, and it succeeds where the image is to be
+// had.
+func (c check) honest(jobs map[string][]*pullJob) {
+	for image, all := range jobs {
+		there := slices.ContainsFunc(c.Calls, func(call entry.Call) bool { return pulled(call, image) })
+		for _, job := range all {
+			if job.created.Pull.Spec.ImagePullPolicy != v1beta1.PullAlways {
+				continue // what is on the node is not pulled
+			}
+			c.counted(image, job)
+			end := c.End
+			if job.deleted != nil {
+				end = job.deleted.Received
+			}
+			took := entry.Unimpeded(c.Faults, "", job.created.Received, end)
+			if last := job.last.Pull.Status; there && took > c.Options.Patience && (last.CompletionTime == nil || last.Succeeded < last.Desired) {
+				c.Violate("I14", "job "+job.created.Namespace+"/"+job.created.Name, fmt.Sprintf("%d of %d nodes have succeeded after %s, not counting faults, and the image is to be had",
+					last.Succeeded, last.Desired, took.Round(time.Millisecond)), job.created.Line, job.last.Line)
+			}
+		}
+	}
+}
+
+// counted checks the nodes that a job calls done.
+func (c check) counted(image string, job *pullJob) {
+	status := job.last.Pull.Status
+	nodes := map[string]bool{} // each node has a record of its own
+	for _, call := range c.Calls {
+		if pulled(call, image) && !call.End.Before(job.created.Received) && call.Begin.Before(job.last.Done) {
+			nodes[call.Record] = true
+		}
+	}
+	if int(status.Succeeded) > len(nodes) {
+		c.Violate("I14", "job "+job.created.Namespace+"/"+job.created.Name,
+			fmt.Sprintf("%d nodes are called done, and on %d the image was pulled", status.Succeeded, len(nodes)), job.created.Line, job.last.Line)
+	}
+}
+
 // wants reports whether the job was there when the pull began, or its deletion could not be known yet.
 func (c check) wants(j *pullJob, pull entry.Call) bool {
 	return !j.created.Received.After(pull.Begin) &&
 		(j.deleted == nil || entry.Unimpeded(c.Faults, "", j.deleted.Done, pull.Begin) <= settled)
+}
+
+// pulled reports whether the call has brought the image.
+func pulled(call entry.Call, image string) bool {
+	return call.Method == entry.MethodPull && call.Image == image && call.Code == "OK"
 }
 
 // failed reports whether the pull was one for the job, and failed before the job was deleted.
@@ -64,13 +110,17 @@ func (c check) pullJobs() map[string][]*pullJob {
 	byName := map[string]*pullJob{}
 	for i := range c.Writes {
 		w := &c.Writes[i]
-		if w.Resource != entry.PullResource || w.Subresource != "" {
+		if w.Resource != entry.PullResource {
 			continue
 		}
 		name := w.Namespace + "/" + w.Name
 		switch {
+		case w.Subresource != "":
+			if job := byName[name]; job != nil && w.Pull != nil {
+				job.last = *w
+			}
 		case w.Verb == "create" && w.Pull != nil:
-			byName[name] = &pullJob{created: *w}
+			byName[name] = &pullJob{created: *w, last: *w}
 			jobs[w.Pull.Spec.Image] = append(jobs[w.Pull.Spec.Image], byName[name])
 		case w.Verb == "delete" && w.Stored() && byName[name] != nil && byName[name].deleted == nil:
 			byName[name].deleted = w

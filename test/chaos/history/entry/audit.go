@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
@@ -20,15 +21,17 @@ type Write struct {
 	Node           string
 	Received, Done time.Time
 	Code           int
-	// Request, Pod and Pull are what was stored, where the audit policy keeps it.
+	// Request, Pod, Pull and Rollout are what was stored, where the audit policy keeps it.
 	Request *v1beta1.ContainerRecreateRequest
 	Pod     *corev1.Pod
 	Pull    *v1beta1.ImagePullJob
+	Rollout *refitv1alpha1.RestartRollout
 }
 
 // Names in the audit log.
 const (
 	RequestResource = "containerrecreaterequests"
+	RolloutResource = refitv1alpha1.ResourceRestartRollout
 	PullResource    = "imagepulljobs"
 	StatusResource  = "status"
 	nodeNameExtra   = "authentication.kubernetes.io/node-name"
@@ -123,6 +126,9 @@ func (w *Write) decode(response json.RawMessage) error {
 	case head.Kind == "ImagePullJob" && head.APIVersion == v1beta1.GroupVersion().String():
 		w.Pull = &v1beta1.ImagePullJob{}
 		into = w.Pull
+	case head.Kind == refitv1alpha1.KindRestartRollout && head.APIVersion == refitv1alpha1.GroupVersion().String():
+		w.Rollout = &refitv1alpha1.RestartRollout{}
+		into = w.Rollout
 	case head.Kind == "Pod" && head.APIVersion == "v1":
 		w.Pod = &corev1.Pod{}
 		into = w.Pod
@@ -132,7 +138,24 @@ func (w *Write) decode(response json.RawMessage) error {
 	if err := json.Unmarshal(response, into); err != nil {
 		return fmt.Errorf("decode %s %s/%s: %w", head.Kind, w.Namespace, w.Name, err)
 	}
+	if w.Request != nil {
+		fillInstances(w.Request)
+	}
 	return nil
+}
+
+// fillInstances puts the IDs of the annotation where the CRD of OpenKruise has no field for them.
+func fillInstances(request *v1beta1.ContainerRecreateRequest) {
+	var instances map[string]string
+	if json.Unmarshal([]byte(request.Annotations[v1beta1.AnnotationInstances]), &instances) != nil {
+		return // it is missing, or not what it should be: then nothing is recorded
+	}
+	states := request.Status.ContainerRecreateStates
+	for i := range states {
+		if states[i].ContainerID == "" {
+			states[i].ContainerID = instances[states[i].Name]
+		}
+	}
 }
 
 func (w *Write) text() string {

@@ -35,6 +35,18 @@ const (
 	KindCall = "cri-call"
 	// KindAbsent is a time with neither manager nor daemon, for I12.
 	KindAbsent = "absent"
+	// KindCertificates is another certificate of the webhooks, of another authority. It breaks nothing.
+	KindCertificates = "certificates"
+	// KindManagerAway is a time in which the webhooks of every manager fail or do not answer.
+	KindManagerAway = "manager-away"
+	// The faults of pods whose sidecar updates files: an end of the sidecar, or of the program that it signals, a full disk,
+	// and few files and threads.
+	KindSidecarKill  = "sidecar-kill"
+	KindWatchedKill  = "watched-kill"
+	KindDiskFull     = "disk-full"
+	KindSidecarLimit = "sidecar-limit"
+	// KindThrottle is a daemon with hardly any CPU time.
+	KindThrottle = "daemon-throttle"
 )
 
 // ParseFaults reads the run's journal.

@@ -18,6 +18,10 @@ type Records struct {
 	Signals []entry.Signal
 	Faults  []entry.Fault
 	Turns   []entry.Turn
+	// Updates are what the containers of pods whose sidecar updates files have written down.
+	Updates []entry.Signal
+	// Samples of what our programs used.
+	Samples []entry.Sample
 	// Broken lines of the audit log: at most one for each time the API server was killed.
 	Broken int
 	// End of the run, when everything had time to settle.

@@ -16,7 +16,7 @@ const Noticed = time.Second
 
 // Violation is a promise that was not kept.
 type Violation struct {
-	Invariant string // I1 ..., crash, grace, verdict or volume
+	Invariant string // I1 ..., admission, crash, grace, leak, verdict or volume
 	Subject   string // the request or container
 	What      string
 	Proof     []entry.Line
@@ -53,6 +53,10 @@ type Least struct {
 	Followed int
 	// Cancelled are jobs that were deleted after a pull of theirs had failed, before the next attempt.
 	Cancelled int
+	// RolledOut are RestartRollouts that have ended.
+	RolledOut int
+	// Updated and Refused are updates of files that a sidecar accepted, and that it refused.
+	Updated, Refused int
 	// Faults by kind.
 	Faults map[string]int
 }
@@ -74,7 +78,15 @@ type Totals struct {
 	// Pulls are attempts of the daemon to pull an image. Cancelled are jobs that were deleted after an attempt of theirs had
 	// failed: without the deletion others would have followed.
 	Pulls, Cancelled int
-	Faults           map[string]int
+	// Rollouts are RestartRollouts, RolledOut those of them that have ended.
+	Rollouts, RolledOut int
+	// Updates of files that sidecars were asked for, Updated those that they accepted, Refused those that they did not.
+	Updates, Updated, Refused int
+	Faults                    map[string]int
+	// Sampled are processes of ours that lived long enough for their growth to be judged.
+	Sampled int
+	// Lasted is the time from the begin of the first fault to the end of the last that is not the absence of Refit.
+	Lasted time.Duration
 }
 
 // Report is the verdict.

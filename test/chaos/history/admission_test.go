@@ -1,0 +1,61 @@
+package history_test
+
+import (
+	"testing"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// restartsOf is kubelet's word on how often the container of a daemon was restarted.
+func (s *fixture) restartsOf(seconds float64, restarts int32) {
+	s.t.Helper()
+	s.pod(0.1, "uid-3", "f1", true)
+	pod := s.pods["uid-3"].DeepCopy()
+	pod.Status.ContainerStatuses[0].RestartCount = restarts
+	s.write(seconds, ref{"patch", kubeletUser, "pods", "status", "refit-system", "refit-daemon-abcde"}, 200, pod)
+}
+
+func TestPlantedFailuresOfAdmission(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]planted{
+		"a request refused while the certificate is replaced": {want: "admission", proof: "another certificate", plant: func(s *fixture) {
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(4, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
+		}},
+		"and soon after": {want: "admission", proof: "another certificate", plant: func(s *fixture) {
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(12, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
+		}},
+		"a pod refused while no manager answers": {want: "admission", proof: "no webhook answered", plant: func(s *fixture) {
+			s.fault(entry.KindManagerAway, 2, 20, true)
+			s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 500, nil)
+		}},
+		"a daemon that is restarted as it has no CPU time": {want: "crash", proof: "hardly any CPU time", plant: func(s *fixture) {
+			s.restartsOf(1, 3)
+			s.faultOn("node-1", entry.KindThrottle, 2, 20)
+			s.restartsOf(15, 4)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found(t, test)
+		})
+	}
+}
+
+func TestWhatDependsOnTheManagersMayBeRefusedWithoutThem(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.fault(entry.KindManagerAway, 2, 20, true)
+	s.write(4, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
+	s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 409, nil)
+	s.fault(entry.KindCertificates, 60, 70, false)
+	s.fault(entry.KindAPIServerKill, 68, 72, true)
+	s.write(71, ref{"create", user, "containerrecreaterequests", "", "chaos", "r2"}, 500, nil)
+	s.restartsOf(75, 3)
+	s.faultOn("node-2", entry.KindThrottle, 80, 90)
+	s.restartsOf(85, 4)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
+	}
+}

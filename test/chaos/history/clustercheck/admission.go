@@ -1,0 +1,80 @@
+package clustercheck
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+const (
+	// certificateTime is how long after the issue of a certificate a manager may still take it into use.
+	certificateTime = 10 * time.Second
+	// webhookTime is what the webhooks of Refit may cost a write that does not depend on them, on a busy machine.
+	webhookTime = 12 * time.Second
+)
+
+// refusable are the resources that cannot be written without a manager.
+var refusable = []string{entry.RequestResource, entry.RolloutResource, "sidecarsets"}
+
+// admission checks that no write fails while the webhooks get another certificate, and that nothing but objects of Refit
+// depends on webhooks that do not answer.
+func (c check) admission() {
+	for _, fault := range c.Faults {
+		if fault.Kind != entry.KindCertificates && fault.Kind != entry.KindManagerAway {
+			continue
+		}
+		for _, w := range c.Writes {
+			end := fault.End
+			if fault.Kind == entry.KindCertificates {
+				end = end.Add(certificateTime)
+			}
+			if w.Received.Before(fault.Begin) || w.Received.After(end) || c.otherwiseImpeded(fault, w) {
+				continue
+			}
+			failed := w.Code >= 500
+			switch {
+			case fault.Kind == entry.KindCertificates && failed:
+				c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name, "refused while the webhooks got another certificate", fault.Line, w.Line)
+			case fault.Kind == entry.KindCertificates || slices.Contains(refusable, w.Resource):
+			case failed:
+				c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name, "refused while no webhook answered", fault.Line, w.Line)
+			case w.Verb == "create" && w.Done.Sub(w.Received) > webhookTime:
+				c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name,
+					fmt.Sprintf("took %s while no webhook answered", w.Done.Sub(w.Received).Round(time.Millisecond)), fault.Line, w.Line)
+			}
+		}
+	}
+}
+
+// otherwiseImpeded reports whether another fault may have been in the way of the write.
+func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {
+	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Impedes && f.Line != fault.Line && f.Overlaps(w.Received.Add(-leaseTime), w.Done)
+	})
+}
+
+// throttled checks that a daemon with hardly any CPU time is alive for kubelet.
+func (c check) throttled() {
+	for _, fault := range c.Faults {
+		if fault.Kind != entry.KindThrottle {
+			continue
+		}
+		restarts := map[string]int32{} // by pod UID, before the fault
+		for _, w := range c.Writes {
+			if !c.of(c.Options.Daemon, w) || w.Pod.Spec.NodeName != fault.Node || len(w.Pod.Status.ContainerStatuses) == 0 {
+				continue
+			}
+			uid, now := string(w.Pod.UID), w.Pod.Status.ContainerStatuses[0].RestartCount
+			before, known := restarts[uid]
+			switch {
+			case w.Received.Before(fault.Begin) || !known:
+				restarts[uid] = now
+			case w.Received.Before(fault.End) && now > before:
+				c.Violate("crash", "pod "+w.Namespace+"/"+w.Name, "restarted while it had hardly any CPU time", fault.Line, w.Line)
+				restarts[uid] = now
+			}
+		}
+	}
+}

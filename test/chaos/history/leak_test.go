@@ -1,0 +1,48 @@
+package history_test
+
+import (
+	"testing"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// process is one that is sampled for five minutes; used says what it uses at which second.
+func (s *fixture) process(used func(second int) entry.Sample) {
+	s.t.Helper()
+	for second := 0; second < 300; second += 5 {
+		sample := used(second)
+		sample.At, sample.Program, sample.PID = at(float64(second)), "refit-manager", 7
+		s.line(&s.samples, sample)
+	}
+}
+
+func TestPlantedLeaks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]planted{
+		"memory": {want: "leak", proof: "bytes of memory", plant: func(s *fixture) {
+			s.process(func(second int) entry.Sample { return entry.Sample{Anon: int64(second) << 17} })
+		}},
+		"files": {want: "leak", proof: "files after a quarter", plant: func(s *fixture) {
+			s.process(func(second int) entry.Sample { return entry.Sample{Files: 10 + second/4} })
+		}},
+		"threads": {want: "leak", proof: "threads after a quarter", plant: func(s *fixture) {
+			s.process(func(second int) entry.Sample { return entry.Sample{Threads: 10 + second/10} })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found(t, test)
+		})
+	}
+}
+
+func TestMemoryThatComesAndGoesIsNoLeak(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.process(func(second int) entry.Sample {
+		return entry.Sample{Anon: int64(20+second%60) << 20, Files: 10 + second%20, Threads: 10}
+	})
+	if report := s.check(); !report.OK() || report.Totals.Sampled != 1 {
+		t.Errorf("violations %v, %+v", report.Violations, report.Totals)
+	}
+}

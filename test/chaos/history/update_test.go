@@ -1,0 +1,106 @@
+package history_test
+
+import (
+	"testing"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// update is a line of the logs of a pod whose sidecar updates files.
+func (s *fixture) update(seconds float64, container, event, text string) {
+	s.t.Helper()
+	line := map[string]any{"time": at(seconds), "event": event, "container": container, "pod_uid": "uid-9", "text": text}
+	if event == "signal" {
+		line["signal"], line["text"] = text, ""
+	}
+	s.line(&s.updates, line)
+}
+
+// updated is an update that is carried out as it should be.
+func (s *fixture) updated(seconds float64, version string) {
+	s.t.Helper()
+	s.update(seconds, "asker", "update", version)
+	s.update(seconds+0.1, "app", "file", version)
+	s.update(seconds+0.11, "app", "signal", "SIGHUP")
+	s.update(seconds+0.11, "app", "loaded", version)
+	s.update(seconds+0.2, "asker", "updated", version+" 200")
+}
+
+func TestGoodUpdates(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.update(1, "app", "file", "")
+	s.updated(2, "v0-good")
+	s.update(5, "asker", "update", "v1-poison")
+	s.update(5.1, "app", "file", "v1-poison")
+	s.update(5.1, "app", "signal", "SIGHUP")
+	s.update(9, "app", "file", "v0-good")
+	s.update(9, "app", "signal", "SIGHUP")
+	s.update(9, "app", "loaded", "v0-good")
+	s.update(9.1, "asker", "updated", "v1-poison 500")
+	s.update(11, "asker", "update", "v2-short")
+	s.update(11.1, "asker", "updated", "v2-short 500")
+	s.update(13, "asker", "update", "v3-good")
+	s.fault(entry.KindSidecarKill, 13.1, 15, false)
+	s.update(13.1, "asker", "updated", "v3-good 0 connection reset")
+	s.update(14, "app", "file", "v3-good")
+	s.fault(entry.KindDiskFull, 39, 45, false)
+	s.update(40, "asker", "update", "v4-good")
+	s.update(40.1, "asker", "updated", "v4-good 500")
+	report := s.check()
+	if t := report.Totals; !report.OK() || t.Updates != 5 || t.Updated != 1 || t.Refused != 3 {
+		s.t.Errorf("violations %v, refused %v, %+v", report.Violations, report.Refused, t)
+	}
+}
+
+func TestPlantedUpdates(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]planted{
+		"a file that is not whole": {want: "I10", proof: "saw torn", plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.update(3, "app", "torn", "torn: 17 bytes")
+		}},
+		"a version whose digest is wrong": {want: "I10", proof: "not to be put in place", plant: func(s *fixture) {
+			s.update(2, "asker", "update", "v0-digest")
+			s.update(2.1, "app", "file", "v0-digest")
+			s.update(2.2, "asker", "updated", "v0-digest 500")
+		}},
+		"half a download is accepted": {want: "I10", proof: "v0-short was accepted", plant: func(s *fixture) {
+			s.update(2, "asker", "update", "v0-short")
+			s.update(2.2, "asker", "updated", "v0-short 200")
+		}},
+		"accepted before the program has it": {want: "I10", proof: `the application has ""`, plant: func(s *fixture) {
+			s.update(2, "asker", "update", "v0-good")
+			s.update(2.1, "app", "file", "v0-good")
+			s.update(2.2, "asker", "updated", "v0-good 200")
+		}},
+		"signalled before the files are there": {want: "I10", proof: "the application has \"v0-good\"", plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.update(5, "asker", "update", "v1-good")
+			s.update(5.1, "app", "signal", "SIGHUP")
+			s.update(5.1, "app", "loaded", "v0-good")
+			s.update(5.2, "app", "file", "v1-good")
+			s.update(5.3, "asker", "updated", "v1-good 200")
+		}},
+		"refused, and left in place": {want: "I10", proof: `is "v1-poison", want "v0-good"`, plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.update(5, "asker", "update", "v1-poison")
+			s.update(5.1, "app", "file", "v1-poison")
+			s.update(9.1, "asker", "updated", "v1-poison 500")
+		}},
+		"refused without a reason": {want: "I10", proof: "nothing was broken", plant: func(s *fixture) {
+			s.fault(entry.KindSidecarLimit, 1, 10, false)
+			s.update(2, "asker", "update", "v0-good")
+			s.update(2.2, "asker", "updated", "v0-good 500")
+		}},
+		"another process is signalled": {want: "I10", proof: "container asker was signalled", plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.update(2.1, "asker", "signal", "SIGHUP")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found(t, test)
+		})
+	}
+}

@@ -1,0 +1,186 @@
+// Package updatecheck checks updates of files by sidecars (I10), from what the followers of the files and who asked for the
+// updates have written down.
+package updatecheck
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
+)
+
+// The events of the applications' logs (test/e2e/testapp).
+const (
+	eventFile    = "file"
+	eventTorn    = "torn"
+	eventLoaded  = "loaded"
+	eventUpdate  = "update"
+	eventUpdated = "updated"
+)
+
+const (
+	// noticed is how late a follower may see what is in place already, on a busy machine.
+	noticed = 500 * time.Millisecond
+	// recovery is how long after a fault what it has broken may still be broken.
+	recovery = 10 * time.Second
+	accepted = 200
+	good     = "good"
+	poison   = "poison"
+	hup      = "SIGHUP"
+	follower = "app"
+	asker    = "asker"
+)
+
+// Check adds what it finds to the judgement.
+func Check(j *verdict.Judgement) {
+	byPod := map[string][]entry.Signal{}
+	for _, s := range j.Updates {
+		byPod[s.PodUID] = append(byPod[s.PodUID], s)
+	}
+	for pod, events := range byPod {
+		slices.SortStableFunc(events, func(a, b entry.Signal) int { return a.Time.Compare(b.Time) })
+		c := check{Judgement: j, pod: pod, events: events}
+		c.collect()
+		c.reads()
+		c.signals()
+		for _, u := range c.updates {
+			c.answer(u)
+		}
+	}
+}
+
+// check is of one pod.
+type check struct {
+	*verdict.Judgement
+	pod     string
+	events  []entry.Signal
+	updates []*update
+}
+
+// update is one that was asked for.
+type update struct {
+	version, kind string
+	asked         entry.Signal
+	answered      *entry.Signal
+	code          int // 0 without an answer
+	next          time.Time
+}
+
+func (c *check) violate(what string, proof ...entry.Line) {
+	c.Violate("I10", "pod "+c.pod, what, proof...)
+}
+
+func (c *check) collect() {
+	var open *update
+	for i := range c.events {
+		switch e := &c.events[i]; {
+		case e.Container != asker:
+		case e.Event == eventUpdate:
+			if open != nil {
+				open.next = e.Time
+			}
+			open = &update{version: e.Reason, kind: e.Reason[strings.LastIndexByte(e.Reason, '-')+1:], asked: *e, next: c.End}
+			c.updates = append(c.updates, open)
+		case e.Event == eventUpdated && open != nil:
+			if words := strings.Fields(e.Reason); len(words) > 1 && words[0] == open.version {
+				open.code, _ = strconv.Atoi(words[1])
+				open.answered = e
+			}
+		}
+	}
+}
+
+// reads checks what followers read: whole files of one version, which was to be put in place.
+func (c *check) reads() {
+	for _, e := range c.events {
+		if e.Container != follower {
+			continue
+		}
+		if e.Event == eventTorn {
+			c.violate("a reader saw "+e.Reason, e.Line)
+			continue
+		}
+		if e.Event != eventFile || e.Reason == "" {
+			continue
+		}
+		if !slices.ContainsFunc(c.updates, func(u *update) bool {
+			return u.version == e.Reason && (u.kind == good || u.kind == poison) && !u.asked.Time.After(e.Time)
+		}) {
+			c.violate(fmt.Sprintf("a reader saw version %s, which is not to be put in place", e.Reason), e.Line)
+		}
+	}
+}
+
+// signals checks that only the process that is to be signalled is.
+func (c *check) signals() {
+	for _, e := range c.events {
+		if e.Event == entry.EventSignal && e.Signal == hup && e.Container != follower {
+			c.violate("a process of container "+e.Container+" was signalled", e.Line)
+		}
+	}
+}
+
+// answer checks that an update did what its answer says.
+func (c *check) answer(u *update) {
+	c.Report.Totals.Updates++
+	if u.answered == nil {
+		return
+	}
+	proof := []entry.Line{u.asked.Line, u.answered.Line}
+	if u.code == accepted {
+		c.Report.Totals.Updated++
+		if u.kind != good {
+			c.violate("update "+u.version+" was accepted", proof...)
+			return
+		}
+		if loaded, line := c.last(eventLoaded, u.answered.Time.Add(noticed)); loaded != u.version && !c.broken(u, entry.KindWatchedKill) {
+			c.violate(fmt.Sprintf("update %s was accepted, but the application has %q", u.version, loaded), append(proof, line)...)
+		}
+	} else if u.kind == good && u.code >= 500 && u.code != 503 && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull) {
+		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
+	} else if u.code >= 400 && u.code != 503 {
+		c.Report.Totals.Refused++
+	}
+	c.inPlace(u, proof)
+}
+
+// inPlace checks what is in place some time after the answer, if nothing else was asked for by then.
+func (c *check) inPlace(u *update, proof []entry.Line) {
+	at := u.answered.Time.Add(noticed)
+	if u.code == 0 || u.code == 503 || at.After(u.next) || c.broken(u, entry.KindSidecarKill) {
+		return
+	}
+	want, _ := c.last(eventFile, u.asked.Time)
+	if u.code == accepted {
+		want = u.version
+	}
+	if now, line := c.last(eventFile, at); now != want {
+		c.violate(fmt.Sprintf("after the answer %d to update %s the version in place is %q, want %q", u.code, u.version, now, want), append(proof, line)...)
+	}
+}
+
+// last is the version that the follower's last event of that kind names.
+func (c *check) last(event string, at time.Time) (string, entry.Line) {
+	var found entry.Signal
+	for _, e := range c.events {
+		if e.Container == follower && e.Event == event && !e.Time.After(at) {
+			found = e
+		}
+	}
+	return found.Reason, found.Line
+}
+
+// broken reports whether such a fault was near the update, of any pod: the record does not say of which.
+func (c *check) broken(u *update, kinds ...string) bool {
+	end := u.asked.Time
+	if u.answered != nil {
+		end = u.answered.Time
+	}
+	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return slices.Contains(kinds, f.Kind) && f.Overlaps(u.asked.Time.Add(-recovery), end.Add(noticed))
+	})
+}
