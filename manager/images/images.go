@@ -140,7 +140,7 @@ func (a *api) nodesOfJob(ctx context.Context, object client.Object) []ctrl.Reque
 	}
 	var requests []ctrl.Request
 	for i := range list.Items {
-		if names(&list.Items[i], object.GetUID()) {
+		if names(&list.Items[i], object) {
 			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,7 +44,9 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	if len(decision.Start) > 0 {
 		if err := j.start(ctx, &job, decision.Start); err != nil {
 			faults = append(faults, err)
-			decision.Status.Message = err.Error()
+			if !apierrors.IsConflict(err) { // that is nothing that a user has to know
+				decision.Status.Message = err.Error()
+			}
 		}
 	}
 	if !equality.Semantic.DeepEqual(job.Status, decision.Status) {
@@ -145,15 +148,22 @@ func (j *jobs) start(ctx context.Context, job *v1beta1.ImagePullJob, nodes []str
 		return err
 	}
 	for _, name := range nodes {
-		var node v1beta1.NodeImage
-		if err := j.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-			return client.IgnoreNotFound(err)
+		images, full := 0, false
+		err := j.write(ctx, name, func(node *v1beta1.NodeImage) bool {
+			if names(node, job) {
+				return false // the cache had not shown it yet
+			}
+			if !image.Request(&node.Spec, &node.Status, job, secrets, j.Clock()) {
+				images, full = len(node.Spec.Images), true
+				return false
+			}
+			return true
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return err
 		}
-		if !image.Request(&node.Spec, &node.Status, job, secrets, j.Clock()) {
-			return fmt.Errorf("NodeImage %s has %d images, which is the most there can be", name, len(node.Spec.Images))
-		}
-		if err := j.client.Update(ctx, &node); err != nil {
-			return fmt.Errorf("write NodeImage %s: %w", name, err)
+		if full {
+			return fmt.Errorf("NodeImage %s has %d images, which is the most there can be", name, images)
 		}
 	}
 	return nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,16 +44,41 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	case !wanted:
 		return done(n.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}))
 	}
-	changed := object.DeepCopy()
-	prunes, again := image.Prune(&changed.Spec, &changed.Status, n.find(ctx), n.Clock())
-	if !prunes && maps.Equal(object.Labels, node.Labels) {
-		return n.later(again), nil
-	}
-	changed.Labels = maps.Clone(node.Labels)
-	if err := n.client.Update(ctx, changed); err != nil {
-		return done(fmt.Errorf("write NodeImage: %w", err))
+	var again time.Time
+	err = n.write(ctx, object.Name, func(object *v1beta1.NodeImage) bool {
+		var prunes bool
+		prunes, again = image.Prune(&object.Spec, &object.Status, n.find(ctx), n.Clock())
+		if !prunes && maps.Equal(object.Labels, node.Labels) {
+			return false
+		}
+		object.Labels = maps.Clone(node.Labels)
+		return true
+	})
+	if err != nil {
+		return done(err)
 	}
 	return n.later(again), nil
+}
+
+// write changes a NodeImage. The daemon writes its status and jobs their images at any time, so after a conflict the object
+// is read from the API server: the cache would be behind again, and deleted jobs would go on to be pulled for.
+func (a *api) write(ctx context.Context, name string, change func(*v1beta1.NodeImage) bool) error {
+	reader := client.Reader(a.client)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var object v1beta1.NodeImage
+		if err := reader.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
+			return err
+		}
+		reader = a.Live
+		if !change(&object) {
+			return nil
+		}
+		return a.client.Update(ctx, &object)
+	})
+	if err != nil {
+		return fmt.Errorf("write NodeImage %s: %w", name, err)
+	}
+	return nil
 }
 
 // find looks jobs up. That one is gone is believed from a live read only, as caches are not in step.
@@ -80,11 +107,11 @@ func (n *nodeImages) find(ctx context.Context) func(corev1.ObjectReference) *v1b
 }
 
 // names reports whether a NodeImage names a job.
-func names(object *v1beta1.NodeImage, job types.UID) bool {
+func names(object *v1beta1.NodeImage, job client.Object) bool {
 	for _, i := range object.Spec.Images {
 		for _, tag := range i.Tags {
 			for _, o := range tag.OwnerReferences {
-				if o.UID == job {
+				if o.UID == job.GetUID() && o.Name == job.GetName() && o.Namespace == job.GetNamespace() {
 					return true
 				}
 			}

@@ -1,0 +1,63 @@
+package images
+
+import (
+	"context"
+	"testing"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// behind is a cache that shows a NodeImage as it was, as it does while the daemon writes its status again and again.
+type behind struct {
+	client.Client
+	was *v1beta1.NodeImage
+}
+
+func (b *behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if into, ok := object.(*v1beta1.NodeImage); ok && key.Name == b.was.Name {
+		b.was.DeepCopyInto(into)
+		return nil
+	}
+	return b.Client.Get(ctx, key, object, options...)
+}
+
+// fallBehind keeps the cache as it is now, while the daemon goes on.
+func (w *world) fallBehind(name string) {
+	w.t.Helper()
+	was := w.nodeImage(name)
+	w.api.client = &behind{Client: w.Client, was: was}
+	w.daemon(name, v1beta1.ImagePhasePulling)
+}
+
+func TestDeletedJobCancelsItsPullsWhileTheDaemonWritesItsStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob())
+	w.look()
+	w.check(w.Delete(t.Context(), w.job("j")))
+	w.fallBehind("a")
+	result, err := (&nodeImages{w.api}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}})
+	if n := len(w.nodeImage("a").Spec.Images); err != nil || n != 0 {
+		t.Errorf("%d images are left, %+v, %v", n, result, err)
+	}
+}
+
+func TestJobStartsWhileTheDaemonWritesItsStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob())
+	w.look()
+	second := pullJob(func(j *v1beta1.ImagePullJob) { j.Name, j.UID, j.Spec.Image = "second", "second", "game:v2" })
+	w.check(w.Create(t.Context(), second))
+	w.fallBehind("a")
+	for range 2 { // the second time the cache has not seen the first
+		if _, err := (&jobs{w.api}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tags := w.nodeImage("a").Spec.Images["game"].Tags
+	if len(tags) != 2 || len(tags[1].OwnerReferences) != 1 || w.job("second").Status.Message != "" {
+		t.Errorf("%+v, message %q", tags, w.job("second").Status.Message)
+	}
+}
