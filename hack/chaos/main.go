@@ -58,6 +58,11 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	for name, other := range map[string]bool{"kruise-crds": config.KruiseCRDs, "calm": config.Calm} {
+		if other { // the records of the ordinary run stay
+			config.Records += "-" + name
+		}
+	}
 	var report verdict.Report
 	if *judge != "" {
 		report, err = chaos.Judge(*judge)

@@ -26,7 +26,7 @@ func expected(part string) map[string]verdict.Expected {
 				`refit/(crr|probe|podprobe|hotupdate)(/|\.)`: 300,
 				`refit/(cri|signal|kube)(/|\.)`:              100,
 				`refit/(daemon|manager|sidecarmode)(/|\.)`:   200,
-				`refit/test/chaos/history\.TestPlantedBugs/`: 20,
+				`refit/test/chaos/history\.TestPlanted\w*/`:  55,
 				`\.Fuzz`: 5,
 			},
 			MaySkip: map[string]string{

@@ -93,7 +93,7 @@ func (c Config) least() verdict.Least {
 	for _, kind := range []string{
 		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
 		entry.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
-		entry.KindCertificates, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarLimit,
+		entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarLimit,
 	} {
 		least.Faults[kind] = 1
 	}
@@ -101,6 +101,7 @@ func (c Config) least() verdict.Least {
 	if c.long() {
 		least.Faults[entry.KindCall], least.Faults[entry.KindRuntimeRestart] = 12, 8
 		least.Faults[records.KindAPIServerStop], least.Faults[entry.KindManagerAway] = 1, 2
+		least.Faults[entry.KindCertificates] = 1
 		least.Faults[entry.KindThrottle], least.Faults[records.KindLargePods] = 1, 1
 	}
 	return least

@@ -155,6 +155,21 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 			s.create(2, "r1", "uid-1", "c1", deadline(3))
 			s.status(19, "r1", failedBy(19, "DeadlineExceeded"))
 		},
+		"a stop whose record was stored although the daemon died, soon after another request": func(s *fixture) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.create(4.3, "r2", "uid-1", "c2", forced)
+			s.store("r2", recreating("c2"))
+			s.write(4.4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r2"}, 504, nil)
+			s.call(5, "StopContainer", "c2", "OK", 0.1)
+			s.app(5.01, "uid-1", "SIGTERM")
+			s.fault(entry.KindAPIServerKill, 5.2, 7, true)
+			s.status(7.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				status.ContainerRecreateStates[0].Phase = v1beta1.ContainerRecreateRequestPending
+			})
+			s.app(8, "uid-1", "start")
+			s.pod(8.1, "uid-1", "c3", true)
+			s.status(8.2, "r2", completed(8.2, ""))
+		},
 		"a manager that could not renew its lease": func(s *fixture) {
 			s.fault("apiserver-pause", 4, 5.5, true)
 			s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 1, FinishedAt: metav1.NewTime(at(6))})

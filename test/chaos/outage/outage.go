@@ -27,10 +27,10 @@ func New(c *cluster.Cluster, journal *records.Journal, long bool) *Outages {
 // All are the outages of a run.
 func (o *Outages) All() []func(context.Context, *rand.Rand) error {
 	all := []func(context.Context, *rand.Rand) error{
-		o.runtimeRestart, o.serverPause, o.etcdPause, o.serverKill, o.kubeletRestart, o.managerKill, o.certificatesReplaced,
+		o.runtimeRestart, o.serverPause, o.etcdPause, o.serverKill, o.kubeletRestart, o.managerKill,
 	}
 	if o.long {
-		all = append(all, o.serverStop, o.certificateExpired, o.managersPause, o.nodeAnew, o.throttle, o.largePodsAppear)
+		all = append(all, o.serverStop, o.certificatesReplaced, o.certificateExpired, o.managersPause, o.nodeAnew, o.throttle, o.largePodsAppear)
 	}
 	return all
 }

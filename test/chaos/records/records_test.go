@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -64,5 +65,30 @@ func TestJournalIsWhatTheJudgeReads(t *testing.T) {
 	faults, err := entry.ParseFaults(name, strings.NewReader(string(content)))
 	if err != nil || len(faults) != 1 || faults[0].Kind != records.KindKill || !faults[0].Impedes || faults[0].End.Sub(faults[0].Begin) < time.Second {
 		t.Errorf("faults %+v, %v", faults, err)
+	}
+}
+
+func TestLogsOfUpdatesAndSamplesAreRecordsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	logs, folder := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		filepath.Join(logs, "uid-1.jsonl"):     `{"time":"2026-11-22T10:00:00Z","event":"start","pod_uid":"uid-1"}`,
+		filepath.Join(logs, "uid-2.updates"):   `{"time":"2026-11-22T10:00:00Z","event":"file","pod_uid":"uid-2","text":"v1"}`,
+		filepath.Join(folder, records.Samples): `{"time":"2026-11-22T10:00:00Z","program":"refit-daemon","pid":7,"anon":1,"files":2,"threads":3}`,
+	} {
+		if err := os.WriteFile(name, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(records.KeepSignals(folder, logs), records.KeepUpdates(folder, logs, ".updates")); err != nil {
+		t.Fatal(err)
+	}
+	found, err := records.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Signals) != 1 || found.Signals[0].PodUID != "uid-1" || len(found.Updates) != 1 || found.Updates[0].Reason != "v1" ||
+		len(found.Samples) != 1 || found.Samples[0].Threads != 3 {
+		t.Errorf("signals %+v, updates %+v, samples %+v", found.Signals, found.Updates, found.Samples)
 	}
 }

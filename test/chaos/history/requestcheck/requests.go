@@ -141,25 +141,40 @@ func (c check) ends() {
 		if end.After(turn[r.PodUID]) {
 			turn[r.PodUID] = end
 		}
+		faults := append(c.slowWrites(r), c.Faults...)
 		last := r.Versions[len(r.Versions)-1].Line
 		if terminal := r.Terminal(); terminal != nil {
 			last = terminal.Line
 		}
 		if seconds := r.Spec().ActiveDeadlineSeconds; seconds != nil {
 			deadline := r.Created.Request.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
-			if over := entry.Unimpeded(c.Faults, r.Node(), deadline, end); over > endsLate {
+			if over := entry.Unimpeded(faults, r.Node(), deadline, end); over > endsLate {
 				c.Violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its deadline, not counting faults",
 					over.Round(time.Millisecond)), r.Created.Line, last)
 				continue
 			}
 		}
-		if took := entry.Unimpeded(c.Faults, r.Node(), begin, end); took > c.patience(r) {
+		if took := entry.Unimpeded(faults, r.Node(), begin, end); took > c.patience(r) {
 			c.Violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its turn had come, not counting faults; it asks for %s at most",
 				took.Round(time.Millisecond), c.patience(r)), r.Created.Line, last)
 		} else if !ended {
 			c.Violate("I5", "request "+r.String(), "not ended at the end of the run", r.Created.Line, last)
 		}
 	}
+}
+
+// slow is how long the API server may take for a write.
+const slow = time.Second
+
+// slowWrites are the times in which the API server took long for a write of the request: those do not count.
+func (c check) slowWrites(r *model.Request) []entry.Fault {
+	var faults []entry.Fault
+	for _, w := range c.Writes {
+		if w.Resource == entry.RequestResource && w.Namespace == r.Namespace && w.Name == r.Name && w.Done.Sub(w.Received) > slow {
+			faults = append(faults, entry.Fault{Kind: "slow write", Begin: w.Received, End: w.Done, Impedes: true})
+		}
+	}
+	return faults
 }
 
 // patience is the time the request asks for itself and what is added for the machine.

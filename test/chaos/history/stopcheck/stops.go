@@ -75,7 +75,7 @@ func (c check) probing(call entry.Call) bool {
 // ordered the call, one is taken that may have: a write of it may have been lost.
 func (c check) justify(call entry.Call) []order {
 	known := c.Containers[call.ContainerID]
-	var candidates, certain, possible []order
+	var candidates, certain, likely, possible []order
 	for _, r := range c.Requests {
 		for _, spec := range r.Spec().Containers {
 			o := order{r, spec.Name}
@@ -92,12 +92,16 @@ func (c check) justify(call entry.Call) []order {
 			case (recorded != nil || call.Method == "RemoveContainer") && !begun.Received.After(call.Begin):
 				certain = append(certain, o)
 			case r.UnsureSince(call.Begin) && !recordedLate(recorded, spec.Name, call):
-				possible = append(possible, o)
+				if recorded != nil { // likelier than one that has never named the instance
+					likely = append(likely, o)
+				} else {
+					possible = append(possible, o)
+				}
 			}
 			candidates = append(candidates, o)
 		}
 	}
-	orders := slices.Concat(certain, possible)
+	orders := slices.Concat(certain, likely, possible)
 	if len(orders) == 0 {
 		c.unjustified(call, known, candidates)
 		return nil
