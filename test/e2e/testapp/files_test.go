@@ -98,7 +98,7 @@ func TestUpdatesAreOfferedInEveryKind(t *testing.T) {
 		last := request.Files[len(request.Files)-1]
 		kind := request.Version[strings.LastIndexByte(request.Version, '-')+1:]
 		if kind != updateSlow {
-			whole := download(t, last.URL, request.Version)
+			whole := download(r.Context(), t, last.URL, request.Version)
 			if want := kind == updateGood || kind == updatePoison || kind == updateDigest; whole != want {
 				t.Errorf("%s: whole: %v", request.Version, whole)
 			}
@@ -127,9 +127,9 @@ func TestUpdatesAreOfferedInEveryKind(t *testing.T) {
 }
 
 // download reports whether all of a file was there.
-func download(t *testing.T, url, version string) bool {
+func download(ctx context.Context, t *testing.T, url, version string) bool {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Error(err)
 		return false

@@ -95,7 +95,7 @@ func untilSignal(j *journal, signals <-chan os.Signal, served, sent <-chan error
 }
 
 func sendUpdates(ctx context.Context, cfg updatesConfig, source string, j *journal) error {
-	choice := rand.New(rand.NewPCG(cfg.seed, uint64(os.Getpid()))) //nolint:gosec // choices, not secrets
+	choice := rand.New(rand.NewPCG(cfg.seed, uint64(os.Getpid())))
 	begun := time.Now().UnixMilli()
 	client := &http.Client{Timeout: answerTime, Transport: &http.Transport{DisableKeepAlives: true}}
 	for n := 0; ctx.Err() == nil; n++ {

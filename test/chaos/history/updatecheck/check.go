@@ -28,6 +28,9 @@ const (
 	// recovery is how long after a fault what it has broken may still be broken.
 	recovery = 10 * time.Second
 	accepted = 200
+	// restoring: the sidecar has begun, and has not found out yet which files the pod had.
+	restoring = 503
+
 	good     = "good"
 	poison   = "poison"
 	hup      = "SIGHUP"
@@ -131,7 +134,8 @@ func (c *check) answer(u *update) {
 		return
 	}
 	proof := []entry.Line{u.asked.Line, u.answered.Line}
-	if u.code == accepted {
+	switch {
+	case u.code == accepted:
 		c.Report.Totals.Updated++
 		if u.kind != good {
 			c.violate("update "+u.version+" was accepted", proof...)
@@ -140,9 +144,10 @@ func (c *check) answer(u *update) {
 		if loaded, line := c.last(eventLoaded, u.answered.Time.Add(noticed)); loaded != u.version && !c.broken(u, entry.KindWatchedKill) {
 			c.violate(fmt.Sprintf("update %s was accepted, but the application has %q", u.version, loaded), append(proof, line)...)
 		}
-	} else if u.kind == good && u.code >= 500 && u.code != 503 && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull) {
+	case u.code < 400 || u.code == restoring:
+	case u.kind == good && u.code >= 500 && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull):
 		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
-	} else if u.code >= 400 && u.code != 503 {
+	default:
 		c.Report.Totals.Refused++
 	}
 	c.inPlace(u, proof)
@@ -151,7 +156,7 @@ func (c *check) answer(u *update) {
 // inPlace checks what is in place some time after the answer, if nothing else was asked for by then.
 func (c *check) inPlace(u *update, proof []entry.Line) {
 	at := u.answered.Time.Add(noticed)
-	if u.code == 0 || u.code == 503 || at.After(u.next) || c.broken(u, entry.KindSidecarKill) {
+	if u.code == 0 || u.code == restoring || at.After(u.next) || c.broken(u, entry.KindSidecarKill) {
 		return
 	}
 	want, _ := c.last(eventFile, u.asked.Time)
