@@ -54,9 +54,13 @@ func run(ctx context.Context, args []string) error {
 	flags.Uint64Var(&config.Seed, "seed", uint64(time.Now().Unix()), "of the choices")
 	flags.BoolVar(&config.KruiseCRDs, "kruise-crds", false, "under CRDs without the fields that OpenKruise's lack")
 	flags.BoolVar(&config.Calm, "calm", false, "without faults, to see what processes do not give back")
+	outages := flags.String("outages", "", "only these, separated by commas, such as node-anew,throttle")
 	judge := flags.String("judge", "", "only judge the records in this folder again")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *outages != "" {
+		config.Outages = strings.Split(*outages, ",")
 	}
 	for name, other := range map[string]bool{"kruise-crds": config.KruiseCRDs, "calm": config.Calm} {
 		if other { // the records of the ordinary run stay

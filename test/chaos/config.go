@@ -31,6 +31,8 @@ type Config struct {
 	Rate float64
 	// Calm is a run without faults, in which processes live long enough to show what they do not give back.
 	Calm bool
+	// Outages restricts the run to outages of these names, as they last in a long run; none: to those of its length.
+	Outages []string
 	// KruiseCRDs lets the run take place under CRDs that drop what those of OpenKruise drop.
 	KruiseCRDs bool
 	// Seed of the choices; the same seed makes the same choices at other moments.
@@ -87,7 +89,7 @@ func (c Config) kills() int {
 func (c Config) least() verdict.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
 	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, RolledOut: 1, Updated: 8, Refused: 4, Faults: map[string]int{}}
-	if c.Calm {
+	if c.Calm || len(c.Outages) > 0 {
 		return verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Followed: 4, RolledOut: 1, Updated: 8}
 	}
 	for _, kind := range []string{

@@ -3,7 +3,9 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
@@ -26,7 +28,13 @@ func (r *run) faults(ctx context.Context) error {
 	if r.long() {
 		pairs, each = 3, 2
 	}
-	breaks := outage.New(r.cluster, r.journal, r.long()).All()
+	breaks := outage.New(r.cluster, r.journal, r.long() || len(r.Outages) > 0).All()
+	if len(r.Outages) > 0 {
+		breaks = slices.DeleteFunc(breaks, func(o outage.Outage) bool { return !slices.Contains(r.Outages, o.Name) })
+		if len(breaks) == 0 {
+			return fmt.Errorf("outages %q: there are none of these names", r.Outages)
+		}
+	}
 	var calls, kills, others deck
 	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration || r.daemons.Kills() < r.kills(); round++ {
 		for range pairs {
@@ -41,7 +49,7 @@ func (r *run) faults(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.step(ctx, func() error { return breaks[others.next(len(breaks), choice)](ctx, choice) }); err != nil {
+		if err := r.step(ctx, func() error { return breaks[others.next(len(breaks), choice)].Do(ctx, choice) }); err != nil {
 			return err
 		}
 	}

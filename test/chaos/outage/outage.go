@@ -24,13 +24,31 @@ func New(c *cluster.Cluster, journal *records.Journal, long bool) *Outages {
 	return &Outages{cluster: c, journal: journal, long: long}
 }
 
+// Outage is one kind. Do returns when it is over.
+type Outage struct {
+	Name string
+	Do   func(context.Context, *rand.Rand) error
+}
+
 // All are the outages of a run.
-func (o *Outages) All() []func(context.Context, *rand.Rand) error {
-	all := []func(context.Context, *rand.Rand) error{
-		o.runtimeRestart, o.serverPause, o.etcdPause, o.serverKill, o.kubeletRestart, o.managerKill,
+func (o *Outages) All() []Outage {
+	all := []Outage{
+		{"containerd", o.runtimeRestart},
+		{"apiserver-pause", o.serverPause},
+		{"etcd-pause", o.etcdPause},
+		{"apiserver-kill", o.serverKill},
+		{"kubelet", o.kubeletRestart},
+		{"manager-kill", o.managerKill},
 	}
 	if o.long {
-		all = append(all, o.serverStop, o.certificatesReplaced, o.certificateExpired, o.managersPause, o.nodeAnew, o.throttle, o.largePodsAppear)
+		all = append(all,
+			Outage{"apiserver-stop", o.serverStop},
+			Outage{"certificates-replaced", o.certificatesReplaced},
+			Outage{"certificate-expired", o.certificateExpired},
+			Outage{"managers-pause", o.managersPause},
+			Outage{"node-anew", o.nodeAnew},
+			Outage{"throttle", o.throttle},
+			Outage{"large-pods", o.largePodsAppear})
 	}
 	return all
 }
