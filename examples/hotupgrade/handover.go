@@ -4,102 +4,123 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
 	"time"
 )
 
-// handoverLimit bounds a hand-over.
+// handoverLimit bounds the hand-over of the listening socket.
 const handoverLimit = 5 * time.Second
 
-// offer waits for a successor and sends it the listening socket. It returns when the successor has it, or ctx has ended.
-func offer(ctx context.Context, listener net.Listener, path string) error {
+// offer waits for a successor and sends it the listening socket. It returns the connection to the successor when that
+// accepts connections, or an error when ctx has ended.
+func offer(ctx context.Context, listener net.Listener, path string) (*net.UnixConn, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of a container that was killed
-		return fmt.Errorf("remove old socket: %w", err)
+		return nil, fmt.Errorf("remove old socket: %w", err)
 	}
-	door, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	entrance, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return fmt.Errorf("offer: %w", err)
+		return nil, fmt.Errorf("offer: %w", err)
 	}
-	defer context.AfterFunc(ctx, func() { _ = door.Close() })()
+	entrance.SetUnlinkOnClose(false) // the successor has its own socket at this path by then
+	defer entrance.Close()           //nolint:errcheck // nothing depends on it
+	defer context.AfterFunc(ctx, func() { _ = entrance.Close() })()
 	for {
-		connection, err := door.Accept()
+		successor, err := entrance.AcceptUnix()
 		if err != nil {
-			_ = door.Close()
-			return fmt.Errorf("offer: %w", err)
+			return nil, fmt.Errorf("offer: %w", err)
 		}
-		// The successor opens a socket of its own at this path when it has ours.
-		if err = send(connection, listener); err == nil {
-			return nil
+		if err = sendListener(successor, listener); err == nil {
+			return successor, nil
 		}
-		_ = connection.Close()
+		_ = successor.Close()
 	}
 }
 
-// send hands the socket over and waits until the successor says that it accepts connections.
-func send(connection net.Conn, listener net.Listener) error {
-	unix, ok := connection.(*net.UnixConn)
-	tcp, isTCP := listener.(*net.TCPListener)
-	if !ok || !isTCP {
-		return errors.New("not a Unix and a TCP socket")
+// sendListener waits until the successor says that it has the socket.
+func sendListener(successor *net.UnixConn, listener net.Listener) error {
+	tcp, ok := listener.(*net.TCPListener)
+	if !ok {
+		return errors.New("not a TCP socket")
 	}
-	defer unix.Close() //nolint:errcheck // nothing depends on it
-	if err := unix.SetDeadline(time.Now().Add(handoverLimit)); err != nil {
+	if err := successor.SetDeadline(time.Now().Add(handoverLimit)); err != nil {
 		return err
 	}
-	raw, err := tcp.SyscallConn()
+	if err := send(successor, tcp); err != nil {
+		return fmt.Errorf("send listening socket: %w", err)
+	}
+	if _, err := successor.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("wait for the successor: %w", err)
+	}
+	return successor.SetDeadline(time.Time{})
+}
+
+// send sends a socket, with one byte: a message without any is dropped.
+func send(to *net.UnixConn, socket syscall.Conn) error {
+	raw, err := socket.SyscallConn()
 	if err != nil {
 		return err
 	}
 	// Not File().Fd(): it makes the socket blocking, also for us, and our accept then takes a connection after the end.
 	var sent error
 	err = raw.Control(func(descriptor uintptr) {
-		_, _, sent = unix.WriteMsgUnix([]byte{0}, syscall.UnixRights(int(descriptor)), nil)
+		_, _, sent = to.WriteMsgUnix([]byte{0}, syscall.UnixRights(int(descriptor)), nil)
 	})
-	if err = errors.Join(err, sent); err != nil {
-		return fmt.Errorf("send socket: %w", err)
-	}
-	if _, err := unix.Read(make([]byte, 1)); err != nil {
-		return fmt.Errorf("wait for the successor: %w", err)
-	}
-	return nil
+	return errors.Join(err, sent)
 }
 
-// receive takes the listening socket of the predecessor over.
-func receive(ctx context.Context, path string) (net.Listener, error) {
+// takeOver asks the predecessor for its listening socket. The connection to it is where its clients' connections come from.
+func takeOver(ctx context.Context, path string) (net.Listener, *net.UnixConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handoverLimit)
 	defer cancel()
 	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("ask predecessor: %w", err)
+		return nil, nil, fmt.Errorf("ask predecessor: %w", err)
 	}
-	defer connection.Close() //nolint:errcheck // nothing depends on it
-	unix, ok := connection.(*net.UnixConn)
+	predecessor, ok := connection.(*net.UnixConn)
 	if !ok {
-		return nil, errors.New("not a Unix socket")
+		return nil, nil, errors.New("not a Unix socket")
 	}
-	if err := unix.SetDeadline(time.Now().Add(handoverLimit)); err != nil {
-		return nil, err
-	}
-	rights := make([]byte, syscall.CmsgSpace(4))
-	_, n, _, _, err := unix.ReadMsgUnix(make([]byte, 1), rights)
+	listener, err := receiveListener(predecessor)
 	if err != nil {
-		return nil, fmt.Errorf("receive socket: %w", err)
+		_ = predecessor.Close()
+		return nil, nil, err
 	}
-	listener, err := listenerOf(rights[:n])
-	if err != nil {
-		return nil, err
-	}
-	if _, err := unix.Write([]byte{0}); err != nil {
-		_ = listener.Close()
-		return nil, fmt.Errorf("confirm: %w", err)
-	}
-	return listener, nil
+	return listener, predecessor, nil
 }
 
-func listenerOf(rights []byte) (net.Listener, error) {
-	messages, err := syscall.ParseSocketControlMessage(rights)
+func receiveListener(predecessor *net.UnixConn) (net.Listener, error) {
+	if err := predecessor.SetDeadline(time.Now().Add(handoverLimit)); err != nil {
+		return nil, err
+	}
+	file, err := receive(predecessor)
+	if err != nil {
+		return nil, fmt.Errorf("receive listening socket: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // the listener has a duplicate
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("use listening socket: %w", err)
+	}
+	if _, err := predecessor.Write([]byte{0}); err != nil {
+		return nil, errors.Join(fmt.Errorf("confirm: %w", err), listener.Close())
+	}
+	return listener, predecessor.SetDeadline(time.Time{})
+}
+
+// receive returns the socket of the next message, io.EOF after the last one.
+func receive(from *net.UnixConn) (*os.File, error) {
+	rights := make([]byte, syscall.CmsgSpace(4))
+	n, size, _, _, err := from.ReadMsgUnix(make([]byte, 1), rights)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, io.EOF
+	}
+	messages, err := syscall.ParseSocketControlMessage(rights[:size])
 	if err != nil || len(messages) != 1 {
 		return nil, fmt.Errorf("%d control messages: %w", len(messages), err)
 	}
@@ -107,11 +128,21 @@ func listenerOf(rights []byte) (net.Listener, error) {
 	if err != nil || len(descriptors) != 1 {
 		return nil, fmt.Errorf("%d descriptors: %w", len(descriptors), err)
 	}
-	file := os.NewFile(uintptr(descriptors[0]), "listener")
-	defer file.Close() //nolint:errcheck // the listener has a duplicate
-	listener, err := net.FileListener(file)
-	if err != nil {
-		return nil, fmt.Errorf("use socket: %w", err)
-	}
-	return listener, nil
+	return os.NewFile(uintptr(descriptors[0]), "socket"), nil
 }
+
+// inherited is a listener whose connections are those of the predecessor's clients.
+type inherited struct{ *net.UnixConn }
+
+// Accept implements net.Listener.
+func (i *inherited) Accept() (net.Conn, error) {
+	file, err := receive(i.UnixConn)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // the connection has a duplicate
+	return net.FileConn(file)
+}
+
+// Addr implements net.Listener.
+func (i *inherited) Addr() net.Addr { return i.LocalAddr() }

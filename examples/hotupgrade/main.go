@@ -1,5 +1,6 @@
-// Command hotupgrade is a sidecar that can be upgraded hot: an HTTP server that hands its listening socket over to its
-// successor, through a Unix socket in a volume that both containers mount. No connection is refused and no request fails.
+// Command hotupgrade is a sidecar that can be upgraded hot: an HTTP server that hands its listening socket and its open
+// connections over to its successor, through a Unix socket in a volume that both containers mount. No connection is refused
+// or closed, and no request fails.
 //
 // See docs/sidecarset-rollout.md for what a SidecarSet has to say.
 package main
@@ -9,149 +10,133 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 )
 
+// limit bounds what is left to do when the server ends or has a successor: requests are answered, connections handed over.
+const limit = 10 * time.Second
+
+// server is how one container runs.
+type server struct {
+	address   string
+	socket    string // Unix socket by which a successor takes over
+	readyFile string // exists while this container serves, or has nothing to serve
+	// version of this container and of the other one of the pod, from SIDECARSET_VERSION and SIDECARSET_VERSION_ALT.
+	version, alternative string
+}
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	address := flag.String("listen", ":8080", "address of the server")
-	socket := flag.String("handover", "/handover/server.sock", "Unix socket by which the listening socket is handed over")
-	version := flag.String("version", "1", "what the server answers with")
-	empty := flag.Bool("empty", false, "do nothing, as the container between upgrades")
+	s := server{version: os.Getenv("SIDECARSET_VERSION"), alternative: os.Getenv("SIDECARSET_VERSION_ALT")}
+	flag.StringVar(&s.address, "listen", ":8080", "address of the server")
+	flag.StringVar(&s.socket, "handover", "/handover/server.sock", "Unix socket by which the sockets are handed over")
+	flag.StringVar(&s.readyFile, "ready-file", "/tmp/ready", "`file` by which the command ready knows that the container serves")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "Usage: hotupgrade [flags]         serve\n       hotupgrade [flags] ready   succeed if the container serves: for a readiness probe")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-	if *empty {
-		<-ctx.Done()
+	if flag.Arg(0) == "ready" {
+		if _, err := os.Stat(s.readyFile); err != nil {
+			fmt.Fprintln(os.Stderr, "not serving:", err)
+			os.Exit(1)
+		}
 		return
 	}
-	if err := run(ctx, *address, *socket, *version); err != nil {
-		stop()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := s.run(ctx)
+	stop()
+	if err != nil {
 		slog.Error("hotupgrade", "err", err)
-		os.Exit(1) //nolint:gocritic // stop has been called
+		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends, or until a successor has taken the listening socket over and the last request is answered. Then
-// it waits for ctx: kubelet would restart a container that ends.
-func run(ctx context.Context, address, socket, version string) error {
-	listener, err := listen(ctx, address, socket, successor(os.Getenv("SIDECARSET_VERSION"), os.Getenv("SIDECARSET_VERSION_ALT")))
+// run serves until ctx ends. When a successor has taken over, or when there is nothing to serve, it waits for the end of ctx:
+// kubelet would restart a container that ends.
+func (s *server) run(ctx context.Context) error {
+	if s.version == "0" { // the container with hotUpgradeEmptyImage
+		if err := s.ready(); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}
+	listener, predecessor, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
-	w := &worker{version: version, connections: map[net.Conn]bool{}}
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: w, ConnState: w.track}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	taken := make(chan error, 1)
-	go func() { taken <- offer(ctx, listener, socket) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve: %w", err)
-	case err := <-taken:
-		if ctx.Err() == nil && err != nil {
-			return err
-		}
+	open := newConnections()
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, s.version) })
+	web := &http.Server{ReadHeaderTimeout: limit, Handler: answer, ConnState: open.stateChanged}
+	served := make(chan error, 2)
+	serving := 1
+	go func() { served <- web.Serve(open.of(listener)) }()
+	if predecessor != nil {
+		serving++
+		go func() { served <- web.Serve(open.of(&inherited{predecessor})) }() // until the predecessor has sent all
 	}
-	// The successor accepts connections of the same socket now. Those that are open here are answered, and told to close: who
-	// closes them without that may do so while a request is on its way.
+	if err := s.ready(); err != nil {
+		return errors.Join(err, web.Close())
+	}
+	slog.Info("serving", "version", s.version, "tookOver", predecessor != nil)
+	successor, err := offer(ctx, listener, s.socket)
+	if err != nil {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return errors.Join(err, web.Shutdown(ending))
+	}
+	// The successor accepts connections of the same socket now. Serve returns when none is accepted here any more.
 	_ = listener.Close()
-	if err := <-served; !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("serve: %w", err)
+	if predecessor != nil {
+		_ = predecessor.Close()
 	}
-	w.drain(ctx)
-	if err := server.Close(); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	<-ctx.Done()
-	return nil
-}
-
-// drainLimit is how long open connections may be used after a successor has taken over.
-const drainLimit = 30 * time.Second
-
-// worker answers requests, and knows which connections are open.
-type worker struct {
-	version string
-
-	mu          sync.Mutex
-	connections map[net.Conn]bool
-	drained     chan struct{} // closed when no connection is left; nil before the end
-}
-
-// ServeHTTP implements http.Handler.
-func (w *worker) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
-	w.mu.Lock()
-	if w.drained != nil {
-		response.Header().Set("Connection", "close")
-	}
-	w.mu.Unlock()
-	fmt.Fprintln(response, w.version)
-}
-
-func (w *worker) track(connection net.Conn, state http.ConnState) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		w.connections[connection] = true
-	case http.StateClosed, http.StateHijacked:
-		delete(w.connections, connection)
-		if len(w.connections) == 0 && w.drained != nil {
-			close(w.drained)
-			w.drained = make(chan struct{})
+	for range serving {
+		if err := <-served; !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
+			slog.Warn("serving has ended", "err", err)
 		}
 	}
+	handed := open.handOver(successor, limit)
+	err = errors.Join(web.Close(), successor.Close())
+	slog.Info("handed over", "version", s.version, "connections", handed)
+	<-ctx.Done()
+	return err
 }
 
-// drain waits until no connection is open.
-func (w *worker) drain(ctx context.Context) {
-	w.mu.Lock()
-	drained := make(chan struct{})
-	w.drained = drained
-	empty := len(w.connections) == 0
-	w.mu.Unlock()
-	if empty {
-		return
+func (s *server) ready() error { return os.WriteFile(s.readyFile, nil, 0o600) }
+
+// listen takes the listening socket of a predecessor over, or opens it.
+func (s *server) listen(ctx context.Context) (net.Listener, *net.UnixConn, error) {
+	if succeeds(s.version, s.alternative) {
+		listener, predecessor, err := takeOver(ctx, s.socket)
+		if err == nil {
+			return listener, predecessor, nil
+		}
+		slog.Warn("nothing to take over: opening the address", "err", err)
 	}
-	limit := time.NewTimer(drainLimit)
-	defer limit.Stop()
-	select {
-	case <-drained:
-	case <-limit.C:
-	case <-ctx.Done():
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen: %w", err)
 	}
+	return listener, nil, nil
 }
 
-// successor reports whether another container serves that this one is to take over from: it has a version, and a lower one.
-func successor(version, alternative string) bool {
+// succeeds reports whether another container serves that this one is to take over from: it has a version, and a lower one.
+func succeeds(version, alternative string) bool {
 	own, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return false
 	}
 	other, err := strconv.ParseUint(alternative, 10, 64)
 	return err == nil && other != 0 && own > other
-}
-
-// listen takes the listening socket over, or opens it.
-func listen(ctx context.Context, address, socket string, takeOver bool) (net.Listener, error) {
-	if takeOver {
-		listener, err := receive(ctx, socket)
-		if err == nil {
-			return listener, nil
-		}
-		slog.Warn("nothing to take over: opening the address", "err", err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
-	return listener, nil
 }

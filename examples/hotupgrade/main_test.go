@@ -1,10 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,41 +14,68 @@ import (
 	"time"
 )
 
-// start runs a server until the test ends.
-func start(t *testing.T, address, socket, version string) {
+// start runs a container until the test ends, and returns its readiness file.
+func start(t *testing.T, address, socket, version, alternative string) string {
 	t.Helper()
+	s := &server{address: address, socket: socket, version: version, alternative: alternative, readyFile: filepath.Join(t.TempDir(), "ready")}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, address, socket, version) }()
+	go func() { done <- s.run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil && ctx.Err() == nil {
+		if err := <-done; err != nil {
 			t.Errorf("version %s: %v", version, err)
 		}
 	})
+	return s.readyFile
 }
 
-func get(client *http.Client, url string) (string, error) {
-	response, err := client.Get(url)
+// dialog is a connection of a client that speaks HTTP/1.1 and tries nothing again.
+type dialog struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+func dial(address string) (*dialog, error) {
+	c, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	return &dialog{c, bufio.NewReader(c)}, nil
+}
+
+func (d *dialog) ask() (version string, open bool, err error) {
+	if err := d.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", false, err
+	}
+	if _, err := d.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		return "", false, err
+	}
+	response, err := http.ReadResponse(d.reader, nil)
+	if err != nil {
+		return "", false, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return strings.TrimSpace(string(body)), err
+	body := make([]byte, 100)
+	n, _ := response.Body.Read(body)
+	_, _ = response.Body.Read(body) // the end
+	return strings.TrimSpace(string(body[:n])), !response.Close, nil
 }
 
-// await polls until the server answers with a version.
-func await(t *testing.T, url, version string) {
+// await polls until new connections are answered by a version.
+func await(t *testing.T, address, version string) {
 	t.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if got, err := get(client, url); err == nil && got == version {
-			return
+		if d, err := dial(address); err == nil {
+			got, _, err := d.ask()
+			_ = d.Close()
+			if err == nil && got == version {
+				return
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -57,27 +85,41 @@ func await(t *testing.T, url, version string) {
 	}
 }
 
-func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	socket, url := filepath.Join(t.TempDir(), "s"), "http://"+address
-	t.Setenv("SIDECARSET_VERSION", "1")
-	t.Setenv("SIDECARSET_VERSION_ALT", "0")
-	start(t, address, socket, "one")
-	await(t, url, "one")
+	return free.Addr().String()
+}
+
+// Requests of connections that are kept and of such that are new go on through two upgrades, and no connection is closed.
+func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
+	t.Parallel()
+	address, socket := freeAddress(t), filepath.Join(t.TempDir(), "s")
+	start(t, address, socket, "1", "0")
+	await(t, address, "1")
+	silent, err := dial(address) // never sends anything before the end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
 
 	var requests, failures atomic.Int64
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range 8 {
-		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
 		group.Go(func() {
+			kept, err := dial(address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = kept.Close() }()
 			for {
 				select {
 				case <-stop:
@@ -85,26 +127,69 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 				default:
 				}
 				requests.Add(1)
-				if _, err := get(client, url); err != nil {
+				_, open, err := kept.ask()
+				if err != nil || !open {
 					failures.Add(1)
-					t.Log(err)
+					t.Logf("kept open: %v, %v", open, err)
+					return
+				}
+				if i%2 == 0 {
+					_ = kept.Close()
+					if kept, err = dial(address); err != nil {
+						failures.Add(1)
+						t.Log(err)
+						return
+					}
 				}
 			}
 		})
 	}
-	t.Setenv("SIDECARSET_VERSION", "2")
-	t.Setenv("SIDECARSET_VERSION_ALT", "1")
-	start(t, address, socket, "two")
-	await(t, url, "two")
-	t.Setenv("SIDECARSET_VERSION", "3")
-	t.Setenv("SIDECARSET_VERSION_ALT", "2")
-	start(t, address, socket, "three")
-	await(t, url, "three")
+	start(t, address, socket, "5", "1")
+	await(t, address, "5")
+	start(t, address, socket, "70", "5")
+	await(t, address, "70")
+	if got, _, err := silent.ask(); err != nil || got != "70" {
+		t.Errorf("a connection that was silent all the time: %q, %v", got, err)
+	}
 	close(stop)
 	group.Wait()
 	t.Logf("%d requests, %d failed", requests.Load(), failures.Load())
-	if failures.Load() > 0 {
+	if failures.Load() > 0 || requests.Load() < 100 {
 		t.Errorf("%d of %d requests failed", failures.Load(), requests.Load())
+	}
+}
+
+// A request that is on its way when the successor comes is answered by the predecessor, and the next one by the successor.
+func TestARequestUnderWayIsAnswered(t *testing.T) {
+	t.Parallel()
+	address, socket := freeAddress(t), filepath.Join(t.TempDir(), "s")
+	start(t, address, socket, "1", "0")
+	await(t, address, "1")
+	d, err := dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if _, err := d.Write([]byte("GET / HTT")); err != nil {
+		t.Fatal(err)
+	}
+	start(t, address, socket, "2", "1")
+	await(t, address, "2")
+	if _, err := d.Write([]byte("P/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(d.reader, nil)
+	if err != nil || response.Close {
+		t.Fatalf("got %+v, %v", response, err)
+	}
+	body := make([]byte, 10)
+	_, _ = response.Body.Read(body)
+	_, _ = response.Body.Read(body[5:])
+	if err := response.Body.Close(); err != nil || body[0] != '1' && body[0] != '2' { // 2: nothing of it had been read yet
+		t.Errorf("the request under way: %q, %v", body, err)
+	}
+	if got, _, err := d.ask(); err != nil || got != "2" {
+		t.Errorf("the next one: %q, %v", got, err)
 	}
 }
 
@@ -116,8 +201,26 @@ func TestWhoTakesOver(t *testing.T) {
 	}{
 		{"1", "0", false}, {"48213", "1", true}, {"1", "48213", false}, {"", "", false}, {"2", "x", false},
 	} {
-		if got := successor(tc.version, tc.alternative); got != tc.want {
+		if got := succeeds(tc.version, tc.alternative); got != tc.want {
 			t.Errorf("version %q, alternative %q: %v", tc.version, tc.alternative, got)
 		}
+	}
+}
+
+// The container between upgrades is ready, and does not listen.
+func TestTheIdleContainerIsReady(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	s := &server{address: address, version: "0", alternative: "1", readyFile: filepath.Join(t.TempDir(), "ready")}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.readyFile); err != nil {
+		t.Error(err)
+	}
+	if err := (&server{version: "0", readyFile: filepath.Join(t.TempDir(), "missing", "ready")}).run(t.Context()); err == nil {
+		t.Error("a container that cannot say that it is ready goes on")
 	}
 }

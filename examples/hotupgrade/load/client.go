@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long a request may take.
+const patience = 5 * time.Second
+
+// client sends one request after the other. It speaks HTTP/1.1 by itself: net/http tries requests again by itself that failed
+// on a connection that was kept.
+type client struct {
+	address string
+	keep    bool // the connection
+	tally   *tally
+
+	connection net.Conn
+	reader     *bufio.Reader
+}
+
+// send sends a request in each interval until ctx ends. What has begun is completed.
+func (c *client) send(ctx context.Context, offset, interval time.Duration) {
+	timer := time.NewTimer(offset)
+	defer timer.Stop()
+	defer c.close()
+	for next := time.Now().Add(offset); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		answer, err := c.request(context.WithoutCancel(ctx))
+		c.tally.add(answer, err, time.Since(began))
+		next = next.Add(interval)
+		timer.Reset(time.Until(next))
+	}
+}
+
+func (c *client) request(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if c.connection == nil {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+		if err != nil {
+			return "", err
+		}
+		c.connection, c.reader = connection, bufio.NewReader(connection)
+		c.tally.connected(c.keep)
+	}
+	answer, last, err := c.exchange(ctx)
+	if err != nil || last || !c.keep {
+		c.close()
+	}
+	return answer, err
+}
+
+// exchange sends a request and reads its answer. Last says that the server closes the connection.
+func (c *client) exchange(ctx context.Context) (answer string, last bool, err error) {
+	deadline, _ := ctx.Deadline()
+	if err := c.connection.SetDeadline(deadline); err != nil {
+		return "", false, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+"/", http.NoBody)
+	if err != nil {
+		return "", false, err
+	}
+	request.Close = !c.keep
+	if err := request.Write(c.connection); err != nil {
+		return "", false, fmt.Errorf("send request: %w", err)
+	}
+	response, err := http.ReadResponse(c.reader, request)
+	if err != nil {
+		return "", false, fmt.Errorf("read answer: %w", err)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return "", false, fmt.Errorf("read answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", false, errors.New(response.Status)
+	}
+	return strings.TrimSpace(string(body)), response.Close, nil
+}
+
+func (c *client) close() {
+	if c.connection != nil {
+		_ = c.connection.Close()
+		c.connection = nil
+	}
+}
+
+// refused reports whether nothing accepts connections.
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
