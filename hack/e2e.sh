@@ -9,5 +9,5 @@ if [ ! -f .cluster/registry ]; then
 	echo "there is no cluster: make cluster-up first (NODES=2 for the tests that need two nodes)" >&2
 	exit 1
 fi
-hack/images.sh --extra testapp=test/e2e/testapp
+hack/images.sh --tests
 REFIT_E2E=1 KUBECONFIG=$PWD/.cluster/kubeconfig exec go test -count=1 -v -parallel=8 -run "$pattern" "$@" ./test/e2e

@@ -171,6 +171,9 @@ func findRoot() (string, error) {
 // program is a main package and the name of its image.
 type program struct{ name, dir string }
 
+// path of the program in its image: the same in all images of one folder, so that a container can be given another of them.
+func (p program) path() string { return filepath.Base(p.dir) }
+
 func (c *Config) programs() ([]program, error) {
 	dirs, err := filepath.Glob(filepath.Join(c.Root, "cmd", "refit-*"))
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *Config) platformImage(ctx context.Context, program program, platform st
 		return nil, err
 	}
 	// A layer of its own: the one below is the same in every image and every version.
-	layer, err := oci.Layer([]oci.File{{Path: program.name, Mode: 0o755, Source: binary}}, c.Created)
+	layer, err := oci.Layer([]oci.File{{Path: program.path(), Mode: 0o755, Source: binary}}, c.Created)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *Config) platformImage(ctx context.Context, program program, platform st
 		user = "0:0"
 	}
 	return oci.Image(platform, v1.Config{
-		Entrypoint: []string{"/" + program.name},
+		Entrypoint: []string{"/" + program.path()},
 		User:       user,
 		WorkingDir: "/",
 		Labels: map[string]string{

@@ -65,7 +65,7 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 		return err
 	}
 	conformance := s.conformance(ctx)
-	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh", "--extra", "testapp=test/e2e/testapp"}}); err != nil {
+	if err := s.report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh", "--tests"}}); err != nil {
 		return errors.Join(conformance, err)
 	}
 	kubeconfig := "KUBECONFIG=" + s.cluster("kubeconfig")

@@ -24,7 +24,7 @@ func (s *fixture) testappImage() (repository, tag, digest string) {
 	s.t.Helper()
 	i := slices.IndexFunc(s.deploy.Images, func(image string) bool { return strings.Contains(image, "/testapp:") })
 	if i < 0 {
-		s.t.Skip("needs the image testapp: hack/images.sh --extra testapp=test/e2e/testapp")
+		s.t.Skip("needs the image testapp: hack/images.sh --tests")
 	}
 	name, digest, _ := strings.Cut(s.deploy.Images[i], "@")
 	colon := strings.LastIndexByte(name, ':')
