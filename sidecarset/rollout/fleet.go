@@ -51,6 +51,16 @@ func (f *Fleet) Counts() Counts { return f.counts }
 // Outdated are the pods that are to be updated, in no order.
 func (f *Fleet) Outdated() []types.NamespacedName { return slices.Collect(maps.Keys(f.outdated)) }
 
+// Workload counts the pods of a workload, and those of them that are not ready or in an update.
+func (f *Fleet) Workload(workload string) (pods, unavailable int) {
+	for _, pod := range f.unsettled {
+		if pod.Workload == workload && (!pod.Ready || pod.InFlight) {
+			unavailable++
+		}
+	}
+	return f.workloads[workload], unavailable
+}
+
 // Get returns what is known of a pod.
 func (f *Fleet) Get(key types.NamespacedName) (Pod, bool) {
 	pod, ok := f.pods[key]

@@ -106,7 +106,8 @@ func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 	}
 	r.updateAll(ctx, s, append(started, selection.Pods...))
 	r.mark(ctx, s)
-	return sooner(selection.Again, s.nextDue()), nil
+	again, err := r.repair(ctx, s)
+	return sooner(sooner(selection.Again, again), s.nextDue()), err
 }
 
 // judgeDue judges the pods anew whose time has come, although nothing has changed.
@@ -150,10 +151,15 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 	}
 	s.mu.Unlock()
 	r.measure(object.Name, observed)
-	next, again := status.Next(object, observed, r.Clock())
+	now := r.Clock()
+	next, again := status.Next(object, observed, now)
 	if equality.Semantic.DeepEqual(&object.Status, next) {
 		return again, nil
 	}
+	if due := status.Due(&object.Status, next, s.reported); now.Before(due) {
+		return sooner(again, due), nil
+	}
+	s.reported = now
 	changed := object.DeepCopy()
 	changed.Status = *next
 	err := r.written("sidecarsets", "write status of SidecarSet "+object.Name, r.client.Status().Update(ctx, changed))

@@ -170,18 +170,6 @@ func TestPodsThatCannotBeUpdatedSaySo(t *testing.T) {
 	w.condition(v1beta1.ConditionDegraded, "False AsExpected")
 }
 
-func TestPodsThatWereNotInjectedAreCounted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 2)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "missed", Labels: map[string]string{"app": "web"}}}
-	w.check(w.Create(t.Context(), pod))
-	w.look()
-	if s := w.set().Status; s.NotInjectedPods != 1 || s.MatchedPods != 2 {
-		t.Errorf("%+v", s)
-	}
-	w.condition(v1beta1.ConditionDegraded, "True NotInjected")
-}
-
 func TestImagesArePulledBeforeTheFirstStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)

@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/match"
+	"github.com/refit-project/refit/sidecarset/missed"
 	"github.com/refit-project/refit/sidecarset/rollout"
 	"github.com/refit-project/refit/sidecarset/status"
 	"github.com/refit-project/refit/sidecarset/upgrade"
@@ -30,12 +31,15 @@ type set struct {
 	target   *upgrade.Target
 	strategy rollout.Strategy
 	selector match.Selector
-	pulled   bool // the images; only the reconciler looks at it
+	// Only the reconciler looks at these two.
+	pulled   bool      // the images
+	reported time.Time // when the status was written
 
 	mu          sync.Mutex
 	fleet       *rollout.Fleet
 	known       map[types.NamespacedName]*known
-	notInjected map[types.NamespacedName]bool
+	notInjected map[types.NamespacedName]missed.Pod
+	repair      missed.Repair
 	examples    map[types.NamespacedName]string // pods that have failed or cannot be updated, with the reason
 	due         map[types.NamespacedName]time.Time
 	unfinished  map[types.NamespacedName]bool                 // an update that goes on without being chosen
@@ -60,7 +64,7 @@ type known struct {
 // newSet compiles a SidecarSet. Errors are about selectors, which admission refuses.
 func newSet(object *v1beta1.SidecarSet, latest string, history []*appsv1.ControllerRevision) (*set, error) {
 	s := &set{
-		object: object, known: map[types.NamespacedName]*known{}, notInjected: map[types.NamespacedName]bool{},
+		object: object, known: map[types.NamespacedName]*known{}, notInjected: map[types.NamespacedName]missed.Pod{},
 		examples: map[types.NamespacedName]string{}, due: map[types.NamespacedName]time.Time{}, unfinished: map[types.NamespacedName]bool{},
 		conditions: map[types.NamespacedName]*corev1.PodCondition{},
 	}
@@ -115,33 +119,36 @@ func strategyOf(object *v1beta1.SidecarSet, latest string) (rollout.Strategy, er
 	return s, nil
 }
 
-// inherit takes over what was kept of the SidecarSet's version before: which of our writes the cache may not have yet.
+// inherit takes over what was kept of the SidecarSet's version before: which of our writes the cache may not have yet, and
+// which pod was evicted.
 func (s *set) inherit(before *set) {
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for key, k := range before.known {
 		s.known[key] = &known{uid: k.uid, version: k.version}
 	}
+	s.repair = before.repair
 }
 
-// observe takes a pod in as it is now. Selected says that the SidecarSet selects it, missed that it should have been injected
-// if it is selected. It reports whether something has changed.
-func (s *set) observe(pod *corev1.Pod, selected, missed bool, now time.Time) bool {
+// observe takes a pod in as it is now. Selected says that the SidecarSet selects it, why is the reason if it was not injected
+// although it is selected; nil if it need not be. It reports whether something has changed.
+func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	before, had := s.fleet.Get(key)
-	counted := s.notInjected[key]
+	was, counted := s.notInjected[key]
 	if k := s.known[key]; k != nil && k.uid == pod.UID && older(pod.ResourceVersion, k.version) {
 		return false
 	}
 	active := pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	if !selected || !active || !slices.Contains(annotation.Names(pod), s.object.Name) {
 		s.forget(key)
-		if selected && active && missed {
-			s.notInjected[key] = true
+		if !selected || !active || why == nil {
+			return had || counted
 		}
-		return had || counted != s.notInjected[key]
+		s.notInjected[key] = *why
+		return had || !counted || was != *why
 	}
 	delete(s.notInjected, key)
 	s.judge(key, pod, now)
@@ -240,9 +247,11 @@ func (s *set) example() string {
 		}
 	}
 	if first.Name == "" {
-		return ""
+		return s.exampleNotInjected()
 	}
-	const longest = 500
 	text := s.examples[first]
-	return first.String() + ": " + text[:min(len(text), longest)]
+	return first.String() + ": " + text[:min(len(text), longestExample)]
 }
+
+// longestExample is the most of an example that the status has, in bytes.
+const longestExample = 500

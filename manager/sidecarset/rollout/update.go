@@ -64,7 +64,7 @@ func (r *reconciler) update(ctx context.Context, s *set, key types.NamespacedNam
 	step, err := s.step(pod, planned.State, r.Clock())
 	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) {
 		s.refuse(key, refused)
-		s.observe(pod, true, false, r.Clock())
+		s.observe(pod, true, nil, r.Clock())
 		return nil
 	}
 	if err == nil && step != nil {
@@ -74,7 +74,7 @@ func (r *reconciler) update(ctx context.Context, s *set, key types.NamespacedNam
 		return err
 	}
 	s.wrote(key, pod)
-	s.observe(pod, true, false, r.Clock())
+	s.observe(pod, true, nil, r.Clock())
 	return nil
 }
 
@@ -146,9 +146,7 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return fmt.Errorf("evict pod %s: no controller would recreate it", pod.Name)
 	}
-	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}
-	err := r.written("pods", "evict pod "+pod.Name, r.client.SubResource("eviction").Create(ctx, pod, eviction))
-	if err != nil {
+	if err := r.evictPod(ctx, pod); err != nil {
 		return err
 	}
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
@@ -159,6 +157,12 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 		s.fleet.Set(evicted)
 	}
 	return nil
+}
+
+// evictPod evicts this very pod, not another of its name.
+func (r *reconciler) evictPod(ctx context.Context, pod *corev1.Pod) error {
+	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}
+	return r.written("pods", "evict pod "+pod.Name, r.client.SubResource("eviction").Create(ctx, pod, eviction))
 }
 
 // Pod implements inplace.API.

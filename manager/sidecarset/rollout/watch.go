@@ -15,6 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/missed"
 )
 
 // gather is how long a change of a pod waits for others before its SidecarSets are reconciled.
@@ -71,7 +72,14 @@ func (r *reconciler) observe(ctx context.Context, s *set, pod *corev1.Pod) (bool
 	if !selected && !s.knows(client.ObjectKeyFromObject(pod)) && !slices.Contains(annotation.Names(pod), s.object.Name) {
 		return false, nil
 	}
-	return s.observe(pod, selected, !r.replaced(s, pod), r.Clock()), nil
+	var why *missed.Pod
+	if selected && !r.replaced(s, pod) {
+		var err error
+		if why, err = r.missed(ctx, s, pod); err != nil {
+			return false, err
+		}
+	}
+	return s.observe(pod, selected, why, r.Clock()), nil
 }
 
 // replaced reports whether a canary of the SidecarSet was injected into the pod in its place.
@@ -88,7 +96,7 @@ func (r *reconciler) replaced(s *set, pod *corev1.Pod) bool {
 func (s *set) knows(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[key] != nil || s.notInjected[key]
+	return s.known[key] != nil || s.notInjected[key].Reason != ""
 }
 
 // remove drops a pod that is gone, unless another of its name has come.
@@ -98,7 +106,7 @@ func (s *set) remove(key types.NamespacedName, uid types.UID) bool {
 	if k := s.known[key]; k != nil && k.uid != uid {
 		return false
 	}
-	had := s.known[key] != nil || s.notInjected[key]
+	had := s.known[key] != nil || s.notInjected[key].Reason != ""
 	s.forget(key)
 	return had
 }

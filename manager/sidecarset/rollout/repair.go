@@ -1,0 +1,118 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/choice"
+	"github.com/refit-project/refit/sidecarset/missed"
+)
+
+// missed is why a pod was not injected; nil if it was.
+func (r *reconciler) missed(ctx context.Context, s *set, pod *corev1.Pod) (*missed.Pod, error) {
+	for _, name := range annotation.Names(pod) {
+		if name == s.object.Name {
+			return nil, nil
+		}
+	}
+	labels, err := r.namespaceLabels(ctx, pod.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	disabled := pod.Namespace == metav1.NamespaceSystem || pod.Namespace == r.Namespace || labels[missed.LabelInjection] == "disabled"
+	why := missed.Judge(pod, s.object, cache.IsReady(pod), disabled)
+	return &why, nil
+}
+
+// exampleNotInjected says of one pod why it was not injected. The lock is held.
+func (s *set) exampleNotInjected() string {
+	var first types.NamespacedName
+	for key := range s.notInjected {
+		if first.Name == "" || cmp.Compare(key.String(), first.String()) < 0 {
+			first = key
+		}
+	}
+	if first.Name == "" {
+		return ""
+	}
+	text := s.notInjected[first].Message
+	return first.String() + ": " + text[:min(len(text), longestExample)]
+}
+
+// repair evicts a pod that was not injected, if the SidecarSet asks for it and it is time. It returns when to look again.
+func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
+	strategy := &s.object.Spec.InjectionStrategy
+	if strategy.RepairPolicy != v1beta1.RepairEvict || !choice.Active(s.object) || strategy.Engine == v1beta1.EnginePolicy {
+		return time.Time{}, nil
+	}
+	now := r.Clock()
+	s.mu.Lock()
+	key, found, again := s.repair.Next(s.notInjected, s.workloads(), now)
+	chosen := s.notInjected[key]
+	s.mu.Unlock()
+	if !found {
+		return again, nil
+	}
+	pod, err := r.Pod(ctx, key.Namespace, key.Name)
+	if err != nil {
+		return time.Time{}, client.IgnoreNotFound(err) // its watch event comes
+	}
+	if why, err := r.missed(ctx, s, pod); err != nil || why == nil || why.Reason != chosen.Reason || pod.DeletionTimestamp != nil {
+		return now.Add(conflictDelay), err // another pod has come meanwhile
+	}
+	switch err := r.evictPod(ctx, pod); {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return now.Add(conflictDelay), nil
+	case err != nil:
+		r.Logger.Warn("pod without sidecars not evicted", "sidecarset", s.object.Name, "pod", key.String(), "err", err)
+		r.Recorder.Eventf(subject(pod), s.object, corev1.EventTypeWarning, "RepairFailed", "Repair", "SidecarSet %s: %s", s.object.Name, short(err))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.repair.Refused(now), nil
+	}
+	r.Recorder.Eventf(subject(pod), s.object, corev1.EventTypeNormal, "EvictedForInjection", "Repair", "SidecarSet %s was not injected: %s", s.object.Name, chosen.Message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notInjected[key] = chosen
+	s.repair.Evicted(key, pod.UID, s.notInjected, s.workloads()(chosen.Workload), now)
+	delete(s.notInjected, key)
+	return now.Add(gather), nil
+}
+
+// workloads counts the pods of workloads, injected or not. The lock is held, also by who asks.
+func (s *set) workloads() func(string) missed.Workload {
+	counted, missing := map[string]missed.Workload{}, map[string]missed.Workload{}
+	for _, pod := range s.notInjected {
+		w := missing[pod.Workload]
+		w.Pods++
+		if pod.Ready {
+			w.Ready++
+		}
+		missing[pod.Workload] = w
+	}
+	return func(name string) missed.Workload {
+		w, known := counted[name]
+		if !known {
+			pods, unavailable := s.fleet.Workload(name)
+			w = missing[name]
+			w.Pods, w.Ready = w.Pods+pods, w.Ready+pods-unavailable
+			counted[name] = w
+		}
+		return w
+	}
+}
+
+// subject is the pod of an Event.
+func subject(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+}

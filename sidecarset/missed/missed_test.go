@@ -1,0 +1,211 @@
+package missed_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/missed"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestWhyAPodWasNotInjected(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log", CreationTimestamp: metav1.NewTime(start)}}
+	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "agent"}}}
+	agent := corev1.Container{Name: "agent", Env: []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}}
+	for name, tc := range map[string]struct {
+		age         time.Duration
+		annotations map[string]string
+		containers  []corev1.Container
+		disabled    bool
+		want        missed.Reason
+		message     string
+	}{
+		"younger":                  {age: -time.Second, want: missed.NotReached},
+		"of the same second":       {want: missed.NotReached},
+		"older":                    {age: time.Second, want: missed.Older},
+		"namespace is excluded":    {disabled: true, want: missed.Excluded},
+		"static":                   {annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}, want: missed.Mirror},
+		"opted out":                {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"log":"why not"}`}, want: missed.Skipped, message: "why not"},
+		"another was skipped":      {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"mesh":"why not"}`}, want: missed.NotReached},
+		"an annotation of nothing": {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `x`}, want: missed.NotReached},
+		"has the sidecars":         {containers: []corev1.Container{agent}, want: missed.Detached},
+		"a container of that name": {containers: []corev1.Container{{Name: "agent"}}, want: missed.NotReached},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-tc.age)), Annotations: tc.annotations}}
+			pod.Spec.Containers = tc.containers
+			got := missed.Judge(pod, set, true, tc.disabled)
+			if tc.message == "" {
+				tc.message = string(tc.want)
+			}
+			if got.Reason != tc.want || got.Message != tc.message || got.Workload != "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// cluster is two workloads of three pods that were not injected.
+type cluster struct {
+	t        *testing.T
+	now      time.Time
+	pods     map[types.NamespacedName]missed.Pod
+	injected map[string]missed.Workload
+	repair   missed.Repair
+	evicted  []string
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{t: t, now: start.Add(time.Hour), pods: map[types.NamespacedName]missed.Pod{}, injected: map[string]missed.Workload{}}
+	for _, workload := range []string{"a", "b"} {
+		for i := range 3 {
+			c.pods[key(workload, i)] = missed.Pod{Reason: missed.NotReached, Workload: workload, Created: metav1.NewTime(start.Add(time.Duration(i) * time.Second)), Ready: true}
+		}
+	}
+	return c
+}
+
+func key(workload string, i int) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("%s-%d", workload, i)}
+}
+
+func (c *cluster) workload(name string) missed.Workload {
+	w := c.injected[name]
+	for _, pod := range c.pods {
+		if pod.Workload == name {
+			w.Pods++
+			if pod.Ready {
+				w.Ready++
+			}
+		}
+	}
+	return w
+}
+
+// next evicts a pod, if it may be.
+func (c *cluster) next() bool {
+	c.t.Helper()
+	key, found, again := c.repair.Next(c.pods, c.workload, c.now)
+	if !found {
+		return false
+	}
+	if !again.IsZero() {
+		c.t.Error("a pod, and a time")
+	}
+	pod := c.pods[key]
+	c.repair.Evicted(key, types.UID(key.Name), c.pods, c.workload(pod.Workload), c.now)
+	delete(c.pods, key)
+	c.evicted = append(c.evicted, key.Name)
+	return true
+}
+
+func (c *cluster) replaced(workload string, pods, ready int) {
+	c.injected[workload] = missed.Workload{Pods: pods, Ready: ready}
+}
+
+func TestOnePodIsEvictedAtATime(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for n, workload := range []string{"a", "b", "a", "b", "a", "b"} {
+		if !c.next() {
+			t.Fatalf("nothing is evicted after %v", c.evicted)
+		}
+		if got := c.evicted[n]; got != key(workload, n/2).Name {
+			t.Errorf("%s is evicted after %v", got, c.evicted[:n])
+		}
+		if c.next() {
+			t.Fatal("another one is evicted before there is a replacement")
+		}
+		c.replaced(workload, n/2+1, n/2)
+		if c.next() {
+			t.Fatal("another one is evicted before the replacement is ready")
+		}
+		c.replaced(workload, n/2+1, n/2+1)
+	}
+	if c.next() || len(c.evicted) != 6 {
+		t.Errorf("evicted %v", c.evicted)
+	}
+}
+
+func TestAWorkloadWithAPodThatIsNotReadyIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.replaced("a", 1, 0)
+	if !c.next() || c.evicted[0] != "b-0" {
+		t.Errorf("evicted %v", c.evicted)
+	}
+	c = newCluster(t)
+	pod := c.pods[key("b", 2)]
+	pod.Ready = false // costs nothing
+	c.pods[key("b", 2)] = pod
+	if !c.next() || c.evicted[0] != "b-2" {
+		t.Errorf("evicted %v", c.evicted)
+	}
+}
+
+// As while the webhook cannot be reached: pods must not be evicted again and again.
+func TestReplacementsThatMissTheirInjectionTooPauseTheRepair(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	pause := time.Duration(0)
+	for n := range 4 {
+		if !c.next() {
+			t.Fatal("nothing is evicted")
+		}
+		c.pods[key(c.evicted[n][:1], 10+n)] = missed.Pod{Reason: missed.NotReached, Workload: c.evicted[n][:1], Created: metav1.NewTime(c.now.Truncate(time.Second)), Ready: true}
+		_, found, again := c.repair.Next(c.pods, c.workload, c.now)
+		if found || again.Sub(c.now) != max(2*pause, time.Minute) {
+			t.Fatalf("found %v, again in %s after %s", found, again.Sub(c.now), pause)
+		}
+		pause = again.Sub(c.now)
+		c.now = again
+	}
+	if len(c.evicted) != 4 {
+		t.Errorf("evicted %v", c.evicted)
+	}
+}
+
+func TestAWorkloadThatWasScaledDownDoesNotHoldTheOthersUpForEver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.next()
+	maps.DeleteFunc(c.pods, func(_ types.NamespacedName, pod missed.Pod) bool { return pod.Workload == "a" })
+	_, found, again := c.repair.Next(c.pods, c.workload, c.now)
+	if found || again != c.now.Add(5*time.Minute) {
+		t.Fatalf("found %v, again %s", found, again)
+	}
+	c.now = again
+	if !c.next() || c.evicted[1] != "b-0" {
+		t.Errorf("evicted %v", c.evicted)
+	}
+}
+
+func TestWhatIsNotRepairedByEviction(t *testing.T) {
+	t.Parallel()
+	for _, pod := range []missed.Pod{
+		{Reason: missed.NotReached, Ready: true}, {Reason: missed.Skipped, Workload: "a"}, {Reason: missed.Excluded, Workload: "a"},
+		{Reason: missed.Mirror, Workload: "a"}, {Reason: missed.Detached, Workload: "a"},
+	} {
+		c := &cluster{t: t, now: start, pods: map[types.NamespacedName]missed.Pod{key("a", 0): pod}, injected: map[string]missed.Workload{}}
+		if c.next() {
+			t.Errorf("evicted although %+v", pod)
+		}
+	}
+	c := newCluster(t)
+	if again := c.repair.Refused(c.now); again != c.now.Add(time.Minute) || c.next() {
+		t.Errorf("a refused eviction is tried again at once, and not at %s", again)
+	}
+	if c.now = c.now.Add(time.Minute); !c.next() {
+		t.Error("a refused eviction is not tried again")
+	}
+}

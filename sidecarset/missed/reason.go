@@ -1,0 +1,93 @@
+package missed
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/annotation"
+)
+
+// Reason is why a pod was not injected.
+type Reason string
+
+// The reasons. Pods are evicted for the first two only: the others would not be injected if they were created again, or
+// would lose what somebody has decided.
+const (
+	// NotReached: the pod is younger than the SidecarSet. refit-manager could not be reached, or did not know the SidecarSet.
+	NotReached Reason = "refit-manager could not be reached when the pod was created"
+	// Older: the pod was created before the SidecarSet, or before it had the labels that the SidecarSet selects.
+	Older Reason = "the pod is older than the SidecarSet"
+	// Excluded: the webhook is not called for pods of the namespace.
+	Excluded Reason = "injection is disabled for the namespace"
+	// Mirror: the pod is one of kubelet's own.
+	Mirror Reason = "the pod is a static one"
+	// Skipped: the pod's annotation says why.
+	Skipped Reason = "skipped"
+	// Detached: it has the containers, and its annotations do not say so.
+	Detached Reason = "the pod has the sidecars, and its annotations have been changed"
+)
+
+// LabelInjection with the value "disabled" keeps the webhook away from the pods of a namespace, as the manifests of the webhook
+// say.
+const LabelInjection = "sidecarset.refit.dev/injection"
+
+// Pod that was not injected.
+type Pod struct {
+	Reason Reason
+	// Message says more than the reason.
+	Message string
+	// Workload identifies the controller of the pod; empty if nothing would create the pod again.
+	Workload string
+	Created  metav1.Time
+	Ready    bool
+}
+
+// Judge says why a pod was not injected. Disabled says that the webhook is not called for its namespace.
+func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, ready, disabled bool) Pod {
+	p := Pod{Created: pod.CreationTimestamp, Ready: ready}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		p.Workload = string(owner.UID)
+	}
+	var skipped map[string]string
+	_ = json.Unmarshal([]byte(pod.Annotations[v1beta1.AnnotationSidecarSetSkipped]), &skipped) // without an entry it does not count
+	switch {
+	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
+		p.Reason = Mirror
+	case disabled:
+		p.Reason = Excluded
+	case skipped[set.Name] != "":
+		p.Reason, p.Message = Skipped, skipped[set.Name]
+	case detached(pod, set):
+		p.Reason = Detached
+	case pod.CreationTimestamp.Before(&set.CreationTimestamp):
+		p.Reason = Older
+	default:
+		p.Reason = NotReached
+	}
+	if p.Message == "" {
+		p.Message = string(p.Reason)
+	}
+	return p
+}
+
+// detached reports whether the pod has an injected container of the SidecarSet, which its annotations do not name.
+func detached(pod *corev1.Pod, set *v1beta1.SidecarSet) bool {
+	names := annotation.Sidecars(&set.Spec)
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if slices.Contains(names, list[i].Name) && v1beta1.IsInjected(&list[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// repairable reports whether another pod in its place would be injected.
+func (p *Pod) repairable() bool {
+	return p.Workload != "" && (p.Reason == NotReached || p.Reason == Older)
+}

@@ -1,0 +1,110 @@
+package missed
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// replaceLimit is how long the replacement of an evicted pod is waited for: its workload may have been scaled down.
+	replaceLimit = 5 * time.Minute
+	// firstPause is how long nothing is evicted after a replacement has missed its injection too. It doubles each time.
+	firstPause = time.Minute
+	lastPause  = time.Hour
+)
+
+// Repair is the course of evictions for one SidecarSet. The zero value has evicted nothing.
+type Repair struct {
+	// under way: the pod that was evicted last, until its replacement is ready.
+	uid      types.UID
+	workload string
+	pods     int // that the workload had
+	at       time.Time
+	known    map[types.NamespacedName]bool // pods that were not injected before
+	// failures in a row, and until when nothing is evicted for them.
+	failures int
+	until    time.Time
+}
+
+// Workload is what is known of the pods of one workload, injected or not.
+type Workload struct {
+	Pods, Ready int
+}
+
+// Next returns the pod to evict now, if any, and when to look again although nothing has changed; zero for never. One pod is
+// evicted at a time: the next one when the workload has as many pods as before and all are ready, and never when another
+// pod of its workload is not ready. After it has evicted the pod the caller calls Evicted.
+func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again time.Time) {
+	if r.uid != "" {
+		if r.settle(pods, workload(r.workload), now); r.uid != "" {
+			return key, false, r.at.Add(replaceLimit)
+		}
+	}
+	var candidates []types.NamespacedName
+	for key := range pods {
+		pod := pods[key]
+		if state := workload(pod.Workload); pod.repairable() && (!pod.Ready || state.Ready == state.Pods) {
+			candidates = append(candidates, key)
+		}
+	}
+	if len(candidates) == 0 {
+		return key, false, time.Time{}
+	}
+	if now.Before(r.until) {
+		return key, false, r.until
+	}
+	return slices.MinFunc(candidates, func(a, b types.NamespacedName) int {
+		x, y := pods[a], pods[b]
+		return cmp.Or(compare(x.Ready, y.Ready), x.Created.Compare(y.Created.Time), cmp.Compare(a.String(), b.String()))
+	}), true, time.Time{}
+}
+
+// compare puts false first.
+func compare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// Evicted notes that a pod has been evicted, one of the pods that Next has chosen from.
+func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types.NamespacedName]Pod, of Workload, now time.Time) {
+	r.uid, r.workload, r.pods, r.at, r.known = uid, pods[key].Workload, of.Pods, now, map[types.NamespacedName]bool{}
+	for other := range pods {
+		if other != key && pods[other].Workload == r.workload {
+			r.known[other] = true
+		}
+	}
+}
+
+// Refused notes that a pod could not be evicted, as by a PodDisruptionBudget, and returns when to try again.
+func (r *Repair) Refused(now time.Time) time.Time { return r.pause(now) }
+
+func (r *Repair) pause(now time.Time) time.Time {
+	r.until = now.Add(min(firstPause<<min(r.failures, 10), lastPause))
+	r.failures++
+	return r.until
+}
+
+// settle ends the repair that is under way when its outcome is known.
+func (r *Repair) settle(pods map[types.NamespacedName]Pod, workload Workload, now time.Time) {
+	for key, pod := range pods {
+		if pod.Workload == r.workload && !r.known[key] && pod.Reason == NotReached {
+			r.uid = ""
+			r.pause(now) // evicting more would only create more such pods
+			return
+		}
+	}
+	switch {
+	case workload.Pods >= r.pods && workload.Ready == workload.Pods:
+		r.uid, r.failures, r.until = "", 0, time.Time{}
+	case !now.Before(r.at.Add(replaceLimit)):
+		r.uid = ""
+	}
+}
