@@ -4,23 +4,41 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/refit-project/refit/manager/sidecarset/render"
 )
 
 // RenderSidecarSets prints what the SidecarSets in files would inject into the pod in files; "-" is in.
 func RenderSidecarSets(out io.Writer, in io.Reader, files []string) error {
-	var objects render.Objects
+	objects, err := readObjects(in, files)
+	if err != nil {
+		return err
+	}
+	return render.Print(out, objects)
+}
+
+// CompileSidecarSets prints the MutatingAdmissionPolicies of the SidecarSets in files; "-" is in. Namespace is the manager's.
+func CompileSidecarSets(out io.Writer, in io.Reader, files []string, namespace string, now time.Time) error {
+	objects, err := readObjects(in, files)
+	if err != nil {
+		return err
+	}
+	return render.Compile(out, objects, namespace, now)
+}
+
+func readObjects(in io.Reader, files []string) (*render.Objects, error) {
+	objects := &render.Objects{}
 	for _, file := range files {
 		content, err := readFile(in, file)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := objects.Read(content); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return render.Print(out, &objects)
+	return objects, nil
 }
 
 func readFile(in io.Reader, file string) ([]byte, error) {

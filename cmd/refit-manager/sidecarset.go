@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refit-project/refit/manager"
@@ -18,8 +20,19 @@ const renderExample = `  refit-manager sidecarset render -f pod.yaml -f sidecars
   kubectl get sidecarsets,namespaces -o yaml > cluster.yaml
   kubectl get deployment web -o yaml | refit-manager sidecarset render -f cluster.yaml -f -`
 
+const compileLong = `compile prints a MutatingAdmissionPolicy and its binding for each SidecarSet, which inject what the webhook would, by the
+API server alone: also while no refit-manager runs. The SidecarSets need spec.injectionStrategy.engine Policy, and have to be
+as they are stored in the cluster. What depends on the pod cannot be compiled; the error names the fields.
+
+The policy has to be compiled and applied again after a change of the SidecarSet. Until then new pods get what it was before,
+and are updated by the rollout like any other. It needs a cluster that serves MutatingAdmissionPolicy in
+admissionregistration.k8s.io/v1, as Kubernetes does since 1.36.`
+
+const compileExample = `  kubectl get sidecarset log -o yaml | refit-manager sidecarset compile -f - | kubectl apply -f -`
+
 func sidecarSetCommand() *cobra.Command {
 	var files []string
+	var namespace string
 	render := &cobra.Command{
 		Use: "render -f FILE...", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: renderLong, Example: renderExample,
 		Args: cobra.NoArgs,
@@ -27,11 +40,21 @@ func sidecarSetCommand() *cobra.Command {
 			return manager.RenderSidecarSets(cmd.OutOrStdout(), cmd.InOrStdin(), files)
 		},
 	}
-	render.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with a pod or SidecarSets; - is standard input")
-	if err := render.MarkFlagRequired("filename"); err != nil {
-		panic(err) // the flag is there
+	compile := &cobra.Command{
+		Use: "compile -f FILE...", Short: "Write SidecarSets as MutatingAdmissionPolicies, which inject without refit-manager", Long: compileLong, Example: compileExample,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return manager.CompileSidecarSets(cmd.OutOrStdout(), cmd.InOrStdin(), files, namespace, time.Now())
+		},
+	}
+	compile.Flags().StringVar(&namespace, "namespace", defaultNamespace(), "namespace of refit-manager, whose pods are not injected")
+	for _, command := range []*cobra.Command{render, compile} {
+		command.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with SidecarSets, and with a pod for render; - is standard input")
+		if err := command.MarkFlagRequired("filename"); err != nil {
+			panic(err) // the flag is there
+		}
 	}
 	cmd := &cobra.Command{Use: "sidecarset", Short: "Look at SidecarSets without a cluster", Args: cobra.NoArgs}
-	cmd.AddCommand(render)
+	cmd.AddCommand(render, compile)
 	return cmd
 }

@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/inject"
+	"github.com/refit-project/refit/sidecarset/revision"
+)
+
+// added is what a pod gets, as the webhook would write it.
+type added struct {
+	set                   string
+	initBefore, initAfter []json.RawMessage
+	before, after         []json.RawMessage
+	volumes, secrets      []json.RawMessage
+	// entries are those of the SidecarSet in annotations whose values are JSON objects.
+	entries map[string]json.RawMessage
+}
+
+// own is the name of the containers of a pod into which the SidecarSet is injected to see what that adds.
+const own = "refit-policy-own"
+
+// additions has the webhook's code inject into a pod of one container of each kind.
+func additions(set *v1beta1.SidecarSet, namespace string, now time.Time) (*added, error) {
+	expected, err := revision.New(set, namespace, 0)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := inject.Compile(set, expected.Name)
+	if err != nil {
+		return nil, err
+	}
+	pod := []byte(`{"metadata":{},"spec":{"initContainers":[{"name":"` + own + `-init"}],"containers":[{"name":"` + own + `"}]}}`)
+	result, err := inject.Apply(pod, inject.Plan{Sets: []*inject.Set{compiled}}, now)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(result.Patch)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		return nil, err
+	}
+	if pod, err = patch.Apply(pod); err != nil {
+		return nil, err
+	}
+	var injected struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			InitContainers   []json.RawMessage `json:"initContainers"`
+			Containers       []json.RawMessage `json:"containers"`
+			Volumes          []json.RawMessage `json:"volumes"`
+			ImagePullSecrets []json.RawMessage `json:"imagePullSecrets"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(pod, &injected); err != nil {
+		return nil, err
+	}
+	a := &added{set: set.Name, volumes: injected.Spec.Volumes, secrets: injected.Spec.ImagePullSecrets, entries: map[string]json.RawMessage{}}
+	a.initBefore, a.initAfter = around(injected.Spec.InitContainers)
+	a.before, a.after = around(injected.Spec.Containers)
+	for _, key := range []string{v1beta1.AnnotationSidecarSetHash, v1beta1.AnnotationSidecarSetHashWithoutImage} {
+		var entries map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(injected.Metadata.Annotations[key]), &entries); err != nil {
+			return nil, fmt.Errorf("read annotation %s: %w", key, err)
+		}
+		a.entries[key] = entries[set.Name]
+	}
+	return a, nil
+}
+
+// around are the containers before and behind the pod's own. The first of the former is added last, at the same place.
+func around(list []json.RawMessage) (before, after []json.RawMessage) {
+	at := slices.IndexFunc(list, func(raw json.RawMessage) bool {
+		var c corev1.Container
+		return json.Unmarshal(raw, &c) == nil && strings.HasPrefix(c.Name, own)
+	})
+	return list[:at], list[at+1:]
+}
+
+// annotations is the expression that adds the SidecarSet to what the pod carries of others.
+func (a *added) annotations() string {
+	terms := []string{ifMissing("/metadata/annotations", "{}")}
+	for _, key := range slices.Sorted(maps.Keys(a.entries)) {
+		entry := strings.TrimSuffix(strings.TrimPrefix(string(mustEncode(map[string]json.RawMessage{a.set: a.entries[key]})), "{"), "}")
+		had := "object.metadata.?annotations[?" + quote(key) + "].orValue('')"
+		value := had + ".endsWith('}') && " + had + " != '{}' ? " + had + ".substring(0, size(" + had + ") - 1) + " + quote(","+entry+"}") + " : " + quote("{"+entry+"}")
+		terms = append(terms, annotationOperation(key, value))
+	}
+	had := "object.metadata.?annotations[?" + quote(v1beta1.AnnotationSidecarSetList) + "].orValue('')"
+	terms = append(terms, annotationOperation(v1beta1.AnnotationSidecarSetList, had+" == '' ? "+quote(a.set)+" : "+had+" + "+quote(","+a.set)))
+	return strings.Join(terms, " + ")
+}
+
+func annotationOperation(key, value string) string {
+	return `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey(` + quote(key) + "), value: " + value + "}]"
+}
+
+// quote writes a string literal of CEL. JSON's escapes are among those of CEL.
+func quote(text string) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		panic(err) // a string can always be encoded
+	}
+	return strings.TrimSpace(out.String())
+}
+
+func mustEncode(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it has been decoded before
+	}
+	return text
+}
+
+// literal writes a JSON value as a literal of CEL. The values of maps and lists of CEL have one type: dyn.
+func literal(raw json.RawMessage) string {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		panic(err) // it has been encoded before
+	}
+	return write(value)
+}
+
+func write(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return quote(v)
+	case map[string]any:
+		var members []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if v[key] == nil {
+				continue
+			}
+			members = append(members, quote(key)+": dyn("+write(v[key])+")")
+		}
+		return "{" + strings.Join(members, ", ") + "}"
+	case []any:
+		var elements []string
+		for _, element := range v {
+			elements = append(elements, "dyn("+write(element)+")")
+		}
+		return "[" + strings.Join(elements, ", ") + "]"
+	}
+	return fmt.Sprint(value) // numbers and booleans
+}

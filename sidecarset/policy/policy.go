@@ -1,0 +1,146 @@
+// Package policy compiles a SidecarSet into a MutatingAdmissionPolicy, which the API server evaluates by itself: pods are
+// injected while no refit-manager runs. Only SidecarSets that add the same to every pod can be compiled.
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/missed"
+)
+
+// prefix of the names of the policies.
+const prefix = "refit-sidecarset-"
+
+// Policy is a MutatingAdmissionPolicy with its binding.
+type Policy struct {
+	Policy  *admissionregistrationv1.MutatingAdmissionPolicy
+	Binding *admissionregistrationv1.MutatingAdmissionPolicyBinding
+}
+
+// Compile makes the policy of a SidecarSet as it is stored in the cluster: its hashes are of what the API server has completed.
+// Namespace is that of refit-manager, whose pods are not injected. Now is noted in the pods as the time of their update. The
+// errors name the fields because of which it is not possible.
+func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy, field.ErrorList) {
+	if errs := obstacles(set); len(errs) > 0 {
+		return nil, errs
+	}
+	added, err := additions(set, namespace, now)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(field.NewPath("spec"), set.Name, err.Error())}
+	}
+	failurePolicy, reinvocation := admissionregistrationv1.Ignore, admissionregistrationv1.NeverReinvocationPolicy
+	if set.Spec.InjectionStrategy.FailurePolicy == v1beta1.InjectionFail {
+		failurePolicy = admissionregistrationv1.Fail
+	}
+	p := &Policy{
+		Policy:  &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: prefix + set.Name}},
+		Binding: &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: prefix + set.Name}},
+	}
+	p.Policy.TypeMeta = metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingAdmissionPolicy"}
+	p.Binding.TypeMeta = metav1.TypeMeta{APIVersion: p.Policy.APIVersion, Kind: "MutatingAdmissionPolicyBinding"}
+	p.Policy.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
+		ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindSidecarSet},
+		MatchConstraints: constraints(set, namespace),
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "not-a-mirror-pod", Expression: "!('" + corev1.MirrorPodAnnotationKey + "' in object.metadata.?annotations.orValue({}))"},
+			{Name: "not-injected", Expression: "!(" + quote(set.Name) + " in object.metadata.?annotations[?" + quote(v1beta1.AnnotationSidecarSetList) + "].orValue('').split(','))"},
+			{Name: "asked-for", Expression: "params.spec.?injectionStrategy.?engine.orValue('') == 'Policy' && !params.spec.?injectionStrategy.?paused.orValue(false) && " +
+				"!has(params.metadata.deletionTimestamp)"},
+		},
+		FailurePolicy: &failurePolicy, ReinvocationPolicy: reinvocation,
+	}
+	for _, expression := range added.patches() {
+		p.Policy.Spec.Mutations = append(p.Policy.Spec.Mutations, admissionregistrationv1.Mutation{
+			PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: expression},
+		})
+	}
+	allow := admissionregistrationv1.AllowAction
+	p.Binding.Spec = admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{
+		PolicyName: p.Policy.Name,
+		// Without the SidecarSet nothing is injected.
+		ParamRef: &admissionregistrationv1.ParamRef{Name: set.Name, ParameterNotFoundAction: &allow},
+	}
+	return p, nil
+}
+
+// constraints select the pods that the SidecarSet selects, and that the webhook would be called for.
+func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrationv1.MatchResources {
+	namespaces := &metav1.LabelSelector{}
+	if set.Spec.NamespaceSelector != nil {
+		namespaces = set.Spec.NamespaceSelector.DeepCopy()
+	}
+	if set.Spec.Namespace != "" {
+		namespaces.MatchExpressions = append(namespaces.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{set.Spec.Namespace},
+		})
+	}
+	namespaces.MatchExpressions = append(namespaces.MatchExpressions,
+		metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, namespace}},
+		metav1.LabelSelectorRequirement{Key: missed.LabelInjection, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"disabled"}})
+	scope := admissionregistrationv1.NamespacedScope
+	return &admissionregistrationv1.MatchResources{
+		NamespaceSelector: namespaces, ObjectSelector: set.Spec.Selector.DeepCopy(),
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &scope},
+		}}},
+	}
+}
+
+// patches are the expressions of the mutations. A list is added in the expression that adds to it: an empty one does not outlive
+// a mutation.
+func (a *added) patches() []string {
+	var list []string
+	for _, group := range []struct {
+		path          string
+		before, after []json.RawMessage
+	}{
+		{"/spec/initContainers", a.initBefore, a.initAfter}, {"/spec/containers", a.before, a.after}, {"/spec/volumes", nil, a.volumes}, {secretsPath, nil, a.secrets},
+	} {
+		if len(group.before)+len(group.after) == 0 {
+			continue
+		}
+		terms := []string{ifMissing(group.path, "[]")}
+		for i, value := range group.before {
+			terms = append(terms, "["+operation(fmt.Sprintf("%s/%d", group.path, i), literal(value))+"]")
+		}
+		for _, value := range group.after {
+			term := "[" + operation(group.path+"/-", literal(value)) + "]"
+			if group.path == secretsPath { // the pod may have it
+				term = "(has(object.spec.imagePullSecrets) && object.spec.imagePullSecrets.exists(s, s.name == " + quote(secretName(value)) + ") ? [] : " + term + ")"
+			}
+			terms = append(terms, term)
+		}
+		list = append(list, strings.Join(terms, " + "))
+	}
+	return append(list, a.annotations())
+}
+
+const secretsPath = "/spec/imagePullSecrets" //nolint:gosec // a path
+
+func secretName(value json.RawMessage) string {
+	var secret corev1.LocalObjectReference
+	if err := json.Unmarshal(value, &secret); err != nil {
+		panic(err) // it has been encoded from one
+	}
+	return secret.Name
+}
+
+// ifMissing adds an empty list or map where the pod has none, so that something can be added to it.
+func ifMissing(path, empty string) string {
+	member := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
+	return "(has(object." + member + ") ? [] : [" + operation(path, empty) + "])"
+}
+
+func operation(path, value string) string {
+	return `JSONPatch{op: "add", path: ` + quote(path) + ", value: " + value + "}"
+}
