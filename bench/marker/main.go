@@ -16,6 +16,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/bench/fakenodes"
 	"github.com/refit-project/refit/bench/report"
 )
 
@@ -41,69 +43,59 @@ func main() {
 }
 
 type bench struct {
+	fakenodes.Bench
 	nodes, pods, flips int
 	quiet              time.Duration
 	bin, stages        string
 
-	cluster *cluster
-	sight   client.Reader
-	kwok    *child
-	manager *manager
-	steps   []step
-	began   time.Time
-}
-
-func (b *bench) say(format string, args ...any) {
-	fmt.Printf("[%6.1fs] %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+	sight client.Reader // follows pods and NodePodProbes
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
-	b.began = time.Now()
 	if b.nodes < 1 || b.pods < b.nodes || b.flips > b.nodes {
 		return errors.New("there must be a pod for each node, and a node for each flip")
 	}
-	state := os.Getenv("REFIT_CLUSTER")
+	kubeconfig, state := os.Getenv("KUBECONFIG"), os.Getenv("REFIT_CLUSTER")
 	if state == "" {
 		return errors.New("start bench/marker/run.sh, or run this with .cluster/enter")
 	}
 	kept := findings{Machine: report.Begin(), Nodes: b.nodes, Pods: b.pods}
-	if b.cluster, err = openCluster(os.Getenv("KUBECONFIG"), state); err != nil {
+	if b.Cluster, err = fakenodes.Open(namespace, kubeconfig, state, v1alpha1.AddToScheme); err != nil {
 		return err
 	}
 	defer func() {
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 		defer cancel()
-		b.say("tidying up")
-		err = errors.Join(err, b.cluster.tearDown(tidy))
+		b.Say("tidying up")
+		err = errors.Join(err, b.tearDown(tidy))
 	}()
-	if err := b.cluster.prepare(ctx); err != nil {
+	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	if err := b.Cluster.Prepare(ctx); err != nil {
 		return err
 	}
 	watching, end := context.WithCancel(ctx)
 	defer end()
-	if b.sight, err = newSight(watching, os.Getenv("KUBECONFIG"), b.cluster.api.Scheme()); err != nil {
+	if b.sight, err = b.Cluster.Follow(watching, &v1alpha1.NodePodProbe{}); err != nil {
 		return err
 	}
-	args := []string{"--kubeconfig=" + os.Getenv("KUBECONFIG"), "--manage-nodes-with-annotation-selector=" + fakeNode, "--cidr=10.128.0.0/16"}
-	for _, stage := range []string{"node/fast/node-initialize", "node/heartbeat/node-heartbeat", "pod/fast/pod-ready", "pod/fast/pod-delete"} {
-		args = append(args, "--config="+filepath.Join(b.stages, stage+".yaml"))
-	}
-	if b.kwok, err = start(ctx, filepath.Join(b.bin, "kwok"), args...); err != nil {
+	if b.Kwok, err = b.Cluster.StartKwok(ctx, filepath.Join(b.bin, "kwok"), b.stages); err != nil {
 		return err
 	}
-	defer b.kwok.stop()
-	if b.manager, err = startManager(ctx, filepath.Join(b.bin, "refit-manager")); err != nil {
+	defer b.Kwok.Stop()
+	if b.Manager, err = fakenodes.StartManager(ctx, filepath.Join(b.bin, "refit-manager"), namespace); err != nil {
 		return err
 	}
-	defer b.manager.stop()
+	defer b.Manager.Stop()
 	if err := b.scenario(ctx); err != nil {
-		return errors.Join(err, b.manager.tail())
+		return errors.Join(err, b.Manager.Tail())
 	}
 	kept.End()
-	kept.Steps = b.steps
+	kept.Steps = b.Steps
 	fmt.Println()
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), "marker", &kept, kept.print, kept.figures()...)
+	return report.Save(filepath.Join("dist", "bench"), "marker", &kept, kept.print, fakenodes.Figures(kept.Steps)...)
 }

@@ -2,24 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/bench/fakenodes"
 )
 
-const (
-	idle  = "game.kruise.io/idle"
-	limit = 10 * time.Minute // for one step, on a slow machine
-	// calm is how long nothing may be written until a step counts as over; the status of a marker comes after a second.
-	calm = 2500 * time.Millisecond
-)
+const idle = "game.kruise.io/idle"
 
 // scenario is the life of one marker.
 func (b *bench) scenario(ctx context.Context) error {
@@ -31,71 +24,18 @@ func (b *bench) scenario(ctx context.Context) error {
 		done    func(context.Context) (bool, error)
 	}{
 		{"pods without a marker", 0, b.populate, b.running},
-		{"marker created", b.nodes, func(ctx context.Context) error { return b.cluster.api.Create(ctx, marker) }, b.told("idle")},
+		{"marker created", b.nodes, func(ctx context.Context) error { return b.Cluster.API.Create(ctx, marker) }, b.told("idle")},
 		{"first results", b.pods, func(ctx context.Context) error { return b.report(ctx, b.nodes, b.pods, v1alpha1.ProbeSucceeded) }, b.marked("true", b.pods)},
-		{"nothing changes", 0, func(ctx context.Context) error { return pause(ctx, b.quiet) }, nil},
+		{"nothing changes", 0, func(ctx context.Context) error { return fakenodes.Pause(ctx, b.quiet) }, nil},
 		{"pods flip, each on another node", b.flips, func(ctx context.Context) error { return b.report(ctx, b.flips, b.flips, v1alpha1.ProbeFailed) }, b.marked("false", b.flips)},
 		{"command of the probe changed", b.nodes, func(ctx context.Context) error { return b.change(ctx, marker) }, b.told("busy")},
-		{"marker deleted", b.nodes + b.pods, func(ctx context.Context) error { return b.cluster.api.Delete(ctx, marker) }, b.cleaned},
+		{"marker deleted", b.nodes + b.pods, func(ctx context.Context) error { return b.Cluster.API.Delete(ctx, marker) }, b.cleaned},
 	} {
-		if err := b.step(ctx, s.name, s.changes, s.do, s.done); err != nil {
+		if err := b.Step(ctx, s.name, s.changes, s.do, s.done); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
-}
-
-// step measures one change from its begin to the last write for it.
-func (b *bench) step(ctx context.Context, name string, changes int, do func(context.Context) error, done func(context.Context) (bool, error)) error {
-	before, err := b.manager.read(ctx)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := do(ctx); err != nil {
-		return err
-	}
-	given := time.Since(began)
-	if done != nil {
-		err := await(ctx, limit, "what follows", func(ctx context.Context) (bool, error) {
-			if err := errors.Join(b.kwok.alive(), b.manager.alive()); err != nil {
-				return false, err
-			}
-			return done(ctx)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	converged := time.Since(began)
-	after, err := b.settled(ctx)
-	if err != nil {
-		return err
-	}
-	s := step{
-		Name: name, Changes: changes, Writes: after.writes - before.writes, Reads: after.reads - before.reads,
-		Given: given, Converged: converged, CPU: after.cpu - before.cpu, RSS: after.rss, PeakRSS: after.peak, RSSAnon: after.anonymous,
-	}
-	b.steps = append(b.steps, s)
-	b.say("%s: %d writes for %d changes in %s", s.Name, s.Writes, s.Changes, report.Duration(s.Converged))
-	return nil
-}
-
-// settled waits until the manager has nothing left to write.
-func (b *bench) settled(ctx context.Context) (reading, error) {
-	for {
-		before, err := b.manager.read(ctx)
-		if err != nil {
-			return before, err
-		}
-		if err := pause(ctx, calm); err != nil {
-			return before, err
-		}
-		after, err := b.manager.read(ctx)
-		if err != nil || after.writes == before.writes {
-			return after, err
-		}
-	}
 }
 
 func (b *bench) node(i int) string { return fmt.Sprintf("fake-%04d", i%b.nodes) }
@@ -114,28 +54,28 @@ func (b *bench) marker() *v1alpha1.PodProbeMarker {
 }
 
 func (b *bench) populate(ctx context.Context) error {
-	if err := each(ctx, b.nodes, func(ctx context.Context, i int) error { return b.cluster.makeNode(ctx, b.node(i)) }); err != nil {
+	if err := fakenodes.Each(ctx, b.nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) }); err != nil {
 		return fmt.Errorf("make nodes: %w", err)
 	}
-	b.say("%d nodes", b.nodes)
-	return each(ctx, b.pods, func(ctx context.Context, i int) error {
-		return b.cluster.makePod(ctx, fmt.Sprintf("game-%05d", i), b.node(i))
+	b.Say("%d nodes", b.nodes)
+	return fakenodes.Each(ctx, b.pods, func(ctx context.Context, i int) error {
+		return b.makePod(ctx, fmt.Sprintf("game-%05d", i), b.node(i))
 	})
 }
 
 func (b *bench) change(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
-	if err := b.cluster.api.Get(ctx, client.ObjectKeyFromObject(marker), marker); err != nil {
+	if err := b.Cluster.API.Get(ctx, client.ObjectKeyFromObject(marker), marker); err != nil {
 		return err
 	}
 	marker.Spec.Probes[0].Probe.Exec.Command = []string{"busy"}
-	return b.cluster.api.Update(ctx, marker)
+	return b.Cluster.API.Update(ctx, marker)
 }
 
 // report writes for the first pod of each of the nodes, or for all their pods, what a daemon would.
 func (b *bench) report(ctx context.Context, nodes, pods int, state v1alpha1.ProbeState) error {
-	return each(ctx, nodes, func(ctx context.Context, i int) error {
+	return fakenodes.Each(ctx, nodes, func(ctx context.Context, i int) error {
 		var node v1alpha1.NodePodProbe
-		if err := b.cluster.api.Get(ctx, client.ObjectKey{Name: b.node(i)}, &node); err != nil {
+		if err := b.Cluster.API.Get(ctx, client.ObjectKey{Name: b.node(i)}, &node); err != nil {
 			return err
 		}
 		before := node.DeepCopy()
@@ -152,7 +92,7 @@ func (b *bench) report(ctx context.Context, nodes, pods int, state v1alpha1.Prob
 			said[j].ProbeStates = []v1alpha1.ContainerProbeState{{Name: "game#idle", State: state, LastTransitionTime: metav1.Now(), Message: string(state)}}
 		}
 		node.Status.PodProbeStatuses = append(said, node.Status.PodProbeStatuses[min(len(said), len(node.Status.PodProbeStatuses)):]...)
-		return b.cluster.api.Status().Patch(ctx, &node, client.MergeFrom(before))
+		return b.Cluster.API.Status().Patch(ctx, &node, client.MergeFrom(before))
 	})
 }
 
@@ -223,15 +163,4 @@ func (b *bench) cleaned(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

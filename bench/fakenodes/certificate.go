@@ -1,4 +1,4 @@
-package main
+package fakenodes
 
 import (
 	"crypto/ecdsa"

@@ -1,0 +1,106 @@
+package fakenodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
+)
+
+// Manager is refit-manager as a process: alone, so that what it costs is all its own.
+type Manager struct {
+	*Process
+	metrics, health string // URLs
+}
+
+// StartManager starts a refit-manager whose own namespace is that one, and waits until it is ready.
+func StartManager(ctx context.Context, program, namespace string) (*Manager, error) {
+	m := &Manager{metrics: "http://127.0.0.1:18080/metrics", health: "http://127.0.0.1:18081/readyz"}
+	var err error
+	m.Process, err = Start(ctx, program, "--kubeconfig="+os.Getenv("KUBECONFIG"), "--leader-elect=false", "--namespace="+namespace,
+		"--cert-secret="+certificateSecret, "--webhook-port=19443", "--metrics-addr=127.0.0.1:18080", "--health-addr=127.0.0.1:18081")
+	if err != nil {
+		return nil, err
+	}
+	err = Await(ctx, time.Minute, "refit-manager to be ready", func(ctx context.Context) (bool, error) {
+		response, err := get(ctx, m.health)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err == nil, m.Alive()
+	})
+	if err != nil {
+		err = errors.Join(err, m.Tail())
+		m.Stop()
+		return nil, err
+	}
+	return m, nil
+}
+
+func get(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, errors.New(response.Status)
+	}
+	return response, nil
+}
+
+// Reading is what the manager has done and cost so far.
+type Reading struct {
+	Writes, Reads int // requests to the API server; watches are reads
+	CPU           time.Duration
+	RSS, Peak     uint64 // bytes
+	Anonymous     uint64 // bytes: RssAnon
+}
+
+// Read reads it from the metrics and from /proc.
+func (m *Manager) Read(ctx context.Context) (Reading, error) {
+	var r Reading
+	response, err := get(ctx, m.metrics)
+	if err != nil {
+		return r, fmt.Errorf("read metrics: %w", err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return r, fmt.Errorf("read metrics: %w", err)
+	}
+	for _, metric := range families["rest_client_requests_total"].GetMetric() {
+		for _, label := range metric.GetLabel() {
+			if label.GetName() != "method" {
+				continue
+			}
+			if label.GetValue() == http.MethodGet {
+				r.Reads += int(metric.GetCounter().GetValue())
+			} else {
+				r.Writes += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	process, err := procfs.NewProc(m.command.Process.Pid)
+	if err != nil {
+		return r, err
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return r, err
+	}
+	status, err := process.NewStatus()
+	r.CPU, r.RSS, r.Peak, r.Anonymous = time.Duration(stat.CPUTime()*float64(time.Second)), status.VmRSS, status.VmHWM, status.RssAnon
+	return r, err
+}
