@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe demo-inplace timeline test test-vm check fmt generate images cluster-up cluster-down mutation chaos
+.PHONY: help demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-vm check fmt generate images cluster-up cluster-down mutation chaos
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -19,6 +19,9 @@ demo-probe: ## A probe labels a pod as idle and as allocated (or on your cluster
 
 demo-inplace: ## A running pod gets a new image and resources in place, beside one that is recreated (or on your cluster: as demo)
 	@hack/run.sh demo-inplace
+
+demo-sidecarset: ## Sidecars injected, updated in place in ten pods, and upgraded hot under load (or on your cluster: as demo)
+	@hack/run.sh demo-sidecarset
 
 test: ## Lint, unit tests with -race, conformance, end to end on a real cluster; leaves nothing behind
 	@hack/run.sh test

@@ -49,9 +49,9 @@ func Find() (Place, error) {
 	return Place{Root: root, Kubeconfig: given, Kubectl: kubectl}, nil
 }
 
-// Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images and installs Refit with them. It returns
-// what to install further things with.
-func (p Place) Prepare(ctx context.Context, report *step.Reporter) (install.Config, error) {
+// Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images and installs Refit with them. Arguments are
+// those of hack/images.sh. It returns what to install further things with.
+func (p Place) Prepare(ctx context.Context, report *step.Reporter, images ...string) (install.Config, error) {
 	if p.Own {
 		err := report.Run(ctx, "cluster up",
 			step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Echo: true})
@@ -62,13 +62,13 @@ func (p Place) Prepare(ctx context.Context, report *step.Reporter) (install.Conf
 	if err := os.Setenv("KUBECONFIG", p.Kubeconfig); err != nil {
 		return install.Config{}, err
 	}
-	if err := report.Run(ctx, "images", step.Command{Argv: []string{"hack/images.sh"}}); err != nil {
+	if err := report.Run(ctx, "images", step.Command{Argv: append([]string{"hack/images.sh"}, images...)}); err != nil {
 		return install.Config{}, err
 	}
-	images, err := install.Pushed(p.Root)
+	pushed, err := install.Pushed(p.Root)
 	if err != nil {
 		return install.Config{}, err
 	}
-	config := install.Config{Root: p.Root, Kubectl: p.Kubectl, Images: images}
+	config := install.Config{Root: p.Root, Kubectl: p.Kubectl, Images: pushed}
 	return config, report.Do("installing the manifests of deploy/", func() error { return install.Apply(ctx, config) })
 }
