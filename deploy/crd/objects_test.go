@@ -102,7 +102,7 @@ func TestRulesOfObjects(t *testing.T) {
 	t.Parallel()
 	for plural, file := range map[string]string{
 		"podprobemarkers": "testdata/podprobemarker", "nodepodprobes": "testdata/nodepodprobe", "nodeimages": "testdata/nodeimage",
-		"imagepulljobs": "testdata/imagepulljob", "imagelistpulljobs": "testdata/imagelistpulljob",
+		"imagepulljobs": "testdata/imagepulljob", "imagelistpulljobs": "testdata/imagelistpulljob", "sidecarsets": "testdata/sidecarset",
 	} {
 		valid := read(t, file+".yaml")
 		var rules []rule

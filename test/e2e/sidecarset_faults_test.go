@@ -1,0 +1,193 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/test/rolloutcheck"
+)
+
+// watched is a SidecarSet of pods of two Deployments, whose every version is judged.
+type watched struct {
+	*sidecarSet
+	mu    sync.Mutex
+	judge rolloutcheck.Check
+}
+
+const perDeployment = 4
+
+// newWatched injects by the webhook, as users do.
+func newWatched(t *testing.T, maxUnavailable int) *watched {
+	t.Helper()
+	s := newFixture(t)
+	w := &watched{sidecarSet: &sidecarSet{fixture: s}}
+	set := s.sidecarSet("side", fmt.Sprintf("containers: [{name: log, %s}], updateStrategy: {maxUnavailable: %d}", sleeper, maxUnavailable))
+	w.name = set.Name
+	w.judge = rolloutcheck.Check{SidecarSet: set.Name, Container: "log", MaxUnavailable: maxUnavailable}
+	w.judge.Target(image)
+	s.knows(selected("side", s.podOf("probe", shell("app", obedient))), "log")
+	pods, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
+	s.check(err, "watch pods")
+	var group sync.WaitGroup
+	group.Go(func() {
+		for event := range pods.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				w.mu.Lock()
+				w.judge.See(event.Type, pod)
+				w.mu.Unlock()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		pods.Stop()
+		group.Wait()
+		for _, finding := range w.judge.Findings() {
+			t.Error(finding)
+		}
+	})
+	for _, name := range []string{"a", "b"} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+		pod := selected("side", s.podOf("", shell("app", obedient)))
+		pod.Labels["app"] = name
+		d.Spec.Replicas, d.Spec.Selector = new(int32(perDeployment)), &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+		d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}
+		s.check(s.Create(t.Context(), d), "create Deployment")
+	}
+	w.reaches("to count the pods", completed(2*perDeployment))
+	return w
+}
+
+// rollsOut changes the image, has something happen, and waits for the end.
+func (w *watched) rollsOut(to string, meanwhile func()) {
+	w.t.Helper()
+	w.mu.Lock()
+	w.judge.Target(to)
+	w.mu.Unlock()
+	w.setsImage(to)
+	meanwhile()
+	w.reaches("to be completed with "+to, completed(2*perDeployment))
+}
+
+// updated waits until so many pods have the image.
+func (w *watched) updated(to string, n int) {
+	w.t.Helper()
+	w.await(fmt.Sprintf("%d pods with %s", n, to), func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := w.List(ctx, &pods, client.InNamespace(w.namespace))
+		found := 0
+		for i := range pods.Items {
+			if containerOf(&pods.Items[i], "log").Image == to {
+				found++
+			}
+		}
+		return found >= n, err
+	})
+}
+
+// killsLeader deletes the manager that leads at once, and returns when another one leads.
+func (w *watched) killsLeader() {
+	w.t.Helper()
+	holder := func(ctx context.Context) (string, error) {
+		lease := &coordinationv1.Lease{}
+		err := w.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, lease)
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			return "", err
+		}
+		return *lease.Spec.HolderIdentity, nil
+	}
+	was, err := holder(w.t.Context())
+	w.check(err, "read the Lease")
+	var pods corev1.PodList
+	w.check(w.List(w.t.Context(), &pods, managerPods()...), "list managers")
+	for i := range pods.Items {
+		if name := pods.Items[i].Name; len(was) > len(name) && was[:len(name)] == name {
+			w.check(w.Delete(w.t.Context(), &pods.Items[i], client.GracePeriodSeconds(0)), "kill the manager that leads")
+		}
+	}
+	w.await("another leader", func(ctx context.Context) (bool, error) {
+		now, err := holder(ctx)
+		return err == nil && now != "" && now != was, nil
+	})
+}
+
+// The manager that leads is killed again and again while a rollout is under way: the budgets hold, no pod is updated twice,
+// and no application is restarted.
+func TestRolloutSurvivesTheDeathOfItsManager(t *testing.T) {
+	w := newWatched(t, 2)
+	w.rollsOut(newImage, func() {
+		for _, n := range []int{1, 3, 6} {
+			w.updated(newImage, n)
+			w.killsLeader()
+		}
+	})
+}
+
+// Two managers that both take themselves for the leader, as after a partition of the network.
+func TestRolloutByTwoLeadersAtOnce(t *testing.T) {
+	w := newWatched(t, 2)
+	second := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root(), "dist", "refit-manager"), "--leader-elect=false", "--webhook-port=29443", "--metrics-addr=0", "--health-addr=127.0.0.1:29081",
+		"--pod-probes=false", "--images=false", "--container-recreate-requests=false", "--restart-rollouts=false", "--namespace="+systemNamespace)
+	w.check(second.Start(), "start a second leader")
+	ended := make(chan error, 1)
+	go func() { ended <- second.Wait() }()
+	t.Cleanup(func() {
+		_ = second.Process.Signal(syscall.SIGTERM)
+		if err := <-ended; err != nil {
+			t.Logf("the second leader: %v", err)
+		}
+	})
+	for _, to := range []string{newImage, image, newImage} {
+		w.rollsOut(to, func() {})
+	}
+	select {
+	case err := <-ended:
+		ended <- err
+		t.Errorf("the second leader has ended: %v", err)
+	default:
+	}
+}
+
+// Pods that are deleted while they are updated, and a container image that does not exist, hold up nothing for good.
+func TestRolloutSurvivesDeletedPodsAndABrokenImage(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, 2)
+	w.rollsOut(newImage, func() {
+		for n := range 3 {
+			w.updated(newImage, n+1)
+			var pods corev1.PodList
+			w.check(w.List(t.Context(), &pods, client.InNamespace(w.namespace)), "list pods")
+			for i := range pods.Items {
+				if containerOf(&pods.Items[i], "log").Image == newImage {
+					w.check(client.IgnoreNotFound(w.Delete(t.Context(), &pods.Items[i], client.GracePeriodSeconds(0))), "delete a pod under way")
+					break
+				}
+			}
+		}
+	})
+	w.mu.Lock()
+	w.judge.Target(missingImage)
+	w.mu.Unlock()
+	w.setsImage(missingImage)
+	set := w.get(t.Context())
+	w.await("the failure", func(ctx context.Context) (bool, error) {
+		set = w.get(ctx)
+		return set.Status.ObservedGeneration == set.Generation && set.Status.FailedPods == 2, nil
+	})
+	if set.Status.UpdatedPods != 2 {
+		text, _ := json.Marshal(set.Status)
+		t.Errorf("status %s; at most two pods may have the broken image", text)
+	}
+	w.rollsOut(image, func() {})
+}

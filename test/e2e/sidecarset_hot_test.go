@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/examples/hotupgrade/traffic"
+)
+
+// pushed is the full name of an image that hack/images.sh --tests has pushed.
+func (s *fixture) pushed(name string) string {
+	s.t.Helper()
+	i := slices.IndexFunc(s.deploy.Images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
+	if i < 0 {
+		s.t.Skipf("needs the image %s: hack/images.sh --tests", name)
+	}
+	return s.deploy.Images[i]
+}
+
+// A server is upgraded twice, from container to container and back, while clients with old and with new connections send
+// requests: examples/hotupgrade with its SidecarSet.
+func TestHotUpgradeUnderLoadLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	manifest, err := os.ReadFile("../../examples/hotupgrade/sidecarset.yaml")
+	s.check(err, "read example")
+	var example v1beta1.SidecarSet
+	s.check(yaml.UnmarshalStrict(manifest, &example), "read example")
+	example.Spec.Containers[0].Image = s.pushed("hotupgrade")
+	example.Spec.Containers[0].UpgradeStrategy.HotUpgradeEmptyImage = s.pushed("hotupgrade-idle")
+	containers, err := yaml.Marshal(map[string]any{"containers": example.Spec.Containers, "volumes": example.Spec.Volumes})
+	s.check(err, "write example")
+	json, err := yaml.YAMLToJSON(containers)
+	s.check(err, "write example")
+	set := s.sidecarSet("hot", strings.TrimSuffix(strings.TrimPrefix(string(json), "{"), "}"))
+	pod := selected("hot", s.podOf("web", shell("app", obedient)))
+	s.knows(pod, "server-1")
+	web := s.start(pod)
+
+	load := s.podOf("load", corev1.Container{
+		Name: "load", Image: s.pushed("hotupgrade-load"), Args: []string{"--address=" + web.Status.PodIP + ":8080"},
+	})
+	load.Spec.RestartPolicy = corev1.RestartPolicyNever
+	s.start(load)
+	s.awaitAnswers("1")
+	for i, image := range []string{"hotupgrade-next", "hotupgrade"} {
+		s.replacesImage(set, s.pushed(image))
+		working := []string{`{"server":"server-2"}`, `{"server":"server-1"}`}[i]
+		after := s.awaitPod("web", "to work in "+working, func(pod *corev1.Pod) bool {
+			idle := containerOf(pod, []string{"server-1", "server-2"}[i])
+			return pod.Annotations[v1beta1.AnnotationHotUpgradeWorking] == working && idle.Image == s.pushed("hotupgrade-idle") && podReady(pod)
+		})
+		s.awaitAnswers(after.Annotations[v1beta1.PrefixSidecarSetVersion+[]string{"server-2", "server-1"}[i]])
+	}
+	s.run("exec", "load", "--", "/load", "stop")
+	s.awaitPod("load", "to end", func(pod *corev1.Pod) bool { return statuses(pod)[0].State.Terminated != nil })
+	_, total := s.traffic(t.Context())
+	t.Logf("%d requests, answered by %v, slowest %.1f ms, %d connections kept, %d others", total.Requests(), total.Answers, total.Slowest, total.Kept, total.Opened)
+	if total.Failed > 0 || total.Refused > 0 {
+		t.Errorf("%d requests failed, %d were refused: %s", total.Failed, total.Refused, total.Error)
+	}
+	if total.Kept != 8 {
+		t.Errorf("8 clients that keep their connection opened %d: connections were closed", total.Kept)
+	}
+	if len(total.Answers) != 3 {
+		t.Errorf("answers of %v, want three versions", slices.Collect(maps.Keys(total.Answers)))
+	}
+	s.same(web)
+	s.untouched(web, "app")
+}
+
+// replacesImage changes the image of the first container of a SidecarSet.
+func (s *fixture) replacesImage(set *v1beta1.SidecarSet, to string) {
+	s.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := s.Get(s.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		set.Spec.Containers[0].Image = to
+		return s.Update(s.t.Context(), set)
+	})
+	s.check(err, "update SidecarSet")
+}
+
+// traffic is what the pod load has printed; the total is empty before its end.
+func (s *fixture) traffic(ctx context.Context) (intervals []traffic.Interval, total traffic.Interval) {
+	s.t.Helper()
+	out, err := s.kubectl(ctx, "", "--namespace", s.namespace, "logs", "load")
+	s.check(err, "read the log of load: %s", out)
+	intervals, total, _ = traffic.Read(bytes.NewBufferString(out))
+	return intervals, total
+}
+
+// awaitAnswers waits until all requests of an interval are answered by a version.
+func (s *fixture) awaitAnswers(version string) {
+	s.t.Helper()
+	s.await("answers of version "+version, func(ctx context.Context) (bool, error) {
+		intervals, _ := s.traffic(ctx)
+		if len(intervals) == 0 {
+			return false, nil
+		}
+		last := intervals[len(intervals)-1]
+		return len(last.Answers) == 1 && last.Answers[version] > 0, nil
+	})
+}
