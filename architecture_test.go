@@ -23,13 +23,13 @@ type row struct {
 // rows is the whole table, from the top down. Imports of test files are not looked at.
 var rows = []row{
 	{name: "benchmarks, examples, chaos", tools: true, rooms: []room{
-		{path: "examples"},
-		{path: "bench", imports: "hack cli kube cri signal api identity"},
+		{path: "bench", imports: "hack cli kube cri signal sidecarset api identity"},
 		{path: "docs", imports: "sidecarmode sidecarmode/plugin result"},
 		{path: "hack/chaos", imports: "test hack"},
 	}},
 	{name: "tests on a cluster", tools: true, rooms: []room{{path: "test", imports: "hack cri api"}}},
-	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "cri kubelet api identity"}}},
+	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "examples cri kubelet api identity"}}},
+	{name: "examples", tools: true, rooms: []room{{path: "examples"}}},
 	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity"}}},
 
 	{name: "programs", rooms: []room{
@@ -62,10 +62,14 @@ var rows = []row{
 		{path: "manager/rollouts", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
-		{path: "manager/sidecarset/rollout", imports: "kubelet manager/cache sidecarset inplace inplace/plan api"},
+		{path: "manager/sidecarset/rollout", imports: "kubelet manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
 		{path: "manager/sidecarset/render", imports: "sidecarset api"},
+	}},
+	{name: "parts of the rollout of SidecarSets", rooms: []room{
+		{path: "manager/sidecarset/history", imports: "sidecarset api"},
+		{path: "manager/sidecarset/prepull", imports: "api"},
 	}},
 	{name: "parts of pod probes", rooms: []room{
 		{path: "manager/podprobes/compiled", imports: "podprobe api"},
