@@ -19,7 +19,7 @@ var picture string
 
 // compare prints what became of the requests, and draws it.
 func (d *demo) compare(hot, cold *recording) error {
-	fmt.Fprintf(d.out, "\n  %-24s %12s %12s\n", "two upgrades under load", "hot", "restarted")
+	fmt.Fprintf(d.Out, "\n  %-24s %12s %12s\n", "two upgrades under load", "hot", "restarted")
 	for _, row := range []struct {
 		name  string
 		value func(*recording) string
@@ -31,7 +31,7 @@ func (d *demo) compare(hot, cold *recording) error {
 		{"slowest answer", func(r *recording) string { return fmt.Sprintf("%.0f ms", r.total.Slowest) }},
 		{"upgrades took", func(r *recording) string { return strings.Join(r.durations(), ", ") }},
 	} {
-		fmt.Fprintf(d.out, "  %-24s %12s %12s\n", row.name, row.value(hot), row.value(cold))
+		fmt.Fprintf(d.Out, "  %-24s %12s %12s\n", row.name, row.value(hot), row.value(cold))
 	}
 	drawing, err := draw(hot, cold)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d *demo) compare(hot, cold *recording) error {
 	if err := os.WriteFile(file, drawing, 0o644); err != nil {
 		return fmt.Errorf("write picture: %w", err)
 	}
-	fmt.Fprintf(d.out, "\n  requests over time: %s\n", file)
+	fmt.Fprintf(d.Out, "\n  requests over time: %s\n", file)
 	if hot.total.Failed > 0 {
 		return errors.New("requests have failed: " + hot.total.Error)
 	}

@@ -5,14 +5,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -20,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/hack/demokit"
 	"github.com/refit-project/refit/hack/patience"
-	"github.com/refit-project/refit/hack/place"
 )
 
 const (
@@ -43,27 +41,25 @@ var deploymentManifest []byte
 
 // demo is the demo's part of the cluster.
 type demo struct {
-	place.Place
-	client client.WithWatch
-	images []string // that have been pushed
-	out    io.Writer
+	*demokit.Demo
+	client *demokit.Client
 }
 
-func newDemo(where place.Place, images []string, out io.Writer) (*demo, error) {
-	api, err := place.Connect(where.Kubeconfig, v1beta1.AddToScheme, appsv1.AddToScheme)
+func newDemo(on *demokit.Demo) (*demo, error) {
+	api, err := on.Connect(v1beta1.AddToScheme, appsv1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	return &demo{Place: where, client: api, images: images, out: out}, nil
+	return &demo{Demo: on, client: api}, nil
 }
 
 // image is the full name of one that has been pushed.
 func (d *demo) image(name string) (string, error) {
-	i := slices.IndexFunc(d.images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
+	i := slices.IndexFunc(d.Deploy.Images, func(image string) bool { return strings.Contains(image, "/"+name+":") })
 	if i < 0 {
 		return "", fmt.Errorf("the image %s has not been pushed", name)
 	}
-	return d.images[i], nil
+	return d.Deploy.Images[i], nil
 }
 
 // inject makes the namespace and the SidecarSet anew, and ten pods after it.
@@ -71,8 +67,8 @@ func (d *demo) inject(ctx context.Context) error {
 	if err := d.clear(ctx); err != nil {
 		return err
 	}
-	if err := d.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return fmt.Errorf("create namespace: %w", err)
+	if err := d.client.CreateNamespace(ctx, namespace); err != nil {
+		return err
 	}
 	set, deployment := &v1beta1.SidecarSet{}, &appsv1.Deployment{}
 	if err := errors.Join(yaml.UnmarshalStrict(logManifest, set), yaml.UnmarshalStrict(deploymentManifest, deployment)); err != nil {
@@ -115,14 +111,7 @@ func (d *demo) clear(ctx context.Context) error {
 		objects = append(objects, &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: prefix + name}})
 	}
 	for _, object := range objects {
-		err := d.until(ctx, "the end of "+object.GetName(), func(ctx context.Context) (bool, error) {
-			err := d.client.Delete(ctx, object)
-			if apierrors.IsConflict(err) {
-				return false, nil // it is being deleted
-			}
-			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-		})
-		if err != nil {
+		if err := d.client.Remove(ctx, object); err != nil {
 			return err
 		}
 	}

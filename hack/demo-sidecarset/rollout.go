@@ -39,7 +39,7 @@ func (d *demo) rollOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n  SidecarSet refit-demo-log, maxUnavailable: 2\n  %-56s %8s  %s\n", "change", "seconds", "then")
+	fmt.Fprintf(d.Out, "\n  SidecarSet refit-demo-log, maxUnavailable: 2\n  %-56s %8s  %s\n", "change", "seconds", "then")
 	for _, s := range stages {
 		began := time.Now()
 		set, err := d.change(ctx, prefix+"log", s.change)
@@ -54,13 +54,13 @@ func (d *demo) rollOut(ctx context.Context) error {
 			return err
 		}
 		message := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionProgressing).Message
-		fmt.Fprintf(d.out, "  %-56s %8.1f  %s: %s\n", s.said, time.Since(began).Seconds(), s.reason, message)
+		fmt.Fprintf(d.Out, "  %-56s %8.1f  %s: %s\n", s.said, time.Since(began).Seconds(), s.reason, message)
 	}
 	after, err := d.pods(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n  of the %d pods            %s\n", len(after), "sidecar restarted   application restarted   recreated or moved")
+	fmt.Fprintf(d.Out, "\n  of the %d pods            %s\n", len(after), "sidecar restarted   application restarted   recreated or moved")
 	var sidecars, applications, others int
 	for name, pod := range after {
 		was := before[name]
@@ -75,7 +75,7 @@ func (d *demo) rollOut(ctx context.Context) error {
 			applications++
 		}
 	}
-	fmt.Fprintf(d.out, "                           %17d   %21d   %18d\n\n", sidecars, applications, others)
+	fmt.Fprintf(d.Out, "                           %17d   %21d   %18d\n\n", sidecars, applications, others)
 	if sidecars != replicas || applications != 0 || others != 0 {
 		return errors.New("not the sidecars alone have been restarted")
 	}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/examples/hotupgrade/traffic"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // steady is how many intervals of the load are recorded before, between and after the upgrades.
@@ -44,7 +44,7 @@ func (d *demo) upgrade(ctx context.Context, hot bool) (*recording, error) {
 	if err := d.create(ctx, set, pod); err != nil {
 		return nil, err
 	}
-	if err := d.start(ctx, pod, isReady); err != nil {
+	if err := d.start(ctx, pod, kubelet.Ready); err != nil {
 		return nil, err
 	}
 	load := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "load-" + name}}
@@ -127,15 +127,6 @@ func (d *demo) start(ctx context.Context, pod *corev1.Pod, started func(*corev1.
 	})
 }
 
-func isReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // further waits until the load has printed so many intervals more.
 func (d *demo) further(ctx context.Context, load *corev1.Pod, intervals int) error {
 	first := -1
@@ -152,16 +143,16 @@ func (d *demo) further(ctx context.Context, load *corev1.Pod, intervals int) err
 }
 
 func (d *demo) log(ctx context.Context, load *corev1.Pod) ([]traffic.Interval, traffic.Interval, error) {
-	out, err := d.kubectl(ctx, "logs", load.Name)
+	out, err := d.RunKubectl(ctx, "", "--namespace", namespace, "logs", load.Name)
 	if err != nil {
 		return nil, traffic.Interval{}, err
 	}
-	return traffic.Read(bytes.NewReader(out))
+	return traffic.Read(strings.NewReader(out))
 }
 
 // end stops the load and reads what it has seen.
 func (d *demo) end(ctx context.Context, r *recording, load *corev1.Pod) error {
-	if _, err := d.kubectl(ctx, "exec", load.Name, "--", "/load", "stop"); err != nil {
+	if _, err := d.RunKubectl(ctx, "", "--namespace", namespace, "exec", load.Name, "--", "/load", "stop"); err != nil {
 		return err
 	}
 	return d.every(ctx, time.Second, "the end of the load", func(ctx context.Context) (bool, error) {
@@ -172,15 +163,4 @@ func (d *demo) end(ctx context.Context, r *recording, load *corev1.Pod) error {
 		}
 		return err == nil, err
 	})
-}
-
-func (d *demo) kubectl(ctx context.Context, args ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, d.Kubectl, append([]string{"--namespace", namespace}, args...)...)
-	var said bytes.Buffer
-	command.Stderr = &said
-	out, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("kubectl %s: %w: %s", args[0], err, bytes.TrimSpace(said.Bytes()))
-	}
-	return out, nil
 }

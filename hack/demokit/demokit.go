@@ -24,6 +24,8 @@ type Program struct {
 	Name string
 	// OwnCluster means that the demo reads from the nodes of the checkout's cluster and cannot run on another one.
 	OwnCluster bool
+	// Images are arguments of hack/images.sh, for images beside those of Refit.
+	Images []string
 	// Show runs when Refit is installed on the cluster.
 	Show func(context.Context, *Demo) error
 }
@@ -56,7 +58,7 @@ func (p Program) run(ctx context.Context) error {
 		return errors.New("unset KUBECONFIG: times are read from the container runtime of the test cluster")
 	}
 	report := step.New(os.Stdout, filepath.Join(where.Root, "dist", "log"))
-	deploy, err := where.Prepare(ctx, report)
+	deploy, err := where.Prepare(ctx, report, p.Images...)
 	if err != nil {
 		return err
 	}
