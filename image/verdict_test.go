@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -212,5 +213,30 @@ func TestMessageIsCutAtItsBound(t *testing.T) {
 	}
 	if got := say(513); got != strings.Repeat("x", 512)+"…" {
 		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// What a daemon has reported before it was started again is reported as it was.
+func TestFailureIsKnownAfterARestart(t *testing.T) {
+	t.Parallel()
+	object := v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"game": {Tags: []v1beta1.ImageTagSpec{{Tag: "v1", OwnerReferences: []corev1.ObjectReference{
+		{Namespace: "shop", Name: "j"}, {Namespace: "bar", Name: "k"},
+	}}}}}}
+	want := image.Wanted(object)[0]
+	if strings.Join(want.Owners, " ") != "shop/j bar/k" {
+		t.Errorf("owners %q", want.Owners)
+	}
+	failed := image.State{Phase: v1beta1.ImagePhaseFailed, Message: "404", Started: now, Completed: now.Add(time.Minute)}
+	status := image.Status(object, map[image.Reference]image.State{want.Reference: failed})
+	if status.Failed != 1 || status.Desired != 1 {
+		t.Errorf("%+v", status)
+	}
+	known, ok := image.Known(&status, want)
+	if !ok || !known.Started.Equal(now) || !known.Completed.Equal(now.Add(time.Minute)) || known.Message != "404" || known.ImageID != "" {
+		t.Errorf("%t, %+v", ok, known)
+	}
+	want.Version++
+	if _, ok := image.Known(&status, want); ok {
+		t.Error("another version is known")
 	}
 }
