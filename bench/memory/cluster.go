@@ -172,7 +172,7 @@ func (c *cluster) recreate(ctx context.Context, name string, pods int) error {
 			request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%s", name, podName(i))}}
 			request.Spec.PodName = podName(i)
 			request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}
-			request.Spec.TTLSecondsAfterFinished = new(int32(5))
+			request.Spec.TTLSecondsAfterFinished = new(int32(30)) // longer than a busy machine takes to ask again
 			if err := c.api.Create(ctx, request); err != nil {
 				return fmt.Errorf("make request %s: %w", request.Name, err)
 			}
