@@ -170,6 +170,28 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 			s.pod(8.1, "uid-1", "c3", true)
 			s.status(8.2, "r2", completed(8.2, ""))
 		},
+		"an end whose audit line is lost, shown by the next write": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", deadline(10))
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.store("r1", completed(4.2, ""))
+			s.fault(entry.KindAPIServerKill, 4.5, 6, true)
+			s.write(60, ref{"patch", managerUser, "containerrecreaterequests", "", "chaos", "r1"}, 200, s.requests["r1"])
+		},
+		"a report of kubelet that is lost with the creation of the request": func(s *fixture) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.app(6, "uid-1", "exit crash")
+			s.app(7, "uid-1", "start")
+			s.fault(entry.KindAPIServerKill, 7.5, 9, true) // with kubelet's report of c3, and with the creation
+			s.create(10, "r2", "uid-1", "c2")
+			s.status(10.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				recreating("c2")(status)
+				completed(10.5, "")(status)
+			})
+		},
 		"a manager that could not renew its lease": func(s *fixture) {
 			s.fault("apiserver-pause", 4, 5.5, true)
 			s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 1, FinishedAt: metav1.NewTime(at(6))})

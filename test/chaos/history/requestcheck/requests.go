@@ -89,8 +89,18 @@ func (c check) recreated(r *model.Request, state v1beta1.ContainerRecreateReques
 			seen = append(seen, w.Line)
 		}
 	}
+	// Kubelet's report may be a write after its last one that is known, if that is older than the request.
+	var last time.Time
+	for _, w := range p.Statuses {
+		if !w.Received.After(success.Done) {
+			last = w.Received
+		}
+	}
+	if r.Created.Received.Before(last) {
+		last = r.Created.Received
+	}
 	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool {
-		return !w.Done.Before(r.Created.Received) && w.Received.Before(success.Received)
+		return !w.Done.Before(last) && w.Received.Before(success.Received)
 	})
 	if !unsure {
 		c.Violate("I4", subject, "succeeded, but kubelet reported no other container, running and ready", append(seen, success.Line)...)
@@ -137,6 +147,11 @@ func (c check) ends() {
 		begin := r.Created.Received
 		if turn[r.PodUID].After(begin) {
 			begin = turn[r.PodUID]
+		}
+		// Where the audit line of its end may be lost, the request itself says when that was.
+		if terminal := r.Terminal(); terminal != nil && terminal.Request.Status.CompletionTime != nil && r.UnsureSince(terminal.Received) &&
+			terminal.Request.Status.CompletionTime.Time.Before(end) {
+			end = terminal.Request.Status.CompletionTime.Time
 		}
 		if end.After(turn[r.PodUID]) {
 			turn[r.PodUID] = end
