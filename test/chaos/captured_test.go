@@ -64,7 +64,8 @@ func TestCapturedRunKeptEveryPromise(t *testing.T) {
 		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
 	got := report.Totals
-	if got.Requests != 158 || got.Succeeded != 137 || got.Stops != 118 || got.Pulls != 162 || got.Cancelled != 23 || got.Denied != 68 {
+	if got.Requests != 171 || got.Succeeded != 152 || got.Stops != 132 || got.Pulls != 194 || got.Cancelled != 27 || got.Denied != 68 ||
+		got.RolledOut != 4 || got.Updated != 41 || got.Refused != 91 {
 		t.Errorf("totals %+v, want those of the run", got)
 	}
 }
@@ -134,6 +135,40 @@ func TestPlantedInACapturedRun(t *testing.T) {
 				return false
 			}
 			extra["authentication.kubernetes.io/node-name"] = []string{"node-7"}
+			return true
+		}},
+		"a reader that sees half a file": {want: "I10", file: "updates-all.jsonl", plant: func(line map[string]any) bool {
+			if line["event"] != "file" || line["container"] != "app" {
+				return false
+			}
+			line["event"] = "torn"
+			return true
+		}},
+		"updates that were not asked for": {want: "I10", file: "updates-all.jsonl", plant: func(line map[string]any) bool {
+			text, _ := line["text"].(string)
+			if line["event"] != "update" || !strings.HasSuffix(text, "-good") {
+				return false
+			}
+			line["text"] = strings.TrimSuffix(text, "good") + "digest"
+			return true
+		}},
+		"rollouts that may restart one pod at a time": {want: "I13", file: "audit.jsonl", plant: func(line map[string]any) bool {
+			object, _ := line["responseObject"].(map[string]any)
+			if object["kind"] != "RestartRollout" {
+				return false
+			}
+			spec, _ := object["spec"].(map[string]any)
+			changed := spec["maxUnavailable"] != 1.0
+			spec["maxUnavailable"] = 1
+			return changed
+		}},
+		"jobs that call more nodes done than there are": {want: "I14", file: "audit.jsonl", plant: func(line map[string]any) bool {
+			object, _ := line["responseObject"].(map[string]any)
+			status, _ := object["status"].(map[string]any)
+			if object["kind"] != "ImagePullJob" || status["succeeded"] != 2.0 {
+				return false
+			}
+			status["succeeded"] = 3
 			return true
 		}},
 		"stops with another grace period": {want: "grace", file: "calls-node-2.jsonl", plant: func(line map[string]any) bool {
