@@ -29,11 +29,14 @@ func (r *run) faults(ctx context.Context) error {
 		pairs, each = 3, 2
 	}
 	breaks := outage.New(r.cluster, r.journal, r.long() || len(r.Outages) > 0).All()
-	if len(r.Outages) > 0 {
-		breaks = slices.DeleteFunc(breaks, func(o outage.Outage) bool { return !slices.Contains(r.Outages, o.Name) })
-		if len(breaks) == 0 {
-			return fmt.Errorf("outages %q: there are none of these names", r.Outages)
+	breaks = slices.DeleteFunc(breaks, func(o outage.Outage) bool {
+		if len(r.Outages) == 0 {
+			return o.Asked
 		}
+		return !slices.Contains(r.Outages, o.Name)
+	})
+	if len(breaks) == 0 {
+		return fmt.Errorf("outages %q: there are none of these names", r.Outages)
 	}
 	var calls, kills, others deck
 	for round := 0; round < len(breaks) || time.Since(begin) < r.Duration || r.daemons.Kills() < r.kills(); round++ {

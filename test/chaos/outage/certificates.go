@@ -81,6 +81,9 @@ func (o *Outages) managersPause(ctx context.Context, _ *mathrand.Rand) error {
 	begin := time.Now()
 	var errs []error
 	for i := range pods {
+		if pods[i].DeletionTimestamp != nil {
+			continue
+		}
 		pid, err := cluster.Process(string(pods[i].UID), cluster.ManagerName)
 		if err == nil {
 			err = syscall.Kill(pid, syscall.SIGSTOP)

@@ -28,27 +28,29 @@ func New(c *cluster.Cluster, journal *records.Journal, long bool) *Outages {
 type Outage struct {
 	Name string
 	Do   func(context.Context, *rand.Rand) error
+	// Asked outages are made only where they are asked for by name.
+	Asked bool
 }
 
 // All are the outages of a run.
 func (o *Outages) All() []Outage {
 	all := []Outage{
-		{"containerd", o.runtimeRestart},
-		{"apiserver-pause", o.serverPause},
-		{"etcd-pause", o.etcdPause},
-		{"apiserver-kill", o.serverKill},
-		{"kubelet", o.kubeletRestart},
-		{"manager-kill", o.managerKill},
+		{Name: "containerd", Do: o.runtimeRestart},
+		{Name: "apiserver-pause", Do: o.serverPause},
+		{Name: "etcd-pause", Do: o.etcdPause},
+		{Name: "apiserver-kill", Do: o.serverKill},
+		{Name: "kubelet", Do: o.kubeletRestart},
+		{Name: "manager-kill", Do: o.managerKill},
 	}
 	if o.long {
 		all = append(all,
-			Outage{"apiserver-stop", o.serverStop},
-			Outage{"certificates-replaced", o.certificatesReplaced},
-			Outage{"certificate-expired", o.certificateExpired},
-			Outage{"managers-pause", o.managersPause},
-			Outage{"node-anew", o.nodeAnew},
-			Outage{"throttle", o.throttle},
-			Outage{"large-pods", o.largePodsAppear})
+			Outage{Name: "apiserver-stop", Do: o.serverStop},
+			Outage{Name: "certificates-replaced", Do: o.certificatesReplaced},
+			Outage{Name: "certificate-expired", Do: o.certificateExpired, Asked: true},
+			Outage{Name: "managers-pause", Do: o.managersPause, Asked: true},
+			Outage{Name: "node-anew", Do: o.nodeAnew, Asked: true},
+			Outage{Name: "throttle", Do: o.throttle, Asked: true},
+			Outage{Name: "large-pods", Do: o.largePodsAppear, Asked: true})
 	}
 	return all
 }
