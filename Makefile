@@ -60,9 +60,8 @@ timeline: ## Record a restart in place beside a deletion and draw docs/images/re
 mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (ROOMS="crr hook")
 	@hack/run.sh mutation $(ROOMS)
 
-chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m), and two under OpenKruise's CRDs; then make fuzz
+chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m); then make fuzz
 	@hack/run.sh chaos
-	@hack/run.sh chaos -kruise-crds -duration=2m
 	@hack/fuzz.sh
 
 fuzz: ## Every fuzz target for 20 s (FUZZTIME=20s)
