@@ -53,6 +53,9 @@ func newWatched(t *testing.T, maxUnavailable int) *watched {
 	t.Cleanup(func() {
 		pods.Stop()
 		group.Wait()
+		if n := w.judge.Updates(); n < perDeployment {
+			t.Errorf("only %d updates were seen", n)
+		}
 		for _, finding := range w.judge.Findings() {
 			t.Error(finding)
 		}

@@ -26,7 +26,11 @@ type Check struct {
 	allowed  []string
 	pods     map[types.UID]*pod
 	findings []string
+	begun    int
 }
+
+// Updates is how many begun updates have been judged: none would be none that is wrong.
+func (c *Check) Updates() int { return c.begun }
 
 // pod as it was seen last.
 type pod struct {
@@ -80,6 +84,7 @@ func (c *Check) update(p *pod, was *corev1.Pod, to string) {
 		c.find(p, "has the image %s, which the SidecarSet never had", to)
 	}
 	p.restarts++
+	c.begun++
 	if p.updates[to]++; p.updates[to] > 1 {
 		c.find(p, "was updated to %s %d times", to, p.updates[to])
 	}
