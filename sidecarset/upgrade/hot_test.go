@@ -53,6 +53,36 @@ func TestHotUpgradeIsTwoWrites(t *testing.T) {
 	}
 }
 
+// The image is set back before kubelet has emptied the old container: with its old image again it would not be restarted, would
+// count as the one that has taken over, and the one that serves would be emptied.
+func TestNextHotUpgradeWaitsForTheEmptiedContainer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("proxy", "proxy:1", hot))
+	w.image("proxy:2")
+	w.write(w.target.Begin(w.pod, w.now))
+	w.kubelet()
+	w.write(w.target.Continue(w.pod, w.now))
+	w.twins("empty:1", "proxy:2", "proxy-2")
+	w.image("proxy:1") // kubelet has not acted yet
+	if step, err := w.target.Begin(w.pod, w.now); step != nil || err != nil {
+		t.Fatalf("begun before the container is empty: %+v, %v", step, err)
+	}
+	if v := w.judge(); v.State != "Outdated" || !v.InFlight || v.Continue {
+		t.Errorf("%+v", v)
+	}
+	w.kubelet()
+	w.write(w.target.Begin(w.pod, w.now))
+	w.twins("proxy:1", "proxy:2", "proxy-1")
+	w.kubelet()
+	w.write(w.target.Continue(w.pod, w.now))
+	w.kubelet()
+	w.twins("proxy:1", "empty:1", "proxy-1")
+	w.is("Updated")
+	if w.restarts["proxy-1"] != 2 || w.restarts["proxy-2"] != 2 {
+		t.Errorf("restarts %v", w.restarts)
+	}
+}
+
 func TestRollbackOfABrokenHotUpgradeHeals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", hot))

@@ -131,7 +131,9 @@ type changes struct {
 	hot       []action
 	// begun: a hot upgrade is under way. Finish: the last step of one can be written. Late: one has not taken over in time.
 	begun, finish, late bool
-	again               time.Time
+	// busy: kubelet has not emptied the container yet that the next hot upgrade needs.
+	busy  bool
+	again time.Time
 }
 
 type action struct {
@@ -173,6 +175,12 @@ func (t *Target) compareHot(c *changes, p *progress, s *sidecar) {
 		return // an obstacle
 	}
 	next := pair.Next()
+	if next.Kind == hotupgrade.Upgrade && p.inFlight && !p.failed {
+		// An image that the container had before would leave it as it is: kubelet compares images. It would be taken for the
+		// one that has taken over, and the one that serves would be emptied.
+		c.busy = true
+		return
+	}
 	c.begun = c.begun || pair.Begun()
 	c.hot = append(c.hot, action{s.Name, next})
 	switch next.Kind {

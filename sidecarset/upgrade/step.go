@@ -26,6 +26,8 @@ func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
 	switch {
 	case c.finish: // what was begun before comes first
 		return t.Continue(pod, now)
+	case c.busy:
+		return nil, nil
 	case injected != nil && injected.Hash == t.Hashes.Full && !c.any():
 		return nil, nil
 	}
