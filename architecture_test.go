@@ -35,15 +35,15 @@ var rows = []row{
 	{name: "programs", rooms: []room{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
-		{path: "cmd/refit-manager", imports: "manager logging"},
-		{path: "cmd/kubectl-refit", imports: "cli cli/pull inplace/plan kube api"},
+		{path: "cmd/refit-manager", imports: "manager cli/doctor logging"},
+		{path: "cmd/kubectl-refit", imports: "cli cli/doctor cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube httpserver wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
-		{path: "cli", imports: "cli/pull rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api"},
+		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
@@ -58,6 +58,7 @@ var rows = []row{
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "cli/pull", imports: "image kube api"},
+		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,6 +22,8 @@ type Output struct {
 	pending bool // the cursor is in the line of what is waited for
 	// progress is whether the last line told of progress
 	progress bool
+	// region are the lines at the end of the terminal that are kept up to date.
+	region []string
 }
 
 // NewOutput writes to a terminal or not.
@@ -35,6 +39,7 @@ func (o *Output) Print(format string, args ...any) {
 	defer o.mutex.Unlock()
 	o.end()
 	fmt.Fprintf(o.to, format, args...)
+	o.draw()
 }
 
 // Say tells of something that was done.
@@ -44,6 +49,7 @@ func (o *Output) Say(format string, args ...any) {
 	o.end()
 	o.last = fmt.Sprintf(format, args...)
 	fmt.Fprintf(o.to, "%s %s\n", o.clock(), o.last)
+	o.draw()
 }
 
 // Wait tells what is waited for, once.
@@ -95,8 +101,43 @@ func (o *Output) Tick() {
 
 func (o *Output) clock() string { return fmt.Sprintf("[%6.1fs]", time.Since(o.began).Seconds()) }
 
+// Terminal says whether lines on the screen can be replaced.
+func (o *Output) Terminal() bool { return o.terminal }
+
+// Colour is for terminals, unless the user wants none (NO_COLOR).
+func (o *Output) Colour() Colour { return Colour(o.terminal && os.Getenv("NO_COLOR") == "") }
+
+// Region keeps lines at the end of a terminal up to date: they replace those that it has shown before, and what is said by
+// other means comes above them. Where there is no terminal nothing is shown.
+func (o *Output) Region(lines []string) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.terminal {
+		o.end()
+		o.region = lines
+		o.draw()
+	}
+}
+
+// EndRegion leaves the lines of the region as they are.
+func (o *Output) EndRegion() {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.region = nil
+}
+
+func (o *Output) draw() {
+	if len(o.region) > 0 {
+		fmt.Fprintln(o.to, strings.Join(o.region, "\n"))
+	}
+}
+
+// end makes place for what is written next.
 func (o *Output) end() {
 	o.progress = false
+	if len(o.region) > 0 {
+		fmt.Fprintf(o.to, "\x1b[%dA\r\x1b[J", len(o.region)) // up, and clear to the end of the screen
+	}
 	if o.pending {
 		fmt.Fprintln(o.to)
 		o.pending = false

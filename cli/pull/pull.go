@@ -211,7 +211,7 @@ func (p *pull) progress(ctx context.Context) (text string, begun bool) {
 		return "waiting for node " + p.node + " to pull " + p.job.Spec.Image, false
 	}
 	if said.TotalBytes > 0 {
-		text += fmt.Sprintf(", %s of %s", bytes(said.PulledBytes), bytes(said.TotalBytes))
+		text += fmt.Sprintf(", %s of %s", Bytes(said.PulledBytes), Bytes(said.TotalBytes))
 	}
 	if said.Phase == v1beta1.ImagePhaseWaiting {
 		text = p.job.Spec.Image + " is to be pulled when others have been"
@@ -222,8 +222,8 @@ func (p *pull) progress(ctx context.Context) (text string, begun bool) {
 	return text, true
 }
 
-// bytes are written in the unit that suits them.
-func bytes(n int64) string {
+// Bytes writes a number of bytes in the unit that suits it.
+func Bytes(n int64) string {
 	const unit = 1000
 	switch {
 	case n < unit*unit:

@@ -147,6 +147,7 @@ func Run(ctx context.Context, config Config, target Target) error {
 
 type restarter struct {
 	Config
+	selector labels.Selector // of the pods of a rollout
 }
 
 func (r *restarter) key(name string) client.ObjectKey {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -52,6 +53,7 @@ func newFixture(t *testing.T) *fixture {
 				return f.err
 			}
 			o.SetName(o.GetGenerateName() + "x")
+			o.SetUID(types.UID("uid-of-" + o.GetName()))
 			if err := c.Create(ctx, o, opts...); err != nil {
 				return err
 			}
@@ -70,7 +72,7 @@ func pod(name string) *corev1.Pod {
 	}}
 	p.Spec.NodeName = "node-1"
 	p.Spec.Containers = []corev1.Container{{Name: "app"}, {Name: "log"}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://new", RestartCount: 1}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://new", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	return p
 }

@@ -97,6 +97,7 @@ func (r *restarter) pods(ctx context.Context, target Target) ([]*corev1.Pod, err
 			return nil, fmt.Errorf("%w: --selector: %w", cli.ErrUsage, err)
 		}
 	}
+	r.selector = selector
 	var list corev1.PodList
 	if err := r.API.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
@@ -139,6 +140,8 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 // followRollout tells how far a rollout is until it has ended.
 func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartRollout) error {
 	told := map[string]bool{}
+	live := r.live(ctx, object)
+	defer live.stop(ctx)
 	err := watchObject(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(now *v1alpha1.RestartRollout) bool {
 		object = now
 		status := &object.Status
@@ -148,11 +151,13 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 				r.Output.Say("pod %s: %s: %s", failure.Pod, failure.Reason, failure.Message)
 			}
 		}
-		if status.CompletionTime == nil && status.ObservedGeneration > 0 {
-			r.Output.Wait("%s %d of %d pods restarted, %d under way, %d failed%s", bar(status.Restarted, status.Pods), status.Restarted, status.Pods, status.Restarting, status.Failed, held(status))
+		if status.ObservedGeneration > 0 {
+			live.progress(fmt.Sprintf("%s %d of %d pods restarted, %d under way, %d failed%s", bar(status.Restarted, status.Pods), status.Restarted, status.Pods,
+				status.Restarting, status.Failed, held(status)), status.CompletionTime != nil)
 		}
 		return status.CompletionTime != nil
 	}, r.Output.Tick)
+	live.stop(ctx)
 	if ctx.Err() != nil {
 		return r.interrupted(ctx, "restartrollout", object.Name,
 			"kubectl patch restartrollout "+object.Name+" --namespace="+r.Namespace+` --type=merge --patch='{"spec":{"paused":true}}'`)

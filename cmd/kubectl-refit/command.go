@@ -46,7 +46,8 @@ func command(version string) *cobra.Command {
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags))
+	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
+		pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", cli.ErrUsage, err) })
 	return root
 }
@@ -140,14 +141,9 @@ func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err er
 			return err
 		}
 	}
-	config, err := o.connection.ToRESTConfig()
+	config, namespace, err := connect(o.connection)
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.UserAgent, config.QPS = "kubectl-refit/"+version, -1
-	namespace, _, err := o.connection.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return err
 	}
 	client, err := kube.NewClient(config)
 	if err != nil {

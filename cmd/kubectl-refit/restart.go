@@ -1,18 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/restart"
 )
@@ -88,25 +80,4 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart goes on; 0 waits for ever")
 	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
 	return cmd
-}
-
-// watcher is a client for what restarts read and write, and the namespace that the user works in.
-func watcher(connection *genericclioptions.ConfigFlags) (client.WithWatch, string, error) {
-	config, err := connection.ToRESTConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.UserAgent, config.QPS = "kubectl-refit/"+version, -1
-	namespace, _, err := connection.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
-	}
-	kinds := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(kinds); err != nil {
-			return nil, "", err
-		}
-	}
-	api, err := client.NewWithWatch(config, client.Options{Scheme: kinds})
-	return api, namespace, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,9 @@ const whyLong = `Say of each container of a pod why it was restarted last:
   Unknown         nothing is left to tell from
   NotRestarted
 
-and what it waits for, as kubelet's back-off and until when. A request is found as long as it exists.`
+and what it waits for, as kubelet's back-off and until when. A request is found as long as it exists.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
 func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config why.Config
@@ -33,9 +34,9 @@ func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
   kubectl refit why web-0 -c app --tail=20
   kubectl refit why web-0 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := strings.TrimPrefix(args[0], "pod/")
-			if name == "" || strings.Contains(name, "/") {
-				return fmt.Errorf("%w: %q: want the name of a pod", cli.ErrUsage, args[0])
+			name, err := podName(args[0])
+			if err != nil {
+				return err
 			}
 			if config.Format != "" && config.Format != "json" && config.Format != "yaml" {
 				return fmt.Errorf("%w: --output=%s: want json or yaml", cli.ErrUsage, config.Format)
@@ -44,13 +45,9 @@ func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rest, err := connection.ToRESTConfig()
+			pods, err := logReader(connection)
 			if err != nil {
-				return fmt.Errorf("read kubeconfig: %w", err)
-			}
-			pods, err := corev1client.NewForConfig(rest)
-			if err != nil {
-				return fmt.Errorf("make client: %w", err)
+				return err
 			}
 			config.API, config.Namespace, config.Logs = api, namespace, previousLogs(pods)
 			return why.Run(cmd.Context(), config, cmd.OutOrStdout(), name)

@@ -76,7 +76,7 @@ func command(version string) *cobra.Command {
 	flags.BoolVar(&cfg.RestartRollouts, "restart-rollouts", true, "serve the webhook of RestartRollouts and reconcile them")
 	flags.BoolVar(&cfg.SidecarSets, "sidecar-sets", true, "serve the webhooks of SidecarSets; set to false beside a kruise-manager that does, and delete the MutatingWebhookConfiguration refit-manager-sidecarsets")
 	log.AddFlags(cmd.PersistentFlags())
-	cmd.AddCommand(certificatesCommand(&log), sidecarSetCommand())
+	cmd.AddCommand(certificatesCommand(&log), sidecarSetCommand(), doctorCommand())
 	return cmd
 }
 

@@ -1,0 +1,219 @@
+// Package logs shows the log of a container across its restarts: the end of the previous instance, and the present one.
+package logs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// Open opens the log of a container of a pod.
+type Open func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error)
+
+// Config is whose log is shown.
+type Config struct {
+	API       client.WithWatch
+	Open      Open
+	Namespace string
+	Container string // empty for the only one
+	// Tail is how many lines of each instance are shown; negative for all.
+	Tail int64
+	// Follow goes on with what the container writes, and with its next instances, until the pod has ended.
+	Follow bool
+}
+
+// Run writes the log.
+func Run(ctx context.Context, config Config, out io.Writer, name string) error {
+	r := &reader{Config: config, out: out, key: client.ObjectKey{Namespace: config.Namespace, Name: name}}
+	var pod corev1.Pod
+	if err := r.API.Get(ctx, r.key, &pod); err != nil {
+		return err
+	}
+	if err := r.choose(&pod); err != nil {
+		return err
+	}
+	if err := r.previous(ctx, &pod); err != nil {
+		return err
+	}
+	seen := ""
+	for {
+		status := r.status(&pod)
+		if status != nil && status.ContainerID != "" && status.ContainerID != seen {
+			seen = status.ContainerID
+			if err := r.present(ctx, status); err != nil {
+				return err
+			}
+		} else if seen == "" && !r.Follow {
+			return fmt.Errorf("%w: container %s has not been started yet", cli.ErrFailed, r.Container)
+		}
+		if !r.Follow {
+			return nil
+		}
+		next, err := r.next(ctx, seen)
+		if err != nil || next == nil {
+			return err
+		}
+		pod = *next
+	}
+}
+
+type reader struct {
+	Config
+	out io.Writer
+	key client.ObjectKey
+}
+
+// choose finds the container, or the only one.
+func (r *reader) choose(pod *corev1.Pod) error {
+	var names []string
+	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		names = append(names, container.Name)
+	}
+	switch {
+	case r.Container == "" && len(pod.Spec.Containers) == 1:
+		r.Container = names[0]
+	case r.Container == "":
+		return fmt.Errorf("%w: pod %s has the containers %s; name one with --container", cli.ErrUsage, pod.Name, strings.Join(names, ", "))
+	case !slices.Contains(names, r.Container):
+		return fmt.Errorf("%w: pod %s has no container %s; it has %s", cli.ErrUsage, pod.Name, r.Container, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func (r *reader) status(pod *corev1.Pod) *corev1.ContainerStatus {
+	return kubelet.StatusOf(pod, r.Container)
+}
+
+// previous writes the end of the log of the instance before, where there was one.
+func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
+	status := r.status(pod)
+	if status == nil || status.RestartCount == 0 {
+		return nil
+	}
+	last := status.LastTerminationState.Terminated
+	if last == nil {
+		fmt.Fprintf(r.out, "==> %s: the previous instance has been removed, and its log with it <==\n", r.Container)
+		return nil
+	}
+	fmt.Fprintf(r.out, "==> %s: previous instance %s, ended %s with exit code %d <==\n", r.Container, short(last.ContainerID), clock(last.FinishedAt.Time), last.ExitCode)
+	err := r.copy(ctx, &corev1.PodLogOptions{Previous: true})
+	if apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {
+		fmt.Fprintln(r.out, "its log is gone")
+		return nil
+	}
+	return err
+}
+
+// present writes the log of the instance that runs, to its end if it is followed.
+func (r *reader) present(ctx context.Context, status *corev1.ContainerStatus) error {
+	since := "which does not run"
+	if status.State.Running != nil {
+		since = "since " + clock(status.State.Running.StartedAt.Time)
+	}
+	fmt.Fprintf(r.out, "==> %s: instance %s, %s, restarts %d <==\n", r.Container, short(status.ContainerID), since, status.RestartCount)
+	err := r.copy(ctx, &corev1.PodLogOptions{Follow: r.Follow})
+	if r.Follow && apierrors.IsBadRequest(err) { // the instance has gone since
+		return nil
+	}
+	return err
+}
+
+func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error {
+	options.Container = r.Container
+	if r.Tail >= 0 {
+		options.TailLines = &r.Tail
+	}
+	stream, err := r.Open(ctx, r.key.Namespace, r.key.Name, options)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	text := bufio.NewReader(stream)
+	for {
+		line, err := text.ReadString('\n')
+		if line != "" {
+			if _, err := io.WriteString(r.out, strings.TrimSuffix(line, "\n")+"\n"); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// relist bounds how long a lost watch goes unnoticed.
+const relist = 10 * time.Second
+
+// next returns the pod when another instance of the container is there; nil when there will be none.
+func (r *reader) next(ctx context.Context, seen string) (*corev1.Pod, error) {
+	for {
+		pod, done, err := r.look(ctx, seen)
+		if done || err != nil || ctx.Err() != nil {
+			return pod, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+func (r *reader) look(ctx context.Context, seen string) (pod *corev1.Pod, done bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, relist)
+	defer cancel()
+	changes, err := r.API.Watch(waiting, &corev1.PodList{}, client.InNamespace(r.key.Namespace), client.MatchingFields{"metadata.name": r.key.Name})
+	if err != nil {
+		return nil, false, err
+	}
+	defer changes.Stop()
+	pod = &corev1.Pod{}
+	if err := r.API.Get(waiting, r.key, pod); err != nil {
+		return nil, apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	for {
+		status := r.status(pod)
+		switch {
+		case status != nil && status.ContainerID != "" && status.ContainerID != seen && status.State.Waiting == nil:
+			return pod, true, nil
+		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+			return nil, true, nil
+		}
+		select {
+		case <-waiting.Done():
+			return nil, false, nil
+		case event, open := <-changes.ResultChan():
+			changed, ok := event.Object.(*corev1.Pod)
+			if !open || !ok {
+				return nil, false, nil
+			}
+			if event.Type == watch.Deleted {
+				return nil, true, nil
+			}
+			pod = changed
+		}
+	}
+}
+
+// short is the beginning of a container ID, as crictl shows it.
+func short(id string) string {
+	_, id, _ = strings.Cut(id, "://")
+	const shown = 12
+	return id[:min(len(id), shown)]
+}
+
+func clock(at time.Time) string { return at.UTC().Format(time.TimeOnly) + " UTC" }

@@ -1,0 +1,172 @@
+// Package probes lists the probes of PodProbeMarkers with their results.
+package probes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli/table"
+)
+
+// Config is whose probes are listed.
+type Config struct {
+	API client.Client
+	// Namespace; empty for all.
+	Namespace string
+	// Pod; empty for all of the namespace.
+	Pod string
+	// Format is one of table.Formats.
+	Format string
+	Now    func() time.Time
+}
+
+// Probe is a row of the list.
+type Probe struct {
+	Object                                        client.Object // that the result was read from
+	Namespace, Pod, Container, Marker, Name, Node string
+	State, Message                                string
+	Since                                         time.Time
+}
+
+// List prints the probes. Whoever may not read NodePodProbes, which are the cluster's, sees the results that are conditions
+// of pods.
+func List(ctx context.Context, config Config, out io.Writer) error {
+	found, err := config.ofNodes(ctx)
+	if apierrors.IsForbidden(err) {
+		found, err = config.ofPods(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found, func(a, b Probe) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Marker, b.Marker), strings.Compare(a.Name, b.Name))
+	})
+	shown := table.Table{
+		Columns: []table.Column{{Name: "POD"}, {Name: "CONTAINER"}, {Name: "MARKER"}, {Name: "PROBE"}, {Name: "STATE"}, {Name: "FOR"}, {Name: "NODE", Wide: true}, {Name: "MESSAGE", Wide: true}},
+		Nothing: "there are no probes",
+	}
+	if config.Namespace == "" {
+		shown.Columns = append([]table.Column{{Name: "NAMESPACE"}}, shown.Columns...)
+	}
+	for _, p := range found {
+		age := "-"
+		if !p.Since.IsZero() {
+			age = duration.HumanDuration(config.Now().Sub(p.Since))
+		}
+		cells := []any{p.Pod, p.Container, p.Marker, p.Name, p.State, age, p.Node, firstLine(p.Message)}
+		if config.Namespace == "" {
+			cells = append([]any{p.Namespace}, cells...)
+		}
+		shown.Rows = append(shown.Rows, table.Row{Object: p.Object, Cells: cells})
+	}
+	return table.Print(out, config.Format, config.API.Scheme(), shown)
+}
+
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if rest != "" {
+		line += " ..."
+	}
+	return line
+}
+
+func (c Config) wants(namespace, pod string) bool {
+	return (c.Namespace == "" || c.Namespace == namespace) && (c.Pod == "" || c.Pod == pod)
+}
+
+// ofNodes reads what the daemons have said.
+func (c Config) ofNodes(ctx context.Context) ([]Probe, error) {
+	var nodes v1beta1.NodePodProbeList
+	if err := c.API.List(ctx, &nodes); err != nil {
+		return nil, err
+	}
+	var found []Probe
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		for _, pod := range node.Spec.PodProbes {
+			if !c.wants(pod.Namespace, pod.Name) {
+				continue
+			}
+			for _, probe := range pod.Probes {
+				marker, name, _ := strings.Cut(probe.Name, "#")
+				one := Probe{Object: node, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.ContainerName, Marker: marker, Name: name, Node: node.Name, State: string(v1beta1.ProbeUnknown)}
+				if state := result(&node.Status, pod.UID, probe.Name); state != nil {
+					one.State, one.Message, one.Since = string(state.State), state.Message, state.LastTransitionTime.Time
+				}
+				found = append(found, one)
+			}
+		}
+	}
+	return found, nil
+}
+
+func result(status *v1beta1.NodePodProbeStatus, uid, name string) *v1beta1.ContainerProbeState {
+	for i := range status.PodProbeStatuses {
+		if status.PodProbeStatuses[i].UID != uid {
+			continue
+		}
+		for j := range status.PodProbeStatuses[i].ProbeStates {
+			if state := &status.PodProbeStatuses[i].ProbeStates[j]; state.Name == name {
+				return state
+			}
+		}
+	}
+	return nil
+}
+
+// ofPods reads the markers, and the conditions of the pods that they select.
+func (c Config) ofPods(ctx context.Context) ([]Probe, error) {
+	var markers v1beta1.PodProbeMarkerList
+	if err := c.API.List(ctx, &markers, client.InNamespace(c.Namespace)); err != nil {
+		return nil, err
+	}
+	var found []Probe
+	for i := range markers.Items {
+		marker := &markers.Items[i]
+		selector, err := metav1.LabelSelectorAsSelector(marker.Spec.Selector)
+		if err != nil {
+			return nil, fmt.Errorf("selector of PodProbeMarker %s/%s: %w", marker.Namespace, marker.Name, err)
+		}
+		var pods corev1.PodList
+		if err := c.API.List(ctx, &pods, client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return nil, err
+		}
+		for j := range pods.Items {
+			pod := &pods.Items[j]
+			if !c.wants(pod.Namespace, pod.Name) {
+				continue
+			}
+			for _, probe := range marker.Spec.Probes {
+				found = append(found, ofPod(pod, marker.Name, probe))
+			}
+		}
+	}
+	return found, nil
+}
+
+func ofPod(pod *corev1.Pod, marker string, probe v1beta1.PodContainerProbe) Probe {
+	one := Probe{Object: pod, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.ContainerName, Marker: marker, Name: probe.Name, Node: pod.Spec.NodeName, State: "?"}
+	for _, condition := range pod.Status.Conditions {
+		if probe.PodConditionType == "" || string(condition.Type) != probe.PodConditionType {
+			continue
+		}
+		one.State = string(v1beta1.ProbeFailed)
+		if condition.Status == corev1.ConditionTrue {
+			one.State = string(v1beta1.ProbeSucceeded)
+		}
+		one.Message, one.Since = condition.Message, condition.LastTransitionTime.Time
+	}
+	return one
+}

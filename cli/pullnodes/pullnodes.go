@@ -1,0 +1,178 @@
+// Package pullnodes has images on nodes before they are needed, by an ImagePullJob for the nodes that a selector matches, and
+// tells how far that is, in nodes and in bytes.
+package pullnodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/image"
+)
+
+// Config is what is pulled where.
+type Config struct {
+	API       client.Client
+	Output    *cli.Output
+	Namespace string // of the job, and of its pull secrets
+	Image     string
+	// Nodes are selected by their labels; nil is all.
+	Nodes       *metav1.LabelSelector
+	Parallelism int32 // nodes at a time
+	Secrets     []string
+	Always      bool // also where a node has the image: the registry is asked whether the tag has moved
+	// Wait follows the job to its end.
+	Wait    bool
+	Timeout time.Duration // zero for any time
+}
+
+const (
+	poll = 500 * time.Millisecond
+	kept = 24 * 3600 // seconds that the job stays after its end
+	// shownNodes bounds the failures that are told.
+	shownNodes = 5
+)
+
+// Run pulls the image. When it is interrupted the job goes on.
+func Run(ctx context.Context, config Config) error {
+	reference, err := image.Parse(config.Image)
+	if err != nil {
+		return fmt.Errorf("%w: image %q: %w", cli.ErrUsage, config.Image, err)
+	}
+	if config.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, cli.ErrTimeout)
+		defer cancel()
+	}
+	job := newJob(config)
+	err = config.API.Create(ctx, job)
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", cli.ErrFailed, err)
+	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
+	case err != nil:
+		return err
+	}
+	config.Output.Say("ImagePullJob %s: pull %s", job.Name, config.Image)
+	if !config.Wait {
+		return nil
+	}
+	if err := config.follow(ctx, job, reference); ctx.Err() != nil {
+		cause := context.Cause(ctx)
+		if errors.Is(cause, context.Canceled) {
+			cause = cli.ErrInterrupted
+		}
+		return fmt.Errorf("%w; the pull goes on\n  follow it: kubectl get imagepulljob %s --namespace=%s --watch\n  stop it:   kubectl delete imagepulljob %s --namespace=%s",
+			cause, job.Name, job.Namespace, job.Name, job.Namespace)
+	} else if err != nil {
+		return err
+	}
+	return config.ended(job)
+}
+
+func newJob(config Config) *v1beta1.ImagePullJob {
+	repository := config.Image[strings.LastIndexByte(config.Image, '/')+1:]
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, GenerateName: prefix(repository)}}
+	job.Spec.Image = config.Image
+	if config.Nodes != nil {
+		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: *config.Nodes}
+	}
+	job.Spec.Parallelism = new(intstr.FromInt32(config.Parallelism))
+	job.Spec.PullSecrets = config.Secrets
+	job.Spec.ImagePullPolicy = v1beta1.PullIfNotPresent
+	if config.Always {
+		job.Spec.ImagePullPolicy = v1beta1.PullAlways
+	}
+	job.Spec.CompletionPolicy = v1beta1.CompletionPolicy{Type: v1beta1.CompletionAlways, TTLSecondsAfterFinished: new(int32(kept))}
+	return job
+}
+
+// prefix is the start of a name that the API server completes: what names of objects allow of the name of a repository.
+func prefix(repository string) string {
+	const longest = 40
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.SplitN(repository, "@", 2)[0])
+	return "pull-" + strings.Trim(name[:min(len(name), longest)], "-") + "-"
+}
+
+// follow tells how far a job is until it has ended.
+func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference image.Reference) error {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		if err := c.API.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+			return err
+		}
+		if job.Status.CompletionTime != nil {
+			return nil
+		}
+		c.Output.Progress(c.progress(ctx, job, reference))
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// progress counts nodes, and the bytes of those that pull. Who may not read NodeImages sees no bytes.
+func (c Config) progress(ctx context.Context, job *v1beta1.ImagePullJob, reference image.Reference) string {
+	status := job.Status
+	if status.StartTime == nil {
+		return "waiting for refit-manager to take the job up"
+	}
+	text := fmt.Sprintf("%d of %d nodes have it, %d pull, %d failed", status.Succeeded, status.Desired, status.Active, status.Failed)
+	var nodes v1beta1.NodeImageList
+	if err := c.API.List(ctx, &nodes); err != nil {
+		return text
+	}
+	var pulled, total int64
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		want, said := image.TagSpec(&node.Spec, reference), image.TagStatus(&node.Status, reference)
+		if want == nil || said == nil || said.Version != want.Version || said.Phase != v1beta1.ImagePhasePulling {
+			continue
+		}
+		pulled, total = pulled+said.PulledBytes, total+said.TotalBytes
+	}
+	if total > 0 {
+		text += fmt.Sprintf("; %s of %s", pull.Bytes(pulled), pull.Bytes(total))
+	}
+	return text
+}
+
+// ended says how a job has ended.
+func (c Config) ended(job *v1beta1.ImagePullJob) error {
+	status := job.Status
+	switch {
+	case status.Desired == 0:
+		return fmt.Errorf("%w: no node is selected", cli.ErrFailed)
+	case status.Succeeded == status.Desired:
+		c.Output.Say("%d of %d nodes have %s", status.Succeeded, status.Desired, c.Image)
+		return nil
+	}
+	nodes := slices.Clone(status.FailedNodes)
+	slices.Sort(nodes)
+	names := strings.Join(nodes[:min(len(nodes), shownNodes)], ", ")
+	if len(nodes) > shownNodes {
+		names += ", ..."
+	}
+	return fmt.Errorf("%w: ImagePullJob %s: %d of %d nodes have the image; not %s: %s", cli.ErrFailed, job.Name, status.Succeeded, status.Desired, names, status.Message)
+}

@@ -1,0 +1,136 @@
+package sidecarsets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/sidecarset/revision"
+)
+
+// Pause holds the rollout of a SidecarSet up, or lets it go on. Pods whose update has been begun are finished.
+func (c Config) Pause(ctx context.Context, out io.Writer, name string, paused bool) error {
+	done, already := "resumed", "is not paused"
+	if paused {
+		done, already = "paused", "is paused already"
+	}
+	changed, err := c.change(ctx, name, func(set *v1beta1.SidecarSet) error {
+		set.Spec.UpdateStrategy.Paused = paused
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !changed {
+		done = already
+	}
+	_, err = fmt.Fprintf(out, "sidecarset/%s %s\n", name, done)
+	return err
+}
+
+// change updates a SidecarSet, and again after a conflict. It reports whether there was something to change.
+func (c Config) change(ctx context.Context, name string, how func(*v1beta1.SidecarSet) error) (changed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var set v1beta1.SidecarSet
+		if err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); err != nil {
+			return err
+		}
+		before := set.DeepCopy()
+		if err := how(&set); err != nil {
+			return err
+		}
+		if changed = !equality.Semantic.DeepEqual(before.Spec, set.Spec); !changed {
+			return nil
+		}
+		return c.API.Update(ctx, &set)
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return false, fmt.Errorf("%w: %w", cli.ErrRefused, err)
+	}
+	return changed, err
+}
+
+// Undo takes a SidecarSet back to a revision, by its number; zero is the one before the latest. Its containers, volumes and
+// metadata become those of that revision; how it is rolled out stays.
+func (c Config) Undo(ctx context.Context, out io.Writer, name string, to int64) error {
+	var set v1beta1.SidecarSet
+	if err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); err != nil {
+		return err
+	}
+	history, err := c.history(ctx, &set)
+	if err != nil {
+		return err
+	}
+	target, err := choose(history, set.Status.LatestRevision, to)
+	if err != nil {
+		return fmt.Errorf("%w: SidecarSet %s: %w", cli.ErrRefused, name, err)
+	}
+	restored, err := revision.Restore(target)
+	if err != nil {
+		return err
+	}
+	changed, err := c.change(ctx, name, func(set *v1beta1.SidecarSet) error {
+		spec := &set.Spec
+		spec.Containers, spec.InitContainers, spec.Volumes = restored.Containers, restored.InitContainers, restored.Volumes
+		spec.ImagePullSecrets, spec.PatchPodMetadata = restored.ImagePullSecrets, restored.PatchPodMetadata
+		spec.PodVolumes, spec.PatchContainers = restored.PodVolumes, restored.PatchContainers
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	done := "taken back to"
+	if !changed {
+		done = "is already as in"
+	}
+	_, err = fmt.Fprintf(out, "sidecarset/%s %s revision %d (%s)\n", name, done, target.Revision, target.Name)
+	return err
+}
+
+// history is that of a SidecarSet, the oldest revision first.
+func (c Config) history(ctx context.Context, set *v1beta1.SidecarSet) ([]*appsv1.ControllerRevision, error) {
+	var list appsv1.ControllerRevisionList
+	if err := c.API.List(ctx, &list, client.InNamespace(c.System), client.MatchingLabels{v1beta1.LabelSidecarSetName: set.Name}); err != nil {
+		return nil, fmt.Errorf("list revisions in namespace %s: %w", c.System, err)
+	}
+	var history []*appsv1.ControllerRevision
+	for i := range list.Items {
+		if owner := metav1.GetControllerOfNoCopy(&list.Items[i]); owner == nil || owner.UID == set.UID {
+			history = append(history, &list.Items[i])
+		}
+	}
+	slices.SortFunc(history, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	return history, nil
+}
+
+var (
+	errNoRevision = errors.New("no such revision")
+	errNoEarlier  = errors.New("there is no earlier revision")
+)
+
+// choose finds the revision of a number, or the newest one that is not the latest.
+func choose(history []*appsv1.ControllerRevision, latest string, number int64) (*appsv1.ControllerRevision, error) {
+	var numbers []string
+	for _, one := range slices.Backward(history) {
+		if number == one.Revision || number == 0 && one.Name != latest {
+			return one, nil
+		}
+		numbers = append(numbers, fmt.Sprintf("%d (%s)", one.Revision, one.Name))
+	}
+	if number == 0 {
+		return nil, errNoEarlier
+	}
+	return nil, fmt.Errorf("%w: %d; there are %s", errNoRevision, number, strings.Join(numbers, ", "))
+}

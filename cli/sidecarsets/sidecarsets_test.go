@@ -1,0 +1,211 @@
+package sidecarsets_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/sidecarsets"
+	"github.com/refit-project/refit/sidecarset/revision"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func set(image string) *v1beta1.SidecarSet {
+	s := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh", UID: "u", Generation: 3, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))}}
+	s.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	s.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "proxy", Image: image}}}
+	s.Status.ObservedGeneration = 3
+	s.Status.MatchedPods, s.Status.UpdatedPods, s.Status.ReadyPods, s.Status.LatestRevision = 5, 2, 4, "mesh-3"
+	return s
+}
+
+// fixture is a cluster with a SidecarSet of proxy:3 and three revisions.
+type fixture struct {
+	config sidecarsets.Config
+	out    bytes.Buffer
+	update func() error // answer to an update
+}
+
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
+	t.Helper()
+	kinds := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(kinds), appsv1.AddToScheme(kinds), v1beta1.AddToScheme(kinds)); err != nil {
+		t.Fatal(err)
+	}
+	for i, image := range []string{"proxy:1", "proxy:2", "proxy:3"} {
+		one, err := revision.New(set(image), "refit-system", int64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.Name = "mesh-" + image[len("proxy:"):]
+		objects = append(objects, one)
+	}
+	f := &fixture{update: func() error { return nil }}
+	api := fake.NewClientBuilder().WithScheme(kinds).WithObjects(append(objects, set("proxy:3"))...).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := f.update(); err != nil {
+				return err
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	}).Build()
+	f.config = sidecarsets.Config{API: api, System: "refit-system", Now: func() time.Time { return noon }}
+	return f
+}
+
+func (f *fixture) stored(t *testing.T) *v1beta1.SidecarSet {
+	t.Helper()
+	var s v1beta1.SidecarSet
+	if err := f.config.API.Get(t.Context(), client.ObjectKey{Name: "mesh"}, &s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+func TestState(t *testing.T) {
+	t.Parallel()
+	condition := func(kind, status, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: "m"}
+	}
+	for name, tc := range map[string]struct {
+		change        func(*v1beta1.SidecarSet)
+		state, detail string
+	}{
+		"not seen yet": {func(s *v1beta1.SidecarSet) { s.Generation = 4 }, "Waiting", "refit-manager has not seen the last change"},
+		"updating": {func(s *v1beta1.SidecarSet) {
+			s.Status.Conditions = []metav1.Condition{condition("Progressing", "True", "Updating")}
+		}, "Updating", "m"},
+		"paused": {func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Paused = true }, "Paused", ""},
+		"not degraded": {func(s *v1beta1.SidecarSet) {
+			s.Status.Conditions = []metav1.Condition{condition("Progressing", "True", "Completed"), condition("Degraded", "False", "AsExpected")}
+		}, "Completed", "m"},
+		"degraded": {func(s *v1beta1.SidecarSet) {
+			s.Status.Conditions = []metav1.Condition{condition("Progressing", "True", "Updating"), condition("Degraded", "True", "UpdateFailed")}
+		}, "Updating,Degraded", "UpdateFailed: m"},
+		"of OpenKruise":    {func(*v1beta1.SidecarSet) {}, "Updating", ""},
+		"done, OpenKruise": {func(s *v1beta1.SidecarSet) { s.Status.UpdatedPods = 5 }, "Completed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := set("proxy:3")
+			tc.change(s)
+			if state, detail := sidecarsets.State(s); state != tc.state || detail != tc.detail {
+				t.Errorf("%q, %q; want %q, %q", state, detail, tc.state, tc.detail)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, names := range [][]string{nil, {"mesh"}} {
+		f.out.Reset()
+		if err := f.config.Status(t.Context(), "", &f.out, names...); err != nil {
+			t.Fatal(err)
+		}
+		const want = "NAME   PODS   UPDATED   READY   UPDATING   FAILED   STATE      AGE\nmesh   5      2         4       0          0        Updating   60m\n"
+		if diff := cmp.Diff(want, f.out.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if err := f.config.Status(t.Context(), "", &f.out, "gone"); cli.ExitCode(err) != cli.ExitFailed {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i, step := range []struct {
+		paused bool
+		want   string
+	}{{true, "paused"}, {true, "is paused already"}, {false, "resumed"}, {false, "is not paused"}} {
+		f.out.Reset()
+		if err := f.config.Pause(t.Context(), &f.out, "mesh", step.paused); err != nil || f.out.String() != "sidecarset/mesh "+step.want+"\n" {
+			t.Errorf("step %d: %v, %q", i, err, f.out.String())
+		}
+		if f.stored(t).Spec.UpdateStrategy.Paused != step.paused {
+			t.Errorf("step %d: not stored", i)
+		}
+	}
+}
+
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		to          int64
+		image, want string
+		code        int
+	}{
+		"the one before":   {0, "proxy:2", "taken back to revision 2 (mesh-2)", 0},
+		"a number":         {1, "proxy:1", "taken back to revision 1 (mesh-1)", 0},
+		"the latest":       {3, "proxy:3", "is already as in revision 3 (mesh-3)", 0},
+		"no such revision": {7, "proxy:3", "there are 3 (mesh-3), 2 (mesh-2), 1 (mesh-1)", cli.ExitRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			err := f.config.Undo(t.Context(), &f.out, "mesh", tc.to)
+			text := f.out.String()
+			if err != nil {
+				text += err.Error()
+			}
+			stored := f.stored(t)
+			if cli.ExitCode(err) != tc.code || !strings.Contains(text, tc.want) || stored.Spec.Containers[0].Image != tc.image || stored.Spec.Selector == nil {
+				t.Errorf("%s, image %s", text, stored.Spec.Containers[0].Image)
+			}
+		})
+	}
+}
+
+func TestChangesAreTriedAgainAfterAConflictAndRefusalsExitWith2(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	conflicts := 2
+	f.update = func() error {
+		if conflicts--; conflicts >= 0 {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "sidecarsets"}, "mesh", nil)
+		}
+		return nil
+	}
+	if err := f.config.Pause(t.Context(), &f.out, "mesh", true); err != nil || !f.stored(t).Spec.UpdateStrategy.Paused {
+		t.Errorf("%v", err)
+	}
+	f.update = func() error { return apierrors.NewBadRequest("no") }
+	if err := f.config.Undo(t.Context(), &f.out, "mesh", 0); cli.ExitCode(err) != cli.ExitRefused {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRenderFromCluster(t *testing.T) {
+	t.Parallel()
+	deployment := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	deployment.Spec.Template.Labels = map[string]string{"app": "web"}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	f := newFixture(t, deployment, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	err := f.config.RenderFromCluster(t.Context(), &f.out, appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "web")
+	if err != nil || !strings.Contains(f.out.String(), "proxy:3") {
+		t.Errorf("%v\n%s", err, f.out.String())
+	}
+	if err := f.config.RenderFromCluster(t.Context(), &f.out, appsv1.SchemeGroupVersion.WithKind("Deployment"), "shop", "gone"); err == nil {
+		t.Error("no error")
+	}
+}

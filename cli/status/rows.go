@@ -1,0 +1,131 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+// Line is what is shown of one object.
+type Line struct {
+	Object client.Object
+	Name   string // KIND/NAME
+	Target string
+	State  string
+	Done   string // how far, as 2/5
+	By     string
+	Detail string // reason and message
+	Ended  time.Time
+}
+
+// Describe says what is shown of an object: a ContainerRecreateRequest, a RestartRollout or an ImagePullJob.
+func Describe(object client.Object) Line {
+	line := Line{Object: object, By: object.GetAnnotations()[v1beta1.AnnotationRequestedBy]}
+	switch o := object.(type) {
+	case *v1beta1.ContainerRecreateRequest:
+		line.Name, line.Target = "crr/"+o.Name, "pod/"+o.Spec.PodName
+		line.request(o)
+	case *v1alpha1.RestartRollout:
+		line.Name = "restartrollout/" + o.Name
+		line.rollout(o)
+	case *v1beta1.ImagePullJob:
+		line.Name, line.Target = "imagepulljob/"+o.Name, o.Spec.Image
+		line.pull(o)
+	}
+	return line
+}
+
+// request fills in the state of a request: that of its containers, and its result at the end.
+func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
+	done := 0
+	for _, state := range request.Status.ContainerRecreateStates {
+		if state.Phase == v1beta1.ContainerRecreateRequestSucceeded {
+			done++
+		}
+	}
+	l.Done = fmt.Sprintf("%d/%d", done, len(request.Spec.Containers))
+	l.Detail = request.Status.Message
+	switch {
+	case crr.Completed(request):
+		result, reason := crr.Result(request.Status)
+		l.State, l.Ended = strings.ToUpper(result[:1])+result[1:], ended(request.Status.CompletionTime)
+		if result != "succeeded" {
+			l.Detail = joined(reason, request.Status.Message)
+		}
+	case request.Status.Phase == "":
+		l.State = "Waiting"
+	default:
+		l.State = string(request.Status.Phase)
+	}
+}
+
+func (l *Line) rollout(object *v1alpha1.RestartRollout) {
+	status := object.Status
+	l.Target = "pods"
+	if ref := object.Spec.TargetRef; ref != nil {
+		l.Target = strings.ToLower(ref.Kind) + "/" + ref.Name
+	}
+	l.Done = fmt.Sprintf("%d/%d", status.Restarted, status.Pods)
+	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+	if condition != nil {
+		l.State, l.Detail = condition.Reason, condition.Message
+	}
+	for _, end := range []string{v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed} {
+		if condition := meta.FindStatusCondition(status.Conditions, end); condition != nil && condition.Status == metav1.ConditionTrue {
+			l.State, l.Detail = end, joined(condition.Reason, condition.Message)
+		}
+	}
+	if status.CompletionTime != nil {
+		l.Ended = status.CompletionTime.Time
+	} else if l.State == "" {
+		l.State = "Waiting"
+	}
+}
+
+func (l *Line) pull(job *v1beta1.ImagePullJob) {
+	status := job.Status
+	l.Done, l.Detail = fmt.Sprintf("%d/%d", status.Succeeded, status.Desired), status.Message
+	switch {
+	case status.CompletionTime == nil && status.StartTime == nil:
+		l.State = "Waiting"
+	case status.CompletionTime == nil:
+		l.State = "Pulling"
+	case status.Failed > 0 || status.Succeeded < status.Desired:
+		l.State = "Failed"
+	default:
+		l.State = "Succeeded"
+	}
+	l.Ended = ended(status.CompletionTime)
+}
+
+func ended(at *metav1.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.Time
+}
+
+func joined(reason, message string) string {
+	if message == "" {
+		return reason
+	}
+	return reason + ": " + message
+}
+
+// cells are those of a row of the table.
+func (l *Line) cells(now time.Time, namespaces bool) []any {
+	cells := []any{l.Name, l.Target, l.State, l.Done, l.By, duration.HumanDuration(now.Sub(l.Object.GetCreationTimestamp().Time)), l.Detail}
+	if namespaces {
+		return append([]any{l.Object.GetNamespace()}, cells...)
+	}
+	return cells
+}

@@ -1,0 +1,102 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli/table"
+)
+
+// Config is what is shown.
+type Config struct {
+	API client.WithWatch
+	// Namespace; empty for all.
+	Namespace string
+	// Format is one of table.Formats.
+	Format string
+	// Since leaves out what ended before; zero shows everything.
+	Since time.Duration
+	Now   func() time.Time
+}
+
+// lists are those of the kinds that are shown.
+func lists() []client.ObjectList {
+	return []client.ObjectList{&v1beta1.ContainerRecreateRequestList{}, &v1alpha1.RestartRolloutList{}, &v1beta1.ImagePullJobList{}}
+}
+
+// Run prints what there is, the newest last.
+func Run(ctx context.Context, config Config, out io.Writer) error {
+	var lines []Line
+	for _, list := range lists() {
+		objects, err := config.list(ctx, list)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if line := Describe(object); config.shown(line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b Line) int {
+		return cmp.Or(a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time), strings.Compare(a.Name, b.Name))
+	})
+	shown := table.Table{Columns: columns(config.Namespace == ""), Nothing: config.nothing()}
+	for _, line := range lines {
+		shown.Rows = append(shown.Rows, table.Row{Object: line.Object, Cells: line.cells(config.Now(), config.Namespace == "")})
+	}
+	return table.Print(out, config.Format, config.API.Scheme(), shown)
+}
+
+func (c Config) shown(line Line) bool {
+	return c.Since == 0 || line.Ended.IsZero() || c.Now().Sub(line.Ended) < c.Since
+}
+
+func (c Config) nothing() string {
+	text := "nothing under way"
+	if c.Since > 0 {
+		text += fmt.Sprintf(", and nothing that ended in the last %s (--all shows everything)", c.Since)
+	}
+	if c.Namespace != "" {
+		text += " in namespace " + c.Namespace
+	}
+	return text
+}
+
+func columns(namespaces bool) []table.Column {
+	all := []table.Column{{Name: "NAME"}, {Name: "TARGET"}, {Name: "STATE"}, {Name: "DONE"}, {Name: "REQUESTED BY"}, {Name: "AGE"}, {Name: "DETAIL", Wide: true}}
+	if namespaces {
+		return append([]table.Column{{Name: "NAMESPACE"}}, all...)
+	}
+	return all
+}
+
+// list reads the objects of a kind; none where the cluster does not have it.
+func (c Config) list(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
+	err := c.API.List(ctx, list, client.InNamespace(c.Namespace))
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, len(items))
+	for i, item := range items {
+		objects[i] = item.(client.Object)
+	}
+	return objects, nil
+}

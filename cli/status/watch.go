@@ -1,0 +1,133 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Watch prints a line whenever something that is shown has changed, until ctx ends, and what is under way at first. Its error
+// is nil then.
+func Watch(ctx context.Context, config Config, out io.Writer) error {
+	w := &watcher{Config: config, out: out, last: map[string]string{}}
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(lists()))
+	for _, list := range lists() {
+		group.Go(func() { failed <- w.follow(ctx, list) })
+	}
+	for range lists() {
+		if err := <-failed; err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watcher prints lines of several kinds.
+type watcher struct {
+	Config
+	out   io.Writer
+	mutex sync.Mutex
+	last  map[string]string // by kind, namespace and name: what was said
+}
+
+// again is the time between two watches of which the first ended at once.
+const again = time.Second
+
+// follow prints the changes of a kind. What happens between two watches is seen in the list that the second begins with.
+func (w *watcher) follow(ctx context.Context, list client.ObjectList) error {
+	for first := true; ; first = false {
+		err := w.once(ctx, list, first)
+		switch {
+		case meta.IsNoMatchError(err), ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		pause := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+var errWatch = errors.New("the API server has ended the watch")
+
+func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) error {
+	objects, err := w.list(ctx, list)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		line := Describe(object)
+		w.tell(line, first && !line.Ended.IsZero())
+	}
+	changes, err := w.API.Watch(ctx, list, client.InNamespace(w.Namespace))
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-changes.ResultChan():
+			if !open {
+				return nil
+			}
+			object, ok := event.Object.(client.Object)
+			switch {
+			case event.Type == watch.Error:
+				return nil // listed again
+			case !ok:
+				return fmt.Errorf("%w: %T", errWatch, event.Object)
+			case event.Type == watch.Deleted:
+				w.forget(Describe(object))
+			default:
+				w.tell(Describe(object), false)
+			}
+		}
+	}
+}
+
+func (l *Line) key() string { return l.Name + "@" + l.Object.GetNamespace() }
+
+// tell prints a line if something in it is new; silently only takes note.
+func (w *watcher) tell(line Line, silently bool) {
+	text := line.Name
+	if w.Namespace == "" {
+		text = line.Object.GetNamespace() + " " + text
+	}
+	text += fmt.Sprintf(" %s %s %s", line.Target, line.State, line.Done)
+	if line.Detail != "" {
+		text += " " + line.Detail
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.last[line.key()] == text {
+		return
+	}
+	w.last[line.key()] = text
+	if !silently {
+		fmt.Fprintf(w.out, "%s %s\n", w.Now().Format(time.TimeOnly), text)
+	}
+}
+
+func (w *watcher) forget(line Line) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	delete(w.last, line.key())
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/logs"
+)
+
+const logsLong = `Show the log of a container on both sides of its last restart: the end of the previous instance, and the present one. With
+--follow it goes on with the instances that come after further restarts, where "kubectl logs --follow" ends.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
+
+func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var config logs.Config
+	cmd := &cobra.Command{
+		Use: "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: exactArgs(1),
+		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := podName(args[0])
+			if err != nil {
+				return err
+			}
+			pods, err := logReader(connection)
+			if err != nil {
+				return err
+			}
+			if config.API, config.Namespace, err = watcher(connection); err != nil {
+				return err
+			}
+			config.Open = func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+				return pods.Pods(namespace).GetLogs(pod, options).Stream(ctx)
+			}
+			if err = logs.Run(cmd.Context(), config, cmd.OutOrStdout(), name); cmd.Context().Err() != nil {
+				return cli.ErrInterrupted
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&config.Container, "container", "c", "", "`container` whose log is shown (default: the only one)")
+	flags.Int64Var(&config.Tail, "tail", 20, "`lines` of each instance that are shown; -1 for all")
+	flags.BoolVarP(&config.Follow, "follow", "f", false, "go on with what is written, and with the next instances")
+	return cmd
+}
+
+// podName reads POD or pod/POD.
+func podName(text string) (string, error) {
+	name := strings.TrimPrefix(text, "pod/")
+	if name == "" || strings.Contains(name, "/") {
+		return "", fmt.Errorf("%w: %q: want the name of a pod", cli.ErrUsage, text)
+	}
+	return name, nil
+}
+
+func logReader(connection *genericclioptions.ConfigFlags) (corev1client.PodsGetter, error) {
+	rest, _, err := connect(connection)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := corev1client.NewForConfig(rest)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return pods, nil
+}

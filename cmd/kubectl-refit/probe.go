@@ -1,0 +1,48 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/refit-project/refit/cli/probes"
+)
+
+const probeLong = `List the probes of PodProbeMarkers, of a pod, a namespace or all namespaces, with their results. Whoever may not read
+NodePodProbes, which belong to no namespace, sees the results that are conditions of pods; others are shown as "?".
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`
+
+func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	config := probes.Config{Now: time.Now}
+	var everywhere bool
+	list := &cobra.Command{
+		Use: "ls [POD | pod/POD]", Aliases: []string{"list"}, Short: "List the probes of PodProbeMarkers with their results", Long: probeLong, Args: usage(cobra.MaximumNArgs(1)),
+		Example: "  kubectl refit probe ls\n  kubectl refit probe ls web-0 -o wide\n  kubectl refit probe ls -A",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := checkFormat(config.Format)
+			if err == nil && len(args) > 0 {
+				config.Pod, err = podName(args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if config.API, config.Namespace, err = watcher(connection); err != nil {
+				return err
+			}
+			if everywhere {
+				config.Namespace = ""
+			}
+			return probes.List(cmd.Context(), config, cmd.OutOrStdout())
+		},
+	}
+	formatFlag(list, &config.Format)
+	list.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd := &cobra.Command{
+		Use: "probe", Aliases: []string{"probes"}, Short: "Look at the probes of PodProbeMarkers", Long: probeLong,
+		Args: unknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(list)
+	return cmd
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md again")
+
+const referenceHead = `# kubectl refit
+
+<!-- The part below "Commands" is made from the program: go test ./cmd/kubectl-refit -run Reference -update -->
+
+` + "`make build` makes `dist/kubectl-refit`; in the PATH it is also `kubectl refit`. It uses the kubeconfig, context and namespace of kubectl, and needs no\n" +
+	"more rights than the objects that it reads and creates.\n" + `
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | failed |
+| 2 | refused, and nothing has been changed; or wrong usage |
+| 124 | not done within ` + "`--timeout`" + `; what was begun goes on |
+| 130 | interrupted; what was begun goes on, and the message says how to follow or stop it |
+
+On a terminal progress is shown in place and in colour (not with ` + "`NO_COLOR`" + ` set); elsewhere each change is a line. ` + "`-o json|yaml|name|wide`" + ` is
+that of ` + "`kubectl get`" + `.
+
+Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH; kubectl's own completion then completes
+` + "`kubectl refit`" + ` as well.
+
+All commands have the flags of kubectl for the cluster and the user, such as ` + "`--namespace`, `--context` and `--kubeconfig`" + `.
+
+## Commands
+`
+
+// reference is docs/cli.md.
+func reference() string {
+	var text strings.Builder
+	text.WriteString(referenceHead)
+	describe(&text, command("dev"))
+	return text.String()
+}
+
+func describe(text *strings.Builder, cmd *cobra.Command) {
+	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(text, "\n### %s\n\n%s.\n\n", strings.Replace(cmd.CommandPath(), "kubectl-refit", "kubectl refit", 1), cmd.Short)
+		block(text, strings.Replace(cmd.UseLine(), "kubectl-refit", "kubectl refit", 1))
+		if cmd.Parent() == nil || cmd.Long != cmd.Parent().Long {
+			block(text, cmd.Long)
+		}
+		block(text, cmd.Example)
+		block(text, cmd.LocalFlags().FlagUsagesWrapped(0))
+	} else if cmd.HasParent() {
+		fmt.Fprintf(text, "\n## %s\n\n", strings.Replace(cmd.CommandPath(), "kubectl-refit", "kubectl refit", 1))
+		block(text, cmd.Long)
+	}
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() && child.Name() != "completion" && child.Name() != "help" {
+			describe(text, child)
+		}
+	}
+}
+
+func block(text *strings.Builder, content string) {
+	if content = strings.Trim(content, "\n"); content != "" {
+		fmt.Fprintf(text, "```\n%s\n```\n\n", content)
+	}
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/cli.md"
+	want := reference()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("go test ./cmd/kubectl-refit -run Reference -update (-program +file):\n%s", diff)
+	}
+}
+
+// Scripts depend on exit codes, so every command says which it has.
+func TestEveryCommandSaysItsExitCodes(t *testing.T) {
+	t.Parallel()
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
+		if cmd.HasParent() && !strings.Contains(cmd.Long, "Exit codes: 0") {
+			t.Errorf("%s does not", cmd.CommandPath())
+		}
+		for _, child := range cmd.Commands() {
+			check(child)
+		}
+	}
+	check(command("dev"))
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/restart"
+	"github.com/refit-project/refit/cli/sidecarsets"
+)
+
+const sidecarSetLong = `Look at SidecarSets and their rollouts, and hold them up or take them back.
+
+  status   pods that are selected, updated, ready, being updated and failed; what the rollout waits for
+  pause    start no further update; pods whose update has been begun are finished
+  resume   go on
+  undo     take containers, volumes and metadata back to the revision before, or that of --to-revision
+  render   what would be injected into a pod, or the next pod of a workload, and why or why not
+
+Exit codes: 0 done, 1 failed (render: the pod would be refused), 2 refused or wrong usage.`
+
+func sidecarSetCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	config := &sidecarsets.Config{Now: time.Now}
+	cmd := &cobra.Command{
+		Use: "sidecarset", Aliases: []string{"sidecarsets"}, Short: "Look at SidecarSets, pause, resume and undo their rollouts", Long: sidecarSetLong,
+		Args: unknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager, which has the revisions")
+	s := sidecarSets{connection: connection, config: config}
+	cmd.AddCommand(s.status(), s.pause("pause", "Start no further update of pods", true), s.pause("resume", "Go on with the rollout", false), s.undo(), s.render())
+	return cmd
+}
+
+type sidecarSets struct {
+	connection *genericclioptions.ConfigFlags
+	config     *sidecarsets.Config
+}
+
+// open connects, and returns the namespace that the user works in.
+func (s sidecarSets) open() (string, error) {
+	rest, namespace, err := connect(s.connection)
+	if err != nil {
+		return "", err
+	}
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(kinds); err != nil {
+			return "", err
+		}
+	}
+	s.config.API, err = client.New(rest, client.Options{Scheme: kinds})
+	return namespace, err
+}
+
+func (s sidecarSets) status() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use: "status [NAME]...", Short: "Show how far the rollouts of SidecarSets are", Long: sidecarSetLong,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			if _, err := s.open(); err != nil {
+				return err
+			}
+			return s.config.Status(cmd.Context(), format, cmd.OutOrStdout(), args...)
+		},
+	}
+	formatFlag(cmd, &format)
+	return cmd
+}
+
+func (s sidecarSets) pause(verb, short string, paused bool) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " NAME", Short: short, Long: sidecarSetLong, Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := s.open(); err != nil {
+				return err
+			}
+			return s.config.Pause(cmd.Context(), cmd.OutOrStdout(), args[0], paused)
+		},
+	}
+}
+
+func (s sidecarSets) undo() *cobra.Command {
+	var to int64
+	cmd := &cobra.Command{
+		Use: "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to < 0 {
+				return fmt.Errorf("%w: --to-revision=%d: want the number of a revision", cli.ErrUsage, to)
+			}
+			if _, err := s.open(); err != nil {
+				return err
+			}
+			return s.config.Undo(cmd.Context(), cmd.OutOrStdout(), args[0], to)
+		},
+	}
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "`number` of the revision (default: the one before)")
+	return cmd
+}
+
+func (s sidecarSets) render() *cobra.Command {
+	var files []string
+	cmd := &cobra.Command{
+		Use: "render (KIND/NAME | -f FILE...)", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: sidecarSetLong, Args: usage(cobra.MaximumNArgs(1)),
+		Example: "  # the next pod of a Deployment, with the SidecarSets of the cluster\n  kubectl refit sidecarset render deployment/web\n\n" +
+			"  # without a cluster\n  kubectl refit sidecarset render -f pod.yaml -f sidecarset.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 0) == (len(files) == 0) {
+				return fmt.Errorf("%w: name either a pod or workload, as deployment/web, or files with --filename", cli.ErrUsage)
+			}
+			if len(files) > 0 {
+				return sidecarsets.Render(cmd.OutOrStdout(), cmd.InOrStdin(), files)
+			}
+			return s.renderFromCluster(cmd.Context(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with a pod, SidecarSets and Namespaces; - is standard input")
+	return cmd
+}
+
+func (s sidecarSets) renderFromCluster(ctx context.Context, out io.Writer, text string) error {
+	target, err := restart.ParseTarget(text, "")
+	if err != nil {
+		return err
+	}
+	kind, name := corev1.SchemeGroupVersion.WithKind("Pod"), target.Pod
+	if target.Workload != nil {
+		kind, name = schema.FromAPIVersionAndKind(target.Workload.APIVersion, target.Workload.Kind), target.Workload.Name
+	}
+	namespace, err := s.open()
+	if err != nil {
+		return err
+	}
+	return s.config.RenderFromCluster(ctx, out, kind, namespace, name)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/status"
+	"github.com/refit-project/refit/cli/table"
+)
+
+const statusLong = `Show what Refit does in a namespace, or in all: ContainerRecreateRequests, RestartRollouts and ImagePullJobs that are under way or
+ended in the last hour; who asked for them, how far they are, and with --output=wide why.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`
+
+const watchLong = `Print a line whenever a ContainerRecreateRequest, a RestartRollout or an ImagePullJob has changed, until Ctrl-C.
+
+Exit codes: 0 ended by Ctrl-C, 1 failed, 2 wrong usage.`
+
+func statusCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	config := status.Config{Now: time.Now}
+	var all, everywhere bool
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show requests, restarts of workloads and image pulls", Long: statusLong, Args: usage(cobra.NoArgs),
+		Example: "  kubectl refit status\n  kubectl refit status -A -o wide\n  kubectl refit status --all -o name",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFormat(config.Format); err != nil {
+				return err
+			}
+			if !all {
+				config.Since = time.Hour
+			}
+			return statusOf(connection, &config, everywhere, func() error { return status.Run(cmd.Context(), config, cmd.OutOrStdout()) })
+		},
+	}
+	formatFlag(cmd, &config.Format)
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().BoolVar(&all, "all", false, "also what ended more than an hour ago")
+	return cmd
+}
+
+func watchCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	config := status.Config{Now: time.Now}
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use: "watch", Short: "Tell what requests, restarts of workloads and image pulls do", Long: watchLong, Args: usage(cobra.NoArgs),
+		Example: "  kubectl refit watch\n  kubectl refit watch -A",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return statusOf(connection, &config, everywhere, func() error { return status.Watch(cmd.Context(), config, cmd.OutOrStdout()) })
+		},
+	}
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
+	return cmd
+}
+
+func statusOf(connection *genericclioptions.ConfigFlags, config *status.Config, everywhere bool, run func() error) (err error) {
+	if config.API, config.Namespace, err = watcher(connection); err != nil {
+		return err
+	}
+	if everywhere {
+		config.Namespace = ""
+	}
+	return run()
+}
+
+func formatFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "", "wide, name, json or yaml")
+	mustComplete(cmd, "output", table.Formats[1:])
+}
+
+// mustComplete gives the shell the values of a flag.
+func mustComplete(cmd *cobra.Command, flag string, values []string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is there, once
+	}
+}
+
+func checkFormat(format string) error {
+	if !slices.Contains(table.Formats, format) {
+		return fmt.Errorf("%w: --output=%s: want %s", cli.ErrUsage, format, strings.Join(table.Formats[1:], ", "))
+	}
+	return nil
+}
