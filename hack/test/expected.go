@@ -11,6 +11,7 @@ const (
 	unitOfRoot      = "unit tests of root"
 	conformanceStep = "conformance of containerd"
 	pullStep        = "pulls by containerd"
+	chartStep       = "chart on the cluster"
 	endToEndStep    = "end-to-end tests"
 	chaosStep       = "a small dose of chaos"
 )
@@ -33,6 +34,7 @@ func expected(part string) map[string]verdict.Expected {
 				`refit/cri\.TestRealRuntime$`:                "the conformance step runs it on a runtime",
 				`refit/cri\.TestRealRuntimePulls$`:           "the step of pulls runs it on a runtime",
 				`refit/test/chaos\.TestSmallDose$`:           "the chaos step runs it on a cluster",
+				`refit/test/chart\.TestChart$`:               "the step of the chart runs it on a cluster",
 				`refit/cri\.TestDefaultRoots`:                "a part of it needs a machine without a runtime",
 				`refit/cri\.FuzzBounded/`:                    "a seed outside of what it checks",
 				`refit/hotupdate\.TestFullDisk$`:             "needs to mount a file system",
@@ -42,10 +44,12 @@ func expected(part string) map[string]verdict.Expected {
 		"unit tests of api":          {},
 		"unit tests of test/cluster": {},
 		"unit tests of hack/images":  {},
+		"unit tests of hack/chart":   {},
 	}
 	onCluster := map[string]verdict.Expected{
 		conformanceStep: {Required: map[string]int{`\.TestRealRuntime/`: 10}},
 		pullStep:        {Required: map[string]int{`\.TestRealRuntimePulls/`: 10}},
+		chartStep:       {Required: map[string]int{`\.TestChart$`: 1}},
 		endToEndStep:    {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60}},
 		chaosStep:       {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}

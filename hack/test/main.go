@@ -195,7 +195,7 @@ func (s *suite) generated(ctx context.Context) error {
 			}
 		}
 		if len(stale) > 0 {
-			return fmt.Errorf("%s: not what the types in api/ give: make generate", strings.Join(stale, ", "))
+			return fmt.Errorf("%s: not what api/ and deploy/chart give: make generate", strings.Join(stale, ", "))
 		}
 		return nil
 	})
@@ -203,7 +203,7 @@ func (s *suite) generated(ctx context.Context) error {
 
 func (s *suite) generatedFiles() (map[string]string, error) {
 	files := map[string]string{}
-	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/crd/*.yaml"} {
+	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*/*.yaml", "deploy/chart/README.md"} {
 		paths, err := filepath.Glob(filepath.Join(s.root, pattern))
 		if err != nil {
 			return nil, err

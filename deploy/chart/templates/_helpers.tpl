@@ -1,0 +1,214 @@
+{{/* Parts that templates share. The names of objects are fixed: admission policies and the programs refer to them, and the
+CRDs and webhooks are those of the whole cluster, so a cluster has one installation. */}}
+
+{{- define "refit.manager" -}}
+{{- if and .Values.manager.enabled (ne .Values.openkruise.mode "daemonOnly") }}true{{ end -}}
+{{- end }}
+
+{{/* Whether refit-manager does what .name in manager.features says; auto leaves it to a kruise-manager beside. */}}
+{{- define "refit.feature" -}}
+{{- $value := index .root.Values.manager.features .name | toString -}}
+{{- $wanted := or (eq $value "true") (and (eq $value "auto") (eq .root.Values.openkruise.mode "none")) -}}
+{{- if and $wanted (include "refit.manager" .root) }}true{{ end -}}
+{{- end }}
+
+{{- define "refit.requests" -}}{{ include "refit.feature" (dict "root" . "name" "containerRecreateRequests") }}{{- end }}
+{{- define "refit.podProbes" -}}{{ include "refit.feature" (dict "root" . "name" "podProbes") }}{{- end }}
+{{- define "refit.images" -}}{{ include "refit.feature" (dict "root" . "name" "images") }}{{- end }}
+{{- define "refit.sidecarSets" -}}{{ include "refit.feature" (dict "root" . "name" "sidecarSets") }}{{- end }}
+{{- define "refit.restartRollouts" -}}{{ include "refit.feature" (dict "root" . "name" "restartRollouts") }}{{- end }}
+
+{{/* Where OpenKruise is installed, the namespace of the pull secrets is its own. */}}
+{{- define "refit.pullSecretNamespaceCreate" -}}
+{{- $value := toString .Values.pullSecretNamespace.create -}}
+{{- if or (eq $value "true") (and (eq $value "auto") (eq .Values.openkruise.mode "none")) }}true{{ end -}}
+{{- end }}
+
+{{/* The image of program .name, with what .image says differently for it. */}}
+{{- define "refit.image" -}}
+{{- $all := .root.Values.image -}}
+{{- $repository := .image.repository | default (list $all.registry $all.repository .name | compact | join "/") -}}
+{{- $repository }}:{{ .image.tag | default $all.tag | default .root.Chart.AppVersion }}
+{{- with .image.digest }}@{{ . }}{{ end -}}
+{{- end }}
+
+{{- define "refit.managerImage" -}}{{ include "refit.image" (dict "root" . "name" "refit-manager" "image" .Values.manager.image) }}{{- end }}
+
+{{/* For metadata without labels, and for metadata that has some. */}}
+{{- define "refit.labels" -}}
+{{- with .Values.commonLabels }}
+  labels:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{- define "refit.moreLabels" -}}
+{{- with .Values.commonLabels }}
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{/* For ClusterRoles that the built-in roles edit and admin take in, and view. */}}
+{{- define "refit.editLabels" -}}
+{{- if .Values.rbac.aggregate }}
+  labels:
+    rbac.authorization.k8s.io/aggregate-to-edit: "true"
+    rbac.authorization.k8s.io/aggregate-to-admin: "true"
+    {{- include "refit.moreLabels" . }}
+{{- else }}
+{{- include "refit.labels" . }}
+{{- end }}
+{{- end }}
+
+{{- define "refit.viewLabels" -}}
+{{- if .Values.rbac.aggregate }}
+  labels:
+    rbac.authorization.k8s.io/aggregate-to-view: "true"
+    {{- include "refit.moreLabels" . }}
+{{- else }}
+{{- include "refit.labels" . }}
+{{- end }}
+{{- end }}
+
+{{/* Arguments of both programs. */}}
+{{- define "refit.logArgs" -}}
+{{- if ne .Values.log.format "text" }}
+- --log-format={{ .Values.log.format }}
+{{- end }}
+{{- if ne .Values.log.level "info" }}
+- --log-level={{ .Values.log.level }}
+{{- end }}
+{{- end }}
+
+{{/* The MutatingWebhookConfigurations that there are, by name. */}}
+{{- define "refit.webhookConfigurations" -}}
+{{- $names := list -}}
+{{- if or (include "refit.requests" .) (include "refit.restartRollouts" .) }}{{ $names = append $names "refit-manager" }}{{ end -}}
+{{- if include "refit.sidecarSets" . }}{{ $names = append $names "refit-manager-sidecarsets" }}{{ end -}}
+{{- join "," $names -}}
+{{- end }}
+
+{{- define "refit.webhookSecret" -}}
+{{- if eq .Values.webhook.certificates.mode "existing" }}{{ .Values.webhook.certificates.existing.secretName }}{{ else }}refit-manager-webhook-cert{{ end -}}
+{{- end }}
+
+{{/* caBundle of a webhook, where this chart knows it. */}}
+{{- define "refit.caBundle" -}}
+{{- if eq .Values.webhook.certificates.mode "existing" }}
+    caBundle: {{ required "webhook.certificates.existing.caBundle is needed: the API server has to know the authority of the certificate" .Values.webhook.certificates.existing.caBundle }}
+{{- end }}
+{{- end }}
+
+{{/* cert-manager writes the caBundle of configurations with this annotation. */}}
+{{- define "refit.webhookAnnotations" -}}
+{{- if eq .Values.webhook.certificates.mode "certManager" }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/refit-manager-webhook
+{{- end }}
+{{- end }}
+
+{{/* The directory of the node with the runtime's socket, and where the daemon looks for it below /hostvarrun. */}}
+{{- define "refit.socketDir" -}}
+{{- $known := dict "containerd" "/run/containerd" "crio" "/run/crio" "k3s" "/run/k3s/containerd" "docker" "/run/cri-dockerd.sock" -}}
+{{- .Values.daemon.socketDir | default (get $known .Values.daemon.runtime) -}}
+{{- end }}
+
+{{- define "refit.socketMount" -}}
+{{- $known := dict "containerd" "containerd" "crio" "crio" "k3s" "containerd" "docker" "cri-dockerd.sock" -}}
+{{- if and (eq .Values.daemon.runtime "docker") .Values.daemon.socketDir }}/hostvarrun/cri-dockerd{{ else }}/hostvarrun/{{ get $known .Values.daemon.runtime }}{{ end -}}
+{{- end }}
+
+{{/* Arguments of refit-manager: what differs from the program's own defaults. */}}
+{{- define "refit.managerArgs" -}}
+{{- if .Values.manager.metrics }}
+- --metrics-addr=:8080 # HTTPS, for tokens that may get /metrics
+{{- end }}
+{{- if ne (include "refit.webhookSecret" .) "refit-manager-webhook-cert" }}
+- --cert-secret={{ include "refit.webhookSecret" . }}
+{{- end }}
+{{- if ne .Values.pullSecretNamespace.name "kruise-daemon-config" }}
+- --pull-secret-namespace={{ .Values.pullSecretNamespace.name }}
+{{- end }}
+{{- if not (include "refit.requests" .) }}
+- --container-recreate-requests=false
+{{- end }}
+{{- if not (include "refit.podProbes" .) }}
+- --pod-probes=false
+{{- end }}
+{{- if not (include "refit.images" .) }}
+- --images=false
+{{- end }}
+{{- if not (include "refit.sidecarSets" .) }}
+- --sidecar-sets=false
+- --sidecarset-rollout=false
+{{- end }}
+{{- if not (include "refit.restartRollouts" .) }}
+- --restart-rollouts=false
+{{- end }}
+{{- include "refit.logArgs" . }}
+{{- with .Values.manager.extraArgs }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* The pod template of the Job and of the CronJob that make the certificates of the webhooks. */}}
+{{- define "refit.certificatesTemplate" -}}
+metadata:
+  labels:
+    app.kubernetes.io/name: refit-certificates
+    app.kubernetes.io/part-of: refit
+    {{- with .Values.commonLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- include "refit.certificatesPod" . | nindent 2 }}
+{{- end }}
+
+{{- define "refit.certificatesPod" -}}
+serviceAccountName: refit-certificates
+restartPolicy: OnFailure
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with .Values.manager.tolerations }}
+tolerations:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with .Values.manager.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+containers:
+- name: certificates
+  image: {{ include "refit.managerImage" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  {{- $configurations := include "refit.webhookConfigurations" . }}
+  {{- if eq $configurations "refit-manager,refit-manager-sidecarsets" }}
+  args: [certificates]
+  {{- else }}
+  args: [certificates, "--webhook-configurations={{ $configurations }}"]
+  {{- end }}
+  env:
+  - name: POD_NAMESPACE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.namespace
+  resources:
+    requests:
+      cpu: 10m
+      memory: 32Mi
+    limits:
+      memory: 64Mi
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+{{- end }}

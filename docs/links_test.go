@@ -1,0 +1,111 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	notWord = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	heading = link.ReplaceAllString(strings.ReplaceAll(heading, "[", ""), "")
+	return strings.ReplaceAll(notWord.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
+
+// pages are the Markdown files of the repository, without those that are made by tools or are of others.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && name != ".." && name != ".github" && (strings.HasPrefix(name, ".") || name == "dist" || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".md.tmpl") {
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil || len(found) < 20 {
+		t.Fatalf("%d pages: %v", len(found), err)
+	}
+	return found
+}
+
+func anchors(text string) []string {
+	var all []string
+	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		all = append(all, anchor(match[1]))
+	}
+	return all
+}
+
+// Links to other sites are not followed: a test must not depend on them.
+func TestLinksBetweenPagesResolve(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, page := range pages(t) {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(string(content), ""), -1) {
+			target, fragment, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			checked++
+			file := page
+			if target != "" {
+				file = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: link to %s: there is no such file", page, match[1])
+				continue
+			}
+			if fragment == "" || !strings.HasSuffix(file, ".md") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(anchors(string(text)), fragment) {
+				t.Errorf("%s: link to %s: the page has no such heading", page, match[1])
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d links were checked", checked)
+	}
+}
+
+func TestSiteListsPagesThatThereAre(t *testing.T) {
+	t.Parallel()
+	site, err := os.ReadFile("../mkdocs.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := regexp.MustCompile(`(?m): ([a-z-]+\.md)$`).FindAllStringSubmatch(string(site), -1)
+	if len(listed) < 15 {
+		t.Errorf("only %d pages", len(listed))
+	}
+	for _, match := range listed {
+		if _, err := os.Stat(match[1]); err != nil {
+			t.Errorf("mkdocs.yml: %v", err)
+		}
+	}
+}

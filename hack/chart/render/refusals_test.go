@@ -1,0 +1,66 @@
+package render_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+)
+
+// A Job cannot get another template, so an upgrade must not find it under the same name.
+func TestAnotherImageMakesAnotherJob(t *testing.T) {
+	t.Parallel()
+	jobs := map[string]bool{}
+	for _, values := range []string{"", "image: {tag: v2}", "manager: {nodeSelector: {a: b}}", "commonLabels: {team: a}", "image: {tag: v2}"} {
+		found, err := rendered(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key := range found {
+			if strings.HasPrefix(key, "Job/refit-certificates-") {
+				jobs[key] = true
+			}
+		}
+	}
+	if len(jobs) != 4 {
+		t.Errorf("Jobs %v, want four", jobs)
+	}
+}
+
+func TestRefusedValues(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ values, want string }{
+		"misspelt":                     {"daemon: {runtme: crio}", "runtme"},
+		"unknown runtime":              {"daemon: {runtime: podman}", "runtime"},
+		"unknown mode":                 {"openkruise: {mode: both}", "mode"},
+		"no replicas":                  {"manager: {replicas: 0}", "replicas"},
+		"not a digest":                 {"daemon: {image: {digest: abc}}", "digest"},
+		"not an argument":              {"daemon: {extraArgs: [v=3]}", "extraArgs"},
+		"existing without a Secret":    {"webhook: {certificates: {mode: existing}}", "secretName"},
+		"existing without authority":   {"webhook: {certificates: {mode: existing, existing: {secretName: a}}}", "caBundle"},
+		"not a namespace":              {"sidecar: {namespaces: [Games]}", "namespaces"},
+		"not a label":                  {"commonLabels: {team: 'a b'}", "commonLabels"},
+		"a manager that does nothing":  {"openkruise: {mode: beside}\nmanager: {features: {restartRollouts: false}}", "manager.enabled"},
+		"a memory limit of Kubernetes": {"daemon: {goMemLimit: 100Mi}", "goMemLimit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := rendered(t, tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one about %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for _, values := range []map[string]any{{}, {"openkruise": map[string]any{"mode": "daemonOnly"}}} {
+		for _, message := range lint.RunAll(chart, values, namespace).Messages {
+			if message.Severity > support.InfoSev {
+				t.Error(fmt.Sprint(message))
+			}
+		}
+	}
+}

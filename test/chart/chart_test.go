@@ -1,0 +1,278 @@
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/hack/install"
+)
+
+const (
+	namespace = "refit-system"
+	shop      = "chart-test" // namespace of the pods that are restarted
+	pods      = 4
+)
+
+// place is the cluster, with what the tests run on it.
+type place struct {
+	t                    *testing.T
+	kubectl, helm, refit string
+	registry             string   // flags of helm that name the images
+	app                  string   // image of the pods
+	values               []string // of every installation
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	if os.Getenv("REFIT_CHART") == "" {
+		t.Skip("needs a cluster without Refit: set REFIT_CHART=1 and KUBECONFIG")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, kubectl: "kubectl", helm: filepath.Join(root, "dist", "bin", "helm"), refit: filepath.Join(root, "dist", "bin", "kubectl-refit")}
+	state := filepath.Dir(os.Getenv("KUBECONFIG"))
+	if tool := filepath.Join(state, "bin", "kubectl"); exists(tool) {
+		p.kubectl = tool
+	}
+	images, err := install.Pushed(root)
+	if err != nil || len(images) == 0 {
+		t.Fatalf("no images have been pushed: %v", err)
+	}
+	image := regexp.MustCompile(`^([^/]+)/(.+)/([^/:]+):([^@]+)@(.+)$`)
+	for _, name := range images {
+		parts := image.FindStringSubmatch(name)
+		if parts == nil {
+			t.Fatalf("image %s: want REGISTRY/FOLDER/NAME:TAG@DIGEST", name)
+		}
+		switch parts[3] {
+		case "testapp":
+			p.app = name
+		case "refit-daemon", "refit-manager":
+			p.values = append(p.values, "--set=image.registry="+parts[1], "--set=image.repository="+parts[2], "--set=image.tag="+parts[4],
+				"--set="+strings.TrimPrefix(parts[3], "refit-")+".image.digest="+parts[5])
+		}
+	}
+	p.build(filepath.Join(root, "hack", "chart"), p.helm, "helm.sh/helm/v4/cmd/helm")
+	p.build(root, p.refit, "./cmd/kubectl-refit")
+	return p
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (p *place) build(folder, to, what string) {
+	p.t.Helper()
+	command := exec.CommandContext(p.t.Context(), "go", "build", "-o", to, what)
+	command.Dir = folder
+	if out, err := command.CombinedOutput(); err != nil {
+		p.t.Fatalf("build %s: %v\n%s", what, err, out)
+	}
+}
+
+// run returns what a program says; it has to succeed.
+func (p *place) run(program string, args ...string) string {
+	p.t.Helper()
+	return p.runWith(p.t.Context(), "", program, args...)
+}
+
+func (p *place) runWith(ctx context.Context, input, program string, args ...string) string {
+	p.t.Helper()
+	out, err := output(ctx, input, program, args...)
+	if err != nil {
+		p.t.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func output(ctx context.Context, input, program string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Stdin = strings.NewReader(input)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// release runs helm for the release refit.
+func (p *place) release(verb string, args ...string) string {
+	p.t.Helper()
+	began := time.Now()
+	out := p.run(p.helm, append([]string{verb, "refit", "--namespace=" + namespace, "--timeout=4m"}, args...)...)
+	p.t.Logf("helm %s in %.1f s", verb, time.Since(began).Seconds())
+	return out
+}
+
+// kindsOf are what an installation may leave behind. Of the objects in namespaces only those are looked at that no controller
+// makes for the objects of others.
+var kindsOf = []string{
+	"namespaces", "clusterroles", "clusterrolebindings", "customresourcedefinitions", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
+	"validatingadmissionpolicybindings", "roles", "rolebindings", "serviceaccounts", "secrets", "configmaps", "services", "deployments", "daemonsets",
+	"statefulsets", "jobs", "cronjobs", "leases", "poddisruptionbudgets", "networkpolicies", "controllerrevisions", "pods",
+}
+
+// objects of the cluster that could be of an installation: but for Leases of nodes and the test's own namespace.
+func (p *place) objects() []string {
+	p.t.Helper()
+	const form = `{range .items[*]}{.kind}{"/"}{.metadata.namespace}{"/"}{.metadata.name}{"\n"}{end}`
+	lines := strings.Fields(p.run(p.kubectl, "get", strings.Join(kindsOf, ","), "--all-namespaces", "--output=jsonpath="+form))
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return strings.Contains(line+"/", "/"+shop+"/") || strings.HasPrefix(line, "Lease/kube-") || strings.HasPrefix(line, "ControllerRevision/kube-")
+	})
+}
+
+// left are the objects that were not there before.
+func (p *place) left(before []string) []string {
+	p.t.Helper()
+	return slices.DeleteFunc(p.objects(), func(line string) bool { return slices.Contains(before, line) })
+}
+
+// workload makes a Deployment whose pods are restarted.
+func (p *place) workload() {
+	p.t.Helper()
+	p.run(p.kubectl, "create", "namespace", shop)
+	p.t.Cleanup(func() {
+		_, _ = output(context.WithoutCancel(p.t.Context()), "", p.kubectl, "delete", "namespace", shop, "--wait=false")
+	})
+	p.runWith(p.t.Context(), fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: %s}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: app
+        image: %s
+        args: ["--http=:8080"]
+        readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
+`, shop, pods, p.app), p.kubectl, "apply", "--filename=-")
+	p.run(p.kubectl, "rollout", "status", "deployment/web", "--namespace="+shop, "--timeout=2m")
+}
+
+// restarts counts those of the containers of all pods.
+func (p *place) restarts() string {
+	p.t.Helper()
+	return p.run(p.kubectl, "get", "pods", "--namespace="+shop, "--selector=app=web", "--output=jsonpath={.items[*].status.containerStatuses[*].restartCount}")
+}
+
+// during restarts the containers of all pods while something else is done, and checks that each was restarted once.
+func (p *place) during(what string, do func()) {
+	p.t.Helper()
+	want := strings.Fields(p.restarts())
+	ctx, cancel := context.WithTimeout(p.t.Context(), 6*time.Minute)
+	defer cancel()
+	type end struct {
+		out string
+		err error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		out, err := output(ctx, "", p.refit, "restart", "deployment/web", "--container=app", "--namespace="+shop, "--min-ready-seconds=3", "--timeout=5m")
+		ended <- end{out, err}
+	}()
+	do()
+	if result := <-ended; result.err != nil {
+		p.t.Fatalf("restart during %s: %v\n%s", what, result.err, result.out)
+	}
+	for i, count := range strings.Fields(p.restarts()) {
+		var before, now int
+		if _, err := fmt.Sscan(want[i]+" "+count, &before, &now); err != nil || now != before+1 {
+			p.t.Errorf("restarts during %s: %s before, %s after: want one more of each (%v)", what, want, p.restarts(), err)
+			break
+		}
+	}
+}
+
+func TestChart(t *testing.T) {
+	p := newPlace(t)
+	root := filepath.Join("..", "..")
+	folder := t.TempDir()
+	p.run(p.helm, "package", filepath.Join(root, "deploy", "chart"), "--destination="+folder)
+	packages, err := filepath.Glob(filepath.Join(folder, "refit-*.tgz"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("packages %v, %v", packages, err)
+	}
+	before := p.objects()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_, _ = output(ctx, "", p.helm, "uninstall", "refit", "--namespace="+namespace, "--ignore-not-found", "--wait")
+		_, _ = output(ctx, "", p.kubectl, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
+	})
+	flags := append([]string{packages[0], "--wait"}, p.values...)
+	notes := p.release("install", append(flags, "--create-namespace")...)
+	if !strings.Contains(notes, "kubectl refit restart deployment/NAME") {
+		t.Errorf("the notes say:\n%s", notes)
+	}
+	p.workload()
+	p.healthy()
+
+	p.during("a restart of the programs", func() {
+		p.run(p.kubectl, "rollout", "restart", "daemonset/refit-daemon", "deployment/refit-manager", "--namespace="+namespace)
+		p.run(p.kubectl, "rollout", "status", "deployment/refit-manager", "--namespace="+namespace, "--timeout=3m")
+	})
+	p.during("an upgrade", func() {
+		p.release("upgrade", append(flags, "--set=log.level=debug", "--set=commonLabels.team=a", "--set=networkPolicy.enabled=true")...)
+	})
+	if args := p.run(p.kubectl, "get", "daemonset/refit-daemon", "--namespace="+namespace, "--output=jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(args, "--log-level=debug") {
+		t.Errorf("the upgrade has not reached the daemon: %s", args)
+	}
+	p.during("a rollback", func() { p.run(p.helm, "rollback", "refit", "1", "--namespace="+namespace, "--wait", "--timeout=4m") })
+	p.healthy()
+
+	p.release("uninstall", "--wait")
+	p.gone(before, func(object string) bool { return strings.HasPrefix(object, "CustomResourceDefinition/") })
+	if out := p.run(p.kubectl, "get", "restartrollouts", "--namespace="+shop, "--output=name"); out == "" {
+		t.Error("the objects of CRDs that stay are gone")
+	}
+
+	// CRDs that were left are taken over by the next installation, and go with it if they are asked to.
+	p.release("install", append(flags, "--set=crds.keep=false")...)
+	p.healthy()
+	p.release("uninstall", "--wait")
+	p.gone(before, func(string) bool { return false })
+}
+
+// healthy runs helm test, and the same checks from outside.
+func (p *place) healthy() {
+	p.t.Helper()
+	p.release("test", "--logs")
+	if out := p.run(p.refit, "doctor", "--namespace="+shop); strings.Contains(out, "failed ") || !strings.Contains(out, "ok       webhook") || !strings.Contains(out, "ok       policies") {
+		p.t.Errorf("doctor:\n%s", out)
+	}
+}
+
+// gone checks that an uninstalled release has left only what may stay, and the namespace that helm was told to make.
+func (p *place) gone(before []string, stays func(string) bool) {
+	p.t.Helper()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		left := slices.DeleteFunc(p.left(before), func(object string) bool {
+			return stays(object) || object == "Namespace//"+namespace || object == "ServiceAccount/"+namespace+"/default" || object == "ConfigMap/"+namespace+"/kube-root-ca.crt"
+		})
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-deadline.C:
+			p.t.Errorf("left behind: %s", strings.Join(left, ", "))
+			return
+		case <-tick.C:
+		}
+	}
+}
