@@ -93,7 +93,7 @@ func TestTableOnATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer master.Close()
+	t.Cleanup(func() { _ = master.Close() })
 	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 40, Cols: 200}); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func setResources(o *options) *cobra.Command {
 	var to cli.Resources
 	cmd := &cobra.Command{
 		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
-		Long: setLong, Args: exactArgs(1),
+		Long: setLong, Args: oneArg(),
 		Example: `  # more CPU and memory for one container; what is not named stays
   kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -166,7 +166,7 @@ func terminal(out io.Writer) bool {
 }
 
 func minimumArgs(n int) cobra.PositionalArgs { return usage(cobra.MinimumNArgs(n)) }
-func exactArgs(n int) cobra.PositionalArgs   { return usage(cobra.ExactArgs(n)) }
+func oneArg() cobra.PositionalArgs           { return usage(cobra.ExactArgs(1)) }
 
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

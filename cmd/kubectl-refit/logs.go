@@ -23,7 +23,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
 func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config logs.Config
 	cmd := &cobra.Command{
-		Use: "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: exactArgs(1),
+		Use: "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: oneArg(),
 		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := podName(args[0])

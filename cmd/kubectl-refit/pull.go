@@ -20,7 +20,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config pullnodes.Config
 	var nodes string
 	cmd := &cobra.Command{
-		Use: "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: exactArgs(1),
+		Use: "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: oneArg(),
 		Example: "  kubectl refit pull registry.example.com/shop:7\n  kubectl refit pull registry.example.com/model:3 --nodes pool=gpu --parallelism=4 --secret=registry",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config.Image = args[0]

@@ -83,7 +83,7 @@ func (s sidecarSets) status() *cobra.Command {
 
 func (s sidecarSets) pause(verb, short string, paused bool) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: sidecarSetLong, Args: exactArgs(1),
+		Use: verb + " NAME", Short: short, Long: sidecarSetLong, Args: oneArg(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := s.open(); err != nil {
 				return err
@@ -96,7 +96,7 @@ func (s sidecarSets) pause(verb, short string, paused bool) *cobra.Command {
 func (s sidecarSets) undo() *cobra.Command {
 	var to int64
 	cmd := &cobra.Command{
-		Use: "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: exactArgs(1),
+		Use: "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: oneArg(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
 				return fmt.Errorf("%w: --to-revision=%d: want the number of a revision", cli.ErrUsage, to)

@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`
 func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config why.Config
 	cmd := &cobra.Command{
-		Use: "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: exactArgs(1),
+		Use: "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: oneArg(),
 		Example: `  kubectl refit why web-0
   kubectl refit why web-0 -c app --tail=20
   kubectl refit why web-0 -o json`,
