@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 
 	"k8s.io/klog/v2"
@@ -29,9 +28,6 @@ func main() {
 }
 
 func run(ctx context.Context, config daemon.Config, libraries *slog.Logger) error {
-	if config.PprofAddr == "" {
-		runtime.MemProfileRate = 0 // nobody can read the profile, whose records of each place that allocates are never freed
-	}
 	klog.SetSlogLogger(libraries)
 	return daemon.Run(ctx, config)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 )
 
@@ -14,7 +13,6 @@ import (
 var version = "dev"
 
 func main() {
-	runtime.MemProfileRate = 0 // no profile is served, and its records of each place that allocates are never freed
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(version).ExecuteContext(ctx)
 	stop()
