@@ -48,7 +48,7 @@ func Open(name, kubeconfig, state string, add ...func(*runtime.Scheme) error) (*
 // Prepare applies the CRDs, scales an installed refit-manager to 0, and makes the namespace.
 func (c *Cluster) Prepare(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"apply", "--server-side", "--force-conflicts", "-f", "deploy/crd"}, {"wait", "--for=condition=Established", "--timeout=1m", "-f", "deploy/crd"},
+		{"apply", "--server-side", "--force-conflicts", "-f", "deploy/crd"}, {"wait", "--for=condition=Established", "--timeout=1m", "customresourcedefinitions", "--all"},
 	} {
 		if out, err := exec.CommandContext(ctx, filepath.Join(c.state, "bin", "kubectl"), args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("kubectl %s: %w: %s", args[0], err, out)
