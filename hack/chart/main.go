@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -15,16 +16,16 @@ import (
 func main() {
 	root := flag.String("root", filepath.Join("..", ".."), "root of the checkout")
 	flag.Parse()
-	if err := run(*root); err != nil {
+	if err := run(context.Background(), *root); err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string) error {
+func run(ctx context.Context, root string) error {
 	deploy := filepath.Join(root, "deploy")
 	chart := filepath.Join(deploy, "chart")
-	manifests, err := plain.Manifests(chart)
+	manifests, err := plain.Manifests(ctx, chart)
 	if err != nil {
 		return err
 	}

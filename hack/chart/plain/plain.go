@@ -3,6 +3,7 @@
 package plain
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ var values []byte
 var folders = map[string]string{"daemonset": "manager", "manager": "daemon", "pull-secrets": "", "sidecar": ""}
 
 // Manifests returns the files by their paths below deploy.
-func Manifests(chart string) (map[string]string, error) {
+func Manifests(ctx context.Context, chart string) (map[string]string, error) {
 	files := map[string]string{}
 	for folder, off := range folders {
 		given := map[string]any{}
@@ -32,7 +33,7 @@ func Manifests(chart string) (map[string]string, error) {
 		if off != "" {
 			given[off] = map[string]any{"enabled": false}
 		}
-		texts, err := render.Chart(chart, render.Release{Namespace: "refit-system", Values: given})
+		texts, err := render.Chart(ctx, chart, render.Release{Namespace: "refit-system", Values: given})
 		if err != nil {
 			return nil, err
 		}

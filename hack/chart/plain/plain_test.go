@@ -18,7 +18,7 @@ var written = map[string]bool{"sidecar/30-config.yaml": true, "daemonset/host-ne
 func TestPlainManifestsAreWhatTheChartRenders(t *testing.T) {
 	t.Parallel()
 	deploy := filepath.Join("..", "..", "..", "deploy")
-	want, err := plain.Manifests(filepath.Join(deploy, "chart"))
+	want, err := plain.Manifests(t.Context(), filepath.Join(deploy, "chart"))
 	if err != nil {
 		t.Fatal(err)
 	}

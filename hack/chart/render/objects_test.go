@@ -27,7 +27,7 @@ func rendered(t *testing.T, values string) (objects, error) {
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
-	texts, err := render.Chart(chart, render.Release{Namespace: namespace, Values: given})
+	texts, err := render.Chart(t.Context(), chart, render.Release{Namespace: namespace, Values: given})
 	found := objects{}
 	for path, text := range texts {
 		if filepath.Ext(path) != ".yaml" {

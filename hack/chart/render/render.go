@@ -2,6 +2,7 @@
 package render
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -19,7 +20,7 @@ type Release struct {
 
 // Chart renders the chart in a folder. The texts have the paths of their templates below templates/, those that came out
 // empty are left out.
-func Chart(folder string, release Release) (map[string]string, error) {
+func Chart(ctx context.Context, folder string, release Release) (map[string]string, error) {
 	chart, err := loader.Load(folder)
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
@@ -29,7 +30,7 @@ func Chart(folder string, release Release) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check values: %w", err)
 	}
-	rendered, err := engine.Engine{Strict: true}.Render(chart, values)
+	rendered, err := engine.Engine{Strict: true}.RenderWithContext(ctx, chart, values)
 	if err != nil {
 		return nil, fmt.Errorf("render chart: %w", err)
 	}
