@@ -45,6 +45,9 @@ func send(t *testing.T, address, text string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close() }()
+	if err := connection.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := fmt.Fprint(connection, text); err != nil {
 		return err.Error()
 	}

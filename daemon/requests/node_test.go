@@ -114,6 +114,13 @@ func (n *node) startDaemon() {
 
 // pod runs a pod with these containers.
 func (n *node) pod(name string, containers ...fakecri.Container) *corev1.Pod {
+	pod := n.newPod(name, containers...)
+	n.putPod(pod)
+	return pod
+}
+
+// newPod runs a pod of which the API server does not know yet.
+func (n *node) newPod(name string, containers ...fakecri.Container) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"}}
 	pod.Spec.NodeName = "node-1"
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -126,7 +133,6 @@ func (n *node) pod(name string, containers ...fakecri.Container) *corev1.Pod {
 			Name: c.Name, ContainerID: fakecri.Name + "://" + id, Ready: true, RestartCount: int32(c.RestartCount),
 		})
 	}
-	n.putPod(pod)
 	return pod
 }
 

@@ -1,16 +1,23 @@
 package requests
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
@@ -24,7 +31,7 @@ func hooked(t *testing.T, handler corev1.LifecycleHandler, grace int64, change f
 	n := newNode(t)
 	n.runtime.Commands["note stop"] = fakecri.Command{}
 	n.runtime.Commands["never ends"] = fakecri.Command{Takes: time.Hour}
-	pod := n.pod("web", app())
+	pod := n.newPod("web", app())
 	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &handler}
 	n.putPod(pod)
 	n.request("again", pod, func(r *crr.Request) {
@@ -91,12 +98,68 @@ func TestGraceZeroMeansNow(t *testing.T) {
 	}
 }
 
-func TestPreStopSleep(t *testing.T) {
+func TestPreStopSleepIsPartOfTheGracePeriod(t *testing.T) {
 	t.Parallel()
-	n := hooked(t, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}, 4, nil)
-	if grace := n.stops()[0].Timeout; grace != 3*time.Second {
-		t.Errorf("%v left of 4 s after a sleep of 1 s", grace)
+	for name, test := range map[string]struct{ sleep, grace, left, took time.Duration }{
+		"shorter":          {sleep: time.Second, grace: 4 * time.Second, left: 3 * time.Second, took: time.Second},
+		"the whole period": {sleep: 4 * time.Second, grace: 4 * time.Second, left: kubelet.MinGracePeriod, took: 4 * time.Second},
+		"longer":           {sleep: time.Minute, grace: 4 * time.Second, left: kubelet.MinGracePeriod, took: 4 * time.Second},
+		"no grace period":  {sleep: time.Minute, left: 0, took: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				stopper := &stopper{}
+				w, request := stopping(t, stopper)
+				began := time.Now()
+				done := w.stop(t.Context(), request, &corev1.Pod{}, crr.Stop{
+					Container: "app", Grace: test.grace,
+					PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(test.sleep.Seconds())}},
+				})
+				if took := stopper.at.Sub(began); done.err != nil || stopper.grace != test.left || took != test.took {
+					t.Errorf("%v, %v left after %v; want %v after %v", done.err, stopper.grace, took, test.left, test.took)
+				}
+			})
+		})
 	}
+}
+
+// stopper notes when a container is stopped, with which grace period.
+type stopper struct {
+	Runtime
+	grace time.Duration
+	at    time.Time
+}
+
+func (s *stopper) StopContainer(_ context.Context, _ string, grace time.Duration) error {
+	s.grace, s.at = grace, time.Now()
+	return nil
+}
+
+type noEvents struct{}
+
+func (noEvents) Event(corev1.ObjectReference, string, string, string) {}
+
+// stopping is a worker that does not run, and a request that it may act on.
+func stopping(t *testing.T, runtime Runtime) (*Worker, *crr.Request) {
+	t.Helper()
+	informer := func(of apiruntime.Object) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(&cache.ListWatch{}, of, 0, cache.Indexers{})
+	}
+	requests := informer(&crr.Request{})
+	w, err := New(Config{
+		Node: "node-1", RuntimeName: fakecri.Name, Runtime: runtime, Requests: requests, Pods: informer(&corev1.Pod{}), MaxConcurrent: 1,
+		ClockOffset: func() time.Duration { return 0 }, Events: noEvents{}, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.queue.ShutDown)
+	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "again", UID: "uid-again"}}
+	if err := requests.GetIndexer().Add(request); err != nil {
+		t.Fatal(err)
+	}
+	return w, request
 }
 
 // An httpGet hook goes to the IP of the pod's sandbox.

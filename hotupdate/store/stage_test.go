@@ -1,0 +1,105 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refit-project/refit/hotupdate/payload"
+)
+
+func TestStageRefuses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		limits payload.Limits
+		names  []string
+		want   error
+	}{
+		"a name outside of the folder":    {names: []string{"../x"}, want: payload.ErrInvalid},
+		"an absolute name":                {names: []string{"/x"}, want: payload.ErrInvalid},
+		"the same name twice":             {names: []string{"a", "a"}, want: payload.ErrInvalid},
+		"a file below a file":             {names: []string{"a", "a/b"}, want: payload.ErrInvalid},
+		"a file in place of a folder":     {names: []string{"a/b", "a"}, want: payload.ErrInvalid},
+		"more files than allowed":         {limits: payload.Limits{MaxFiles: 1}, names: []string{"a", "b"}, want: payload.ErrTooLarge},
+		"more folders than allowed":       {limits: payload.Limits{MaxFiles: 3}, names: []string{"a/b/c/d"}, want: payload.ErrTooLarge},
+		"more bytes than allowed":         {limits: payload.Limits{MaxUnpacked: 7}, names: []string{"a", "b"}, want: payload.ErrTooLarge},
+		"nothing of what is just allowed": {limits: payload.Limits{MaxFiles: 2, MaxUnpacked: 8}, names: []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, t.TempDir())
+			g, err := s.Stage(test.limits.WithDefaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range test.names {
+				if _, err = g.Put(file, 0, strings.NewReader("four")); err != nil {
+					break
+				}
+			}
+			if !errors.Is(err, test.want) {
+				t.Errorf("%v, want %v", err, test.want)
+			}
+			if err := g.Discard(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestStageKeepsWhatAnUpdateDoesNotReplace(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	before := seal(t, s, map[string]string{"same": "1", "new": "1", "gone": "1", "dir/a": "1", "file": "1", "changed": "1"})
+	removed := map[string]string{"changed": "another digest"}
+	for _, f := range before.Files {
+		if f.Name == "gone" {
+			removed[f.Name] = f.SHA256
+		}
+	}
+	g, err := s.Stage(payload.Limits{}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new", "dir", "file/a"} {
+		if _, err := g.Put(name, 0, strings.NewReader("2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Keep(before, removed); err != nil {
+		t.Fatal(err)
+	}
+	r, err := g.Seal(t.Context(), "v2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range r.Files {
+		names = append(names, f.Name)
+	}
+	if want := []string{"changed", "dir", "file/a", "new", "same"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	if err := s.Check(t.Context(), r); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStageEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g, err := s.Stage(payload.Limits{}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Seal(ctx, "v1", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("sealed: %v", err)
+	}
+	if err := g.Discard(); err != nil {
+		t.Error(err)
+	}
+}
