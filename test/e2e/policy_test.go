@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -87,10 +86,7 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 	minePod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: s.namespace, Name: "mine"}
 	otherNode := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Namespace: "default", Name: s.nodes[1]}
 	const policy = "ValidatingAdmissionPolicy"
-	for name, tc := range map[string]struct {
-		do    func(context.Context) error
-		words []string // of the refusal; none: allowed
-	}{
+	checkAccess(t, map[string]access{
 		"status of a request of its node":       {do: status(bound, myRequest, note)},
 		"status of a request of another node":   {do: status(bound, otherRequest, note), words: []string{policy, s.nodes[1]}},
 		"status of a request, token of no node": {do: status(unbound, myRequest, note), words: []string{policy}},
@@ -122,21 +118,7 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "refit-daemon"}}
 			return bound.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
 		}, words: []string{"cannot create"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			err := tc.do(t.Context())
-			if len(tc.words) == 0 {
-				if err != nil {
-					t.Errorf("refused: %v", err)
-				}
-				return
-			}
-			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !containsAll(err.Error(), tc.words) {
-				t.Errorf("answer %v, want a refusal with %q", err, tc.words)
-			}
-		})
-	}
+	})
 }
 
 // TestUsersNeedARoleForRequests checks the two roles for users: who may view a namespace may not restart in it.
