@@ -117,7 +117,7 @@ func (s *suite) prepare(ctx context.Context) error {
 		return err
 	}
 	return s.report.Do("tools", func() error {
-		for _, name := range []string{"golangci-lint", "gotestsum", "deadcode", "govulncheck"} {
+		for _, name := range []string{"golangci-lint", "actionlint", "gotestsum", "deadcode", "govulncheck"} {
 			path, err := output(ctx, s.root, "go", "tool", "-n", "-modfile=tools/go.mod", name)
 			if err != nil {
 				return err
@@ -160,6 +160,7 @@ func (s *suite) lint(ctx context.Context, modules []string) error {
 			Argv: []string{s.tool["golangci-lint"], "run", "--allow-parallel-runners", "--config", filepath.Join(s.root, ".golangci.yml"), "./..."},
 		}))
 	}
+	faults = append(faults, s.report.Run(ctx, "lint of .github/workflows", step.Command{Dir: s.root, Argv: []string{s.tool["actionlint"], "-shellcheck=", "-pyflakes="}}))
 	return errors.Join(faults...)
 }
 
