@@ -81,7 +81,7 @@ func (u *updater) apply(ctx context.Context, step *inplace.Step) error {
 	if err := u.begin(ctx, &plan.Update{}); err != nil {
 		return errors.Join(refusal, err)
 	}
-	u.Output.Say("refused by the API server; what has not been begun is given up")
+	u.Output.Say("refused by the API server; what has not been begun is dropped")
 	return errors.Join(refusal, u.follow(ctx))
 }
 

@@ -160,7 +160,7 @@ func (u *updater) refused(ctx context.Context, err error, recorded *record.Recor
 	if factsErr != nil || inplace.Next(u.pod, recorded, known, time.Now()).Kind == inplace.KindDone {
 		return err
 	}
-	u.Output.Say("the change was made before; following it to its end")
+	u.Output.Say("the change was requested before; waiting until it is done")
 	return u.finish(ctx)
 }
 

@@ -138,7 +138,7 @@ func TestTimeoutTellsWhatIsWaitedFor(t *testing.T) {
 	if cli.ExitCode(err) != cli.ExitTimeout || !strings.Contains(err.Error(), "waiting for kubelet to report container app") {
 		t.Errorf("%v; said:\n%s", err, said)
 	}
-	if !strings.Contains(said, "the change was made before; following it") {
+	if !strings.Contains(said, "the change was requested before; waiting until it is done") {
 		t.Errorf("said:\n%s", said)
 	}
 }

@@ -99,7 +99,7 @@ func parse(text []byte) (configuration, error) {
 		case p.Name == "" || p.Name != filepath.Base(p.Name) || p.Name == "." || p.Name == "..":
 			return config, fmt.Errorf("%s.name %q: want the name of a file without a folder", at, p.Name)
 		case seen[p.Name]:
-			return config, fmt.Errorf("%s.name %q: is there twice", at, p.Name)
+			return config, fmt.Errorf("%s.name %q: is given twice", at, p.Name)
 		case p.APIVersion != protocolVersion:
 			return config, fmt.Errorf("%s.apiVersion %q: want %s", at, p.APIVersion, protocolVersion)
 		case len(p.MatchImages) == 0:

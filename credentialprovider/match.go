@@ -6,7 +6,7 @@ import (
 )
 
 // Matches reports whether an image, written with its registry, is one that the pattern is for. By kubelet's rule each label
-// of the host may hold *, which stands for no dot; the port has to be the same, and the path to begin the image's path.
+// of the host may hold *, which matches no dot; the port has to be the same, and the path to begin the image's path.
 func Matches(pattern, image string) bool {
 	for _, scheme := range []string{"https://", "http://"} {
 		pattern = strings.TrimPrefix(pattern, scheme)

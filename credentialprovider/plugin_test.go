@@ -144,7 +144,7 @@ func TestConfigurationIsCheckedWithFieldAndRule(t *testing.T) {
 		"providers[0].matchImages":                     strings.Replace(well, "matchImages", "images", 1),
 		"providers[0].defaultCacheDuration":            strings.Replace(well, "defaultCacheDuration: 1h", "", 1),
 		"providers[0].tokenAttributes":                 strings.Replace(well, "args: [get]", "tokenAttributes: {serviceAccountTokenAudience: x}", 1),
-		"providers[1].name \"plugin\": is there twice": well + strings.SplitAfterN(well, "providers:\n", 2)[1],
+		"providers[1].name \"plugin\": is given twice": well + strings.SplitAfterN(well, "providers:\n", 2)[1],
 		"is not a program":                             strings.Replace(well, "name: plugin", "name: config.yaml", 1),
 		"error":                                        "{",
 	} {

@@ -4,6 +4,6 @@
 // What is in it: finding the socket, one shared connection that reconnects by itself, a deadline on
 // every call, and the mapping of gRPC codes to sentinels, done once.
 //
-// What may not enter: policy (what to stop and when), API objects, metrics registries, and
+// What must stay out: policy (what to stop and when), API objects, metrics registries, and
 // k8s.io/kubernetes. The daemon's memory budget also keeps k8s.io/cri-client out.
 package cri

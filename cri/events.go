@@ -88,7 +88,7 @@ func (c *Client) subscribe(ctx context.Context, fn func(Event)) error {
 		return callError(ctx, methodEvents, "", err)
 	}
 	// Opening a stream does not wait for the other side. A call behind it on the same connection
-	// does, so the subscription stands, or very nearly, when the caller relists.
+	// does, so the subscription exists, or nearly so, when the caller relists.
 	if _, err := c.Version(ctx); err != nil {
 		return fmt.Errorf("%s: %w", methodEvents, err)
 	}

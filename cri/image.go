@@ -28,7 +28,7 @@ var (
 	ErrDigestMismatch = errors.New("digest mismatch")
 )
 
-// Auth is what a registry is told. The zero value is nothing: an anonymous pull.
+// Auth are credentials for a registry. The zero value means an anonymous pull.
 type Auth struct {
 	Username, Password string
 	// Auth is the base64 of "username:password", instead of both.

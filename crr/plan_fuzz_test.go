@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/identity"
 )
 
-// world plays a request against a toy kubelet. Each byte of the script is one thing that happens.
+// world runs a request against a simulated kubelet. Each byte of the script is one thing that happens.
 type world struct {
 	*fixture
 	t       *testing.T

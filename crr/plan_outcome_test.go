@@ -141,7 +141,7 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 	}
 }
 
-// A runtime that is down is no reason to think the containers gone; deadlines hold all the same.
+// A runtime that does not respond does not mean that the containers are gone; deadlines apply nevertheless.
 func TestPlanWhileTheRuntimeIsDown(t *testing.T) {
 	t.Parallel()
 	deadline := int64(60)
@@ -155,7 +155,7 @@ func TestPlanWhileTheRuntimeIsDown(t *testing.T) {
 	wantOutcome(t, s.plan(), crr.ReasonDeadlineExceeded)
 }
 
-// A request that waits for another of its pod has a deadline all the same.
+// A request that waits for another of its pod has a deadline nevertheless.
 func TestWaitEndsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	deadline := int64(5)

@@ -101,7 +101,7 @@ func TestPlanRetriesARemoval(t *testing.T) {
 	if s.plan().Start == nil {
 		t.Error("not tried again")
 	}
-	// The last removal went well, and the instance is there again all the same.
+	// The last removal succeeded, and the instance is listed again nevertheless.
 	s.observed.Acts["app"] = crr.Act{Done: s.now}
 	if s.plan().Start == nil {
 		t.Error("not removed at once after a success")

@@ -20,7 +20,7 @@ const (
 func (s *subject) running(old Instance) {
 	hook := s.preStop()
 	if hook != nil && hook.TCPSocket != nil {
-		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, by kubelet neither: use exec, httpGet or sleep")
+		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, and not by kubelet either: use exec, httpGet or sleep")
 		return
 	}
 	if why := s.unstoppable(); why != "" && !s.act.Running {

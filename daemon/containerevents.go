@@ -13,7 +13,7 @@ import (
 const (
 	// relistInterval covers lost events of the runtime, of which there should be none.
 	relistInterval = 30 * time.Second
-	// relistIntervalWithoutEvents stands in for the events of a runtime that has none.
+	// relistIntervalWithoutEvents replaces the events of a runtime that has none.
 	relistIntervalWithoutEvents = 500 * time.Millisecond
 )
 

@@ -24,7 +24,7 @@ var (
 	ErrTimeout = errors.New("cut off at the end of the grace period")
 )
 
-// Call is one run of a hook. Handler is the pod's own: never run one that somebody else may have written, since
+// Call is one run of a hook. Handler has to be that of the pod: never run one that others may have written, since
 // whoever chooses a command runs it with all that the container may do.
 type Call struct {
 	Pod       *corev1.Pod
@@ -91,7 +91,7 @@ func (r *Runner) run(ctx context.Context, call Call) error {
 	case handler.Sleep != nil:
 		return sleep(ctx, time.Duration(handler.Sleep.Seconds)*time.Second)
 	case handler.TCPSocket != nil:
-		return fmt.Errorf("tcpSocket: %w, by kubelet neither", ErrUnsupported)
+		return fmt.Errorf("tcpSocket: %w, and not by kubelet either", ErrUnsupported)
 	default:
 		return fmt.Errorf("hook without exec, httpGet or sleep: %w", ErrUnsupported)
 	}

@@ -32,9 +32,9 @@ func TestVerification(t *testing.T) {
 		"well in time":               {5 * time.Second, 0, "---+", "", 3 * time.Second},
 		"not well in time":           {3 * time.Second, 0, "-", "ill", 3 * time.Second},
 		"well for long enough":       {0, 3 * time.Second, "++++", "", 3 * time.Second},
-		"falls ill":                  {0, 5 * time.Second, "+++-+", "well for 3s, then not: judge: ill", 3 * time.Second},
+		"falls ill":                  {0, 5 * time.Second, "+++-+", "checks passed for 3s, then failed: judge: ill", 3 * time.Second},
 		"late, then for long enough": {5 * time.Second, 2 * time.Second, "--+++", "", 4 * time.Second},
-		"late, then falls ill":       {9 * time.Second, 9 * time.Second, "--+-", "well for 1s", 3 * time.Second},
+		"late, then falls ill":       {9 * time.Second, 9 * time.Second, "--+-", "checks passed for 1s", 3 * time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

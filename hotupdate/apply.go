@@ -25,7 +25,7 @@ import (
 type Result struct {
 	// Revision is in force, or would be after a dry run.
 	Revision Revision
-	// Changed is false when it was in force before: nothing was written and nobody told.
+	// Changed is false when it was in force before: nothing was written, and there was no Event.
 	Changed bool
 }
 

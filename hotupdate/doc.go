@@ -2,9 +2,9 @@
 // confirm or roll back. Whoever reads the files sees the old ones or the new ones, complete, at every instant
 // and after a kill at any instant.
 //
-// In the room are: bounded download, digests and archives, revisions on disk, the atomic swap, and the order
-// of it all. Searching processes, serving HTTP and the Kubernetes API may not enter; what is to be signalled
-// or run stands behind ports.
+// It contains: bounded download, digests and archives, revisions on disk, the atomic swap, and the order
+// of it all. Searching processes, serving HTTP and the Kubernetes API must stay out; what is to be signalled
+// or run is decided behind ports.
 //
 // On disk, in the folder that is shared with the program:
 //

@@ -46,7 +46,7 @@ type Failure struct {
 	Err   error
 	// RolledBack says that new files were in place and the old ones are again, the program reloaded with them.
 	RolledBack bool
-	// RollbackErr is why the way back did not succeed entirely. The old files may be in place all the same.
+	// RollbackErr is why the rollback did not succeed entirely. The old files may be in place nevertheless.
 	RollbackErr error
 }
 

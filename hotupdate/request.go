@@ -91,7 +91,7 @@ func (r Request) Validate() error {
 			continue
 		}
 		if name := s.name(); s.Format == Plain && seen[name] {
-			faults = append(faults, fmt.Errorf("source %d: %s comes twice", i, name))
+			faults = append(faults, fmt.Errorf("source %d: %s is given twice", i, name))
 		} else {
 			seen[name] = true
 		}

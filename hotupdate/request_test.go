@@ -74,7 +74,7 @@ func TestRequestReportsAllFaults(t *testing.T) {
 	if !errors.Is(err, hotupdate.ErrInvalid) {
 		t.Fatalf("err = %v", err)
 	}
-	for _, want := range []string{"version", "source 0", "source 2: a comes twice", "source 3"} {
+	for _, want := range []string{"version", "source 0", "source 2: a is given twice", "source 3"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not say %q", err, want)
 		}

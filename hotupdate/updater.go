@@ -141,7 +141,7 @@ func (u *Updater) record(st store.State) error {
 	return nil
 }
 
-// Close lets go of the folder. An update under way is waited for.
+// Close unlocks the folder, when the update that is running has ended.
 func (u *Updater) Close() {
 	u.busy.Lock()
 	defer u.busy.Unlock()

@@ -157,7 +157,7 @@ func TestFirstUpdateRollsBackToWhatWasFound(t *testing.T) {
 	}
 }
 
-// The client of an update may hang up: what is in place is decided upon all the same.
+// The client of an update may hang up: what is in place is decided nevertheless.
 func TestCancelDuringVerificationRollsBack(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

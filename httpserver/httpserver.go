@@ -1,5 +1,5 @@
 // Package httpserver serves HTTP until a context ends, with bounds on what a client may send and how slowly. What is served,
-// and to whom, may not enter.
+// and to whom, must stay out.
 package httpserver
 
 import (

@@ -24,9 +24,9 @@ type QueueConfig struct {
 	Puller Puller
 	// Parallel pulls at most, at least 1.
 	Parallel int
-	// Changed is called after the state of a pull has changed. It must not block or call the Queue. Nil: nobody.
+	// Changed is called after the state of a pull has changed. It must not block or call the Queue. It may be nil.
 	Changed func()
-	// Ended is called once for each pull that has succeeded or failed. It must not block or call the Queue. Nil: nobody.
+	// Ended is called once for each pull that has succeeded or failed. It must not block or call the Queue. It may be nil.
 	Ended func(Want, State)
 }
 

@@ -50,7 +50,7 @@ type Decision struct {
 const (
 	// BlockedPodEnded: the pod is being deleted or has ended.
 	BlockedPodEnded = "PodEnded"
-	// BlockedNotRestarted: a container has ended and its restart policy leaves it so.
+	// BlockedNotRestarted: a container has ended and its restart policy does not restart it.
 	BlockedNotRestarted = "NotRestarted"
 	// BlockedMalformed: what the record says cannot be applied.
 	BlockedMalformed = "Malformed"

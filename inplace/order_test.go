@@ -93,7 +93,7 @@ func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 	}
 }
 
-// steps plays a node on which the new instance gets ready some rounds after it has started, and returns the patches that put
+// steps simulates a node on which the new instance becomes ready some rounds after it has started, and returns the patches that put
 // the pod back into its Services.
 func (w *world) patchesThatOpen(t *testing.T, readyAfter int) []string {
 	t.Helper()

@@ -205,7 +205,7 @@ func (v *view) hindered(status *corev1.ContainerStatus) *Decision {
 		return nil
 	}
 	if kubelet.RestartPolicyOf(v.pod, status.Name).Final(status) {
-		d := blocked(status.Name, BlockedNotRestarted, "container %s has ended with code %d and its restart policy leaves it so",
+		d := blocked(status.Name, BlockedNotRestarted, "container %s has ended with code %d and its restart policy does not restart it",
 			status.Name, status.State.Terminated.ExitCode)
 		d.Final = true
 		return d

@@ -30,7 +30,7 @@ type Outcome struct {
 	Message string
 }
 
-// Prober is one way to ask. Probe returns soon after ctx is done; the deadline of ctx is the probe's timeout.
+// Prober is one kind of probe. Probe returns soon after ctx is done; the deadline of ctx is the probe's timeout.
 // It is called by one goroutine at a time. A Prober that keeps something open between probes is an io.Closer.
 // A Worker closes it when it does not use it any more, and so must who calls Probe, see Close.
 type Prober interface {

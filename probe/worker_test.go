@@ -202,7 +202,7 @@ func TestInvalidSpecsAreRefused(t *testing.T) {
 	}
 }
 
-// What is known from before stands until answers against it have repeated often enough.
+// A known state is kept until enough answers in a row differ from it.
 func TestWorkerBeginsWithWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // sets it back.
 func closeProcess() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("keep other processes out of this one: %w", err)
+		return fmt.Errorf("protect this process from others: %w", err)
 	}
 	return nil
 }

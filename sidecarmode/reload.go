@@ -102,7 +102,7 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 	if err != nil {
 		state.Error = result.Cut(err.Error(), result.MaxMessage)
 		s.state.setConfig(state)
-		s.logger.Error("configuration not taken over, the one before stays in force", "err", err)
+		s.logger.Error("configuration not loaded, the previous one stays in use", "err", err)
 		s.tell(result.Failed, "ConfigInvalid", "the configuration before stays in force: "+err.Error())
 		return digest
 	}
@@ -112,7 +112,7 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 		said += "; a restart of the sidecar is needed for " + strings.Join(state.Later, ", ")
 	}
 	s.state.setConfig(state)
-	s.logger.Info("configuration taken over", "file", state.File, "digest", digest)
+	s.logger.Info("configuration loaded", "file", state.File, "digest", digest)
 	s.tell(result.Succeeded, "ConfigReloaded", said)
 	s.test.again()
 	return digest

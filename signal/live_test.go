@@ -163,7 +163,7 @@ func TestPermissionOfARealProcess(t *testing.T) {
 	cmd.Args[0] = "sender"
 	out, err := cmd.Output()
 	if errors.Is(err, fs.ErrPermission) {
-		t.Skipf("the test binary is in a folder others may not enter: %v", err)
+		t.Skipf("the test binary is in a folder others must stay out: %v", err)
 	}
 	if err != nil || string(out) != "true true\n" {
 		t.Errorf("sender said %q, %v, want a PermissionError", out, err)

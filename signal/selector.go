@@ -18,7 +18,7 @@ type Selector struct {
 	// beginning up to a space.
 	Title string
 	// Program is a process title as Title, compared with the command line without the folder of the program:
-	// "nginx -g" is of "/usr/sbin/nginx -g daemon off;". What stands among the arguments never counts.
+	// "nginx -g" is of "/usr/sbin/nginx -g daemon off;". Arguments are never compared.
 	Program string
 	// Comm is the kernel's name of the process, at most 15 bytes, equal as a whole.
 	Comm string

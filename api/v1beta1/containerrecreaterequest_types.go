@@ -178,7 +178,7 @@ type ContainerRecreateRequestStatus struct {
 	Phase ContainerRecreateRequestPhase `json:"phase,omitempty"`
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Message says in one sentence where the request stands or why it failed.
+	// Message is one sentence about the progress of the request, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// +optional
@@ -196,7 +196,7 @@ type ContainerRecreateRequestStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ContainerRecreateRequestRecreateState is where one container stands.
+// ContainerRecreateRequestRecreateState is the progress of one container.
 type ContainerRecreateRequestRecreateState struct {
 	// +required
 	Name string `json:"name"`

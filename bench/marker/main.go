@@ -1,5 +1,5 @@
-// Command marker counts what refit-manager writes for one PodProbeMarker on a cluster of fake nodes and pods, which kwok
-// plays: the writes are to be proportional to what has changed. The daemons' part, the reports, is played by the
+// Command marker counts what refit-manager writes for one PodProbeMarker on a cluster of nodes and pods that kwok
+// simulates: the writes have to be proportional to what has changed. The reports of the daemons are simulated by the
 // benchmark itself. It has to run inside the cluster's network; bench/marker/run.sh does all that is needed.
 package main
 

@@ -1,7 +1,7 @@
 // Package report is what every benchmark says in the same way: on which machine, how busy that was, what was found and
 // whether that meets the target; as a table, and as JSON beside it.
 //
-// What is measured, and how, may not enter.
+// What is measured, and how, must stay out.
 package report
 
 import (

@@ -22,7 +22,7 @@ import (
 // Errors of a pull.
 var (
 	// ErrNotBegun: nobody in the cluster has begun to pull the image.
-	ErrNotBegun = errors.New("nobody pulls images before they are needed")
+	ErrNotBegun = errors.New("nothing pulls images before they are needed")
 	// ErrFailed: the image could not be pulled.
 	ErrFailed = errors.New("the pull failed")
 )

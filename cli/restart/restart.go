@@ -195,5 +195,5 @@ func (r *restarter) interrupted(ctx context.Context, kind, name, stop string) er
 	if errors.Is(cause, context.Canceled) {
 		cause = cli.ErrInterrupted
 	}
-	return fmt.Errorf("%w; the restart goes on\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s", cause, kind, name, r.Namespace, stop)
+	return fmt.Errorf("%w; the restart continues\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s", cause, kind, name, r.Namespace, stop)
 }

@@ -77,7 +77,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.Int64Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
 	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: those of the pod)")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
-	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart goes on; 0 waits for ever")
+	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
 	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
 	return cmd
 }

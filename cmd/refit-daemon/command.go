@@ -28,7 +28,7 @@ The environment variable NODE_NAME names the node; take it from fieldRef spec.no
 Flags of kruise-daemon that mean the same keep their names. Those that have no meaning here (--feature-gates and
 klog's, for example) are ignored with a warning, so that the arguments of its DaemonSet can stay.`
 
-// manyPulls stands in for no limit at all.
+// manyPulls is used where no limit is wanted.
 const manyPulls = 32
 
 // options that are not the daemon's own.

@@ -73,7 +73,7 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 		return err
 	}
 	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !crr.OverridesRestartPolicy(request) && !crr.SidecarTerminated(pod) {
-		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to have it started again all the same set annotation %s: %s",
+		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to restart it nevertheless set annotation %s: %s",
 			container.Name, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
 	}
 	if status == nil {
@@ -138,7 +138,7 @@ func injectPreStop(container *v1beta1.ContainerRecreateRequestContainer, spec *c
 	hook := spec.Lifecycle.PreStop.DeepCopy()
 	switch {
 	case hook.TCPSocket != nil:
-		return invalid(field, "container %s has a preStop hook tcpSocket, which kubelet does not carry out either: change it to exec, httpGet or sleep; %s", container.Name, wayOut)
+		return invalid(field, "container %s has a preStop hook tcpSocket, which kubelet does not run either: change it to exec, httpGet or sleep; %s", container.Name, wayOut)
 	// The daemon acts with the node's network and must not be sent to hosts of a pod's choice.
 	case hook.HTTPGet != nil && hook.HTTPGet.Host != "":
 		return invalid(field, "container %s has a preStop hook httpGet with host %.100q: refit-daemon calls only the pod itself, so remove host; %s",

@@ -129,7 +129,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			return nil
 		}
 		if err := r.sync(ctx, key); err != nil && ctx.Err() == nil {
-			r.config.Logger.Warn("cannot report of a pod's containers yet, retrying", "pod", key, "err", err)
+			r.config.Logger.Warn("cannot report the containers of a pod yet, retrying", "pod", key, "err", err)
 			r.queue.AddRateLimited(key)
 		} else {
 			r.queue.Forget(key)
@@ -235,7 +235,7 @@ func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.Cont
 	}
 	all, err := r.config.Runtime.Environment(ctx, id)
 	if errors.Is(err, cri.ErrUnsupported) {
-		r.config.Logger.Warn("the container runtime does not tell the environment of containers: updates of it cannot be seen", "err", err)
+		r.config.Logger.Warn("the container runtime does not report the environment of containers: updates of it cannot be seen", "err", err)
 		is.noEnv = true
 		return is, nil
 	}

@@ -146,7 +146,7 @@ func (w *Worker) remove(ctx context.Context, request *crr.Request, container str
 }
 
 // errStillRuns: the runtime called an instance stopped and shows it running.
-var errStillRuns = errors.New("the runtime says that it is stopped and shows it running")
+var errStillRuns = errors.New("the runtime reports it as stopped and lists it as running")
 
 func failure(doing string, err error) outcome {
 	transient := errors.Is(err, cri.ErrUnavailable) || errors.Is(err, context.Canceled)

@@ -37,7 +37,7 @@ func killing(request *crr.Request, pod *corev1.Pod, container string) event {
 
 func failedPreStopHook(pod *corev1.Pod, container string, err error) event {
 	return event{aboutContainer(pod, container), corev1.EventTypeWarning, eventFailedPreStopHook,
-		fmt.Sprintf("PreStop hook of container %s: %s; it is stopped all the same", container, err)}
+		fmt.Sprintf("PreStop hook of container %s: %s; it is stopped nevertheless", container, err)}
 }
 
 func backoffSkipped(request *crr.Request, container string) event {

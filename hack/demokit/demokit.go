@@ -1,5 +1,5 @@
 // Package demokit is what the demos have in common: the program around a demo, which prepares a cluster with Refit on it,
-// and the creation of namespaces and pods. What a demo shows may not enter.
+// and the creation of namespaces and pods. What a demo shows must stay out.
 package demokit
 
 import (

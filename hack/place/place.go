@@ -1,4 +1,4 @@
-// Package place is where a demo runs: the checkout's own cluster, or the user's. What is shown there may not enter.
+// Package place is where a demo runs: the checkout's own cluster, or the user's. What is shown there must stay out.
 package place
 
 import (

@@ -1,5 +1,5 @@
 // Package portforward reaches a port of a pod from outside of the cluster, through kubectl port-forward. What is
-// asked there may not enter.
+// asked there must stay out.
 package portforward
 
 import (

@@ -1,8 +1,8 @@
 // Package action is what is done about a release: signal, HTTP request, command or touched file, with its time-out and
 // attempts, and the verification that repeats some of them.
 //
-// In the room are: the steps and the order of attempts. Which process is signalled stands behind a port; files and
-// revisions may not enter.
+// It contains: the steps and the order of attempts. Which process is signalled is decided behind a port; files and
+// revisions must stay out.
 package action
 
 import (
@@ -34,7 +34,7 @@ type Step interface {
 	Run(ctx context.Context, r Release) error
 }
 
-// Action is a Step with its name and its patience.
+// Action is a Step with a name, a timeout and a number of attempts.
 type Action struct {
 	Name string
 	Step Step
@@ -107,7 +107,7 @@ func (v Verification) Run(ctx context.Context, r Release) error {
 		case err == nil && wellSince.IsZero():
 			wellSince = now
 		case err != nil && !wellSince.IsZero():
-			return fmt.Errorf("well for %s, then not: %w", now.Sub(wellSince).Round(time.Millisecond), err)
+			return fmt.Errorf("checks passed for %s, then failed: %w", now.Sub(wellSince).Round(time.Millisecond), err)
 		case err != nil && now.Sub(began) >= v.Within:
 			return err
 		}
@@ -120,7 +120,7 @@ func (v Verification) Run(ctx context.Context, r Release) error {
 	}
 }
 
-// Signaler tells the program by a signal; which, and whom, is its own knowledge.
+// Signaler signals the program; the implementation knows the signal and the process.
 type Signaler interface {
 	Signal(ctx context.Context) error
 }

@@ -1,6 +1,6 @@
 // Package archive unpacks tar.gz and zip files without trusting them.
 //
-// In the room are: the formats, and what an archive may contain. Where its files are written may not enter.
+// It contains: the formats, and what an archive may contain. Where its files are written must stay out.
 package archive
 
 import (

@@ -98,7 +98,7 @@ func (g guard) checkAddress(a netip.Addr) error {
 	case a.IsLinkLocalUnicast(), slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(a) }):
 		return fmt.Errorf("%w: %s is a link-local or metadata address", ErrRefused, a)
 	case a.IsUnspecified(), a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Errorf("%w: %s is no host", ErrRefused, a)
+		return fmt.Errorf("%w: %s is not a host name", ErrRefused, a)
 	case len(g.networks) == 0 && a.IsLoopback():
 		return fmt.Errorf("%w: %s is this pod itself", ErrRefused, a)
 	case len(g.networks) > 0 && !slices.ContainsFunc(g.networks, func(p netip.Prefix) bool { return p.Contains(a) }):

@@ -1,7 +1,7 @@
 // Package fetch downloads one source over HTTP, with bounds on time, size, redirects and addresses.
 //
-// In the room are: the HTTP client, retries, and the decision which addresses may be connected to. Where the bytes
-// are written may not enter.
+// It contains: the HTTP client, retries, and the decision which addresses may be connected to. Where the bytes
+// are written must stay out.
 package fetch
 
 import (

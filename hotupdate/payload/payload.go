@@ -1,7 +1,7 @@
 // Package payload holds the rules for what comes from outside: names of files, sizes, and formats.
 //
-// In the room are: pure checks and a reader that enforces a size limit. Downloading, unpacking and writing may not
-// enter.
+// It contains: pure checks and a reader that enforces a size limit. Downloading, unpacking and writing must stay
+// out.
 package payload
 
 import (

@@ -139,7 +139,7 @@ func (g *Stage) TakeArchive(use func(*os.File) error) error {
 // collision tells names that exclude each other from faults of the disk.
 func collision(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) {
-		return fmt.Errorf("%w: %s: comes twice, or is a file and a folder", payload.ErrInvalid, name)
+		return fmt.Errorf("%w: %s: appears twice, or as a file and as a folder", payload.ErrInvalid, name)
 	}
 	return err
 }

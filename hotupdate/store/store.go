@@ -1,7 +1,7 @@
 // Package store keeps revisions of a folder's files on disk and moves readers from one to another at once.
 //
-// In the room are: staging, manifests, hard links between revisions, the atomic swap, and the record of what is
-// current. When a revision is accepted or rolled back may not enter.
+// It contains: staging, manifests, hard links between revisions, the atomic swap, and the record of what is
+// current. When a revision is accepted or rolled back must stay out.
 package store
 
 import (

@@ -35,7 +35,7 @@ type Update struct {
 }
 
 // New says how to get from one pod to another of the same containers. The error is a [RefusedError] if there is no way
-// in place; it has all that stands against it.
+// in place; it has all reasons.
 //
 // Stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers to a
 // changed label or annotation, native sidecars first, then the others in the order of OpenKruise's launch priorities.

@@ -152,7 +152,7 @@ func TestFollow(t *testing.T) {
 			select {
 			case <-s.ended:
 			case <-ctx.Done():
-				t.Error("the script was not played to its end")
+				t.Error("the script was not run to its end")
 			}
 			cancel()
 			<-done

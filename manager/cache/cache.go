@@ -1,5 +1,5 @@
 // Package cache is what the packages of the manager read of the API together: which objects are cached, which fields of
-// a pod, the index of pods by node, and the look-up of nodes. Decisions and writes may not enter.
+// a pod, the index of pods by node, and the look-up of nodes. Decisions and writes must stay out.
 package cache
 
 import (

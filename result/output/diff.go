@@ -21,11 +21,11 @@ type Edit struct {
 	Want any
 	Ours []any
 	// Condition, if set, is a pod's condition and takes the place of Want.
-	Condition *ConditionWish
+	Condition *WantedCondition
 }
 
-// ConditionWish is a condition of a pod as it should be, without the times: they depend on the present condition.
-type ConditionWish struct {
+// WantedCondition is a condition of a pod as it should be, without the times: they depend on the present condition.
+type WantedCondition struct {
 	Type, Status, Message string
 	At                    time.Time
 }
@@ -191,7 +191,7 @@ func set(document map[string]any, path []string, value any) {
 }
 
 // condition adds a condition to the merge patch. Conditions merge by type (strategic merge patch).
-func (d *draft) condition(content map[string]any, wish ConditionWish, now time.Time) {
+func (d *draft) condition(content map[string]any, wish WantedCondition, now time.Time) {
 	current, _ := find(content, []string{"status", "conditions"}).value.([]any)
 	changed := now
 	for _, c := range current {

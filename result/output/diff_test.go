@@ -17,7 +17,7 @@ func TestDiff(t *testing.T) {
 	field := func(want any, path ...string) output.Edit { return output.Edit{Path: path, Want: want} }
 	away := func(ours []any, path ...string) output.Edit { return output.Edit{Path: path, Ours: ours} }
 	condition := func(status, message string) output.Edit {
-		return output.Edit{Condition: &output.ConditionWish{Type: "Idle", Status: status, Message: message, At: now.Add(-time.Second)}}
+		return output.Edit{Condition: &output.WantedCondition{Type: "Idle", Status: status, Message: message, At: now.Add(-time.Second)}}
 	}
 	const idleSinceOne = `{"status":{"conditions":[{"type":"Ready","status":"True"},
 		{"type":"Idle","status":"True","message":"idle","lastTransitionTime":"2026-11-21T01:00:00Z"}]}}`

@@ -72,7 +72,7 @@ func (c Condition) edits(e result.Entry) []Edit {
 	if status == "" {
 		status = corev1.ConditionUnknown
 	}
-	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &ConditionWish{
+	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &WantedCondition{
 		Type: c.Type, Status: string(status), Message: result.Cut(e.Message, result.MaxMessage), At: e.At,
 	}}}
 }

@@ -36,7 +36,7 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-func TestTargetsAreValidated(t *testing.T) {
+func TestOutputsAreValidated(t *testing.T) {
 	t.Parallel()
 	bad := map[string]output.Output{
 		"label key":            output.Label{Object: pod, Key: "a b"},

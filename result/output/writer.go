@@ -123,7 +123,7 @@ func (w *Writer) Drop(name string) {
 }
 
 // Flush waits until what a source has put last has been written, or returns why it could not be; it is then
-// retried all the same.
+// retried nevertheless.
 func (w *Writer) Flush(ctx context.Context, name string) error {
 	w.mu.Lock()
 	var objects []Object

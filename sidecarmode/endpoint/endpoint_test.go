@@ -7,7 +7,7 @@ import (
 	"github.com/refit-project/refit/sidecarmode/endpoint"
 )
 
-// A title is a label of metrics and stands in logs: it has no credentials of the URL.
+// A title is a label of metrics and appears in logs: it has no credentials of the URL.
 func TestTitleHasNoCredentials(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

@@ -89,7 +89,7 @@ func NeedsOf(outputs []output.Output) []selftest.Need {
 // Factory makes a new plugin.
 type Factory func() Plugin
 
-// Results are the way for outcomes; *output.Writer has the methods.
+// Results writes outcomes; *output.Writer implements it.
 type Results interface {
 	Put(source string, outputs []output.Output, entry result.Entry)
 	Drop(source string)

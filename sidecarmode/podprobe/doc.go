@@ -2,6 +2,6 @@
 // there is no kruise-daemon; the admission webhook writes the probes of a pod into its annotation
 // kruise.io/podprobe, and whoever is there writes the conditions that kruise-daemon and -manager would write.
 //
-// In the room are: reading the annotation, and workers for what is in it. How one asks and how one writes may not
-// enter.
+// It contains: reading the annotation, and workers for what is in it. How one asks and how one writes must stay
+// out.
 package podprobe

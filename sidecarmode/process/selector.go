@@ -1,8 +1,8 @@
 // Package process is how plugins say in their configuration which process they mean, and the bridge from there to
 // the room signal.
 //
-// In the room are: the configuration of a selector, and the search, with the names of containers looked up in the
-// pod's status. What is done to a process may not enter.
+// It contains: the configuration of a selector, and the search, with the names of containers looked up in the
+// pod's status. What is done to a process must stay out.
 package process
 
 import (

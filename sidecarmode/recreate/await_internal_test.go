@@ -75,7 +75,7 @@ func TestAnAPIServerThatIsAwayIsLogged(t *testing.T) {
 	go func() { found <- p.await(t.Context()) }()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for log.count("no ContainerRecreateRequest can be carried out") == 0 || p.Status().Healthy {
+	for log.count("ContainerRecreateRequests are not carried out") == 0 || p.Status().Healthy {
 		select {
 		case <-ticker.C:
 		case <-t.Context().Done():
@@ -86,7 +86,7 @@ func TestAnAPIServerThatIsAwayIsLogged(t *testing.T) {
 	if requests := <-found; requests == nil {
 		t.Error("no requests")
 	}
-	if n := log.count("can be carried out"); n != 1 || !p.Status().Healthy {
+	if n := log.count("are not carried out"); n != 1 || !p.Status().Healthy {
 		t.Errorf("logged %d times, status %+v", n, p.Status())
 	}
 }

@@ -134,7 +134,7 @@ func (p *Plugin) await(ctx context.Context) *ownpod.Requests {
 			return requests
 		}
 		if text := err.Error(); text != said {
-			p.host.Logger.Warn("no ContainerRecreateRequest can be carried out until they can be read", "err", err)
+			p.host.Logger.Warn("ContainerRecreateRequests are not carried out because they cannot be read", "err", err)
 			said = text
 		}
 		p.setWaiting(err)
@@ -199,7 +199,7 @@ func (p *Plugin) loop(ctx context.Context, e *executor, news <-chan map[string]*
 		wait := slow
 		switch {
 		case err != nil && ctx.Err() == nil:
-			p.host.Logger.Warn("request not carried on, trying again", "err", err)
+			p.host.Logger.Warn("cannot continue the request, retrying", "err", err)
 			wait, retry = retry, min(retry*2, lastRetry)
 		case !again.IsZero():
 			wait, retry = min(max(time.Until(again), 0), slow), firstRetry

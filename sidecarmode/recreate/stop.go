@@ -83,7 +83,7 @@ func (e *executor) stop(ctx context.Context, pod *corev1.Pod, order crr.Stop) er
 	}
 	gone, err := e.signal(ctx, found[0], syscall.SIGKILL, killPatience)
 	if err == nil && !gone {
-		err = errors.New("it runs on after KILL")
+		err = errors.New("it is still running after KILL")
 	}
 	return wrap(order.Container, err)
 }

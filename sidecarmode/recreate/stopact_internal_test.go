@@ -71,7 +71,7 @@ func TestStop(t *testing.T) {
 		"at least 2 s after the hook":  {change: func(w *world) { w.stubborn = true }, order: crr.Stop{Grace: 3 * time.Second, PreStop: sleeps}, signals: "SIGTERM 1 SIGKILL 1", took: 5*time.Second + look, warned: true},
 		"a hook that cannot be run":    {order: crr.Stop{Grace: 10 * time.Second, PreStop: command}, signals: "SIGTERM 1", took: look, warned: true},
 		"the sidecar ends in the hook": {order: crr.Stop{Grace: 10 * time.Second, PreStop: sleeps}, cancel: time.Second, took: time.Second, want: "context canceled"},
-		"survives KILL":                {change: func(w *world) { w.immortal = true }, order: crr.Stop{}, signals: "SIGKILL 1", took: killPatience, want: "it runs on after KILL"},
+		"survives KILL":                {change: func(w *world) { w.immortal = true }, order: crr.Stop{}, signals: "SIGKILL 1", took: killPatience, want: "it is still running after KILL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

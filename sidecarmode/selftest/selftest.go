@@ -1,7 +1,7 @@
 // Package selftest finds out what the place that the sidecar runs in allows: which processes it may see and signal,
 // what its role permits, whether a folder can be updated. Serverless platforms differ in this, and say little.
 //
-// In the room are: the checks, and their summary. What is done without what is missing may not enter.
+// It contains: the checks, and their summary. What is done without what is missing must stay out.
 package selftest
 
 import (
@@ -191,7 +191,7 @@ func tryRename(dir string, written *bool) (err error) {
 		return err
 	}
 	if !os.SameFile(before, after) {
-		return errors.New("the renamed file is another one: this file system copies")
+		return errors.New("the renamed file is another one: the file system copies instead of renaming")
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package server serves the sidecar's HTTP endpoints: TLS, and who may call.
 //
-// In the room are: the configuration of the server and the checks that every request has to pass. What the endpoints do may not enter.
+// It contains: the configuration of the server and the checks that every request has to pass. What the endpoints do must stay out.
 package server
 
 import (

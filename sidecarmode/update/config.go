@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 	updater, err := c.updater(plugin.Host{})
 	faults := []error{err, updater.Validate()}
 	if c.LoadPatchType == "" && len(c.Reload) == 0 {
-		faults = append(faults, errors.New("loadPatchType or reload is needed; loadPatchType: none for a program that looks by itself"))
+		faults = append(faults, errors.New("loadPatchType or reload is needed; loadPatchType: none for a program that watches its files"))
 	}
 	for i, t := range c.Triggers {
 		if err := t.Validate(); err != nil {

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Config says where the proxy stands.
+// Config says what the proxy connects.
 type Config struct {
 	Listen  string // socket to make; one that is there already is replaced
 	Runtime string // socket of the real runtime, which may come and go

@@ -6,5 +6,5 @@
 // behaviour in place of processes, faults by method, a record of the calls, and on request a toy
 // kubelet that starts again what ended.
 //
-// What may not enter: anything of Refit's but the shared words of package identity.
+// What must stay out: anything of Refit's but the shared words of package identity.
 package fakecri

@@ -40,7 +40,7 @@ type Execer struct {
 	turn    *turns.Turn         // of the next call; of the worker's goroutine
 }
 
-var errBusy = fmt.Errorf("the command before has not ended: %w", context.DeadlineExceeded)
+var errBusy = fmt.Errorf("the previous command has not ended: %w", context.DeadlineExceeded)
 
 // Admit waits for the turn to run the next command.
 func (e *Execer) Admit(ctx context.Context) (func(), error) {

@@ -179,7 +179,7 @@ func Describe(key string, faults []error) string {
 	return fmt.Sprintf("Not probing all of pod %s: %s", key, strings.Join(words, "; "))
 }
 
-// nowhere stands in for the container when a spec is checked.
+// nowhere is used instead of the container when a spec is checked.
 type nowhere struct{}
 
 func (nowhere) Exec(context.Context, []string) (probe.Execution, error) {

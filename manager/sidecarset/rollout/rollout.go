@@ -1,5 +1,5 @@
 // Package rollout updates the sidecars of running pods: it keeps the ControllerRevisions of each SidecarSet, observes its
-// pods one by one, carries out what the packages of sidecarset decide, and writes the status. Decisions may not enter.
+// pods one by one, carries out what the packages of sidecarset decide, and writes the status. Decisions must stay out.
 package rollout
 
 import (

@@ -1,7 +1,7 @@
 // Package httpapi is the HTTP interface of the KEP for hot updates: requests, their answers, roll back and the list of
 // revisions.
 //
-// In the room are: reading requests and writing answers. Carrying out updates may not enter.
+// It contains: reading requests and writing answers. Carrying out updates must stay out.
 package httpapi
 
 import (

@@ -1,7 +1,7 @@
 // Package record keeps what the pods of one workload have accepted in a ConfigMap, so that a new pod can begin with it.
 //
-// In the room are: the record of a workload, whose it is, and reading and writing it. Fetching and applying files may
-// not enter.
+// It contains: the record of a workload, whose it is, and reading and writing it. Fetching and applying files must
+// stay out.
 package record
 
 import (

@@ -1,8 +1,8 @@
 // Package steps is the configuration of what is done about new files: actions that check a candidate or reload the
 // program, and the verification afterwards.
 //
-// In the room are: the configuration, its translation to the room hotupdate/action, and the bridges from there to
-// processes, commands and probes. The order of an update may not enter.
+// It contains: the configuration, its translation to the room hotupdate/action, and the bridges from there to
+// processes, commands and probes. The order of an update must stay out.
 package steps
 
 import (

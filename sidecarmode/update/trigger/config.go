@@ -1,6 +1,6 @@
 // Package trigger turns changes of ConfigMaps, Secrets and mounted volumes into requests for a hot update.
 //
-// In the room are: watching, reading, and repeating a request that failed. How a request is carried out may not enter.
+// It contains: watching, reading, and repeating a request that failed. How a request is carried out must stay out.
 package trigger
 
 import (

@@ -131,7 +131,7 @@ func (t Tree) download(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	// Without the sandbox user, who may not enter the cache folder of root.
+	// Without the sandbox user, who must stay out the cache folder of root.
 	return aptGet(ctx, dir, append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, packages...)...)
 }
 

@@ -24,14 +24,14 @@ func (c *Cluster) Status(ctx context.Context) error {
 	fmt.Fprintln(table, "COMPONENT\tNODE\tPID\tSTATE\tLOG")
 	for _, component := range c.components(numbers) {
 		record, alive := c.running(component)
-		stands := "running"
+		state := "running"
 		switch {
 		case !alive:
-			stands, record.PID = "stopped", 0
+			state, record.PID = "stopped", 0
 		case record.Stopped():
-			stands = "suspended"
+			state = "suspended"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", component.name, component.node, record.PID, stands, c.log(component))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", component.name, component.node, record.PID, state, c.log(component))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -103,7 +103,7 @@ func (c *Cluster) settled(ctx context.Context, nodes int) bool {
 }
 
 // recover makes sure that what is there is either a cluster that can be completed or nothing at all. The
-// first node's namespaces are the ground everything stands on.
+// first node's namespaces are needed by everything else.
 func (c *Cluster) recover(ctx context.Context) error {
 	if err := c.sweep(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// killAfter is how long a program has to obey SIGTERM. The API server would like a minute.
+	// killAfter is how long a program has to end after SIGTERM. The API server would like a minute.
 	killAfter = 5 * time.Second
 	// restartAfter is how long a program that ended stays away.
 	restartAfter = time.Second
