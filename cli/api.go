@@ -40,7 +40,7 @@ const restartLimit = 300
 var errRestart = errors.New("the restart failed")
 
 // Restart makes a ContainerRecreateRequest of a name that belongs to the instance, so that none is restarted twice, and that
-// is refused as a conflict if somebody else has replaced the instance meanwhile. The daemon of the node carries it out.
+// is refused as a conflict if the instance has been replaced meanwhile. The daemon of the node carries it out.
 func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.Instance) error {
 	requests, err := c.Requests(ctx)
 	if err != nil {

@@ -74,7 +74,7 @@ func (u *updater) restart(change *plan.Change) string {
 			parts = append(parts, fmt.Sprintf("set %s=%s, which its environment refers to", key, values[key]))
 		}
 	}
-	how := "kubelet stops it and starts it anew"
+	how := "kubelet stops it and starts it again"
 	if change.Image == "" {
 		how = "it is restarted by refit-daemon"
 	}

@@ -42,7 +42,7 @@ func (o *Output) Print(format string, args ...any) {
 	o.draw()
 }
 
-// Say tells of something that was done.
+// Say prints what was done.
 func (o *Output) Say(format string, args ...any) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

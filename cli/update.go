@@ -32,7 +32,7 @@ var (
 // Puller has images on a node before they are needed; [pull.Jobs] has it.
 type Puller interface {
 	// Pull returns when the node of the pod has the images, which are named by the container they are for. It tells how far
-	// it has come. The error wraps [pull.ErrNotBegun] if nobody in the cluster pulls images before they are needed.
+	// it has come. The error wraps [pull.ErrNotBegun] if no daemon in the cluster pulls images before they are needed.
 	Pull(ctx context.Context, pod *corev1.Pod, images map[string]string, progress func(text string)) error
 }
 
@@ -110,7 +110,7 @@ func (u *updater) update(ctx context.Context, namespace, name string, change Cha
 	return u.finish(ctx)
 }
 
-// pull has the new images on the node. Where nobody pulls them kubelet does, when the container has been stopped; that is
+// pull has the new images on the node. Where no daemon pulls them, kubelet does, when the container has been stopped; that is
 // refused for a container that is not started again if it fails.
 func (u *updater) pull(ctx context.Context, update *plan.Update, wanted *corev1.PodTemplateSpec) error {
 	images := update.Images()
@@ -208,7 +208,7 @@ func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 	}
 }
 
-// again reads the pod anew if that is all that is wrong.
+// again reads the pod again if that is all that is wrong.
 func (u *updater) again(ctx context.Context, err error) error {
 	if !apierrors.IsConflict(err) && !errors.Is(err, inplace.ErrChanged) {
 		return err

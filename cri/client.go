@@ -27,7 +27,7 @@ type Client struct {
 }
 
 // New makes a client without touching the socket, which need not exist yet: calls return
-// ErrUnavailable until somebody listens on it. A runtime that comes back is found again within
+// ErrUnavailable until a server listens on it. A runtime that comes back is found again within
 // about two seconds, or at the first call after that.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {

@@ -31,7 +31,7 @@ type Config struct {
 	Logger *slog.Logger
 	// OnCall is told of each finished call: the CRI method, how long it took, the error as the
 	// caller sees it. For GetContainerEvents it is called when a subscription ends and took is its
-	// life. It must not block. Nil: nobody.
+	// life. It must not block. Optional.
 	OnCall func(method string, took time.Duration, err error)
 }
 

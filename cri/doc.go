@@ -1,4 +1,4 @@
-// Package cri is the adapter to the node's container runtime: it speaks CRI v1 over the runtime's
+// Package cri is the adapter to the node's container runtime: it uses CRI v1 over the runtime's
 // unix socket and gives back values of its own, so that no CRI message leaves the room.
 //
 // What is in it: finding the socket, one shared connection that reconnects by itself, a deadline on

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrNotFound: the runtime does not know the container or sandbox.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable: nobody answers on the socket, or the runtime is going down. Worth trying again.
+	// ErrUnavailable: no server answers on the socket, or the runtime is going down. Worth trying again.
 	ErrUnavailable = errors.New("runtime unavailable")
 	// ErrDeadline: no answer in time, or the runtime gave up in time. The effect may have taken place.
 	ErrDeadline = errors.New("deadline exceeded")

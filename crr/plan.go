@@ -23,7 +23,7 @@ const (
 	drainPatience = time.Minute
 )
 
-// Options are the choices of whoever runs the node.
+// Options are the choices of the node's administrator.
 type Options struct {
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off unless a request says otherwise.
 	RespectBackoff bool

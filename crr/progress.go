@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// progressDelay holds back a status that only tells of progress, as "stopped, waiting for kubelet": containers
+	// progressDelay holds back a status that only shows progress, as "stopped, waiting for kubelet": containers
 	// run again within it, also where dozens are restarted at once, and the write is saved.
 	progressDelay = 10 * time.Second
 	// nextProgressDelay does so once there has been a word of it.

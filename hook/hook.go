@@ -25,7 +25,7 @@ var (
 )
 
 // Call is one run of a hook. Handler has to be that of the pod: never run one that others may have written, since
-// whoever chooses a command runs it with all that the container may do.
+// who chooses a command runs it with all permissions of the container.
 type Call struct {
 	Pod       *corev1.Pod
 	Container string

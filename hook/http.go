@@ -25,7 +25,7 @@ const (
 	maxHeader = 64 << 10
 )
 
-// get calls the container at its pod's IP. Another host is refused: whoever may write a pod could otherwise send
+// get calls the container at its pod's IP. Another host is refused: a user who may write a pod could otherwise send
 // requests from the node's network to any host (KEP-4940).
 func (r *Runner) get(ctx context.Context, call Call) error {
 	action := call.Handler.HTTPGet

@@ -9,7 +9,7 @@ import (
 )
 
 // remembered is for how long it is known that the hook of an instance has been run: longer than most grace periods, within
-// which somebody else may want to stop the instance too.
+// which another part of the daemon may stop the instance too.
 const remembered = time.Hour
 
 // run is the hook of one instance, under way or over.

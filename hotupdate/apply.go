@@ -34,7 +34,7 @@ type Result struct {
 //
 // A request with the version and the digests of the current revision changes nothing and fetches nothing;
 // without digests the server is asked whether the content is still the same. After the files are in place ctx
-// is heeded still, and its end is a failure: whoever calls from an HTTP handler detaches from the client.
+// is heeded still, and its end is a failure: an HTTP handler detaches from the client before it calls.
 func (u *Updater) Apply(ctx context.Context, req Request) (Result, error) {
 	if err := req.Validate(); err != nil {
 		return Result{}, err

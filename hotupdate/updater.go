@@ -79,7 +79,7 @@ func open(ctx context.Context, config Config, step func(string)) (*Updater, erro
 	return u, nil
 }
 
-// recover puts the current revision in force. A state that nobody understands, or a current revision without
+// recover puts the current revision in force. A state that cannot be read, or a current revision without
 // its manifest, is a beginning from what readers see: never a reason not to start.
 func (u *Updater) recover(ctx context.Context) error {
 	st, damaged, err := u.store.Load()

@@ -78,7 +78,7 @@ func pullPolicy(job *v1beta1.ImagePullJob) *v1beta1.ImageTagPullPolicy {
 
 // Prune removes from a NodeImage's spec what no job wants any more: entries whose jobs are gone or have ended without them,
 // which cancels a pull under way, and entries that have ended when their time to live is over and no job still counts them.
-// job finds a job by its reference; nil if it is gone. Entries without owners are somebody else's, and only time removes
+// job finds a job by its reference; nil if it is gone. Entries without owners belong to other controllers, and only time removes
 // them. Again is when to look next; zero: not before a change.
 func Prune(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job func(corev1.ObjectReference) *v1beta1.ImagePullJob, now time.Time) (changed bool, again time.Time) {
 	for name, image := range spec.Images {

@@ -73,7 +73,7 @@ func (q *Queue) Stop() {
 	q.work.Wait()
 }
 
-// Set replaces what is wanted. What is no longer wanted is cancelled; another version starts anew; of the same version
+// Set replaces what is wanted. What is no longer wanted is cancelled; another version starts a new pull; of the same version
 // a changed policy holds from the next attempt on. known tells the state of images that an earlier queue, before a
 // restart of the program, has dealt with; it may be nil.
 func (q *Queue) Set(wants []Want, known func(Want) (State, bool)) {

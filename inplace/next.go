@@ -64,7 +64,7 @@ func blocked(container, reason, format string, args ...any) *Decision {
 	return &Decision{Kind: KindBlocked, Container: container, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Next says what is to be done about the update that the record tells of. A nil record means that there is none.
+// Next says what is to be done about the update in the record. A nil record means that there is none.
 //
 // It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it.
 func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) Decision {
@@ -152,7 +152,7 @@ func (v *view) drained() *Decision {
 	return nil
 }
 
-// gated reports whether the update makes the pod not ready. That of sidecars does not: the gate is that of whoever owns the
+// gated reports whether the update makes the pod not ready. That of sidecars does not: the gate belongs to the owner of the
 // pod, who would set its condition to True again.
 func (v *view) gated() bool { return v.record.SidecarSet == "" && HasReadinessGate(v.pod) }
 

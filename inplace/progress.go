@@ -81,7 +81,7 @@ func (v *view) observed() bool {
 	return v.pod.Status.ObservedGeneration == 0 || v.pod.Status.ObservedGeneration >= v.pod.Generation
 }
 
-// hasImage reports whether the instance that the status tells of was made from the image in the spec.
+// hasImage reports whether the instance in the status was created from the image in the spec.
 //
 // The node's facts decide if they are about this instance. Without them it has to be another instance than the recorded
 // one, of another image ID; or show the very name in the spec, as different names of one image have the same ID. That

@@ -36,7 +36,7 @@ type Step struct {
 	// Subresource is "", "status" or "resize".
 	Subresource string
 	// Patch is a strategic merge patch of the pod. It has the UID and the resource version of the pod that was decided
-	// about, so that it is refused once somebody has changed the pod.
+	// about, so that it is refused when the pod has changed since.
 	Patch []byte
 	// Restart is the instance that StepRestart stops.
 	Restart Instance

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client speaks to the API server with the types of one node's work.
+// Client talks to the API server with the types of one node's work.
 type Client struct {
 	http   *http.Client
 	config *rest.Config

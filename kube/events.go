@@ -54,7 +54,7 @@ func newCorrelator() *record.EventCorrelator {
 	return record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: eventsRemembered})
 }
 
-// Event tells of something that happened to an object. It never blocks.
+// Event records something that happened to an object. It never blocks.
 func (e *Events) Event(about corev1.ObjectReference, eventType, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{

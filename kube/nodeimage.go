@@ -78,7 +78,7 @@ func trimNodeImage(object any) (any, error) {
 }
 
 // WriteStatus replaces the status. Nobody else writes it, so there is no condition but the object's UID: a conflict
-// (apierrors.IsConflict) means that the object has been made anew. Before lists the images that the stored status may have.
+// (apierrors.IsConflict) means that the object has been deleted and created again. Before lists the images that the stored status may have.
 func (n *NodeImages) WriteStatus(ctx context.Context, object *v1beta1.NodeImage, before []string, status v1beta1.NodeImageStatus) error {
 	patch, err := imageStatusPatch(object.UID, before, status)
 	if err != nil {

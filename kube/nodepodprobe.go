@@ -61,7 +61,7 @@ func trimNodePodProbe(object any) (any, error) {
 }
 
 // WriteStatus replaces the status. Nobody else writes it, so there is no condition but the object's UID: a
-// conflict (apierrors.IsConflict) means that the object has been made anew. It returns the object as stored.
+// conflict (apierrors.IsConflict) means that the object has been deleted and created again. It returns the object as stored.
 func (n *NodePodProbes) WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) (*v1alpha1.NodePodProbe, error) {
 	patch, err := probeStatusPatch(object.UID, status)
 	if err != nil {

@@ -28,7 +28,7 @@ type CertificatesConfig struct {
 }
 
 // IssueCertificates makes or renews the certificates of the webhooks, once. The account that it runs with is not that of
-// the manager: whoever may write a webhook configuration can intercept every object of the cluster.
+// the manager: who may write a webhook configuration can intercept every object of the cluster.
 func IssueCertificates(ctx context.Context, cfg CertificatesConfig) error {
 	types := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(types), admissionregistrationv1.AddToScheme(types)); err != nil {

@@ -162,7 +162,7 @@ type overridden struct {
 func readOverridden(text string) overridden {
 	var o overridden
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return overridden{} // there is none, or somebody has edited it
+		return overridden{} // there is none, or it has been edited
 	}
 	return o
 }

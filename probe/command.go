@@ -22,7 +22,7 @@ type Local struct {
 }
 
 // Exec implements Execer. The command gets a process group of its own, which is killed when ctx is done. A
-// child that it left behind may hold its output open; nobody waits for that one: the command's own end counts.
+// child that it left behind may hold its output open; this program does not wait for it: the command's own end counts.
 func (l Local) Exec(ctx context.Context, command []string) (Execution, error) {
 	if len(command) == 0 {
 		return Execution{}, errors.New("no command")

@@ -48,7 +48,7 @@ func (g *GRPC) Probe(ctx context.Context) Outcome {
 }
 
 // ask connects if it has to. A connection on which something went wrong is not used again: grpc would wait before it
-// connects anew, and a probe would fail without having asked.
+// connects again, and a probe would fail without having asked.
 func (g *GRPC) ask(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 	if g.conn == nil {
 		var err error

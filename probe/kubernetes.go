@@ -25,7 +25,7 @@ type Place struct {
 }
 
 // FromKubernetes makes a Spec of a probe as the API has it, with Kubernetes' defaults. A host other than
-// place.Host is refused: whoever may write probes could else make us reach what they cannot.
+// place.Host is refused: otherwise a user who may write probes could make this program reach what the user cannot.
 func FromKubernetes(p *corev1.Probe, place Place) (Spec, error) {
 	seconds := func(n int32) time.Duration { return time.Duration(n) * time.Second }
 	spec := Spec{Timing: Timing{

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// MaxMessage bounds a message, in bytes; a condition with more of it is of use to nobody.
+	// MaxMessage bounds a message, in bytes; longer messages are not useful in a condition.
 	MaxMessage = 1024
 	// maxBody is how much of an answer is read, as kubelet's prober does.
 	maxBody = 10 << 10

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrStale is wrapped by an error of a Destination when the object was deleted or changed by somebody else since it
+// ErrStale is wrapped by an error of a Destination when the object was deleted or changed by another client since it
 // was read. The write is retried like any other, without a warning in the log.
 var ErrStale = errors.New("the object has changed or is gone")
 

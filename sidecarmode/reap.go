@@ -15,7 +15,7 @@ import (
 const reapInterval = 10 * time.Second
 
 // reap waits for processes that became our children because their parent ended, as those do that a command left behind
-// where this program is PID 1. What was dead at two looks is nobody's: whoever starts a process here waits for it at once.
+// where this program is PID 1. What has ended at two looks has no parent that waits: code here that starts a process waits for it at once.
 func reap(ctx context.Context, processes *signal.FS, interval time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

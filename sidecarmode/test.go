@@ -13,7 +13,7 @@ import (
 const (
 	// testInterval is the least time between two self-tests.
 	testInterval = 5 * time.Second
-	// askAgain is how long the answers about our role are believed.
+	// askAgain is how long the results of the access reviews are used.
 	askAgain = 10 * time.Minute
 
 	defaultCondition = "refit.dev/SidecarSelfTest"

@@ -171,7 +171,7 @@ const (
 )
 
 // The serverless protocol: on virtual nodes, where no daemon runs, pods are told of their probes by annotations, and
-// whoever runs in the pod writes the conditions.
+// the sidecar in the pod writes the conditions.
 const (
 	// AnnotationOverridden, on a pod, names the labels and annotations of markers that others have changed since, with
 	// hashes of the values that they have replaced. They are left alone until the marker wants another value.

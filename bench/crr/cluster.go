@@ -85,7 +85,7 @@ func openCluster(kubeconfig, state, image string) (*cluster, error) {
 	}, nil
 }
 
-// setUp makes the namespace anew and begins to watch it, in the group.
+// setUp recreates the namespace and begins to watch it, in the group.
 func (c *cluster) setUp(ctx context.Context, group *errgroup.Group) error {
 	if err := c.tearDown(ctx); err != nil {
 		return err

@@ -62,7 +62,7 @@ func openCluster(kubeconfig string, config install.Config, image string) (*clust
 	return &cluster{api: api, config: config, image: image, processes: processes}, nil
 }
 
-// setUp makes the namespace anew, with pods to restart and one with a sidecar.
+// setUp recreates the namespace, with pods to restart and one with a sidecar.
 func (c *cluster) setUp(ctx context.Context, pods int) error {
 	if err := c.tearDown(ctx); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (c *cluster) start(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// restart makes the daemon and the manager anew.
+// restart replaces the pods of the daemon and the manager.
 func (c *cluster) restart(ctx context.Context) error {
 	for _, workload := range []string{"daemonset/refit-daemon", "deployment/refit-manager"} {
 		for _, do := range []string{"restart", "status"} {

@@ -58,7 +58,7 @@ func openCluster(kubeconfig, state, image string) (*cluster, error) {
 	}}}, nil
 }
 
-// setUp makes the namespace anew and finds the processes to measure.
+// setUp recreates the namespace and finds the processes to measure.
 func (c *cluster) setUp(ctx context.Context, kept *findings) error {
 	if err := c.tearDown(ctx); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 
 // Errors of a pull.
 var (
-	// ErrNotBegun: nobody in the cluster has begun to pull the image.
+	// ErrNotBegun: no daemon in the cluster has begun to pull the image.
 	ErrNotBegun = errors.New("nothing pulls images before they are needed")
 	// ErrFailed: the image could not be pulled.
 	ErrFailed = errors.New("the pull failed")
@@ -40,7 +40,7 @@ const (
 	poll = 500 * time.Millisecond
 	// begunWithin is how long manager and daemon may take until the pull has begun.
 	begunWithin = 20 * time.Second
-	// kept is how long a job stays after its end, in seconds, for whoever looks why it failed.
+	// kept is how long a job stays after its end, in seconds, so that users can see why it failed.
 	kept = 300
 	// longest bounds an attempt, in seconds, where the command is not bounded.
 	longest = 3600

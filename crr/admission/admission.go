@@ -63,7 +63,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	out := request.DeepCopy()
 	if admittedByAnother(request, facts.Pod) {
-		for i := range out.Spec.Containers { // filled in again below: nothing of it is believed
+		for i := range out.Spec.Containers { // filled in again below: the client's values are not used
 			out.Spec.Containers[i] = v1beta1.ContainerRecreateRequestContainer{Name: out.Spec.Containers[i].Name}
 		}
 	} else if err := checkReadOnly(request); err != nil {
@@ -71,7 +71,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	out.Status = v1beta1.ContainerRecreateRequestStatus{}
 	for _, key := range []string{v1beta1.AnnotationSyncContainerStatuses, v1beta1.AnnotationUnreadyAcquired} {
-		delete(out.Annotations, key) // they are status, which nobody but a manager writes
+		delete(out.Annotations, key) // they are status, which only a manager writes
 	}
 	setDefaults(&out.Spec, facts.Pod)
 	for i := range out.Spec.Containers {
@@ -202,7 +202,7 @@ func checkAnnotations(annotations map[string]string) error {
 	return nil
 }
 
-// checkReadOnly names every field that has to go, so that a request dumped from the API can be made anew after
+// checkReadOnly names every field that has to go, so that a request dumped from the API can be created again after
 // one look at the answer.
 func checkReadOnly(request *v1beta1.ContainerRecreateRequest) error {
 	var given []string

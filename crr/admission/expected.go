@@ -10,7 +10,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// checkExpected refuses a request for instances that have been replaced since whoever asks has looked: he would restart
+// checkExpected refuses a request for instances that have been replaced since the client read the pod: it would restart
 // their successors. The request has been completed from the pod.
 func checkExpected(request *v1beta1.ContainerRecreateRequest) error {
 	text, ok := request.Annotations[v1beta1.AnnotationExpectedInstances]

@@ -103,7 +103,7 @@ func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatu
 	}
 }
 
-// BeginReadiness returns the status of a pod whose readiness gate nobody has answered yet, with the gate open: until
+// BeginReadiness returns the status of a pod whose readiness gate has no condition yet, with the gate open: until
 // then kubelet keeps the pod not ready, whether or not a request ever comes.
 func BeginReadiness(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
 	if pod.DeletionTimestamp != nil || !crr.HasReadinessGate(pod) || kubelet.Condition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {

@@ -118,7 +118,7 @@ func changes(was, is *corev1.Pod) bool {
 }
 
 // updating reports whether the pod is being updated in place, as the condition says that controllers and kubectl-refit
-// set. An annotation that somebody edits restarts nothing.
+// set. An annotation that a user edits restarts nothing.
 func updating(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1beta1.ReadinessGateInPlaceUpdateReady && c.Status == corev1.ConditionFalse

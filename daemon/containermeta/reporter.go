@@ -35,7 +35,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Runtime tells of containers and stops them; *cri.Client has it.
+// Runtime reads and stops containers; *cri.Client has it.
 type Runtime interface {
 	ContainerStatus(ctx context.Context, id string) (cri.ContainerStatus, error)
 	Environment(ctx context.Context, id string) (map[string]string, error)

@@ -128,7 +128,7 @@ func (c *Controller) Write(ctx context.Context, _ string) (result.Requests, erro
 	return result.Requests{Writes: 1}, err
 }
 
-// ended tells of a pull that has succeeded or failed: on the NodeImage, and of a failure on the jobs that asked for it.
+// ended records an Event for a pull that has succeeded or failed: on the NodeImage, and for a failure also on the jobs that requested it.
 func (c *Controller) ended(want image.Want, state image.State) {
 	c.metrics.ended(state)
 	c.writer.RequestAfter(c.config.Node, endSettle, endInterval)

@@ -62,7 +62,7 @@ func (d *demo) image(name string) (string, error) {
 	return d.Deploy.Images[i], nil
 }
 
-// inject makes the namespace and the SidecarSet anew, and ten pods after it.
+// inject recreates the namespace and the SidecarSet, and ten pods after it.
 func (d *demo) inject(ctx context.Context) error {
 	if err := d.clear(ctx); err != nil {
 		return err

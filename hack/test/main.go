@@ -171,7 +171,7 @@ func named(module string) string {
 	return module
 }
 
-// generated makes the generated files anew and compares. What is there is put back.
+// generated generates the files again and compares them. The files in the checkout are restored.
 func (s *suite) generated(ctx context.Context) error {
 	return s.report.Do("generated files are up to date", func() error {
 		before, err := s.generatedFiles()

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// metadata are addresses outside of the link-local ranges at which clouds hand out credentials to whoever asks.
+// metadata are addresses outside of the link-local ranges at which clouds serve credentials without authentication.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS over IPv6: instance, Pod Identity, DNS and time
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud over IPv6

@@ -10,7 +10,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// Foreign lists names at which there is a regular file of somebody else's.
+// Foreign lists names at which there is a regular file that this program has not written.
 func (s *Store) Foreign(files []File) []string {
 	var names []string
 	for _, f := range files {

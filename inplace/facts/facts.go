@@ -35,7 +35,7 @@ func Read(pod *corev1.Pod) (Facts, error) {
 	return known, nil
 }
 
-// Of is what is known of the very instance of a container that the status tells of.
+// Of is what is known of exactly the instance of a container in the status.
 func (f Facts) Of(status *corev1.ContainerStatus) (v1beta1.RuntimeContainerHashes, bool) {
 	meta, ok := f[status.Name]
 	return meta.Hashes, ok && status.ContainerID != "" && meta.ContainerID == status.ContainerID

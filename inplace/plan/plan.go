@@ -13,7 +13,7 @@ import (
 
 // Options of New.
 type Options struct {
-	// Revision names the new state; whoever asks for the update may compare it later. It may be empty.
+	// Revision names the new state; the caller may compare it later. It may be empty.
 	Revision string
 	// Order is the order in which containers are replaced: those of a group together, groups one after another. A
 	// container that is not named is in the first group. Empty: the launch order of the pod, see [New].
@@ -72,7 +72,7 @@ func (u *Update) Images() map[string]string {
 	return images
 }
 
-// Stops are the containers that are stopped and started anew, in order.
+// Stops are the containers that are stopped and started again, in order.
 func (u *Update) Stops(spec *corev1.PodSpec) []string {
 	var names []string
 	for i := range u.Stages {

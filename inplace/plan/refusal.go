@@ -10,7 +10,7 @@ type Reason string
 
 // The reasons.
 const (
-	// ReasonImmutableField: the API server lets nobody change this field of a running pod.
+	// ReasonImmutableField: the API server does not allow a change of this field of a running pod.
 	ReasonImmutableField Reason = "ImmutableField"
 	// ReasonQoSClass: the new resources would give the pod another QoS class.
 	ReasonQoSClass Reason = "QoSClass"

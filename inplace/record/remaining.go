@@ -40,7 +40,7 @@ func (r *Record) Remaining(pod *corev1.Pod) plan.Changes {
 	return left
 }
 
-// Wanted is what the pod is to be like at the end of the update that the record tells of; a nil record means that there is
+// Wanted is what the pod is to be like at the end of the update in the record; a nil record means that there is
 // none.
 func Wanted(pod *corev1.Pod, record *Record) *corev1.PodTemplateSpec {
 	wanted := plan.Template(pod)

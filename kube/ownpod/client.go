@@ -77,7 +77,7 @@ func InCluster(userAgent string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Client speaks to the API server. It sends at most 5 requests a second, 10 at once (client-go's default): there
+// Client talks to the API server. It sends at most 5 requests a second, 10 at once (client-go's default): there
 // may be as many sidecars as there are pods.
 type Client struct {
 	rest rest.Interface

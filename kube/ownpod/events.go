@@ -39,7 +39,7 @@ func NewEvents(client *Client, component string, logger *slog.Logger) *Events {
 	}
 }
 
-// Event tells of something that happened to an object. It never blocks.
+// Event records something that happened to an object. It never blocks.
 func (e *Events) Event(about corev1.ObjectReference, eventType, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{

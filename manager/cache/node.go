@@ -11,7 +11,7 @@ import (
 )
 
 // Nodes looks up the metadata of nodes. Nodes come and go slowly, so one from the cache is good enough; that one does not
-// exist is believed only from the API server, as the caches of different types are not in step.
+// exist is accepted only from the API server, as the caches of different types are not in step.
 type Nodes struct{ cached, live client.Reader }
 
 // NewNodes takes the reader of the cache and that of the API server.

@@ -60,7 +60,7 @@ func Install(ctx context.Context, api client.Client, cfg InstallConfig, now time
 	return store(ctx, api, &serving, state.Serving, state.Bundle)
 }
 
-// names by which the API server, and whoever debugs in the cluster, reaches the Service.
+// names by which the API server, and users in the cluster, reach the Service.
 func (c InstallConfig) names() []string {
 	domain := c.Service + "." + c.Namespace
 	return []string{domain + ".svc", domain, domain + ".svc.cluster.local"}

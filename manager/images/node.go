@@ -81,7 +81,7 @@ func (a *api) write(ctx context.Context, name string, change func(*v1beta1.NodeI
 	return nil
 }
 
-// find looks jobs up. That one is gone is believed from a live read only, as caches are not in step.
+// find looks jobs up. That one is gone is accepted from a live read only, as caches are not in step.
 func (n *nodeImages) find(ctx context.Context) func(corev1.ObjectReference) *v1beta1.ImagePullJob {
 	found := map[types.UID]*v1beta1.ImagePullJob{}
 	return func(o corev1.ObjectReference) *v1beta1.ImagePullJob {

@@ -119,7 +119,7 @@ func holdsReadiness(request *v1beta1.ContainerRecreateRequest) bool {
 	return slices.Contains(request.Finalizers, v1beta1.FinalizerUnreadyAcquired)
 }
 
-// observe looks up the pod and the node. That one of them does not exist is believed only from the API server, as the
+// observe looks up the pod and the node. That one of them does not exist is accepted only from the API server, as the
 // caches of requests, pods and nodes are not in step.
 func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (lifecycle.Observation, error) {
 	var observed lifecycle.Observation

@@ -123,7 +123,7 @@ func (e *exchange) do(request *http.Request, maxHeader int64) (*http.Response, e
 		case response.StatusCode >= 100 && response.StatusCode < 200 && response.StatusCode != http.StatusSwitchingProtocols:
 			continue
 		}
-		limited.N = 1 << 62 // whoever reads the body has a limit of its own
+		limited.N = 1 << 62 // the reader of the body has a limit of its own
 		e.body, response.Body = response.Body, e
 		return response, nil
 	}
@@ -145,7 +145,7 @@ func (e *exchange) Close() error {
 	}
 	e.closed = true
 	e.stop()
-	_ = e.conn.Close() // there is nobody to whom an error would matter
+	_ = e.conn.Close() // an error would not change anything
 	e.buffers.reader.Reset(nil)
 	e.buffers.writer.Reset(nil)
 	buffers.Put(e.buffers)

@@ -129,7 +129,7 @@ func (q *Queue) giveUp(o Owner, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, p := q.find(o)
-	for i, other := range p.queue { // whoever waits keeps its pod known
+	for i, other := range p.queue { // a waiting probe keeps the entry of its pod
 		if other == w {
 			p.queue = append(p.queue[:i], p.queue[i+1:]...)
 			q.waiting--

@@ -247,7 +247,7 @@ func (d *draft) patches(object Object, subresource string, content map[string]an
 	if len(d.ops) == 0 {
 		return patches, nil
 	}
-	// An index means the element only as long as nobody changes the array. Where a merge patch goes first it
+	// An index means the element only as long as the array does not change. Where a merge patch goes first it
 	// changes the version itself.
 	version, _ := find(content, []string{"metadata", "resourceVersion"}).value.(string)
 	if version != "" && len(d.merge) == 0 {

@@ -30,7 +30,7 @@ func Start(ctx context.Context, group *errgroup.Group, address string, handler h
 }
 
 // Authorized lets pass who sends the token in the file, which is read at each request since it may be renewed. A
-// file that is empty or not there lets nobody pass.
+// file that is empty or not there refuses every request.
 func Authorized(tokenFile string, next http.Handler) http.Handler {
 	if tokenFile == "" {
 		return next

@@ -42,9 +42,9 @@ type Plugin struct {
 	metrics *metrics
 	record  *record.Store
 
-	slot     chan struct{} // holds one token: whoever has it may submit work
+	slot     chan struct{} // holds one token, which allows to submit work
 	work     chan job
-	later    chan func(context.Context) // records, written in order; nobody waits for them
+	later    chan func(context.Context) // records, written in order, in the background
 	untold   chan string                // version that the program has to be told of when its process has started
 	stopping atomic.Bool
 	ready    atomic.Bool

@@ -168,7 +168,7 @@ func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry 
 		p.host.Logger.Info("the files are in place before the process runs that reads them", "version", request.Version)
 		select {
 		case p.untold <- request.Version:
-		default: // somebody waits for the process already
+		default: // another goroutine waits for the process already
 		}
 	}
 	return err != nil && !permanent(err), err

@@ -2,6 +2,6 @@
 // not have to change is not decoded, so that fields which this version does not know are kept.
 //
 // The outcome depends on nothing but the pod, the SidecarSets and the key of the request. Injection of a pod that has been
-// injected, because the webhook is invoked again or because somebody creates a pod from the manifest of another, has the
+// injected, because the webhook is invoked again or because a user creates a pod from the manifest of another, has the
 // outcome of injection of the pod before.
 package inject

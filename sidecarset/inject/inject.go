@@ -26,7 +26,7 @@ type Plan struct {
 // Result of an injection.
 type Result struct {
 	Patch []Operation // empty if the pod stays as it is
-	// Warnings are for whoever creates the pod.
+	// Warnings are shown to the client that creates the pod.
 	Warnings []string
 }
 

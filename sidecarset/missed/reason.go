@@ -15,7 +15,7 @@ import (
 type Reason string
 
 // The reasons. Pods are evicted for the first two only: the others would not be injected if they were created again, or
-// would lose what somebody has decided.
+// would override a decision of a user.
 const (
 	// NotReached: the pod is younger than the SidecarSet. refit-manager could not be reached, or did not know the SidecarSet.
 	NotReached Reason = "refit-manager could not be reached when the pod was created"

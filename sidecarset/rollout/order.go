@@ -31,7 +31,7 @@ func (s *Strategy) order(candidates []*Pod, counts labelCounts) []*Pod {
 	return s.scatter(candidates, counts)
 }
 
-// leastHarm puts pods that serve nobody before those that do, as Kubernetes does when it removes pods: not scheduled, not
+// leastHarm puts pods that do not serve before those that do, as Kubernetes does when it removes pods: not scheduled, not
 // running, not ready, ready for a short time, often restarted, young. Pods that are alike come in the order of a hash, so
 // that the same ones are first every time.
 func leastHarm(a, b *Pod) int {

@@ -39,7 +39,7 @@ type Selection struct {
 }
 
 // Select chooses the pods that are to be updated now. Never more than the strategy allows are made unavailable: a pod that
-// is ready costs one of what is left; one that is not ready costs nothing, as its update harms nobody and may heal it.
+// is ready costs one of what is left; one that is not ready costs nothing, as its update takes no pod out of service and may repair it.
 // Whoever updates them has to Set each before the next call.
 func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 	unavailable, again := f.unavailable(s.MinReady, now)

@@ -27,7 +27,7 @@ type Stat struct {
 	Kernel bool   // a kernel thread
 }
 
-// Dead reports whether a signal would reach nobody.
+// Dead reports whether the process has ended, so that a signal has no effect.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
 
 // ParseStat reads the text of /proc/<pid>/stat. A process may call itself "a) S 1", newline included, and

@@ -15,7 +15,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
-// churn deletes pods and namespaces while requests for them are under way, and makes pods of the same name anew.
+// churn deletes pods and namespaces while requests for them are under way, and creates pods of the same name again.
 func (r *run) churn(ctx context.Context) error {
 	choice := r.choices()
 	for n := 0; ; n++ {

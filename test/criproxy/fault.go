@@ -33,7 +33,7 @@ type Fault struct {
 	Drop bool `json:"drop,omitempty"`
 	// Probability is how many of the calls (with Drop: messages) are struck, 0 to 1; absent: all.
 	Probability *float64 `json:"probability,omitempty"`
-	// Count is how many are struck at most, counted anew when the file changes; absent: no limit.
+	// Count is how many are struck at most, counted from zero when the file changes; absent: no limit.
 	Count *int `json:"count,omitempty"`
 }
 

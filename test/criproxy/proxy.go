@@ -29,7 +29,7 @@ type Config struct {
 	Runtime string // socket of the real runtime, which may come and go
 	Record  string // file to append a JSON line per call to
 	Faults  string // file of faults, read again when it changes; it may be missing
-	// Interceptor is told of every call; nil: nobody.
+	// Interceptor is called for every call; optional.
 	Interceptor Interceptor
 	Logger      *slog.Logger
 }

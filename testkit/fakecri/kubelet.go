@@ -13,7 +13,7 @@ type Kubelet struct {
 	// given how many ended instances of that name are still there; none is what a removal of all
 	// leaves. Nil: at once.
 	Delay func(exited int) time.Duration
-	// OnStart is told of each new running instance, on a goroutine of the fake's. Nil: nobody.
+	// OnStart is called for each new running instance, on a goroutine of the fake. Optional.
 	OnStart func(Instance)
 }
 

@@ -111,7 +111,7 @@ func (x *index) remove(object any) {
 	}
 }
 
-// publish makes the candidates anew, but for those of SidecarSets that have not changed.
+// publish computes the candidates again, except those of SidecarSets that have not changed.
 func (x *index) publish() {
 	before := map[*v1beta1.SidecarSet]*choice.Candidate{}
 	if list := x.candidates.Load(); list != nil {

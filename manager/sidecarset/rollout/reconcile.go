@@ -61,7 +61,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// current is what is kept of the SidecarSet, made anew if its spec has changed.
+// current is what is kept of the SidecarSet, computed again if its spec has changed.
 func (r *reconciler) current(ctx context.Context, object *v1beta1.SidecarSet) (*set, error) {
 	before := r.find(object.Name)
 	if before != nil && before.object.UID == object.UID && before.object.Generation == object.Generation &&
@@ -110,7 +110,7 @@ func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 	return sooner(sooner(selection.Again, again), s.nextDue()), err
 }
 
-// judgeDue judges the pods anew whose time has come, although nothing has changed.
+// judgeDue evaluates again the pods whose time has come, although nothing has changed.
 func (r *reconciler) judgeDue(ctx context.Context, s *set) {
 	now := r.Clock()
 	s.mu.Lock()

@@ -119,7 +119,7 @@ func (r *reconciler) failed(s *set, key types.NamespacedName, err error) {
 		return
 	}
 	if apierrors.IsConflict(err) {
-		k.retryAt = now.Add(conflictDelay) // somebody else has written to the pod
+		k.retryAt = now.Add(conflictDelay) // another client has written to the pod
 	} else {
 		k.retryAt = now.Add(min(firstRetry<<min(k.failures, 16), lastRetry))
 		k.failures++
@@ -129,7 +129,7 @@ func (r *reconciler) failed(s *set, key types.NamespacedName, err error) {
 	}
 	pod.RetryAt = k.retryAt
 	s.fleet.Set(pod)
-	// No event comes of a pod to which nobody writes.
+	// A pod that is not written to causes no event.
 	delete(s.unfinished, key)
 	s.due[key] = k.retryAt
 }

@@ -51,7 +51,7 @@ type origin struct {
 	SHA256 string           `json:"sha256"`
 	Format hotupdate.Format `json:"format,omitempty"`
 	Mode   fs.FileMode      `json:"mode,omitempty"`
-	// Signature is kept for the restore: whoever may write the record may not sign.
+	// Signature is kept for the restore: a user who may write the record cannot sign.
 	Signature []byte `json:"signature,omitempty"`
 }
 
@@ -154,7 +154,7 @@ func (o Options) newRevision(request hotupdate.Request, accepted hotupdate.Revis
 	return m
 }
 
-// storable reports whether a URL may be written into a ConfigMap: whoever may read that is not to read credentials.
+// storable reports whether a URL may be written into a ConfigMap: a user who may read ConfigMaps must not read credentials.
 func (o Options) storable(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.User == nil && (u.RawQuery == "" || o.StoreQueries)

@@ -114,7 +114,7 @@ func (c *Cluster) Stop(ctx context.Context, name, node string, kill bool) error 
 	return nil
 }
 
-// Start starts a component that does not run. A kubelet takes its options anew.
+// Start starts a component that does not run. kubelet reads its options again.
 func (c *Cluster) Start(ctx context.Context, name, node string, options KubeletOptions) error {
 	component, err := c.find(name, node)
 	if err != nil {
