@@ -42,9 +42,10 @@ const (
 	byWebhook kind = iota // the webhook is called and injects
 	plain                 // no webhook is called
 	complete              // no webhook is called, and the pod has the sidecars already
+	unmatched             // the webhook is called, and no SidecarSet selects the pod
 )
 
-const kinds = 3
+const kinds = 4
 
 func (b *bench) prepare(ctx context.Context) error {
 	for name, labels := range map[string]map[string]string{injected: nil, untouched: {"sidecarset.refit.dev/injection": "disabled"}} {
@@ -78,6 +79,10 @@ func (b *bench) pod(of kind) *corev1.Pod {
 		return newPod(injected)
 	case plain:
 		return newPod(untouched)
+	case unmatched:
+		pod := newPod(injected)
+		pod.Labels[label] = "other"
+		return pod
 	}
 	pod := newPod(untouched)
 	pod.Annotations, pod.Spec = b.complete.Annotations, *b.complete.Spec.DeepCopy()
@@ -164,7 +169,7 @@ func (b *bench) create(ctx context.Context, of kind) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("create pod: %w", err)
 	}
-	if want := []int{byWebhook: 3, plain: 1, complete: 3}[of]; len(pod.Spec.Containers) != want {
+	if want := []int{byWebhook: 3, plain: 1, complete: 3, unmatched: 1}[of]; len(pod.Spec.Containers) != want {
 		return 0, fmt.Errorf("a pod in %s has %d containers, not %d", pod.Namespace, len(pod.Spec.Containers), want)
 	}
 	return took, nil
