@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,34 +30,42 @@ func TestChangesAndEndsAreTold(t *testing.T) {
 			}
 			return "sha256:1", nil
 		}
-		changes, ends := 0, []string{}
+		var changes atomic.Int64
+		ends := make(chan string, 10)
+		ended := []string{}
+		said := func() string {
+			for len(ends) > 0 {
+				ended = append(ended, <-ends)
+			}
+			return fmt.Sprint(ended)
+		}
 		q := image.NewQueue(t.Context(), image.QueueConfig{
-			Puller: p, Parallel: 1, Changed: func() { changes++ },
-			Ended: func(w image.Want, s image.State) { ends = append(ends, fmt.Sprint(w.Repository, " ", s.Phase)) },
+			Puller: p, Parallel: 1, Changed: func() { changes.Add(1) },
+			Ended: func(w image.Want, s image.State) { ends <- fmt.Sprint(w.Repository, " ", s.Phase) },
 		})
 		defer q.Stop()
 		told := func(after time.Duration, want int, what string) {
 			t.Helper()
-			changes = 0
+			changes.Store(0)
 			time.Sleep(after)
 			synctest.Wait()
-			if changes != want {
-				t.Errorf("%s: told of %d changes, want %d", what, changes, want)
+			if got := changes.Load(); got != int64(want) {
+				t.Errorf("%s: told of %d changes, want %d", what, got, want)
 			}
 		}
 		q.Set([]image.Want{want("bad", func(w *image.Want) { w.Retries = 1 }), {Reference: image.Reference{Repository: "A b", Tag: "x"}}}, nil)
-		if synctest.Wait(); changes < 2 || fmt.Sprint(ends) != "[A b Failed]" {
-			t.Errorf("told of %d changes at the beginning, ends %q", changes, ends)
+		if synctest.Wait(); changes.Load() < 2 || said() != "[A b Failed]" {
+			t.Errorf("told of %d changes at the beginning, ends %s", changes.Load(), ended)
 		}
 		told(1500*time.Millisecond, 1, "bytes twice the same")
 		told(time.Second, 1, "another total")
 		told(time.Second, 1, "end of the attempt")
-		if len(ends) != 1 {
-			t.Errorf("ends %q while a retry is left", ends)
+		if said() != "[A b Failed]" {
+			t.Errorf("ends %q while a retry is left", ended)
 		}
 		told(time.Minute, 4, "the retry")
-		if fmt.Sprint(ends) != "[A b Failed bad Failed]" {
-			t.Errorf("ends %q", ends)
+		if said() != "[A b Failed bad Failed]" {
+			t.Errorf("ends %q", ended)
 		}
 		q.Set([]image.Want{want("bad", func(w *image.Want) { w.Retries = 1 })}, nil)
 		told(0, 0, "nothing new")

@@ -111,7 +111,7 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 
 	var requests, failures atomic.Int64
 	var group sync.WaitGroup
-	stop := make(chan struct{})
+	stop, asked := make(chan struct{}), make(chan struct{})
 	for i := range 8 {
 		group.Go(func() {
 			kept, err := dial(address)
@@ -128,6 +128,10 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 				}
 				requests.Add(1)
 				_, open, err := kept.ask()
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
 				if err != nil || !open {
 					failures.Add(1)
 					t.Logf("kept open: %v, %v", open, err)
@@ -144,10 +148,24 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 			}
 		})
 	}
+	// serve waits until that many more requests have been answered.
+	serve := func(n int) {
+		for range n {
+			select {
+			case <-asked:
+			case <-time.After(30 * time.Second):
+				t.Error("no request is answered")
+				return
+			}
+		}
+	}
+	serve(50)
 	start(t, address, socket, "5", "1")
 	await(t, address, "5")
+	serve(50)
 	start(t, address, socket, "70", "5")
 	await(t, address, "70")
+	serve(50)
 	if got, _, err := silent.ask(); err != nil || got != "70" {
 		t.Errorf("a connection that was silent all the time: %q, %v", got, err)
 	}
