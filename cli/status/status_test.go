@@ -12,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -182,7 +184,14 @@ func (l *lines) Write(p []byte) (int, error) {
 func TestWatchTellsOfChangesOnce(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	api := cluster(t, ended(request("shop", "old", -50), crr.Outcome{}, -49), request("shop", "now", -1))
+	watches := make(chan struct{}, 3)
+	api := interceptor.NewClient(cluster(t, ended(request("shop", "old", -50), crr.Outcome{}, -49), request("shop", "now", -1)), interceptor.Funcs{
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+			changes, err := c.Watch(ctx, list, options...)
+			watches <- struct{}{}
+			return changes, err
+		},
+	})
 	out := &lines{to: make(chan string, 10)}
 	done := make(chan error, 1)
 	go func() {
@@ -200,6 +209,9 @@ func TestWatchTellsOfChangesOnce(t *testing.T) {
 		}
 	}
 	expect("crr/now pod/web-0 Waiting 0/1") // what ended before is not told
+	for range cap(watches) {
+		<-watches // an API server also sends what has changed since the list; the fake one does not
+	}
 	stored := &v1beta1.ContainerRecreateRequest{}
 	if err := api.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "now"}, stored); err != nil {
 		t.Fatal(err)
