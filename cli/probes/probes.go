@@ -40,7 +40,7 @@ type Probe struct {
 	Since                                         time.Time
 }
 
-// List prints the probes. Whoever may not read NodePodProbes, which are the cluster's, sees the results that are conditions
+// List prints the probes. Users who may not read NodePodProbes, which are the cluster's, see the results that are conditions
 // of pods.
 func List(ctx context.Context, config Config, out io.Writer) error {
 	found, err := config.ofNodes(ctx)

@@ -9,8 +9,8 @@ import (
 	"github.com/refit-project/refit/cli/probes"
 )
 
-const probeLong = `List the probes of PodProbeMarkers, of a pod, a namespace or all namespaces, with their results. Whoever may not read
-NodePodProbes, which belong to no namespace, sees the results that are conditions of pods; others are shown as "?".
+const probeLong = `List the probes of PodProbeMarkers, of a pod, a namespace or all namespaces, with their results. Users who may not read
+NodePodProbes, which belong to no namespace, see the results that are conditions of pods; others are shown as "?".
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 

@@ -16,14 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/test/rolloutcheck"
+	"github.com/refit-project/refit/test/sidecarsetcheck"
 )
 
 // watched is a SidecarSet of pods of two Deployments, whose every version is judged.
 type watched struct {
 	*sidecarSet
 	mu    sync.Mutex
-	judge rolloutcheck.Check
+	judge sidecarsetcheck.Check
 }
 
 const perDeployment = 4
@@ -35,7 +35,7 @@ func newWatched(t *testing.T, maxUnavailable int) *watched {
 	w := &watched{sidecarSet: &sidecarSet{fixture: s}}
 	set := s.sidecarSet("side", fmt.Sprintf("containers: [{name: log, %s}], updateStrategy: {maxUnavailable: %d}", sleeper, maxUnavailable))
 	w.name = set.Name
-	w.judge = rolloutcheck.Check{SidecarSet: set.Name, Container: "log", MaxUnavailable: maxUnavailable}
+	w.judge = sidecarsetcheck.Check{SidecarSet: set.Name, Container: "log", MaxUnavailable: maxUnavailable}
 	w.judge.Target(image)
 	s.knows(selected("side", s.podOf("probe", shell("app", obedient))), "log")
 	pods, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))

@@ -1,4 +1,4 @@
-package rolloutcheck_test
+package sidecarsetcheck_test
 
 import (
 	"fmt"
@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/test/rolloutcheck"
+	"github.com/refit-project/refit/test/sidecarsetcheck"
 )
 
 // history is what the API server has stored of four pods of two workloads.
 type history struct {
-	*rolloutcheck.Check
+	*sidecarsetcheck.Check
 	pods map[string]*corev1.Pod
 }
 
 func newHistory() *history {
-	h := &history{Check: &rolloutcheck.Check{SidecarSet: "log", Container: "side", MaxUnavailable: 2}, pods: map[string]*corev1.Pod{}}
+	h := &history{Check: &sidecarsetcheck.Check{SidecarSet: "log", Container: "side", MaxUnavailable: 2}, pods: map[string]*corev1.Pod{}}
 	h.Target("side:1")
 	for i := range 4 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

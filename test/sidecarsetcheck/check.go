@@ -1,7 +1,7 @@
-// Package rolloutcheck judges a rollout of a SidecarSet by all versions of its pods that the API server has stored: whether
-// more pods were unavailable than may be, whether a pod was updated twice, and whether anything else was touched. It asks
-// nobody.
-package rolloutcheck
+// Package sidecarsetcheck judges a rollout of a SidecarSet by all versions of its pods that the API server has stored: whether
+// more pods were unavailable than may be, whether a pod was updated twice, and whether anything else was touched. It
+// does no I/O.
+package sidecarsetcheck
 
 import (
 	"fmt"
