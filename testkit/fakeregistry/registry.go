@@ -42,7 +42,6 @@ type Registry struct {
 	mu     sync.Mutex
 	images map[string]*image // by repository
 	blobs  map[string][]byte
-	served int64 // bytes of layers
 }
 
 type image struct {
@@ -97,13 +96,6 @@ func (r *Registry) Add(t *testing.T, repository string, size int, fault Fault) s
 	r.blobs[digest(config)], r.blobs[digest(layer.Bytes())] = config, layer.Bytes()
 	r.images[repository] = &image{manifest: manifest, fault: fault}
 	return digest(manifest)
-}
-
-// Served is the number of bytes of layers that were sent.
-func (r *Registry) Served() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.served
 }
 
 func descriptor(mediaType string, data []byte) map[string]any {
@@ -203,9 +195,6 @@ func (r *Registry) send(out http.ResponseWriter, request *http.Request, data []b
 			return
 		}
 		sent += n
-		r.mu.Lock()
-		r.served += int64(n)
-		r.mu.Unlock()
 		if flusher, ok := out.(http.Flusher); ok {
 			flusher.Flush()
 		}
