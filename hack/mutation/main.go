@@ -99,7 +99,7 @@ func (c check) room(ctx context.Context, root, path, work string, reasons map[st
 			tried = append(tried, m)
 		}
 	}
-	found, err := r.survivors(ctx, root, tried, c.workers)
+	found, late, err := r.survivors(ctx, root, tried, c.workers)
 	if err != nil {
 		return 0, err
 	}
@@ -107,7 +107,7 @@ func (c check) room(ctx context.Context, root, path, work string, reasons map[st
 	if len(tried) > 0 {
 		share = float64(len(tried)-len(found)) / float64(len(tried))
 	}
-	fmt.Printf("%-24s %4d of %4d noticed: %5.1f %% (%d mean the same)\n", path, len(tried)-len(found), len(tried), 100*share, same)
+	fmt.Printf("%-24s %4d of %4d noticed: %5.1f %% (%d of them by the time limit, %d mean the same)\n", path, len(tried)-len(found), len(tried), 100*share, late, same)
 	for _, m := range found {
 		fmt.Printf("    %s:%d: %s: %s: %.120s\n", m.file, m.line, m.in, m.kind, m.text)
 	}

@@ -81,33 +81,35 @@ func build(ctx context.Context, root, path, work string) (*room, error) {
 func (r *room) baseline(ctx context.Context, root string) error {
 	began := time.Now()
 	r.limit = 5 * time.Minute
-	noticed, out, err := r.run(ctx, root, 0)
+	result, out, err := r.run(ctx, root, 0)
 	if err != nil {
 		return err
 	}
-	if noticed {
+	if result != survived {
 		return fmt.Errorf("the tests of %s fail without any mutant:\n%s", r.path, out)
 	}
 	r.limit = 5*time.Since(began) + 10*time.Second
 	return nil
 }
 
-// survivors runs the tests once for each mutant, a few at a time, and returns those that no test noticed.
-func (r *room) survivors(ctx context.Context, root string, mutants []mutant, workers int) ([]mutant, error) {
+// survivors runs the tests once for each mutant, a few at a time. It returns the mutants that no test noticed, and how many
+// were noticed only because the tests took too long: on a machine with other load that may be no merit of the tests.
+func (r *room) survivors(ctx context.Context, root string, mutants []mutant, workers int) (found []mutant, late int, failed error) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	var found []mutant
-	var failed error
 	next := make(chan mutant)
 	for range workers {
 		group.Go(func() {
 			for m := range next {
-				noticed, _, err := r.run(ctx, root, m.number)
+				result, _, err := r.run(ctx, root, m.number)
 				mu.Lock()
-				if err != nil {
+				switch {
+				case err != nil:
 					failed = errors.Join(failed, err)
-				} else if !noticed {
+				case result == survived:
 					found = append(found, m)
+				case result == tookTooLong:
+					late++
 				}
 				mu.Unlock()
 			}
@@ -122,10 +124,10 @@ func (r *room) survivors(ctx context.Context, root string, mutants []mutant, wor
 	close(next)
 	group.Wait()
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, 0, ctx.Err()
 	}
 	slices.SortFunc(found, func(a, b mutant) int { return a.number - b.number })
-	return found, failed
+	return found, late, failed
 }
 
 // mostMemory is what the tests of a room may use. A loop that a mutant has made endless takes all there is otherwise.
@@ -139,8 +141,16 @@ func limitMemory(pid int) error {
 	return nil
 }
 
-// run reports whether the tests fail, hang or crash with a mutant.
-func (r *room) run(ctx context.Context, root string, number int) (noticed bool, out []byte, err error) {
+// outcome is what the tests of a room say of a mutant.
+type outcome int
+
+const (
+	survived    outcome = iota // they succeeded
+	noticed                    // they failed or crashed
+	tookTooLong                // they were ended by the limit
+)
+
+func (r *room) run(ctx context.Context, root string, number int) (result outcome, out []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	command := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.timeout="+r.limit.String())
@@ -159,11 +169,17 @@ func (r *room) run(ctx context.Context, root string, number int) (noticed bool, 
 		_ = endGroup() // there is none left where the tests were tidy
 	}
 	if ctx.Err() != nil {
-		return false, nil, ctx.Err()
+		return survived, nil, ctx.Err()
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return false, nil, fmt.Errorf("run the tests of %s: %w", r.path, err)
+		return survived, nil, fmt.Errorf("run the tests of %s: %w", r.path, err)
 	}
-	return err != nil, buffer.Bytes(), nil
+	switch {
+	case err == nil:
+		return survived, buffer.Bytes(), nil
+	case limited.Err() != nil, bytes.Contains(buffer.Bytes(), []byte("panic: test timed out after")):
+		return tookTooLong, buffer.Bytes(), nil
+	}
+	return noticed, buffer.Bytes(), nil
 }
