@@ -14,8 +14,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/hack/install"
-	"github.com/refit-project/refit/hack/place"
 )
 
 func main() {
@@ -44,7 +44,7 @@ func run(ctx context.Context, pods, sets int, required bool) (err error) {
 	if err := install.Apply(ctx, install.Config{Root: ".", Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
 		return err
 	}
-	api, err := place.Connect(kubeconfig, v1beta1.AddToScheme)
+	api, err := democluster.Connect(kubeconfig, v1beta1.AddToScheme)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/democluster"
 )
 
 // connections at once of a benchmark.
@@ -38,7 +38,7 @@ type Cluster struct {
 
 // Open connects to the cluster with a state folder, .cluster of the checkout.
 func Open(name, kubeconfig, state string, add ...func(*runtime.Scheme) error) (*Cluster, error) {
-	api, err := place.Connect(kubeconfig, append(add, appsv1.AddToScheme)...)
+	api, err := democluster.Connect(kubeconfig, append(add, appsv1.AddToScheme)...)
 	if err != nil {
 		return nil, err
 	}

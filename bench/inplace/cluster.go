@@ -15,7 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/kube"
 )
 
@@ -36,7 +36,7 @@ type cluster struct {
 }
 
 func openCluster(kubeconfig string) (*cluster, error) {
-	api, err := place.Connect(kubeconfig)
+	api, err := democluster.Connect(kubeconfig)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/hack/install"
-	"github.com/refit-project/refit/hack/place"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/signal"
 )
@@ -51,7 +51,7 @@ type cluster struct {
 }
 
 func openCluster(kubeconfig string, config install.Config, image string) (*cluster, error) {
-	api, err := place.Connect(kubeconfig, v1beta1.AddToScheme)
+	api, err := democluster.Connect(kubeconfig, v1beta1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/bench/probe/usage"
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/democluster"
 )
 
 const (
@@ -49,7 +49,7 @@ type cluster struct {
 }
 
 func openCluster(kubeconfig, state, image string) (*cluster, error) {
-	api, err := place.Connect(kubeconfig, rbacv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme)
+	api, err := democluster.Connect(kubeconfig, rbacv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/democluster"
 )
 
 const (
@@ -42,7 +42,7 @@ type cluster struct {
 
 // openCluster makes the namespace and tells the node's containerd of the registry.
 func openCluster(ctx context.Context, kubeconfig, state string, registry *registry) (*cluster, error) {
-	api, err := place.Connect(kubeconfig, v1beta1.AddToScheme, appsv1.AddToScheme)
+	api, err := democluster.Connect(kubeconfig, v1beta1.AddToScheme, appsv1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

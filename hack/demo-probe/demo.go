@@ -13,7 +13,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/hack/demokit"
-	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/hack/timeout"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -116,19 +116,19 @@ func (d *demo) changeStates(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", change.title, err)
 		}
 		fmt.Fprintf(d.Out, "  %-38s %20d ms       %s\n", change.title, took.Milliseconds(), change.want)
-		slow = slow || took > patience.Of(target)
+		slow = slow || took > timeout.Scaled(target)
 	}
 	fmt.Fprintln(d.Out, "\n  Counted from when the command was sent until the change has reached this program's watch of the pod.\n"+
 		"  The server is probed once a second.")
 	if slow {
-		return fmt.Errorf("a change took more than %s: is the machine busy?", patience.Of(target))
+		return fmt.Errorf("a change took more than %s: is the machine busy?", timeout.Scaled(target))
 	}
 	return nil
 }
 
 // follow makes a change and returns how long the pod took to have what is wanted.
 func (d *demo) follow(ctx context.Context, do func(context.Context) error, want fields) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Of(followTimeout))
+	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(followTimeout))
 	defer cancel()
 	pods, err := d.api.WatchPod(ctx, d.pod.Namespace, d.pod.Name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/hack/demokit"
-	"github.com/refit-project/refit/hack/patience"
 	"github.com/refit-project/refit/hack/portforward"
+	"github.com/refit-project/refit/hack/timeout"
 )
 
 //go:embed files.yaml
@@ -71,7 +71,7 @@ func (d *demo) setUp(ctx context.Context) error {
 		}
 	}
 	for _, args := range [][]string{
-		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=" + patience.Of(30*time.Second).String()},
+		{"wait", "--for=condition=Established", "crd/gameservers.game.kruise.io", "--timeout=" + timeout.Scaled(30*time.Second).String()},
 		{"create", "secret", "generic", "refit-sidecar-token", "--from-literal=token=" + d.token},
 	} {
 		if err := d.kubectl(ctx, "", args...); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/hack/demokit"
-	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/hack/timeout"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -36,12 +36,12 @@ func (d *demo) call(ctx context.Context, c *http.Client, method, path string, fo
 }
 
 func (d *demo) post(ctx context.Context, version, file string) (code int, body string, err error) {
-	return d.call(ctx, d.api.Client(patience.Of(callTimeout)), http.MethodPost, "/hot-update", url.Values{"version": {version}, "url": {d.source(file)}})
+	return d.call(ctx, d.api.Client(timeout.Scaled(callTimeout)), http.MethodPost, "/hot-update", url.Values{"version": {version}, "url": {d.source(file)}})
 }
 
 // page is the first line of what nginx serves.
 func (d *demo) page(ctx context.Context) (string, error) {
-	_, body, err := d.call(ctx, d.web.Client(patience.Of(callTimeout)), http.MethodGet, "/", nil)
+	_, body, err := d.call(ctx, d.web.Client(timeout.Scaled(callTimeout)), http.MethodGet, "/", nil)
 	if _, title, ok := strings.Cut(body, "<title>"); ok {
 		body, _, _ = strings.Cut(title, "</title>")
 	}
@@ -89,7 +89,7 @@ func (d *demo) update(ctx context.Context, t *transcript) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := d.call(ctx, d.api.Client(patience.Of(callTimeout)), http.MethodGet, "/status", nil); err != nil { // kubectl is connected from here on
+	if _, _, err := d.call(ctx, d.api.Client(timeout.Scaled(callTimeout)), http.MethodGet, "/status", nil); err != nil { // kubectl is connected from here on
 		return err
 	}
 	t.begin()

@@ -19,7 +19,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/hack/demokit"
-	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/hack/timeout"
 )
 
 const (
@@ -149,7 +149,7 @@ func (d *demo) until(ctx context.Context, what string, done wait.ConditionWithCo
 }
 
 func (d *demo) every(ctx context.Context, interval time.Duration, what string, done wait.ConditionWithContextFunc) error {
-	if err := wait.PollUntilContextTimeout(ctx, interval, patience.Of(limit), true, done); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, interval, timeout.Scaled(limit), true, done); err != nil {
 		return fmt.Errorf("wait for %s: %w", what, err)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/hack/demokit"
-	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/hack/timeout"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -70,7 +70,7 @@ func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
 
 // restart sends the request and follows it to its end.
 func (d *demo) restart(ctx context.Context) (timeline, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience.Of(restartTimeout))
+	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(restartTimeout))
 	defer cancel()
 	before := d.pod.DeepCopy()
 	// The watches begin before the request is created, so that no change is missed.

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/hack/patience"
-	"github.com/refit-project/refit/hack/place"
+	"github.com/refit-project/refit/hack/democluster"
+	"github.com/refit-project/refit/hack/timeout"
 	"github.com/refit-project/refit/kubelet"
 )
 
 const (
-	// timeout is for one change to show, on a machine of ordinary speed.
-	timeout = 3 * time.Minute
+	// changeTimeout is how long one change may take to show, on a machine of ordinary speed.
+	changeTimeout = 3 * time.Minute
 	// pollInterval is also the precision of the times that demos print of what they wait for.
 	pollInterval = 20 * time.Millisecond
 )
@@ -30,7 +30,7 @@ type Client struct{ client.WithWatch }
 
 // Connect returns a client for core/v1 and what add brings into the scheme.
 func (d *Demo) Connect(add ...func(*runtime.Scheme) error) (*Client, error) {
-	api, err := place.Connect(d.Kubeconfig, add...)
+	api, err := democluster.Connect(d.Kubeconfig, add...)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (d *Demo) Connect(add ...func(*runtime.Scheme) error) (*Client, error) {
 
 // Until polls until done answers true, at most for the time that any change may take.
 func Until(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, patience.Of(timeout), true, done)
+	return wait.PollUntilContextTimeout(ctx, pollInterval, timeout.Scaled(changeTimeout), true, done)
 }
 
 // CreateNamespace creates it unless it exists.

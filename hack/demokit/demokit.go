@@ -14,8 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/hack/install"
-	"github.com/refit-project/refit/hack/place"
 	"github.com/refit-project/refit/hack/step"
 )
 
@@ -32,7 +32,7 @@ type Program struct {
 
 // Demo is what a demo is given.
 type Demo struct {
-	place.Place
+	democluster.Cluster
 	Deploy install.Config // installs further manifests of deploy/
 	Report *step.Reporter
 	Out    io.Writer
@@ -50,19 +50,19 @@ func (p Program) Main() int {
 }
 
 func (p Program) run(ctx context.Context) error {
-	where, err := place.Find()
+	found, err := democluster.Find()
 	if err != nil {
 		return err
 	}
-	if p.OwnCluster && !where.Own {
+	if p.OwnCluster && !found.Own {
 		return errors.New("unset KUBECONFIG: times are read from the container runtime of the test cluster")
 	}
-	report := step.New(os.Stdout, filepath.Join(where.Root, "dist", "log"))
-	deploy, err := where.Prepare(ctx, report, p.Images...)
+	report := step.New(os.Stdout, filepath.Join(found.Root, "dist", "log"))
+	deploy, err := found.Prepare(ctx, report, p.Images...)
 	if err != nil {
 		return err
 	}
-	return p.Show(ctx, &Demo{Place: where, Deploy: deploy, Report: report, Out: os.Stdout})
+	return p.Show(ctx, &Demo{Cluster: found, Deploy: deploy, Report: report, Out: os.Stdout})
 }
 
 // Next prints commands that the user may run now, one per line; path are folders for PATH in addition to kubectl's.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/hack/timeout"
 )
 
 // Config says what to install where.
@@ -59,9 +59,9 @@ func Apply(ctx context.Context, config Config) error {
 		}
 	}
 	for _, wait := range [][]string{
-		{"rollout", "status", "--namespace=refit-system", "deployment/refit-manager", timeout(3 * time.Minute)},
-		{"rollout", "status", "--namespace=refit-system", "daemonset/refit-daemon", timeout(3 * time.Minute)},
-		{"wait", "mutatingwebhookconfiguration/refit-manager", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", timeout(time.Minute)},
+		{"rollout", "status", "--namespace=refit-system", "deployment/refit-manager", timeoutFlag(3 * time.Minute)},
+		{"rollout", "status", "--namespace=refit-system", "daemonset/refit-daemon", timeoutFlag(3 * time.Minute)},
+		{"wait", "mutatingwebhookconfiguration/refit-manager", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", timeoutFlag(time.Minute)},
 	} {
 		if err := config.kubectl(ctx, nil, wait...); err != nil {
 			return err
@@ -70,7 +70,7 @@ func Apply(ctx context.Context, config Config) error {
 	return nil
 }
 
-func timeout(limit time.Duration) string { return "--timeout=" + patience.Of(limit).String() }
+func timeoutFlag(limit time.Duration) string { return "--timeout=" + timeout.Scaled(limit).String() }
 
 // manifests of one folder as one stream.
 func (c Config) manifests(folder string) ([]byte, error) {

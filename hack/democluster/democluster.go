@@ -1,5 +1,6 @@
-// Package place is where a demo runs: the checkout's own cluster, or the user's. What is shown there must stay out.
-package place
+// Package democluster finds the cluster of a demo or benchmark, which is that of the checkout or one of the user, prepares it with Refit and
+// connects to it.
+package democluster
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 	"github.com/refit-project/refit/hack/step"
 )
 
-// Place is a cluster.
-type Place struct {
+// Cluster is where a demo runs.
+type Cluster struct {
 	Root       string // of the checkout
 	Own        bool   // the checkout's own cluster, else the user's
 	Kubeconfig string
@@ -25,50 +26,50 @@ var errNoRepository = errors.New("with KUBECONFIG set, IMAGE_REPO has to name a 
 	"and the cluster can pull from, as registry.example.com/refit; without KUBECONFIG a cluster is made here")
 
 // Find takes the user's cluster if KUBECONFIG names one, else the checkout's, which need not be up.
-func Find() (Place, error) {
+func Find() (Cluster, error) {
 	root, err := os.Getwd()
 	if err != nil {
-		return Place{}, err
+		return Cluster{}, err
 	}
 	if _, err := os.Stat(filepath.Join(root, "deploy", "crd")); err != nil {
-		return Place{}, fmt.Errorf("run it in the root of the checkout: %w", err)
+		return Cluster{}, fmt.Errorf("run it in the root of the checkout: %w", err)
 	}
 	state := filepath.Join(root, ".cluster")
-	own := Place{Root: root, Own: true, Kubeconfig: filepath.Join(state, "kubeconfig"), Kubectl: filepath.Join(state, "bin", "kubectl")}
+	own := Cluster{Root: root, Own: true, Kubeconfig: filepath.Join(state, "kubeconfig"), Kubectl: filepath.Join(state, "bin", "kubectl")}
 	given := os.Getenv("KUBECONFIG")
 	if given == "" || given == own.Kubeconfig {
 		return own, nil
 	}
 	if os.Getenv("IMAGE_REPO") == "" {
-		return Place{}, errNoRepository
+		return Cluster{}, errNoRepository
 	}
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
-		return Place{}, fmt.Errorf("find kubectl: %w", err)
+		return Cluster{}, fmt.Errorf("find kubectl: %w", err)
 	}
-	return Place{Root: root, Kubeconfig: given, Kubectl: kubectl}, nil
+	return Cluster{Root: root, Kubeconfig: given, Kubectl: kubectl}, nil
 }
 
 // Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images and installs Refit with them. Arguments are
 // those of hack/images.sh. It returns what to install further things with.
-func (p Place) Prepare(ctx context.Context, report *step.Reporter, images ...string) (install.Config, error) {
-	if p.Own {
+func (c Cluster) Prepare(ctx context.Context, report *step.Reporter, images ...string) (install.Config, error) {
+	if c.Own {
 		err := report.Run(ctx, "cluster up",
 			step.Command{Argv: []string{"test/cluster/cluster.sh", "up"}, Echo: true})
 		if err != nil {
 			return install.Config{}, err
 		}
 	}
-	if err := os.Setenv("KUBECONFIG", p.Kubeconfig); err != nil {
+	if err := os.Setenv("KUBECONFIG", c.Kubeconfig); err != nil {
 		return install.Config{}, err
 	}
 	if err := report.Run(ctx, "images", step.Command{Argv: append([]string{"hack/images.sh"}, images...)}); err != nil {
 		return install.Config{}, err
 	}
-	pushed, err := install.Pushed(p.Root)
+	pushed, err := install.Pushed(c.Root)
 	if err != nil {
 		return install.Config{}, err
 	}
-	config := install.Config{Root: p.Root, Kubectl: p.Kubectl, Images: pushed}
+	config := install.Config{Root: c.Root, Kubectl: c.Kubectl, Images: pushed}
 	return config, report.Do("installing the manifests of deploy/", func() error { return install.Apply(ctx, config) })
 }

@@ -1,18 +1,18 @@
-package patience_test
+package timeout_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/hack/patience"
+	"github.com/refit-project/refit/hack/timeout"
 )
 
-func TestFactorOfTheEnvironment(t *testing.T) {
+func TestTimeoutsAreMultipliedByTimeoutFactor(t *testing.T) {
 	for factor, want := range map[string]time.Duration{
 		"": time.Minute, "20": 20 * time.Minute, "1": time.Minute, "0": time.Minute, "-3": time.Minute, "300": time.Minute, "x": time.Minute,
 	} {
 		t.Setenv("TIMEOUT_FACTOR", factor)
-		if got := patience.Of(time.Minute); got != want {
+		if got := timeout.Scaled(time.Minute); got != want {
 			t.Errorf("TIMEOUT_FACTOR=%q: %s, want %s", factor, got, want)
 		}
 	}
