@@ -10,7 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history/entry"
@@ -29,7 +33,9 @@ func (r *run) sample(ctx context.Context) error {
 		return fmt.Errorf("record samples: %w", err)
 	}
 	defer func() { _ = file.Close() }()
+	leader := ""
 	for cluster.Pause(ctx, sampleEvery) == nil {
+		leader = r.leader(ctx, leader)
 		processes, err := filepath.Glob("/proc/[0-9]*/comm")
 		if err != nil {
 			return err
@@ -44,6 +50,7 @@ func (r *run) sample(ctx context.Context) error {
 			if err != nil {
 				continue // it has ended
 			}
+			sample.Leads = leader != "" && program == cluster.ManagerName && hostname(filepath.Dir(process)) == leader
 			line, err := json.Marshal(sample)
 			if err != nil {
 				return err
@@ -54,6 +61,30 @@ func (r *run) sample(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leader is the name of the manager's pod that leads: as before while the API server does not answer.
+func (r *run) leader(ctx context.Context, before string) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var lease coordinationv1.Lease
+	err := r.cluster.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: cluster.ManagerName}, &lease)
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return before
+	}
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return name
+}
+
+// hostname is that of the process in a folder of /proc, in a pod the pod's name.
+func hostname(folder string) string {
+	environment, _ := os.ReadFile(filepath.Join(folder, "environ"))
+	for variable := range strings.SplitSeq(string(environment), "\x00") {
+		if name, ok := strings.CutPrefix(variable, "HOSTNAME="); ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // sampleOf reads what the process in a folder of /proc uses.

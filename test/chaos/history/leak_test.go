@@ -22,6 +22,9 @@ func TestPlantedLeaks(t *testing.T) {
 		"memory": {want: "leak", proof: "bytes of memory", plant: func(s *fixture) {
 			s.process(func(second int) entry.Sample { return entry.Sample{Anon: int64(second) << 17} })
 		}},
+		"memory of a leader": {want: "leak", proof: "bytes of memory", plant: func(s *fixture) {
+			s.process(func(second int) entry.Sample { return entry.Sample{Anon: int64(second) << 17, Leads: true} })
+		}},
 		"files": {want: "leak", proof: "files after a quarter", plant: func(s *fixture) {
 			s.process(func(second int) entry.Sample { return entry.Sample{Files: 10 + second/4} })
 		}},
@@ -43,6 +46,21 @@ func TestMemoryThatComesAndGoesIsNoLeak(t *testing.T) {
 		return entry.Sample{Anon: int64(20+second%60) << 20, Files: 10 + second%20, Threads: 10}
 	})
 	if report := s.check(); !report.OK() || report.Totals.Sampled != 1 {
+		t.Errorf("violations %v, %+v", report.Violations, report.Totals)
+	}
+}
+
+func TestMemoryOfAManagerThatComesToLeadIsNoLeak(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	for second := 0; second < 600; second += 5 {
+		sample := entry.Sample{At: at(float64(second)), Program: "refit-manager", PID: 7, Anon: 13 << 20}
+		if second >= 300 {
+			sample.Leads, sample.Anon = true, 32<<20
+		}
+		s.line(&s.samples, sample)
+	}
+	if report := s.check(); !report.OK() || report.Totals.Sampled != 2 {
 		t.Errorf("violations %v, %+v", report.Violations, report.Totals)
 	}
 }

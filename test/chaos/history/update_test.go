@@ -53,6 +53,22 @@ func TestGoodUpdates(t *testing.T) {
 	}
 }
 
+func TestNobodySeesWhatIsInPlaceWhileTheFollowerIsDown(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.updated(2, "v0-good")
+	s.update(5, "asker", "update", "v1-poison")
+	s.update(5.1, "app", "file", "v1-poison")
+	s.fault(entry.KindWatchedKill, 6, 20, false)
+	s.update(9.1, "asker", "updated", "v1-poison 500")
+	s.update(11, "asker", "update", "v2-poison")
+	s.update(11.1, "asker", "updated", "v2-poison 500")
+	s.update(15, "app", "file", "v0-good")
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v", report.Violations)
+	}
+}
+
 func TestPlantedUpdates(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]planted{
@@ -84,6 +100,14 @@ func TestPlantedUpdates(t *testing.T) {
 		}},
 		"refused, and left in place": {want: "I10", proof: `is "v1-poison", want "v0-good"`, plant: func(s *fixture) {
 			s.updated(2, "v0-good")
+			s.update(5, "asker", "update", "v1-poison")
+			s.update(5.1, "app", "file", "v1-poison")
+			s.update(9.1, "asker", "updated", "v1-poison 500")
+		}},
+		"left in place, and the follower killed before it": {want: "I10", proof: `is "v1-poison", want "v0-good"`, plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.fault(entry.KindWatchedKill, 3, 4, false)
+			s.update(4, "app", "file", "v0-good")
 			s.update(5, "asker", "update", "v1-poison")
 			s.update(5.1, "app", "file", "v1-poison")
 			s.update(9.1, "asker", "updated", "v1-poison 500")

@@ -17,11 +17,14 @@ const (
 	moreThreads = 10
 )
 
-// leaks checks that processes do not use more and more.
+// leaks checks that processes do not use more and more. A manager that comes to lead is judged anew.
 func (c check) leaks() {
 	byProcess := map[string][]entry.Sample{}
 	for _, s := range c.Samples {
 		name := fmt.Sprintf("%s %d", s.Program, s.PID)
+		if s.Leads {
+			name += " as leader"
+		}
 		byProcess[name] = append(byProcess[name], s)
 	}
 	for name, all := range byProcess {

@@ -13,6 +13,8 @@ type Sample struct {
 	At      time.Time `json:"time"`
 	Program string    `json:"program"`
 	PID     int       `json:"pid"`
+	// Leads is set for the manager that leads: it keeps what its controllers need.
+	Leads bool `json:"leads,omitempty"`
 	// Anon is RssAnon, in bytes.
 	Anon    int64 `json:"anon"`
 	Files   int   `json:"files"`

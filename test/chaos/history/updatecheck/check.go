@@ -159,6 +159,9 @@ func (c *check) inPlace(u *update, proof []entry.Line) {
 	if u.code == 0 || u.code == restoring || at.After(u.next) || c.broken(u, entry.KindSidecarKill) {
 		return
 	}
+	if c.blind(at) || u.code != accepted && c.blind(u.asked.Time) {
+		return
+	}
 	want, _ := c.last(eventFile, u.asked.Time)
 	if u.code == accepted {
 		want = u.version
@@ -177,6 +180,20 @@ func (c *check) last(event string, at time.Time) (string, entry.Line) {
 		}
 	}
 	return found.Reason, found.Line
+}
+
+// blind reports whether a follower may have been killed since its last event before that time: nobody has seen what has
+// come into place since.
+func (c *check) blind(at time.Time) bool {
+	var seen time.Time
+	for _, e := range c.events {
+		if e.Container == follower && !e.Time.After(at) {
+			seen = e.Time
+		}
+	}
+	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindWatchedKill && f.Begin.After(seen) && f.Begin.Before(at)
+	})
 }
 
 // broken reports whether such a fault was near the update, of any pod: the record does not say of which.
