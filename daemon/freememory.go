@@ -2,12 +2,16 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"time"
 )
 
 const (
+	// collectAt is the default of GOGC: with Go's default of 100 the heap grows to twice what is used before garbage is
+	// collected, and what survives a burst of work is then spread over twice as much memory that cannot be returned.
+	collectAt = 50
 	// freeMemoryInterval is between looks at what has been allocated.
 	freeMemoryInterval = 15 * time.Second
 	// idleAllocation is what a daemon without work allocates at most within freeMemoryInterval, in bytes: health checks,
@@ -25,6 +29,9 @@ const (
 // order to have it for the next burst; on a node memory belongs to the pods. After 110 requests at once this returned 2 of
 // 13 MB (RssAnon) within 30 s. A daemon without work is left alone.
 func releaseFreeMemory(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	var burst burst
 	ticker := time.NewTicker(freeMemoryInterval)
 	defer ticker.Stop()

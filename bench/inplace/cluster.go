@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/hack/democluster"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube"
 )
 
@@ -30,12 +33,14 @@ const (
 
 // cluster is the checkout's own.
 type cluster struct {
-	api   client.WithWatch
-	refit cli.Cluster
-	node  string
+	api     client.WithWatch
+	refit   cli.Cluster
+	state   string // the folder of the cluster
+	node    string
+	runtime *cri.Client // of the node
 }
 
-func openCluster(kubeconfig string) (*cluster, error) {
+func openCluster(kubeconfig, state string) (*cluster, error) {
 	api, err := democluster.Connect(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -45,17 +50,21 @@ func openCluster(kubeconfig string) (*cluster, error) {
 		return nil, err
 	}
 	own, err := kube.NewClient(config)
-	return &cluster{api: api, refit: cli.Cluster{Client: own}}, err
+	return &cluster{api: api, refit: cli.Cluster{Client: own}, state: state}, err
 }
 
-// prepare makes the namespace, and has both images on the node.
+// prepare finds a node, makes the namespace, and has both images on the node.
 func (c *cluster) prepare(ctx context.Context) error {
 	var nodes corev1.NodeList
-	if err := c.api.List(ctx, &nodes); err != nil || len(nodes.Items) == 0 {
+	err := c.api.List(ctx, &nodes)
+	if err != nil || len(nodes.Items) == 0 {
 		return fmt.Errorf("find a node: %w", err)
 	}
 	c.node = nodes.Items[0].Name
-	err := c.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if c.runtime, err = cri.New(cri.Config{Endpoint: filepath.Join(c.state, "nodes", c.node, "containerd.sock")}); err != nil {
+		return err
+	}
+	err = c.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make namespace: %w", err)
 	}
@@ -112,6 +121,35 @@ func (c *cluster) create(ctx context.Context, pod *corev1.Pod) error {
 	}
 	open := fmt.Sprintf(`{"status":{"conditions":[{"type":"InPlaceUpdateReady","status":"True","lastTransitionTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
 	return c.api.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(open)))
+}
+
+// stop has the container runtime stop the pod's application, and waits until kubelet reports the next instance.
+func (c *cluster) stop(ctx context.Context, name string) error {
+	pod := &corev1.Pod{}
+	if err := c.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+		return err
+	}
+	before := containerID(pod)
+	id, err := identity.ParseContainerID(before)
+	if err != nil {
+		return err
+	}
+	if err := c.runtime.StopContainer(ctx, id.ID, corev1.DefaultTerminationGracePeriodSeconds*time.Second); err != nil {
+		return fmt.Errorf("stop container of pod %s: %w", name, err)
+	}
+	return await(ctx, "the next instance of pod "+name, func(ctx context.Context) (bool, error) {
+		err := c.api.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return err == nil && ready(pod) && containerID(pod) != before, err
+	})
+}
+
+func containerID(pod *corev1.Pod) string {
+	for i := range pod.Status.ContainerStatuses {
+		if status := &pod.Status.ContainerStatuses[i]; status.Name == "app" {
+			return status.ContainerID
+		}
+	}
+	return ""
 }
 
 func (c *cluster) awaitReady(ctx context.Context, pods []*corev1.Pod) error {

@@ -46,7 +46,7 @@ func run(ctx context.Context, pods, only string, rounds int) (err error) {
 	if err := install.Apply(ctx, install.Config{Root: ".", Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
 		return err
 	}
-	c, err := openCluster(kubeconfig)
+	c, err := openCluster(kubeconfig, state)
 	if err != nil {
 		return err
 	}

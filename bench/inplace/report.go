@@ -25,6 +25,8 @@ type result struct {
 	Pods    int    `json:"pods"`
 	InPlace times  `json:"inPlace"`
 	Anew    times  `json:"recreated"`
+	// Stopped is only measured for changes that restart the container through CRI.
+	Stopped times `json:"stopped"`
 }
 
 // times of all rounds.
@@ -48,7 +50,10 @@ func (f *findings) print(out io.Writer) error {
 		for _, row := range []struct {
 			how string
 			times
-		}{{"in place", r.InPlace}, {"recreated", r.Anew}} {
+		}{{"in place", r.InPlace}, {"recreated", r.Anew}, {"stopped through CRI", r.Stopped}} {
+			if len(row.Total) == 0 {
+				continue
+			}
 			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Kind, r.Pods, row.how, report.Duration(row.median()),
 				report.Duration(report.Quantile(row.Unavailable, 0.95)), report.Duration(report.Quantile(row.Unanswered, 0.5)),
 				report.Duration(report.Quantile(row.Unanswered, 0.95)), report.Duration(report.Quantile(row.Total, 0.5)))
@@ -65,8 +70,18 @@ func (f *findings) print(out io.Writer) error {
 		about := fmt.Sprintf("%s, %d pods", r.Kind, r.Pods)
 		unanswered := report.Quantile(r.InPlace.Unanswered, 0.5).Seconds() / report.Quantile(r.Anew.Unanswered, 0.5).Seconds()
 		verdicts.Add(about, verdict("not ready, per pod", perPod), verdict("no answer, per pod", unanswered), verdict("all pods", total))
+		if len(r.Stopped.Total) > 0 {
+			floor := report.Quantile(r.Stopped.Unanswered, 0.5).Seconds()
+			verdicts.Add(about, floorVerdict(report.Quantile(r.InPlace.Unanswered, 0.5).Seconds()/floor))
+		}
 	}
 	return verdicts.Flush()
+}
+
+// floorVerdict compares with a stop of the container through CRI alone, after which kubelet starts the next one.
+func floorVerdict(ratio float64) report.Verdict {
+	const target = 1.1
+	return report.Verdict{What: "no answer, against the stop alone", Target: fmt.Sprintf("<= %.2f x", target), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= target}
 }
 
 func verdict(what string, ratio float64) report.Verdict {

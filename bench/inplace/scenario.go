@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -28,6 +29,9 @@ type kind struct {
 	change func(round int) (cli.Change, error)
 	// anew makes the same change to a pod that is recreated.
 	anew func(pod *corev1.Pod, round int)
+	// stopped has the floor measured as well: the container is stopped through CRI, which is all that a program beside
+	// kubelet can do.
+	stopped bool
 }
 
 var kinds = []kind{
@@ -38,6 +42,8 @@ var kinds = []kind{
 		name:   "env from an annotation",
 		change: func(round int) (cli.Change, error) { return cli.SetEnv(nil, []string{"LEVEL=" + level(round)}) },
 		anew:   func(pod *corev1.Pod, round int) { pod.Annotations["level"] = level(round) },
+		// kubelet does not restart a container for its environment.
+		stopped: true,
 	},
 }
 
@@ -91,6 +97,11 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 		if err != nil {
 			return found, fmt.Errorf("%s in place: %w", kind.name, err)
 		}
+		if kind.stopped {
+			if err := c.round(ctx, pods, &found.Stopped, func(ctx context.Context, i int) error { return c.stop(ctx, pods[i].Name) }); err != nil {
+				return found, fmt.Errorf("stopped through CRI: %w", err)
+			}
+		}
 		err = c.round(ctx, pods, &found.Anew, func(ctx context.Context, i int) error {
 			next := kind.newPod(pods[i].Name, c.node)
 			kind.anew(next, 2*round)
@@ -143,12 +154,16 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 	return nil
 }
 
-// settle is how long pods are left alone before they are changed: kubelet goes on to sync a pod for some seconds after it has
-// become ready, and pods in use have been ready for longer.
+// settle is how long pods are left alone at least before they are changed: kubelet goes on to sync a pod for some seconds
+// after it has become ready, and pods in use have been ready for longer.
 const settle = 5 * time.Second
 
+// relistPeriod is kubelet's, of the container runtime. A round ends when kubelet has seen a container run, so without a random part
+// of the pause each round would begin, and each container be stopped, at the same moment of the period.
+const relistPeriod = time.Second
+
 func settled(ctx context.Context) error {
-	timer := time.NewTimer(settle)
+	timer := time.NewTimer(settle + rand.N(relistPeriod))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
