@@ -1,13 +1,14 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/refit-project/refit/testkit/markdown"
 )
 
 var (
@@ -23,22 +24,10 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(notWord.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// pages are the Markdown files of the repository, without those that are made by tools or are of others.
+// pages are the Markdown files of the repository, without those of others.
 func pages(t *testing.T) []string {
 	t.Helper()
-	var found []string
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name := entry.Name(); entry.IsDir() && name != ".." && name != ".github" && (strings.HasPrefix(name, ".") || name == "dist" || name == "testdata") {
-			return filepath.SkipDir
-		}
-		if strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".md.tmpl") {
-			found = append(found, path)
-		}
-		return nil
-	})
+	found, err := markdown.Pages("..")
 	if err != nil || len(found) < 20 {
 		t.Fatalf("%d pages: %v", len(found), err)
 	}
@@ -93,19 +82,23 @@ func TestLinksBetweenPagesResolve(t *testing.T) {
 	}
 }
 
-func TestSiteListsPagesThatThereAre(t *testing.T) {
+// The navigation of the site lists every page of this folder, and no others.
+func TestSiteListsThePages(t *testing.T) {
 	t.Parallel()
 	site, err := os.ReadFile("../mkdocs.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := regexp.MustCompile(`(?m): ([a-z-]+\.md)$`).FindAllStringSubmatch(string(site), -1)
-	if len(listed) < 15 {
-		t.Errorf("only %d pages", len(listed))
-	}
-	for _, match := range listed {
+	var listed []string
+	for _, match := range regexp.MustCompile(`(?m): ([a-z/-]+\.md)$`).FindAllStringSubmatch(string(site), -1) {
+		listed = append(listed, match[1])
 		if _, err := os.Stat(match[1]); err != nil {
 			t.Errorf("mkdocs.yml: %v", err)
+		}
+	}
+	for _, page := range pages(t) {
+		if name, ok := strings.CutPrefix(page, "../docs/"); ok && !slices.Contains(listed, name) {
+			t.Errorf("mkdocs.yml does not list %s", name)
 		}
 	}
 }

@@ -2,9 +2,7 @@
 package docs_test
 
 import (
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,20 +13,18 @@ import (
 
 func TestConfigurationsOfTheSidecarAreValid(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("sidecar.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := 0
-	for i, block := range strings.Split(string(text), "```yaml\n")[1:] {
-		config, _, _ := strings.Cut(block, "```")
-		if err := sidecarmode.Check(fmt.Sprintf("block %d", i), []byte(config), nil); err != nil {
-			t.Error(err)
+	for _, block := range blocks(t) {
+		if block.Language != "yaml" || block.Value != t.Name() {
+			continue
 		}
 		checked++
+		if err := sidecarmode.Check(block.String(), []byte(block.Text), nil); err != nil {
+			t.Error(err)
+		}
 	}
-	if checked == 0 {
-		t.Error("nothing was checked")
+	if checked < 3 {
+		t.Errorf("only %d configurations were checked", checked)
 	}
 	for _, name := range []string{"30-config.yaml", "examples/game-config.yaml"} {
 		manifest, err := os.ReadFile("../deploy/sidecar/" + name)
