@@ -1,6 +1,12 @@
 #!/bin/sh
-# Regenerates deepcopy functions and CRDs from the types in api, and what is rendered from deploy/chart.
+# Regenerates deepcopy functions, CRDs and the API reference from the types in api, and what is rendered from deploy/chart.
 set -eu
 cd "$(dirname "$0")/.."
 go tool -modfile=tools/go.mod controller-gen object paths=./api/... crd paths=./api/... output:crd:dir=deploy/crd
 (cd hack/chart && go run .)
+reference() { # FOLDER PAGE
+	go tool -modfile=tools/go.mod crd-ref-docs --log-level=ERROR --source-path="$1" --config=tools/api-reference.yaml --renderer=markdown --output-path="$2"
+	sed -i 's/Optional: \\{\\} <br \/>//' "$2"
+}
+reference api/v1beta1 docs/reference/api-apps-kruise-io.md
+reference api/refit/v1alpha1 docs/reference/api-refit-dev.md

@@ -7,7 +7,8 @@ const (
 	// AnnotationSidecarSetCanary set to "true", with AnnotationSidecarSetBase, makes the SidecarSet take the place of its
 	// base in the pods that both select.
 	AnnotationSidecarSetCanary = "apps.kruise.io/sidecarset-canary"
-	AnnotationSidecarSetBase   = "apps.kruise.io/sidecarset-base"
+	// AnnotationSidecarSetBase is the name of the base of a canary.
+	AnnotationSidecarSetBase = "apps.kruise.io/sidecarset-base"
 	// LabelSidecarSetCustomVersion is spec.customVersion, in v1alpha1 of OpenKruise and on ControllerRevisions.
 	LabelSidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
 	// LabelSidecarSetName on a ControllerRevision is the name of its SidecarSet.
@@ -27,9 +28,9 @@ const (
 	AnnotationSidecarSetInPlaceUpdateState = "kruise.io/sidecarset-inplace-update-state"
 	// AnnotationHotUpgradeWorking is a JSON object from the name of a sidecar to the container that works.
 	AnnotationHotUpgradeWorking = "kruise.io/sidecarset-working-hotupgrade-container"
-	// PrefixSidecarSetVersion and the name of a container: its version.
+	// PrefixSidecarSetVersion is followed by the name of a container: its version.
 	PrefixSidecarSetVersion = "version.sidecarset.kruise.io/"
-	// PrefixSidecarSetVersionAlt and the name of a container: the version of the other one; "0" without a hot upgrade.
+	// PrefixSidecarSetVersionAlt is followed by the name of a container: the version of the other one; "0" without a hot upgrade.
 	PrefixSidecarSetVersionAlt = "versionalt.sidecarset.kruise.io/"
 )
 
@@ -60,7 +61,8 @@ const (
 	AnnotationSidecarSetSkipped = "sidecarset.refit.dev/skipped"
 	// AnnotationSidecarInject on a pod is "false", or a list of names of SidecarSets such as "-log,-mesh"; see OverrideOptOut.
 	AnnotationSidecarInject = "sidecarset.refit.dev/inject"
-	// PrefixSidecarImage and PrefixSidecarResources with the name of a container; see OverrideImage and OverrideResources.
-	PrefixSidecarImage     = "image.sidecarset.refit.dev/"
+	// PrefixSidecarImage is followed by the name of a container: its image; see OverrideImage.
+	PrefixSidecarImage = "image.sidecarset.refit.dev/"
+	// PrefixSidecarResources is followed by the name of a container: its resources, as JSON; see OverrideResources.
 	PrefixSidecarResources = "resources.sidecarset.refit.dev/"
 )
