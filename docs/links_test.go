@@ -47,6 +47,9 @@ func TestLinksBetweenPagesResolve(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, page := range pages(t) {
+		if strings.HasPrefix(page, "../docs/reference/api-") {
+			continue // crd-ref-docs links types that it leaves out, and takes regular expressions for links
+		}
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

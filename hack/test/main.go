@@ -204,7 +204,7 @@ func (s *suite) generated(ctx context.Context) error {
 
 func (s *suite) generatedFiles() (map[string]string, error) {
 	files := map[string]string{}
-	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*/*.yaml", "deploy/chart/README.md"} {
+	for _, pattern := range []string{"api/*/zz_generated.*.go", "deploy/*/*.yaml", "deploy/chart/README.md", "docs/reference/api-*.md"} {
 		paths, err := filepath.Glob(filepath.Join(s.root, pattern))
 		if err != nil {
 			return nil, err

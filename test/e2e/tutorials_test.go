@@ -41,8 +41,10 @@ func TestTutorials(t *testing.T) {
 func (s *fixture) doAsWritten(blocks []markdown.Block) {
 	s.t.Helper()
 	folder := s.desk()
-	s.t.Cleanup(s.cleanSidecarSets)
 	script := s.script(blocks)
+	if strings.Contains(script, "kind: SidecarSet") {
+		s.t.Cleanup(s.cleanSidecarSets)
+	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), tutorialTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-c", script)
