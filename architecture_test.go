@@ -28,7 +28,7 @@ var rows = []row{
 		{path: "hack/chaos", imports: "test hack"},
 	}},
 	{name: "tests on a cluster", tools: true, rooms: []room{{path: "test", imports: "hack cri api"}}},
-	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "examples cri kubelet api identity"}}},
+	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "examples cli cri kubelet api identity"}}},
 	{name: "examples", tools: true, rooms: []room{{path: "examples"}}},
 	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity"}}},
 

@@ -47,7 +47,8 @@ func command(version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
-		pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags))
+		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags))
+	completeConnection(root, flags)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", cli.ErrUsage, err) })
 	return root
 }
@@ -77,6 +78,7 @@ func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringArrayVar(&o.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
 	flags.BoolVar(&o.present, "images-present", false, "the new images are on the node: allow a container with restartPolicy Never to get one")
 	flags.BoolVar(&o.noPull, "no-pull", false, "do not pull new images onto the node first (by an ImagePullJob): kubelet then pulls them when the container has been stopped")
+	completeContainers(cmd, connection, "order")
 	cmd.AddCommand(setImage(o), setResources(o), setEnv(o))
 	return cmd
 }
@@ -84,6 +86,7 @@ func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
 func setImage(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "image pod/NAME CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: minimumArgs(2),
+		ValidArgsFunction: completing(o.connection, podThen(containersToSet)),
 		Example: `  # what would happen
   kubectl refit set image pod/web app=nginx:1.29 --dry-run
 
@@ -100,7 +103,7 @@ func setResources(o *options) *cobra.Command {
 	var to cli.Resources
 	cmd := &cobra.Command{
 		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
-		Long: setLong, Args: oneArg(),
+		Long: setLong, Args: oneArg(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
 		Example: `  # more CPU and memory for one container; what is not named stays
   kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +121,7 @@ func setResources(o *options) *cobra.Command {
 func setEnv(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "env pod/NAME NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
-		Long: setLong, Args: minimumArgs(2),
+		Long: setLong, Args: minimumArgs(2), ValidArgsFunction: completing(o.connection, podThen(variables)),
 		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
   kubectl refit set env pod/web LEVEL=debug`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,6 +135,7 @@ func setEnv(o *options) *cobra.Command {
 
 func (o *options) containerFlag(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&o.containers, "container", "c", nil, "only these containers (default: all that are kept running)")
+	completeContainers(cmd, o.connection, "container")
 }
 
 func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err error) error {

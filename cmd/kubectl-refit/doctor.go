@@ -24,7 +24,8 @@ Exit codes: 0 no check has failed, 1 one has, 2 wrong usage.`
 func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config doctor.Config
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check the installation of Refit", Long: doctorLong, Args: usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:               "doctor", Short: "Check the installation of Refit", Long: doctorLong, Args: usage(cobra.NoArgs),
 		Example: "  kubectl refit doctor\n  kubectl refit doctor -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "json", "yaml"}, config.Format) {
@@ -51,5 +52,7 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager and refit-daemon")
 	flags.StringVarP(&config.Format, "output", "o", "", "json or yaml, instead of text")
+	completeNamespaces(cmd, connection, "system-namespace")
+	completeFormats(cmd, []string{"json", "yaml"})
 	return cmd
 }

@@ -23,7 +23,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
 func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config logs.Config
 	cmd := &cobra.Command{
-		Use: "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: oneArg(),
+		ValidArgsFunction: completing(connection, pods),
+		Use:               "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: oneArg(),
 		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := podName(args[0])
@@ -50,6 +51,7 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringVarP(&config.Container, "container", "c", "", "`container` whose log is shown (default: the only one)")
 	flags.Int64Var(&config.Tail, "tail", 20, "`lines` of each instance that are shown; -1 for all")
 	flags.BoolVarP(&config.Follow, "follow", "f", false, "go on with what is written, and with the next instances")
+	completeContainers(cmd, connection, "container")
 	return cmd
 }
 

@@ -18,7 +18,8 @@ func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := probes.Config{Now: time.Now}
 	var everywhere bool
 	list := &cobra.Command{
-		Use: "ls [POD | pod/POD]", Aliases: []string{"list"}, Short: "List the probes of PodProbeMarkers with their results", Long: probeLong, Args: usage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completing(connection, pods),
+		Use:               "ls [POD | pod/POD]", Aliases: []string{"list"}, Short: "List the probes of PodProbeMarkers with their results", Long: probeLong, Args: usage(cobra.MaximumNArgs(1)),
 		Example: "  kubectl refit probe ls\n  kubectl refit probe ls web-0 -o wide\n  kubectl refit probe ls -A",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := checkFormat(config.Format)

@@ -20,7 +20,8 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config pullnodes.Config
 	var nodes string
 	cmd := &cobra.Command{
-		Use: "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: oneArg(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:               "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: oneArg(),
 		Example: "  kubectl refit pull registry.example.com/shop:7\n  kubectl refit pull registry.example.com/model:3 --nodes pool=gpu --parallelism=4 --secret=registry",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config.Image = args[0]
@@ -48,6 +49,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringArrayVar(&config.Secrets, "secret", nil, "pull `secret` of the namespace; repeated for more")
 	flags.BoolVar(&config.Always, "always", false, "ask the registry also where a node has the image: its tag may have moved")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the pull to its end")
+	mustRegister(cmd, "secret", completing(connection, secrets))
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the pull goes on; 0 waits for ever")
 	return cmd
 }

@@ -30,8 +30,9 @@ const referenceHead = `# kubectl refit
 On a terminal progress is shown in place and in colour (not with ` + "`NO_COLOR`" + ` set); elsewhere each change is a line. ` + "`-o json|yaml|name|wide`" + ` is
 that of ` + "`kubectl get`" + `.
 
-Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH; kubectl's own completion then completes
-` + "`kubectl refit`" + ` as well.
+Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH (both are in the archives of a release); kubectl's own
+completion then completes ` + "`kubectl refit`" + ` as well: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of
+the pod or workload that was typed, and the variables that ` + "`set env`" + ` can change. What the user may not list is not offered.
 
 All commands have the flags of kubectl for the cluster and the user, such as ` + "`--namespace`, `--context` and `--kubeconfig`" + `.
 

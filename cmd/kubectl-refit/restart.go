@@ -6,6 +6,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/restart"
 )
 
@@ -38,8 +39,9 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var selector, maxUnavailable string
 	var drain, grace int64
 	cmd := &cobra.Command{
-		Use:   "restart (pod/NAME | KIND/NAME | -l SELECTOR) [-c CONTAINER]...",
-		Short: "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completing(connection, objects(completion.Workloads...)),
+		Use:               "restart (pod/NAME | KIND/NAME | -l SELECTOR) [-c CONTAINER]...",
+		Short:             "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var text string
 			if len(args) > 0 {
@@ -79,5 +81,6 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
 	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
+	completeContainers(cmd, connection, "container")
 	return cmd
 }

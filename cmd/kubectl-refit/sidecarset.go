@@ -16,6 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/restart"
 	"github.com/refit-project/refit/cli/sidecarsets"
 )
@@ -37,6 +38,7 @@ func sidecarSetCommand(connection *genericclioptions.ConfigFlags) *cobra.Command
 		Args: unknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager, which has the revisions")
+	completeNamespaces(cmd, connection, "system-namespace")
 	s := sidecarSets{connection: connection, config: config}
 	cmd.AddCommand(s.status(), s.pause("pause", "Start no further update of pods", true), s.pause("resume", "Go on with the rollout", false), s.undo(), s.render())
 	return cmd
@@ -66,7 +68,8 @@ func (s sidecarSets) open() (string, error) {
 func (s sidecarSets) status() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use: "status [NAME]...", Short: "Show how far the rollouts of SidecarSets are", Long: sidecarSetLong,
+		ValidArgsFunction: completing(s.connection, sidecarSetNames(true)),
+		Use:               "status [NAME]...", Short: "Show how far the rollouts of SidecarSets are", Long: sidecarSetLong,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkFormat(format); err != nil {
 				return err
@@ -83,7 +86,8 @@ func (s sidecarSets) status() *cobra.Command {
 
 func (s sidecarSets) pause(verb, short string, paused bool) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: sidecarSetLong, Args: oneArg(),
+		ValidArgsFunction: completing(s.connection, sidecarSetNames(false)),
+		Use:               verb + " NAME", Short: short, Long: sidecarSetLong, Args: oneArg(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := s.open(); err != nil {
 				return err
@@ -96,7 +100,8 @@ func (s sidecarSets) pause(verb, short string, paused bool) *cobra.Command {
 func (s sidecarSets) undo() *cobra.Command {
 	var to int64
 	cmd := &cobra.Command{
-		Use: "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: oneArg(),
+		ValidArgsFunction: completing(s.connection, sidecarSetNames(false)),
+		Use:               "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: oneArg(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
 				return fmt.Errorf("%w: --to-revision=%d: want the number of a revision", cli.ErrUsage, to)
@@ -114,7 +119,8 @@ func (s sidecarSets) undo() *cobra.Command {
 func (s sidecarSets) render() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
-		Use: "render (KIND/NAME | -f FILE...)", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: sidecarSetLong, Args: usage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completing(s.connection, objects(completion.Workloads...)),
+		Use:               "render (KIND/NAME | -f FILE...)", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: sidecarSetLong, Args: usage(cobra.MaximumNArgs(1)),
 		Example: "  # the next pod of a Deployment, with the SidecarSets of the cluster\n  kubectl refit sidecarset render deployment/web\n\n" +
 			"  # without a cluster\n  kubectl refit sidecarset render -f pod.yaml -f sidecarset.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {

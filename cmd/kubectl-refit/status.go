@@ -27,7 +27,8 @@ func statusCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := status.Config{Now: time.Now}
 	var all, everywhere bool
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show requests, restarts of workloads and image pulls", Long: statusLong, Args: usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:               "status", Short: "Show requests, restarts of workloads and image pulls", Long: statusLong, Args: usage(cobra.NoArgs),
 		Example: "  kubectl refit status\n  kubectl refit status -A -o wide\n  kubectl refit status --all -o name",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkFormat(config.Format); err != nil {
@@ -49,7 +50,8 @@ func watchCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	config := status.Config{Now: time.Now}
 	var everywhere bool
 	cmd := &cobra.Command{
-		Use: "watch", Short: "Tell what requests, restarts of workloads and image pulls do", Long: watchLong, Args: usage(cobra.NoArgs),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:               "watch", Short: "Tell what requests, restarts of workloads and image pulls do", Long: watchLong, Args: usage(cobra.NoArgs),
 		Example: "  kubectl refit watch\n  kubectl refit watch -A",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return statusOf(connection, &config, everywhere, func() error { return status.Watch(cmd.Context(), config, cmd.OutOrStdout()) })
@@ -71,14 +73,7 @@ func statusOf(connection *genericclioptions.ConfigFlags, config *status.Config, 
 
 func formatFlag(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVarP(format, "output", "o", "", "wide, name, json or yaml")
-	mustComplete(cmd, "output", table.Formats[1:])
-}
-
-// mustComplete gives the shell the values of a flag.
-func mustComplete(cmd *cobra.Command, flag string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is there, once
-	}
+	completeFormats(cmd, table.Formats[1:])
 }
 
 func checkFormat(format string) error {

@@ -29,7 +29,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`
 func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config why.Config
 	cmd := &cobra.Command{
-		Use: "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: oneArg(),
+		ValidArgsFunction: completing(connection, pods),
+		Use:               "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: oneArg(),
 		Example: `  kubectl refit why web-0
   kubectl refit why web-0 -c app --tail=20
   kubectl refit why web-0 -o json`,
@@ -57,6 +58,8 @@ func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringSliceVarP(&config.Containers, "container", "c", nil, "only these `containers` (default: all)")
 	flags.Int64Var(&config.Lines, "tail", 5, "`lines` of the log of the previous instance that are shown")
 	flags.StringVarP(&config.Format, "output", "o", "", "json or yaml, instead of text")
+	completeContainers(cmd, connection, "container")
+	completeFormats(cmd, []string{"json", "yaml"})
 	return cmd
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -46,11 +47,11 @@ func run(ctx context.Context, kit *demokit.Demo, out string) error {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
-	picture, err := draw(restart, deletion)
-	if err != nil {
+	var picture bytes.Buffer
+	if err := draw(&picture, restart, deletion); err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, picture, 0o644); err != nil {
+	if err := os.WriteFile(out, picture.Bytes(), 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(kit.Out, "\n%s: container app was down for %s, against %s with deletion\n", out, restart.down(), deletion.down())

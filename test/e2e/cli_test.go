@@ -2,6 +2,10 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -115,4 +119,52 @@ func TestWatchTellsOfARestart(t *testing.T) {
 		}
 	}
 	t.Error("the restart was not told of")
+}
+
+// The times come from a request, its Events and the pod, and what is not known is said.
+func TestTimelineTellsWhenTheStepsOfARestartWere(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	pods := s.deployment("web", 1)
+	if out, code := s.restart("deployment/web", "-c", "app"); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, out)
+	}
+	names := strings.Fields(s.shown([]string{"status", "-o", "name"}, "restartrollout.refit.dev/web-", "containerrecreaterequest.apps.kruise.io/web-"))
+	s.awaitEvent("Killing", "by ContainerRecreateRequest web-") // Events are sent after what they tell of
+	s.awaitEvent("ContainersRecreated")
+	for _, name := range names {
+		s.shown([]string{"timeline", name}, pods[0].Name, "admitted-at", "Event Killing, by refit-daemon", "Event Started, by kubelet", "Event ContainersRecreated", "requested by ")
+		s.shown([]string{"timeline", name, "-o", "svg"}, "</svg>", "new instance")
+	}
+	if out, code := s.refit("timeline", "crr/none"); code != 1 {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// kubectl asks kubectl_complete-refit, which it finds in the PATH, as the shell asks kubectl.
+func TestKubectlCompletesArgumentsOfRefit(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.start(s.podOf("web", shell("app", obedient), shell("log", obedient)))
+	path, err := tool()
+	s.check(err, "build kubectl-refit")
+	folder := t.TempDir()
+	script, err := filepath.Abs("../../cmd/kubectl-refit/kubectl_complete-refit")
+	s.check(err, "find kubectl_complete-refit")
+	kubectl, err := exec.LookPath(s.program)
+	s.check(err, "find kubectl")
+	s.check(errors.Join(os.Symlink(path, filepath.Join(folder, "kubectl-refit")), os.Symlink(script, filepath.Join(folder, "kubectl_complete-refit")),
+		os.Symlink(kubectl, filepath.Join(folder, "kubectl"))), "make a folder of PATH")
+	for typed, want := range map[string]string{
+		"why w": "web", "restart pod/": "pod/web", "restart pod/web -c ": "app log", "restart st": "statefulset/", "set image pod/web l": "log=", "why web -o ": "json yaml",
+	} {
+		args := append([]string{"__complete", "refit", "--namespace", s.namespace}, strings.Split(typed, " ")...)
+		command := exec.CommandContext(t.Context(), kubectl, args...)
+		command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+		out, err := command.Output()
+		values, _, _ := strings.Cut(string(out), ":")
+		if got := strings.Join(strings.Fields(values), " "); err != nil || got != want {
+			t.Errorf("kubectl refit %s: %q, want %q (%v)", typed, out, want, err)
+		}
+	}
 }

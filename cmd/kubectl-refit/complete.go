@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli/completion"
+)
+
+// completionTimeout is how long a shell waits for the cluster.
+const completionTimeout = 5 * time.Second
+
+// offer is what a shell may complete with. It is called with the arguments before the one that is typed.
+type offer func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error)
+
+// completing makes cobra's completion from an offer. What cannot be asked is not offered; __complete says why with BASH_COMP_DEBUG_FILE.
+func completing(connection *genericclioptions.ConfigFlags, of offer) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		api, namespace, err := watcher(connection)
+		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		values, err := of(ctx, completion.Cluster{API: api, Namespace: namespace}, args, typed)
+		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
+		}
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if slices.ContainsFunc(values, func(value string) bool { return strings.HasSuffix(value, "/") || strings.HasSuffix(value, "=") }) {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return values, directive
+	}
+}
+
+// first completes the first argument and no further one.
+func first(of func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error)) offer {
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		if len(args) > 0 {
+			return nil, nil
+		}
+		return of(ctx, cluster, typed)
+	}
+}
+
+// pods completes the one pod that a command is about.
+var pods = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+	return cluster.Pods(ctx, typed)
+})
+
+// objects completes KIND/NAME.
+func objects(kinds ...string) offer {
+	return first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
+		return cluster.Objects(ctx, typed, kinds...)
+	})
+}
+
+// podThen completes pod/NAME, and then what follows it.
+func podThen(further offer) offer {
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		if len(args) == 0 {
+			return cluster.Objects(ctx, typed, "pod")
+		}
+		return further(ctx, cluster, args, typed)
+	}
+}
+
+func containersToSet(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+	names, err := cluster.Containers(ctx, args[0], "", typed)
+	for i := range names {
+		names[i] += "="
+	}
+	return names, err
+}
+
+func variables(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+	return cluster.Variables(ctx, args[0], typed)
+}
+
+func nothingMore(context.Context, completion.Cluster, []string, string) ([]string, error) {
+	return nil, nil
+}
+
+// named completes names of objects of a kind, each once.
+func named(kind schema.GroupVersionKind) offer {
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		names, err := cluster.Named(ctx, kind, typed)
+		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), err
+	}
+}
+
+// sidecarSetNames completes one name, or several.
+func sidecarSetNames(several bool) offer {
+	all := named(v1beta1.GroupVersion().WithKind("SidecarSet"))
+	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
+		if len(args) > 0 && !several {
+			return nil, nil
+		}
+		return all(ctx, cluster, args, typed)
+	}
+}
+
+// completeContainers gives the shell the values of a flag: containers of what the first argument or the flag --selector names.
+func completeContainers(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, flag string) {
+	mustRegister(cmd, flag, func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		of, selector := "", ""
+		if len(args) > 0 {
+			of = args[0]
+		}
+		if f := cmd.Flags().Lookup("selector"); f != nil {
+			selector = f.Value.String()
+		}
+		return completing(connection, func(ctx context.Context, cluster completion.Cluster, _ []string, typed string) ([]string, error) {
+			return cluster.Containers(ctx, of, selector, typed)
+		})(cmd, args, typed)
+	})
+}
+
+// completeConnection gives the shell the values of the flags that all commands have.
+func completeConnection(root *cobra.Command, connection *genericclioptions.ConfigFlags) {
+	completeNamespaces(root, connection, "namespace")
+	for flag, of := range map[string]func() ([]string, error){
+		"context": func() ([]string, error) {
+			config, err := connection.ToRawKubeConfigLoader().RawConfig()
+			return slices.Sorted(maps.Keys(config.Contexts)), err
+		},
+		"cluster": func() ([]string, error) {
+			config, err := connection.ToRawKubeConfigLoader().RawConfig()
+			return slices.Sorted(maps.Keys(config.Clusters)), err
+		},
+		"user": func() ([]string, error) {
+			config, err := connection.ToRawKubeConfigLoader().RawConfig()
+			return slices.Sorted(maps.Keys(config.AuthInfos)), err
+		},
+	} {
+		mustRegister(root, flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			values, err := of()
+			if err != nil {
+				cobra.CompDebugln(err.Error(), false)
+			}
+			return slices.DeleteFunc(values, func(value string) bool { return !strings.HasPrefix(value, typed) }), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// completeFormats gives the shell the values of the flag --output.
+func completeFormats(cmd *cobra.Command, values []string) {
+	mustRegister(cmd, "output", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeNamespaces gives the shell the namespaces of the cluster as the values of a flag.
+func completeNamespaces(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, flag string) {
+	mustRegister(cmd, flag, completing(connection, named(corev1.SchemeGroupVersion.WithKind("Namespace"))))
+}
+
+// secrets completes the value of a flag.
+func secrets(ctx context.Context, cluster completion.Cluster, _ []string, typed string) ([]string, error) {
+	return cluster.Secrets(ctx, typed)
+}
+
+func mustRegister(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // the flag is there, once
+	}
+}

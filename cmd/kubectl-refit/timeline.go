@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/completion"
+	"github.com/refit-project/refit/cli/timeline"
+)
+
+const timelineLong = `Show when the parts of a restart happened: of a ContainerRecreateRequest, or of those of a RestartRollout. Each time is shown with
+where it was recorded: in annotations and conditions of the request, in the pod's status, or in Events, which the cluster keeps for
+an hour. What is not recorded anywhere is shown as not known, with the reason.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`
+
+func timelineCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
+	var config timeline.Config
+	cmd := &cobra.Command{
+		Use: "timeline (crr/NAME | restartrollout/NAME)", Short: "Show when the parts of a restart happened", Long: timelineLong, Args: oneArg(),
+		Example: "  kubectl refit timeline crr/web-0-x7k2p\n  kubectl refit timeline crr/web-0-x7k2p -o svg > restart.svg",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := timeline.ParseTarget(args[0])
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(timeline.Formats, config.Format) {
+				return fmt.Errorf("%w: --output=%s: want svg, json or yaml", cli.ErrUsage, config.Format)
+			}
+			if config.API, config.Namespace, err = watcher(connection); err != nil {
+				return err
+			}
+			return timeline.Run(cmd.Context(), config, cmd.OutOrStdout(), target)
+		},
+	}
+	cmd.Flags().StringVarP(&config.Format, "output", "o", "", "svg, json or yaml, instead of text")
+	completeFormats(cmd, timeline.Formats[1:])
+	cmd.ValidArgsFunction = completing(connection, objects(completion.Requests...))
+	return cmd
+}
