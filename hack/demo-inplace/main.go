@@ -8,17 +8,12 @@ import (
 	"path/filepath"
 
 	"github.com/refit-project/refit/hack/demokit"
-	"github.com/refit-project/refit/hack/step"
 )
 
 func main() { os.Exit(demokit.Program{Name: "demo-inplace", Show: show}.Main()) }
 
 func show(ctx context.Context, kit *demokit.Demo) error {
-	tool := filepath.Join(kit.Root, "dist", "bin", "kubectl-refit")
-	if err := kit.Report.Run(ctx, "kubectl-refit", step.Command{Argv: []string{"go", "build", "-o", tool, "./cmd/kubectl-refit"}}); err != nil {
-		return err
-	}
-	f, err := newFixture(kit, tool)
+	f, err := newFixture(kit, filepath.Join(kit.Programs(), "kubectl-refit"))
 	if err != nil {
 		return err
 	}
@@ -28,7 +23,7 @@ func show(ctx context.Context, kit *demokit.Demo) error {
 	if err := f.compare(ctx); err != nil {
 		return err
 	}
-	kit.Next(next, filepath.Dir(tool))
+	kit.Next(next)
 	return nil
 }
 

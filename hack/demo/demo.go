@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -22,17 +25,13 @@ import (
 //go:embed pod.yaml
 var podManifest []byte
 
-//go:embed request.yaml
-var requestManifest []byte
-
 const restartTimeout = 2 * time.Minute
 
-// demo is the pod and the request of the demo on a cluster.
+// demo is the pod of the demo on a cluster.
 type demo struct {
 	*demokit.Demo
-	api     *demokit.Client
-	pod     *corev1.Pod
-	request *v1beta1.ContainerRecreateRequest
+	api *demokit.Client
+	pod *corev1.Pod
 }
 
 func newDemo(kit *demokit.Demo) (*demo, error) {
@@ -40,8 +39,8 @@ func newDemo(kit *demokit.Demo) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demo{Demo: kit, api: api, pod: &corev1.Pod{}, request: &v1beta1.ContainerRecreateRequest{}}
-	return d, errors.Join(yaml.UnmarshalStrict(podManifest, d.pod), yaml.UnmarshalStrict(requestManifest, d.request))
+	d := &demo{Demo: kit, api: api, pod: &corev1.Pod{}}
+	return d, yaml.UnmarshalStrict(podManifest, d.pod)
 }
 
 // setUp creates the pod, instead of that of an earlier demo, and waits until it is ready.
@@ -49,10 +48,8 @@ func (d *demo) setUp(ctx context.Context) error {
 	if err := d.api.CreateNamespace(ctx, d.pod.Namespace); err != nil {
 		return err
 	}
-	for _, object := range []client.Object{d.request.DeepCopy(), d.pod.DeepCopy()} {
-		if err := d.api.Remove(ctx, object); err != nil {
-			return err
-		}
+	if err := d.api.Remove(ctx, d.pod.DeepCopy()); err != nil {
+		return err
 	}
 	if err := d.api.CreatePod(ctx, d.pod); err != nil {
 		return err
@@ -68,34 +65,55 @@ func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// restart sends the request and follows it to its end.
+// restart has kubectl-refit restart container app, and follows the request that it makes to its end.
 func (d *demo) restart(ctx context.Context) (timeline, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(restartTimeout))
 	defer cancel()
 	before := d.pod.DeepCopy()
+	var list v1beta1.ContainerRecreateRequestList
+	if err := d.api.List(ctx, &list, client.InNamespace(d.pod.Namespace)); err != nil {
+		return timeline{}, fmt.Errorf("list requests: %w", err)
+	}
 	// The watches begin before the request is created, so that no change is missed.
 	pods, err := d.api.WatchPod(ctx, d.pod.Namespace, d.pod.Name)
 	if err != nil {
 		return timeline{}, err
 	}
 	defer pods.Stop()
-	requests, err := d.api.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(d.pod.Namespace))
+	requests, err := d.api.Watch(ctx, &v1beta1.ContainerRecreateRequestList{}, client.InNamespace(d.pod.Namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
 		return timeline{}, fmt.Errorf("watch request: %w", err)
 	}
 	defer requests.Stop()
-	recorded := timeline{before: before, created: time.Now()}
-	if err := d.api.Create(ctx, d.request); err != nil {
-		return timeline{}, fmt.Errorf("create request: %w", err)
-	}
-	if err := recorded.follow(ctx, d.request.Name, pods.ResultChan(), requests.ResultChan()); err != nil {
+	recorded := timeline{before: before}
+	both, watching := errgroup.WithContext(ctx)
+	both.Go(func() error { return recorded.follow(watching, pods.ResultChan(), requests.ResultChan()) })
+	both.Go(func() error {
+		return d.refit(watching, "restart", "pod/"+d.pod.Name, "--container=app", "--reason=make demo")
+	})
+	if err := both.Wait(); err != nil {
 		return timeline{}, err
 	}
 	return recorded, d.lookUp(ctx, &recorded)
 }
 
+// refit runs kubectl-refit and shows what it says.
+func (d *demo) refit(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, filepath.Join(d.Programs(), "kubectl-refit"), append(args, "--namespace="+d.pod.Namespace)...)
+	out, err := command.CombinedOutput()
+	fmt.Fprintf(d.Out, "\n  $ kubectl refit %s\n", strings.Join(command.Args[1:], " "))
+	for line := range strings.Lines(string(out)) {
+		fmt.Fprint(d.Out, "  ", line)
+	}
+	if err != nil {
+		return fmt.Errorf("kubectl refit %s: %w", args[0], err)
+	}
+	return nil
+}
+
 // follow notes when the new container is first seen ready and the request completed.
-func (t *timeline) follow(ctx context.Context, name string, pods, requests <-chan watch.Event) error {
+func (t *timeline) follow(ctx context.Context, pods, requests <-chan watch.Event) error {
 	for t.ready.IsZero() || t.completed.IsZero() {
 		select {
 		case <-ctx.Done():
@@ -114,7 +132,7 @@ func (t *timeline) follow(ctx context.Context, name string, pods, requests <-cha
 			if !ok {
 				return fmt.Errorf("watch request: ended by %s", event.Type)
 			}
-			if request.Name != name || request.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !t.completed.IsZero() {
+			if request.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !t.completed.IsZero() {
 				continue
 			}
 			t.completed, t.request = time.Now(), request

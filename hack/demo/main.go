@@ -19,7 +19,7 @@ func show(ctx context.Context, kit *demokit.Demo) error {
 		return err
 	}
 	var recorded timeline
-	err = kit.Report.Do("ContainerRecreateRequest restart-app", func() error {
+	err = kit.Report.Do("kubectl refit restart", func() error {
 		recorded, err = d.restart(ctx)
 		return err
 	})
@@ -27,15 +27,18 @@ func show(ctx context.Context, kit *demokit.Demo) error {
 		return err
 	}
 	recorded.print(kit.Out)
+	if err := d.refit(ctx, "why", "web", "--container=app"); err != nil {
+		return err
+	}
 	kit.Next(next)
 	return nil
 }
 
 const next = `
 kubectl --namespace refit-demo get pod web                # RESTARTS has gone up by one, AGE and IP have not changed
-kubectl --namespace refit-demo describe crr restart-app   # conditions, container states, events
-kubectl --namespace refit-demo delete crr restart-app     # and again; kubelet's back-off does not apply:
-kubectl apply -f hack/demo/request.yaml
-kubectl --namespace refit-demo wait --for=condition=Succeeded crr/restart-app
+kubectl refit restart pod/web -c app -n refit-demo        # and again; kubelet's back-off does not apply
+kubectl refit status -n refit-demo                        # the requests; kubectl refit timeline crr/NAME -n refit-demo
+kubectl --namespace refit-demo describe crr               # conditions, container states, events
+kubectl refit doctor                                      # checks the installation; helm test refit --namespace refit-system does too
 kubectl --namespace refit-system logs daemonset/refit-daemon
 `

@@ -23,7 +23,7 @@ type timeline struct {
 	before, after *corev1.Pod
 	request       *v1beta1.ContainerRecreateRequest
 
-	created, admitted, stopCalled, exited, running, ready, completed time.Time
+	admitted, stopCalled, exited, running, ready, completed time.Time
 	// exitedBy and runningBy name the records of the two.
 	exitedBy, runningBy string
 }
@@ -39,7 +39,7 @@ func (d *demo) lookUp(ctx context.Context, recorded *timeline) error {
 	if err != nil {
 		return err
 	}
-	if recorded.stopCalled, err = logged(log, "stopping container", d.request.Name); err != nil {
+	if recorded.stopCalled, err = logged(log, "stopping container", recorded.request.Name); err != nil {
 		return err
 	}
 	if socket := d.socket(); socket != "" {
@@ -47,7 +47,7 @@ func (d *demo) lookUp(ctx context.Context, recorded *timeline) error {
 	}
 	recorded.exitedBy, recorded.runningBy = "log of refit-daemon: the stop returned", "pod status, whole seconds"
 	recorded.running = container(recorded.after, "app").State.Running.StartedAt.Time
-	recorded.exited, err = logged(log, "stopped container", d.request.Name)
+	recorded.exited, err = logged(log, "stopped container", recorded.request.Name)
 	return err
 }
 
@@ -103,7 +103,6 @@ type moment struct {
 func (t *timeline) print(out io.Writer) {
 	app, was := container(t.after, "app"), container(t.before, "app")
 	moments := []moment{
-		{t.created, "created", "this program, as it sent the request"},
 		{t.admitted, "admitted", "annotation refit.dev/admitted-at, of refit-manager"},
 		{t.stopCalled, "stop called", "log of refit-daemon on " + t.after.Spec.NodeName},
 		{t.exited, "exited", t.exitedBy},
@@ -112,9 +111,9 @@ func (t *timeline) print(out io.Writer) {
 		{t.completed, "completed", "request status, as it reached this program's watch"},
 	}
 	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
-	fmt.Fprintln(out, "\n  since creation   what                     recorded by")
+	fmt.Fprintln(out, "\n  since admission   what                     recorded by")
 	for _, m := range moments {
-		fmt.Fprintf(out, "  %11.3f ms   %-22s   %s\n", float64(m.at.Sub(t.created).Microseconds())/1000, m.what, m.recorded)
+		fmt.Fprintf(out, "  %12.3f ms   %-22s   %s\n", float64(m.at.Sub(t.admitted).Microseconds())/1000, m.what, m.recorded)
 	}
 	fmt.Fprintf(out, "\n  container app: %s -> %s, restartCount %d -> %d\n", short(was), short(app), was.RestartCount, app.RestartCount)
 	fmt.Fprintf(out, "  container log: %s\n", same(short(container(t.before, "log")), short(container(t.after, "log"))))

@@ -38,13 +38,13 @@ func TestPrintTellsInTheOrderOfEvents(t *testing.T) {
 	}
 	recorded := timeline{
 		before: pod("a", "10.0.0.1"), after: pod("b", "10.0.0.2"),
-		created: at(0), admitted: at(5), stopCalled: at(40), exited: at(60), running: at(900), ready: at(1200), completed: at(1100),
+		admitted: at(0), stopCalled: at(40), exited: at(60), running: at(900), ready: at(1200), completed: at(1100),
 	}
 	var out bytes.Buffer
 	recorded.print(&out)
 	text := out.String()
 	last := -1
-	for _, word := range []string{"created", "admitted", "stop called", "exited", "new container running", "completed", "ready", "aaaaaaaaaaaa -> bbbbbbbbbbbb", "10.0.0.1 -> 10.0.0.2"} {
+	for _, word := range []string{"admitted", "stop called", "exited", "new container running", "completed", "ready", "aaaaaaaaaaaa -> bbbbbbbbbbbb", "10.0.0.1 -> 10.0.0.2"} {
 		i := strings.Index(text[last+1:], word)
 		if i < 0 {
 			t.Fatalf("%q is not in its place:\n%s", word, text)

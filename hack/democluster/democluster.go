@@ -50,8 +50,8 @@ func Find() (Cluster, error) {
 	return Cluster{Root: root, Kubeconfig: given, Kubectl: kubectl}, nil
 }
 
-// Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images and installs Refit with them. Arguments are
-// those of hack/images.sh. It returns what to install further things with.
+// Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images, helm and kubectl-refit, and installs the chart with
+// them. Arguments are those of hack/images.sh. It returns what to install further things with.
 func (c Cluster) Prepare(ctx context.Context, report *step.Reporter, images ...string) (install.Config, error) {
 	if c.Own {
 		err := report.Run(ctx, "cluster up",
@@ -71,5 +71,17 @@ func (c Cluster) Prepare(ctx context.Context, report *step.Reporter, images ...s
 		return install.Config{}, err
 	}
 	config := install.Config{Root: c.Root, Kubectl: c.Kubectl, Images: pushed}
-	return config, report.Do("installing the manifests of deploy/", func() error { return install.Apply(ctx, config) })
+	helm := filepath.Join(c.Programs(), "helm")
+	for _, program := range []step.Command{
+		{Argv: []string{"go", "build", "-o", helm, "helm.sh/helm/v4/cmd/helm"}, Dir: filepath.Join(c.Root, "hack", "chart")},
+		{Argv: []string{"go", "build", "-o", filepath.Join(c.Programs(), "kubectl-refit"), "./cmd/kubectl-refit"}},
+	} {
+		if err := report.Run(ctx, filepath.Base(program.Argv[3]), program); err != nil {
+			return install.Config{}, err
+		}
+	}
+	return config, report.Do("helm install of the packaged chart", func() error { return install.Chart(ctx, config, helm) })
 }
+
+// Programs is the folder with helm and kubectl-refit, for PATH.
+func (c Cluster) Programs() string { return filepath.Join(c.Root, "dist", "bin") }

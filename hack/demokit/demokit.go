@@ -65,10 +65,9 @@ func (p Program) run(ctx context.Context) error {
 	return p.Show(ctx, &Demo{Cluster: found, Deploy: deploy, Report: report, Out: os.Stdout})
 }
 
-// Next prints commands that the user may run now, one per line; path are folders for PATH in addition to kubectl's.
-func (d *Demo) Next(commands string, path ...string) {
-	folders := strings.Join(append([]string{filepath.Dir(d.Kubectl)}, path...), ":")
-	fmt.Fprintf(d.Out, "\nThe cluster is still running. Try next:\n\n  export KUBECONFIG=%s PATH=%s:$PATH\n", d.Kubeconfig, folders)
+// Next prints commands that the user may run now, one per line.
+func (d *Demo) Next(commands string) {
+	fmt.Fprintf(d.Out, "\nThe cluster is still running. Try next:\n\n  export KUBECONFIG=%s PATH=%s:%s:$PATH\n", d.Kubeconfig, filepath.Dir(d.Kubectl), d.Programs())
 	for line := range strings.Lines(strings.TrimSpace(commands) + "\n") {
 		fmt.Fprint(d.Out, "  ", line)
 	}

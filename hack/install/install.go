@@ -1,4 +1,5 @@
-// Package install puts Refit on a cluster as a user does: kubectl apply of what is in deploy/, with images of one's own.
+// Package install puts Refit on a cluster as a user does, with images of one's own: by kubectl apply of the manifests in deploy/, or
+// by Helm and the chart. Either takes over what the other has installed.
 package install
 
 import (
@@ -54,7 +55,7 @@ func Apply(ctx context.Context, config Config) error {
 		if err != nil {
 			return err
 		}
-		if err := config.kubectl(ctx, manifests, "apply", "--server-side", "-f", "-"); err != nil {
+		if err := config.kubectl(ctx, manifests, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 			return fmt.Errorf("apply deploy/%s: %w", folder, err)
 		}
 	}
@@ -115,13 +116,23 @@ func (c Config) withImages(manifest []byte) []byte {
 }
 
 func (c Config) kubectl(ctx context.Context, stdin []byte, args ...string) error {
-	command := exec.CommandContext(ctx, c.Kubectl, args...)
+	return run(ctx, c.Kubectl, stdin, args...)
+}
+
+func run(ctx context.Context, program string, stdin []byte, args ...string) error {
+	_, err := output(ctx, program, stdin, args...)
+	return err
+}
+
+// output is what a program says.
+func output(ctx context.Context, program string, stdin []byte, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, program, args...)
 	if stdin != nil {
 		command.Stdin = bytes.NewReader(stdin)
 	}
 	out, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
-	return nil
+	return string(out), nil
 }

@@ -24,3 +24,20 @@ func TestWithImages(t *testing.T) {
 		})
 	}
 }
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	got, err := Values([]string{"host:5000/team/refit-daemon:dev@sha256:0a", "host/refit-manager:v1", "host:5000/team/refit-sidecar:dev", "host:5000/testapp:dev"})
+	want := []string{
+		"--set-string=daemon.image.repository=host:5000/team/refit-daemon", "--set-string=daemon.image.tag=dev", "--set-string=daemon.image.digest=sha256:0a",
+		"--set-string=manager.image.repository=host/refit-manager", "--set-string=manager.image.tag=v1",
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, image := range []string{"refit-daemon", "host:5000/refit-daemon"} {
+		if _, err := Values([]string{image}); err == nil {
+			t.Errorf("%s is taken", image)
+		}
+	}
+}

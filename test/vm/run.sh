@@ -19,6 +19,8 @@ for target in $targets; do
 	go build -o "dist/bin/$target" "./hack/$target"
 done
 (cd hack/images && go run . --programs-only)
+(cd hack/chart && go build -o ../../dist/bin/helm helm.sh/helm/v4/cmd/helm)
+go build -o dist/bin/kubectl-refit ./cmd/kubectl-refit
 copy=$(mktemp -d)
 vm=
 trap 'if [ -n "$vm" ] && [ -z "${KEEP:-}" ]; then kill "$vm" 2>/dev/null || true; fi; rm -rf "$copy"' EXIT
