@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -55,6 +56,12 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 		}
 	}
 	containers := Explain(&pod, requests, config.Containers)
+	var events corev1.EventList
+	err = config.API.List(ctx, &events, client.InNamespace(config.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})
+	if err != nil && !apierrors.IsForbidden(err) { // the rest is of use without them
+		return fmt.Errorf("list Events of the pod: %w", err)
+	}
+	AddProbes(containers, &pod, events.Items)
 	if config.Format != "" {
 		return encode(out, config.Format, containers)
 	}
@@ -82,6 +89,9 @@ func encode(out io.Writer, format string, containers []Container) error {
 func (config *Config) write(ctx context.Context, out io.Writer, pod string, c *Container) error {
 	fmt.Fprintf(out, "\ncontainer %s: %s, %s\n", c.Name, c.State, count(c.Restarts))
 	fmt.Fprintf(out, "  %s: %s\n", c.Cause, c.Message)
+	for _, probe := range c.Probes {
+		fmt.Fprintf(out, "  probe: %s\n", probe)
+	}
 	if c.Waiting != "" {
 		fmt.Fprintf(out, "  waiting: %s\n", c.Waiting)
 	}

@@ -175,7 +175,7 @@ func TestBackoffIsExplained(t *testing.T) {
 	}
 }
 
-func config(t *testing.T) why.Config {
+func config(t *testing.T, more ...client.Object) why.Config {
 	t.Helper()
 	kinds := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(kinds), v1beta1.AddToScheme(kinds)); err != nil {
@@ -184,7 +184,8 @@ func config(t *testing.T) why.Config {
 	ours, other := request("ours"), request("other-pod-of-that-name")
 	other.Labels[v1beta1.LabelPodUID] = "before"
 	other.CreationTimestamp = at(-1)
-	reader := fake.NewClientBuilder().WithScheme(kinds).WithObjects([]client.Object{pod(), &ours, &other}...).Build()
+	reader := fake.NewClientBuilder().WithScheme(kinds).WithObjects(append(more, pod(), &ours, &other)...).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).Build()
 	return why.Config{API: reader, Namespace: "shop", Lines: 2, Logs: func(_ context.Context, namespace, pod, container string, lines int64) (string, error) {
 		if namespace != "shop" || pod != "web" || container != "app" || lines != 2 {
 			return "", errors.New("wrong log")

@@ -22,7 +22,8 @@ const whyLong = `Say of each container of a pod why it was restarted last:
   Unknown         nothing is left to tell from
   NotRestarted
 
-and what it waits for, as kubelet's back-off and until when. A request is found as long as it exists.
+and which of its probes have failed, and what it waits for, as kubelet's back-off and until when. A request is found as long as it
+exists; probes are known from Events, which the cluster keeps for an hour.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
