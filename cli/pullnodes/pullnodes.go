@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/cli/table"
 	"github.com/refit-project/refit/image"
 )
 
@@ -26,7 +28,8 @@ import (
 type Config struct {
 	API       client.Client
 	Output    *cli.Output
-	Namespace string // of the job, and of its pull secrets
+	Names     io.Writer // gets the name of the job; nil for nothing
+	Namespace string    // of the job, and of its pull secrets
 	Image     string
 	// Nodes are selected by their labels; nil is all.
 	Nodes       *metav1.LabelSelector
@@ -65,6 +68,11 @@ func Run(ctx context.Context, config Config) error {
 		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
 	case err != nil:
 		return err
+	}
+	if config.Names != nil {
+		if err := table.Name(config.Names, config.API.Scheme(), job); err != nil {
+			return err
+		}
 	}
 	config.Output.Say("ImagePullJob %s: pull %s", job.Name, config.Image)
 	if !config.Wait {

@@ -101,6 +101,17 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestNameOfTheJob(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.status = ended(1, 1)
+	var names bytes.Buffer
+	f.config.Names = &names
+	if err := pullnodes.Run(t.Context(), f.config); err != nil || names.String() != "imagepulljob.apps.kruise.io/pull-app-2-x\n" {
+		t.Errorf("%q, %v", names.String(), err)
+	}
+}
+
 func TestBytesAreTold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

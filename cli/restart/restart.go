@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,12 +21,15 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/table"
 )
 
 // Config is what a restart needs.
 type Config struct {
-	API       client.WithWatch
-	Output    *cli.Output
+	API    client.WithWatch
+	Output *cli.Output
+	// Names gets the name of the request or rollout that is made; nil for nothing.
+	Names     io.Writer
 	Namespace string
 	// Containers to restart, in this order; empty for the only container of the pods.
 	Containers []string
@@ -173,6 +177,9 @@ func (r *restarter) create(ctx context.Context, object client.Object) error {
 		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", cli.ErrFailed, err)
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
+	}
+	if err == nil && r.Names != nil && !r.DryRun {
+		return table.Name(r.Names, r.API.Scheme(), object)
 	}
 	return err
 }

@@ -204,6 +204,25 @@ func TestRefusalsExitWith2(t *testing.T) {
 	}
 }
 
+// Scripts read the name of what was made.
+func TestNameOfWhatIsMade(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[string]string{"pod/web-abc-1": "containerrecreaterequest.apps.kruise.io/web-abc-1-x\n", "deployment/web": "restartrollout.refit.dev/web-x\n"} {
+		f := newFixture(t)
+		f.finish = end(crr.Outcome{})
+		var names bytes.Buffer
+		f.config.Names = &names
+		if err := run(t, f, of); err != nil || names.String() != want {
+			t.Errorf("%s: %q, %v", of, names.String(), err)
+		}
+		names.Reset()
+		f.config.DryRun = true
+		if err := run(t, f, of); err != nil || names.Len() > 0 {
+			t.Errorf("dry run of %s: %q, %v", of, names.String(), err)
+		}
+	}
+}
+
 func TestDryRunExplainsAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

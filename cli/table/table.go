@@ -37,6 +37,11 @@ type Row struct {
 	Cells  []any
 }
 
+// Name writes the name of an object as kubectl get does with --output=name. The scheme knows its kind.
+func Name(out io.Writer, scheme *runtime.Scheme, object client.Object) error {
+	return Print(out, "name", scheme, Table{Rows: []Row{{Object: object}}})
+}
+
 // Print writes a table in a format. The scheme knows the kinds of the objects. An object with several rows is printed once
 // by its name, as JSON and as YAML.
 func Print(out io.Writer, format string, scheme *runtime.Scheme, table Table) error {

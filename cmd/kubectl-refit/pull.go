@@ -18,7 +18,7 @@ Exit codes: 0 done, 1 failed on a node, 2 refused (nothing has been done) or wro
 
 func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config pullnodes.Config
-	var nodes string
+	var nodes, format string
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Use:               "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: oneArg(),
@@ -36,10 +36,12 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 				config.Nodes = selector
 			}
 			var err error
+			if config.Names, config.Output, err = output(cmd, format); err != nil {
+				return err
+			}
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err
 			}
-			config.Output = cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
 			return pullnodes.Run(cmd.Context(), config)
 		},
 	}
@@ -49,6 +51,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringArrayVar(&config.Secrets, "secret", nil, "pull `secret` of the namespace; repeated for more")
 	flags.BoolVar(&config.Always, "always", false, "ask the registry also where a node has the image: its tag may have moved")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the pull to its end")
+	nameFlag(cmd, &format)
 	mustRegister(cmd, "secret", completing(connection, secrets))
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the pull goes on; 0 waits for ever")
 	return cmd

@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/restart"
 )
@@ -32,11 +31,14 @@ const restartExample = `  # one container of one pod
   kubectl refit restart statefulset/db -c proxy -c app --drain-seconds=10
 
   # a sidecar wherever it runs in the namespace; do not wait
-  kubectl refit restart -l mesh=on -c proxy --wait=false`
+  kubectl refit restart -l mesh=on -c proxy --wait=false
+
+  # in a script: show when it happened
+  kubectl refit timeline "$(kubectl refit restart pod/web-0 -c app -o name)"`
 
 func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config restart.Config
-	var selector, maxUnavailable string
+	var selector, maxUnavailable, format string
 	var drain, grace int64
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(connection, objects(completion.Workloads...)),
@@ -60,10 +62,12 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if cmd.Flags().Changed("grace-period") {
 				config.GracePeriodSeconds = &grace
 			}
+			if config.Names, config.Output, err = output(cmd, format); err != nil {
+				return err
+			}
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err
 			}
-			config.Output = cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
 			return restart.Run(cmd.Context(), config, target)
 		},
 	}
@@ -81,6 +85,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
 	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
+	nameFlag(cmd, &format)
 	completeContainers(cmd, connection, "container")
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +75,23 @@ func statusOf(connection *genericclioptions.ConfigFlags, config *status.Config, 
 func formatFlag(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVarP(format, "output", "o", "", "wide, name, json or yaml")
 	completeFormats(cmd, table.Formats[1:])
+}
+
+// nameFlag is --output of a command that makes an object: its name is printed, and what happens goes to standard error.
+func nameFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "", "name: print the name of what is made, and progress to standard error")
+	completeFormats(cmd, []string{"name"})
+}
+
+// output returns where the name of what is made goes to, if anywhere, and where progress does.
+func output(cmd *cobra.Command, format string) (names io.Writer, progress *cli.Output, err error) {
+	switch format {
+	case "":
+		return nil, cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())), nil
+	case "name":
+		return cmd.OutOrStdout(), cli.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), nil
+	}
+	return nil, nil, fmt.Errorf("%w: --output=%s: want name", cli.ErrUsage, format)
 }
 
 func checkFormat(format string) error {
