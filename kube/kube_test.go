@@ -254,6 +254,7 @@ func TestClockOffset(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(700 * time.Millisecond) // that the header does not tell
 				var clock kube.Clock
 				transport := clock.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 					date := time.Now().Add(tt.ahead).UTC().Format(http.TimeFormat)

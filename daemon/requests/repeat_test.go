@@ -9,8 +9,6 @@ import (
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
-// What the chaos run has found.
-
 // A runtime that says that a call was done and shows the contrary is asked again after a second, and not as fast as
 // it answers.
 func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
@@ -26,9 +24,6 @@ func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
 			n.request("again", pod, nil, "app")
 			// The first removal comes with the stop, which is another act.
 			n.eventually("three calls", func() bool { return len(n.runtime.Calls(method)) > 2 })
-			if removed := n.runtime.Calls("RemoveContainer"); method == "StopContainer" && len(removed) > 0 {
-				t.Error("removed, and so killed without grace, what was not stopped")
-			}
 			n.runtime.ClearFaults()
 			if calls := n.runtime.Calls(method); calls[2].At.Sub(calls[1].At) < repeatDelay {
 				t.Errorf("called again after %s, want %s", calls[2].At.Sub(calls[1].At), repeatDelay)
@@ -37,5 +32,25 @@ func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
 				t.Errorf("ended as %s", got)
 			}
 		})
+	}
+}
+
+// Removal kills what runs. A runtime that reports a stop and goes on running the container must not be told to remove it.
+func TestContainerThatHasNotStoppedIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return time.Millisecond }, OnStart: n.started})
+	pod := n.pod("web", fakecri.Container{Name: "app", RestartCount: 1}) // kubelet backs off from its end unless it is removed
+	n.runtime.SetFault("StopContainer", fakecri.Fault{Code: codes.NotFound})
+	n.request("again", pod, nil, "app")
+	n.eventually("another stop", func() bool {
+		return len(n.runtime.Calls("StopContainer")) > 1 || len(n.runtime.Calls("RemoveContainer")) > 0
+	})
+	if removed := n.runtime.Calls("RemoveContainer"); len(removed) > 0 {
+		t.Errorf("removed, and so killed without grace: %v", removed)
+	}
+	n.runtime.ClearFaults()
+	if got := n.ends("again"); got != succeeded {
+		t.Errorf("ended as %s", got)
 	}
 }
