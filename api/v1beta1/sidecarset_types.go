@@ -163,6 +163,9 @@ type SidecarContainer struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
 	VersionLabel string `json:"versionLabel,omitempty"`
+
+	// Unknown are the fields of the container that this version of Refit does not know. They are injected as they are.
+	Unknown UnknownFields `json:"-"`
 }
 
 // PodInjectPolicy says on which side of the pod's own containers a container is injected.

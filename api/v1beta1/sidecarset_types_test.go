@@ -2,6 +2,7 @@ package v1beta1_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,5 +61,37 @@ func TestContainersAreEncodedAsByOpenKruise(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// A manager that is older than the cluster must not take fields away from the containers of a SidecarSet that it writes, or injects.
+func TestFieldsOfANewerKubernetesAreKept(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"two fields":      `{"name":"log","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{},"alpha":{"b":[1,{"c":null}]},"zeta":"<&>"}`,
+		"none":            `{"name":"log","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{},"versionLabel":"v"}`,
+		"of another case": `{"name":"log","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{},"Image":"other:1"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var container v1beta1.SidecarContainer
+			if err := json.Unmarshal([]byte(text), &container); err != nil {
+				t.Fatal(err)
+			}
+			want := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, "<", `\u003c`), "&", `\u0026`), ">", `\u003e`)
+			if got, err := json.Marshal(container.DeepCopy()); err != nil || string(got) != want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, want)
+			}
+		})
+	}
+	container := v1beta1.SidecarContainer{Unknown: v1beta1.UnknownFields{"old": json.RawMessage(`1`)}}
+	if err := json.Unmarshal([]byte(`{"name":"log"}`), &container); err != nil || container.Unknown != nil {
+		t.Errorf("decoded into a container that had fields: %v, %v", container.Unknown, err)
+	}
+	if got, err := (v1beta1.UnknownFields{"a": json.RawMessage(`1`)}).Append([]byte(`{}`)); err != nil || string(got) != `{"a":1}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(`{"name":1}`), &container); err == nil {
+		t.Error("a name that is a number is accepted")
 	}
 }

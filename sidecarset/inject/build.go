@@ -36,7 +36,7 @@ func (in *injection) buildContainer(set *Set, source *v1beta1.SidecarContainer, 
 		in.setLabel(source.VersionLabel, podmeta.ImageVersion(spec.Image))
 	}
 	if !hot(source, init) {
-		return []built{{set, source.Name, &spec, before}}, nil
+		return []built{{set, source.Name, &spec, source.Unknown, before}}, nil
 	}
 	return in.pairForHotUpgrade(set, source, &spec, before), nil
 }
@@ -61,7 +61,7 @@ func (in *injection) pairForHotUpgrade(set *Set, source *v1beta1.SidecarContaine
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + env.prefix + name + "']"},
 			}})
 		}
-		list = append(list, built{set, source.Name, c, before})
+		list = append(list, built{set, source.Name, c, source.Unknown, before})
 	}
 	in.setAnnotation(v1beta1.AnnotationHotUpgradeWorking, annotation.WriteWorking(
 		podWith(in.annotations), map[string]string{source.Name: list[0].spec.Name}))

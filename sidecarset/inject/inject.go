@@ -76,8 +76,11 @@ type built struct {
 	set    *Set
 	source string // name in the SidecarSet
 	spec   *corev1.Container
+	more   v1beta1.UnknownFields // that the SidecarSet has for it
 	before bool
 }
+
+func (b *built) encode() (json.RawMessage, error) { return encodeContainer(b.spec, b.more) }
 
 // carries reports whether the pod says that the SidecarSet has been injected into it.
 func (in *injection) carries(set *Set) bool { return annotation.Of(in.pod, set.name) != nil }

@@ -43,8 +43,12 @@ func (in *injection) placeAll(path string, list []container, added []built) ([]c
 	for _, b := range added {
 		if at := find(list, b.spec.Name); at >= 0 && list[at].old {
 			list[at].old, list[at].set = false, b.set
-			if !subset.Covers(list[at].raw, b.spec) {
-				list[at].spec, list[at].raw = b.spec, nil
+			wanted, err := b.encode()
+			if err != nil {
+				return nil, err
+			}
+			if !subset.Covers(list[at].raw, wanted) {
+				list[at].spec, list[at].more, list[at].raw = b.spec, b.more, nil
 				in.changed[path] = true
 			}
 			continue
@@ -57,7 +61,7 @@ func (in *injection) placeAll(path string, list []container, added []built) ([]c
 			continue
 		}
 		in.changed[path] = true
-		c := container{name: b.spec.Name, spec: b.spec, set: b.set}
+		c := container{name: b.spec.Name, spec: b.spec, more: b.more, set: b.set}
 		if at := find(list, c.name); at >= 0 {
 			list[at] = c // Override
 			continue

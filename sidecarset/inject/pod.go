@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
 )
 
 // Operation of a JSON patch (RFC 6902).
@@ -30,10 +32,11 @@ type document struct {
 // container of a pod.
 type container struct {
 	name string
-	raw  json.RawMessage   // of one that the pod brought
-	spec *corev1.Container // decoded
-	set  *Set              // that has injected it; nil for the pod's own
-	old  bool              // injected before, by the pod's annotations, and not confirmed yet
+	raw  json.RawMessage       // of one that the pod brought
+	spec *corev1.Container     // decoded
+	more v1beta1.UnknownFields // of one without raw: fields that spec cannot have
+	set  *Set                  // that has injected it; nil for the pod's own
+	old  bool                  // injected before, by the pod's annotations, and not confirmed yet
 }
 
 type volume struct {
@@ -138,13 +141,24 @@ func encode(containers []container) ([]json.RawMessage, error) {
 		raw := c.raw
 		if raw == nil {
 			var err error
-			if raw, err = json.Marshal(c.spec); err != nil {
-				return nil, fmt.Errorf("encode container %s: %w", c.name, err)
+			if raw, err = encodeContainer(c.spec, c.more); err != nil {
+				return nil, err
 			}
 		}
 		list = append(list, raw)
 	}
 	return list, nil
+}
+
+func encodeContainer(spec *corev1.Container, more v1beta1.UnknownFields) (json.RawMessage, error) {
+	raw, err := json.Marshal(spec)
+	if err == nil {
+		raw, err = more.Append(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode container %s: %w", spec.Name, err)
+	}
+	return raw, nil
 }
 
 // own are the pod's own containers, which no SidecarSet has injected.

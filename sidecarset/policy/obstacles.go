@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -41,6 +44,9 @@ func obstacles(set *v1beta1.SidecarSet) field.ErrorList {
 			refuse(c.ShareVolumeDevicePolicy != nil && c.ShareVolumeDevicePolicy.Type == v1beta1.ShareVolumeEnabled, at.Child("shareVolumeDevicePolicy", "type"), "the devices depend on the pod")
 			refuse(len(c.TransferEnv) > 0, at.Child("transferEnv"), "the variables depend on the pod")
 			refuse(c.ResourcesPolicy != nil, at.Child("resourcesPolicy"), "the resources depend on the pod")
+			for _, name := range slices.Sorted(maps.Keys(c.Unknown)) {
+				refuse(true, at.Child(name), "Refit does not know this field; the API server refuses pods to which a policy adds fields that it does not know either")
+			}
 			refuse(c.VersionLabel != "", at.Child("versionLabel"), "labels are not changed by a policy")
 		}
 	}

@@ -54,6 +54,7 @@ func TestWhatDependsOnThePodIsRefusedWithItsField(t *testing.T) {
 		"spec.containers[0].shareVolumeDevicePolicy.type": with("{name: agent,", "{name: agent, shareVolumeDevicePolicy: {type: enabled},"),
 		"spec.containers[1].transferEnv":                  with("{name: back,", "{name: back, transferEnv: [{sourceContainerName: app, envName: A}],"),
 		"spec.containers[1].resourcesPolicy":              with("{name: back,", "{name: back, resourcesPolicy: {targetContainersMode: sum, resourcesExpr: {limits: {cpu: cpu}}},"),
+		"spec.containers[0].futureField":                  with("{name: agent,", "{name: agent, futureField: {a: b},"),
 		"spec.containers[1].versionLabel":                 with("{name: back,", "{name: back, versionLabel: v,"),
 	} {
 		t.Run(field, func(t *testing.T) {

@@ -74,6 +74,7 @@ func TestSpecIsRestored(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.set.Spec.InitContainers = []v1beta1.SidecarContainer{container("mesh", "mesh:1", native)}
+	h.set.Spec.InitContainers[0].Unknown = v1beta1.UnknownFields{"futureField": []byte(`{"a":"b"}`)}
 	h.set.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	h.set.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}}
 	h.set.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{Annotations: map[string]string{"a": "b"}}}

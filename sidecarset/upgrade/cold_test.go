@@ -113,6 +113,12 @@ func TestWhatCannotBeUpdatedInPlaceIsSaid(t *testing.T) {
 				s.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "new"}}}}}
 			}, "NotUpgradable: volume conf has changed, and cannot in a running pod",
 		},
+		"a field of a newer Kubernetes": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].Unknown = v1beta1.UnknownFields{"futureField": []byte(`{"a":"b"}`)}
+			},
+			"NotUpgradable: futureField of container log has changed, and cannot in a running pod",
+		},
 		"a container less": {
 			func(s *v1beta1.SidecarSetSpec) { s.Containers = s.Containers[:1] },
 			"NotUpgradable: container other has been removed from the spec, and cannot be from the pod",
