@@ -138,3 +138,13 @@ func TestCustomVersionIsSetOnARevisionThatExists(t *testing.T) {
 		t.Errorf("custom version %q of %d revisions", got, len(h.all))
 	}
 }
+
+// Defect 21 of the peer: every revision has a copy of all annotations, among them what kubectl apply has written, as large as the SidecarSet.
+func TestRevisionsHaveNoAnnotationsOfTheUser(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.set.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	if got := h.apply("log:1").Annotations; len(got) != 2 || got[v1beta1.AnnotationSidecarSetHash] == "" || got[v1beta1.AnnotationSidecarSetHashWithoutImage] == "" {
+		t.Errorf("annotations %v, want the two hashes", got)
+	}
+}
