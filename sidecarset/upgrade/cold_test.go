@@ -102,6 +102,27 @@ func TestWhatCannotBeUpdatedInPlaceIsSaid(t *testing.T) {
 			},
 			"NotUpgradable: env LEVEL of container log is not as in the spec; env of container log has changed, and cannot in a running pod",
 		},
+		"command and arguments": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].Command, s.Containers[0].Args = []string{"log"}, []string{"--all"}
+			},
+			"NotUpgradable: command of container log is not as in the spec; args of container log is not as in the spec; " +
+				"args of container log has changed, and cannot in a running pod; command of container log has changed, and cannot in a running pod",
+		},
+		"block device": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "raw", DevicePath: "/dev/raw"}}
+				s.Volumes = []corev1.Volume{{Name: "raw"}}
+			},
+			"NotUpgradable: volumeDevices of container log has changed, and cannot in a running pod; volume raw has changed, and cannot in a running pod",
+		},
+		"resources that depend on the pod": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].Resources = cpu("2")
+				s.Containers[0].ResourcesPolicy = &v1beta1.ResourcesPolicy{}
+			},
+			"NotUpgradable: resourcesPolicy of container log has changed, and cannot in a running pod",
+		},
 		"position": {
 			func(s *v1beta1.SidecarSetSpec) { s.Containers[0].PodInjectPolicy = v1beta1.AfterAppContainer },
 			"NotUpgradable: podInjectPolicy of container log has changed, and cannot in a running pod",
