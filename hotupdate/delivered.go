@@ -6,16 +6,12 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// dropped are files that the request's trigger brought before and does not bring now.
+// dropped are files that the request's trigger brought before, with their SHA-256. It brings some of them again.
 func (u *Updater) dropped(req Request) map[string]string {
 	if req.Trigger == "" {
 		return nil
 	}
-	files := maps.Clone(u.state.Delivered[req.Trigger].Files)
-	for _, s := range req.Sources {
-		delete(files, s.name())
-	}
-	return files
+	return u.state.Delivered[req.Trigger].Files
 }
 
 // delivered is the record of all triggers once the request has been accepted.

@@ -1,0 +1,71 @@
+package hotupdate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
+)
+
+// brought is a request of a trigger, which brings all of its content every time.
+func brought(version, digest string, set files) hotupdate.Request {
+	request := inline(version, set)
+	request.Keep = true
+	request.Trigger, request.TriggerDigest = "configmap shop/web", digest
+	return request
+}
+
+func TestFilesThatATriggerNoLongerBringsAreRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, files{"own": "image"}, nil)
+	b.apply(t, brought("v1", "digest-1", files{"a": "1", "b": "1", "changed": "1"}))
+	byHand := inline("v2", files{"c": "by hand", "changed": "by hand"})
+	byHand.Keep = true
+	b.apply(t, byHand)
+	b.apply(t, brought("v3", "digest-2", files{"a": "2"}))
+	b.check(t, files{"own": "image", "a": "2", "c": "by hand", "changed": "by hand"})
+	got := b.Delivered("configmap shop/web")
+	if got.Digest != "digest-2" || len(got.Files) != 1 || got.Files["a"] == "" {
+		t.Errorf("recorded %+v", got)
+	}
+	if got := b.Delivered("configmap shop/other"); got.Digest != "" {
+		t.Errorf("recorded of another trigger: %+v", got)
+	}
+}
+
+func TestContentOfATriggerIsRememberedAlthoughItChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	b.apply(t, brought("v1", "digest-1", files{"a": "1"}))
+	b.apply(t, brought("v1", "digest-2", files{"a": "1"}))
+	if got := b.Delivered("configmap shop/web").Digest; got != "digest-2" {
+		t.Errorf("recorded %s", got)
+	}
+	b.Close()
+	b.open(t, nil)
+	if got := b.Delivered("configmap shop/web"); got.Digest != "digest-2" || len(got.Files) != 1 {
+		t.Errorf("after a restart: %+v", got)
+	}
+}
+
+func TestContentThatIsRolledBackIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, func(c *hotupdate.Config) {
+		c.Reload = []action.Action{{Name: "reload", Step: step(func(_ context.Context, r action.Release) error {
+			if r.Version == "bad" {
+				return errors.New("refused")
+			}
+			return nil
+		})}}
+	})
+	b.apply(t, brought("v1", "digest-1", files{"a": "1"}))
+	if _, err := b.Apply(t.Context(), brought("bad", "digest-2", files{"a": "2"})); err == nil {
+		t.Fatal("the update succeeded")
+	}
+	b.check(t, files{"a": "1"})
+	if got := b.Delivered("configmap shop/web").Digest; got != "digest-1" {
+		t.Errorf("recorded %s", got)
+	}
+}
