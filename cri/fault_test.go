@@ -106,14 +106,18 @@ func TestFaultOfEachMethod(t *testing.T) {
 		"unsupported": {fault: fakecri.Fault{Code: codes.Unimplemented, Message: "unknown method"}, want: cri.ErrUnsupported},
 	}
 	for name, call := range calls() {
-		for _, method := range call.methods {
+		for before, method := range call.methods {
 			for faultName, tt := range faults {
 				t.Run(name+"/"+method+"/"+faultName, func(t *testing.T) {
 					t.Parallel()
 					runtime, id := newRuntime(t)
 					config := cri.Config{Endpoint: runtime.Endpoint()}
 					if tt.fault.Hang {
-						config.CallTimeout, config.StopMargin, config.ExecMargin = hasty, hasty, hasty
+						limit := hasty
+						if before > 0 {
+							limit = 10 * hasty // for the calls before it as well, which are to succeed
+						}
+						config.CallTimeout, config.StopMargin, config.ExecMargin = limit, limit, limit
 					}
 					client := connect(t, config)
 					runtime.SetFault(method, tt.fault)
