@@ -32,7 +32,14 @@ func kinds() map[string][2]func() any {
 func TestBothVersionsReadEachOther(t *testing.T) {
 	t.Parallel()
 	random := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(genericfuzzer.Funcs, func(serializer.CodecFactory) []any {
-		return []any{func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(c.Int31()) }}
+		return []any{
+			func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(c.Int31()) },
+			func(v *v1beta1.UnknownFields, c randfill.Continue) {
+				if *v = nil; c.Bool() {
+					*v = v1beta1.UnknownFields{"futureField": json.RawMessage(`{"a":[1,null]}`)}
+				}
+			},
+		}
 	}), rand.NewSource(1), serializer.NewCodecFactory(runtime.NewScheme()))
 	for plural, versions := range kinds() {
 		for range 200 {
