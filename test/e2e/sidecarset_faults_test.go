@@ -9,21 +9,24 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/test/sidecarsetcheck"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/sidecarsetcheck"
 )
 
 // watched is a SidecarSet of pods of two Deployments, whose every version is judged.
 type watched struct {
 	*sidecarSet
 	mu    sync.Mutex
-	judge sidecarsetcheck.Check
+	judge sidecarsetcheck.Follower
 }
 
 const perDeployment = 4
@@ -35,8 +38,8 @@ func newWatched(t *testing.T, maxUnavailable int) *watched {
 	w := &watched{sidecarSet: &sidecarSet{fixture: s}}
 	set := s.sidecarSet("side", fmt.Sprintf("containers: [{name: log, %s}], updateStrategy: {maxUnavailable: %d}", sleeper, maxUnavailable))
 	w.name = set.Name
-	w.judge = sidecarsetcheck.Check{SidecarSet: set.Name, Container: "log", MaxUnavailable: maxUnavailable}
-	w.judge.Target(image)
+	w.judge = sidecarsetcheck.Follower{SidecarSet: set.Name, Container: "log", MaxUnavailable: maxUnavailable}
+	w.judge.Target(image, time.Now(), entry.Line{})
 	s.knows(selected("side", s.podOf("probe", shell("app", obedient))), "log")
 	pods, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
 	s.check(err, "watch pods")
@@ -45,7 +48,7 @@ func newWatched(t *testing.T, maxUnavailable int) *watched {
 		for event := range pods.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok {
 				w.mu.Lock()
-				w.judge.See(event.Type, pod)
+				w.judge.See(sidecarsetcheck.Version{Pod: pod, Gone: event.Type == watch.Deleted, At: time.Now()})
 				w.mu.Unlock()
 			}
 		}
@@ -76,7 +79,7 @@ func newWatched(t *testing.T, maxUnavailable int) *watched {
 func (w *watched) rollsOut(to string, meanwhile func()) {
 	w.t.Helper()
 	w.mu.Lock()
-	w.judge.Target(to)
+	w.judge.Target(to, time.Now(), entry.Line{})
 	w.mu.Unlock()
 	w.setsImage(to)
 	meanwhile()
@@ -180,7 +183,7 @@ func TestRolloutSurvivesDeletedPodsAndABrokenImage(t *testing.T) {
 		}
 	})
 	w.mu.Lock()
-	w.judge.Target(missingImage)
+	w.judge.Target(missingImage, time.Now(), entry.Line{})
 	w.mu.Unlock()
 	w.setsImage(missingImage)
 	set := w.get(t.Context())

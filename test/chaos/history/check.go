@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/model"
 	"github.com/refit-project/refit/test/chaos/history/requestcheck"
 	"github.com/refit-project/refit/test/chaos/history/rolloutcheck"
+	"github.com/refit-project/refit/test/chaos/history/sidecarsetcheck"
 	"github.com/refit-project/refit/test/chaos/history/stopcheck"
 	"github.com/refit-project/refit/test/chaos/history/updatecheck"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
@@ -38,6 +39,7 @@ func Check(records model.Records, options verdict.Options) verdict.Report {
 	clustercheck.Check(j)
 	rolloutcheck.Check(j)
 	updatecheck.Check(j)
+	sidecarsetcheck.Check(j)
 	count(j)
 	load(j)
 	return j.Report
@@ -76,6 +78,7 @@ func load(j *verdict.Judgement) {
 	refuse("refused writes to another node", totals.Denied, least.Denied)
 	refuse("accepted updates", totals.Updated, least.Updated)
 	refuse("refused updates", totals.Refused, least.Refused)
+	refuse("updates of SidecarSets", totals.SidecarUpdates, least.SidecarUpdates)
 	refuse("ended rollouts", totals.RolledOut, least.RolledOut)
 	for kind, want := range least.Faults {
 		refuse("faults "+kind, totals.Faults[kind], want)

@@ -30,4 +30,6 @@
 //	    unavailable. It ends, and Succeeded means that its pods were restarted.
 //	I14 An ImagePullJob counts a node as done only after the runtime has pulled the image there, and it succeeds if the
 //	    image is to be had, whatever failed meanwhile.
+//	I15 A SidecarSet never has more pods in an update than it allows, nor the last available pod of a workload. It updates
+//	    each pod once, touches no other container, and leaves no pod half injected. Its rollout ends.
 package history

@@ -104,7 +104,7 @@ func (c ControlPlane) Scheduler() []string {
 }
 
 // AuditPolicy makes the audit log one of the records from which a test judges what was done: writes to
-// our own objects and to pod status with their bodies, other writes by name, and no reads.
+// our own objects, to pods and to their status with their bodies, other writes by name, and no reads.
 func AuditPolicy() string {
 	return `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -117,10 +117,10 @@ rules:
   - group: apps.kruise.io
   - group: refit.dev
 - level: RequestResponse
-  verbs: [update, patch]
+  verbs: [create, update, patch, delete]
   resources:
   - group: ""
-    resources: [pods/status]
+    resources: [pods, pods/status]
 # Reviews, tokens and the control plane's own leases say nothing about anybody's work.
 - level: None
   resources:

@@ -21,11 +21,13 @@ type Write struct {
 	Node           string
 	Received, Done time.Time
 	Code           int
-	// Request, Pod, Pull and Rollout are what was stored, where the audit policy keeps it.
+	// Request, Pod, Pull, Rollout and SidecarSet are what was stored, where the audit policy keeps it.
 	Request *v1beta1.ContainerRecreateRequest
 	Pod     *corev1.Pod
 	Pull    *v1beta1.ImagePullJob
 	Rollout *refitv1alpha1.RestartRollout
+
+	SidecarSet *v1beta1.SidecarSet
 }
 
 // Names in the audit log.
@@ -33,6 +35,7 @@ const (
 	RequestResource = "containerrecreaterequests"
 	RolloutResource = refitv1alpha1.ResourceRestartRollout
 	PullResource    = "imagepulljobs"
+	SetResource     = "sidecarsets"
 	StatusResource  = "status"
 	nodeNameExtra   = "authentication.kubernetes.io/node-name"
 )
@@ -126,6 +129,9 @@ func (w *Write) decode(response json.RawMessage) error {
 	case head.Kind == "ImagePullJob" && head.APIVersion == v1beta1.GroupVersion().String():
 		w.Pull = &v1beta1.ImagePullJob{}
 		into = w.Pull
+	case head.Kind == "SidecarSet" && head.APIVersion == v1beta1.GroupVersion().String():
+		w.SidecarSet = &v1beta1.SidecarSet{}
+		into = w.SidecarSet
 	case head.Kind == refitv1alpha1.KindRestartRollout && head.APIVersion == refitv1alpha1.GroupVersion().String():
 		w.Rollout = &refitv1alpha1.RestartRollout{}
 		into = w.Rollout

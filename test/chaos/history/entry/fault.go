@@ -47,6 +47,12 @@ const (
 	KindSidecarLimit = "sidecar-limit"
 	// KindThrottle is a daemon with hardly any CPU time.
 	KindThrottle = "daemon-throttle"
+	// KindNodeLost is a node whose processes have all ended at once, those of its pods included.
+	KindNodeLost = "node-lost"
+	// KindManagerPause is a manager that leads and is suspended until another one does.
+	KindManagerPause = "manager-pause"
+	// KindSlowWebhook is a time in which the webhooks answer, but slowly.
+	KindSlowWebhook = "webhook-slow"
 )
 
 // ParseFaults reads the run's journal.

@@ -60,7 +60,7 @@ func Replaced(status corev1.ContainerStatus, old string) bool {
 
 func (m *Model) addPods() {
 	for _, w := range m.Writes {
-		if w.Pod == nil {
+		if w.Pod == nil || w.Subresource != entry.StatusResource {
 			continue
 		}
 		p := m.Pods[string(w.Pod.UID)]

@@ -75,12 +75,19 @@ func (c check) startCancelled(p *model.Pod, name string, i *model.Instance) bool
 	})
 }
 
+// lost reports whether the instance ended with its node.
+func (c check) lost(p *model.Pod, i *model.Instance) bool {
+	return i.Exit == nil && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindNodeLost && f.On(p.Node()) && f.Overlaps(i.Start.Time, i.End(c.End))
+	})
+}
+
 // explain takes the stop that ended an instance out of the list. An end needs no stop when the program ended by
-// itself, its start was cancelled, or the pod was deleted.
+// itself, its start was cancelled, its node was lost, or the pod was deleted.
 func (c check) explain(p *model.Pod, name string, i *model.Instance, left []model.Stop) []model.Stop {
 	crashed := i.Exit != nil && i.Exit.Reason == entry.ExitCrash && len(i.Terms) == 0
 	over := i.Exit != nil || i.Next != nil || len(i.Terms) > 0
-	if crashed || !over || c.startCancelled(p, name, i) {
+	if crashed || !over || c.startCancelled(p, name, i) || c.lost(p, i) {
 		return left
 	}
 	first := i.End(c.End)

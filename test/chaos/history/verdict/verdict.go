@@ -57,6 +57,8 @@ type Least struct {
 	RolledOut int
 	// Updated and Refused are updates of files that a sidecar accepted, and that it refused.
 	Updated, Refused int
+	// SidecarUpdates are updates of pods by SidecarSets.
+	SidecarUpdates int
 	// Faults by kind.
 	Faults map[string]int
 }
@@ -82,7 +84,9 @@ type Totals struct {
 	Rollouts, RolledOut int
 	// Updates of files that sidecars were asked for, Updated those that they accepted, Refused those that they did not.
 	Updates, Updated, Refused int
-	Faults                    map[string]int
+	// SidecarUpdates are updates of pods by SidecarSets that were begun.
+	SidecarUpdates int
+	Faults         map[string]int
 	// Sampled are processes of ours that lived long enough for their growth to be judged.
 	Sampled int
 	// Lasted is the time from the begin of the first fault to the end of the last that is not the absence of Refit.

@@ -4,25 +4,28 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/test/sidecarsetcheck"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
+	"github.com/refit-project/refit/test/chaos/history/sidecarsetcheck"
 )
 
 // history is what the API server has stored of four pods of two workloads.
 type history struct {
-	*sidecarsetcheck.Check
+	*sidecarsetcheck.Follower
 	pods map[string]*corev1.Pod
+	now  time.Time
 }
 
 func newHistory() *history {
-	h := &history{Check: &sidecarsetcheck.Check{SidecarSet: "log", Container: "side", MaxUnavailable: 2}, pods: map[string]*corev1.Pod{}}
-	h.Target("side:1")
+	h := &history{Follower: &sidecarsetcheck.Follower{SidecarSet: "log", Container: "side", MaxUnavailable: 2}, pods: map[string]*corev1.Pod{}, now: time.Unix(0, 0)}
+	h.target("side:1")
 	for i := range 4 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), Generation: 1, Annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "a,log"},
@@ -33,15 +36,26 @@ func newHistory() *history {
 		h.pods[pod.Name] = pod
 		h.kubelet(pod.Name, true)
 	}
-	h.Target("side:2")
+	h.target("side:2")
 	return h
+}
+
+// target is said to be stored a minute after what was before, and so is each version of a pod.
+func (h *history) target(image string) {
+	h.now = h.now.Add(time.Minute)
+	h.Target(image, h.now, entry.Line{})
+}
+
+func (h *history) see(pod *corev1.Pod, gone bool) {
+	h.See(sidecarsetcheck.Version{Pod: pod, At: h.now, Gone: gone})
 }
 
 func (h *history) store(name string, change func(*corev1.Pod)) {
 	pod := h.pods[name].DeepCopy()
 	change(pod)
 	h.pods[name] = pod
-	h.See(watch.Modified, pod)
+	h.now = h.now.Add(time.Minute)
+	h.see(pod, false)
 }
 
 func (h *history) kubelet(name string, ready bool) {
@@ -73,7 +87,7 @@ func TestAGoodRolloutIsAccepted(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
 	for _, image := range []string{"side:2", "side:1"} {
-		h.Target(image)
+		h.target(image)
 		for _, pair := range [][]string{{"web-0", "web-2"}, {"web-1", "web-3"}} {
 			for _, name := range pair {
 				h.update(name, image)
@@ -83,9 +97,71 @@ func TestAGoodRolloutIsAccepted(t *testing.T) {
 			}
 		}
 	}
-	h.See(watch.Deleted, h.pods["web-3"])
-	if got := h.Findings(); len(got) > 0 {
-		t.Errorf("%q", got)
+	h.see(h.pods["web-3"], true)
+	if got := h.Findings(); len(got) > 0 || h.Updates() != 8 {
+		t.Errorf("%d updates, found %q", h.Updates(), got)
+	}
+}
+
+// What the manager cannot know, and what others have done, is no fault of the rollout.
+func TestOthersAreExcused(t *testing.T) {
+	t.Parallel()
+	fault := func(kind string) *model.Model {
+		return model.New(model.Records{Faults: []entry.Fault{{Kind: kind, Node: "node-1", Begin: time.Unix(0, 0), End: time.Unix(1, 0).Add(24 * time.Hour)}}})
+	}
+	restartApp := func(p *corev1.Pod) { p.Spec.NodeName, p.Status.ContainerStatuses[0].ContainerID = "node-1", "app+" }
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	for name, test := range map[string]struct {
+		play func(*history)
+		want string
+	}{
+		"the other pod became unavailable just now": {play: func(h *history) {
+			h.kubelet("web-1", false)
+			h.now = h.now.Add(-59 * time.Second)
+			h.update("web-0", "side:2")
+		}},
+		"the other pod has been unavailable for long": {want: "the last of its workload", play: func(h *history) {
+			h.kubelet("web-1", false)
+			h.update("web-0", "side:2")
+		}},
+		"the other pod was deleted just now": {play: func(h *history) {
+			h.see(h.pods["web-1"], true)
+			h.now = h.now.Add(-59 * time.Second)
+			h.update("web-0", "side:2")
+		}},
+		"the node was lost": {play: func(h *history) {
+			h.Records = fault(entry.KindNodeLost)
+			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
+			h.store("web-0", restartApp)
+		}},
+		"the runtime was restarted while it started the container": {play: func(h *history) {
+			h.Records = fault(entry.KindRuntimeRestart)
+			h.store("web-0", restartApp)
+		}},
+		"the runtime was restarted while the container ran": {want: "container app was restarted", play: func(h *history) {
+			h.Records = fault(entry.KindRuntimeRestart)
+			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
+			h.store("web-0", restartApp)
+		}},
+		"the end of an update may be missing": {play: func(h *history) {
+			h.update("web-0", "side:2")
+			h.update("web-2", "side:2")
+			h.pods["web-1"].OwnerReferences = nil
+			pod := &model.Pod{Unsure: []entry.Write{{Received: h.now.Add(time.Second), Done: h.now.Add(time.Second)}}}
+			h.Records = &model.Model{Pods: map[string]*model.Pod{"uid-0": pod}}
+			h.update("web-1", "side:2")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory()
+			test.play(h)
+			switch got := h.Findings(); {
+			case test.want == "" && len(got) == 0:
+			case test.want == "" || len(got) != 1 || !strings.Contains(got[0].String(), test.want):
+				t.Errorf("found %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 
@@ -119,7 +195,7 @@ func TestFaultsAreFound(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
 			fault(h)
-			if got := h.Findings(); len(got) != 1 || !strings.Contains(got[0], want) {
+			if got := h.Findings(); len(got) != 1 || !strings.Contains(got[0].String(), want) {
 				t.Errorf("found %q", got)
 			}
 		})
