@@ -110,39 +110,22 @@ func (r *run) play(ctx context.Context) (err error) {
 		}
 		r.journal.Say("CRDs without the fields that OpenKruise's lack")
 	}
-	pods, err := r.requests.StartPods(inner, r.Pods)
-	if err != nil {
-		return err
-	}
 	turns, err := load.StartTurns(inner, r.cluster, r.journal, r.choices, r.record("turns.jsonl"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, turns.Close()) }()
-	sidecars := updates.New(r.cluster, r.journal, r.Sidecar, r.choices(), r.Calm)
-	if err := sidecars.Start(inner); err != nil {
-		return err
-	}
-	rollouts, err := load.StartRollouts(inner, r.cluster, r.journal, r.choices())
+	works, err := r.start(inner)
 	if err != nil {
 		return err
 	}
-	if err := r.raiseGhost(inner); err != nil {
-		return err
-	}
-	r.journal.Say("%d pods; requests and faults for %s, seed %d", len(pods), r.Duration, r.Seed)
-	err = r.storm(inner,
-		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
-		turns.Run, rollouts.Run, sidecars.Run,
-		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
-		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
-		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) })
-	if err != nil {
+	r.journal.Say("%d pods; requests and faults for %s, seed %d", r.Pods, r.Duration, r.Seed)
+	if err := r.storm(inner, append(works.lanes, turns.Run)...); err != nil {
 		return err
 	}
 	sent, unsent := r.requests.Sent()
 	r.journal.Say("%d requests sent, %d could not be; waiting for the rest of them to end", sent, unsent)
-	if err := rollouts.Last(inner); err != nil {
+	if err := errors.Join(works.rollouts.Last(inner), works.sets.Last(inner)); err != nil {
 		return err
 	}
 	if err := r.requests.Drain(inner, drainTime); err != nil && !errors.Is(err, cluster.ErrLate) {
@@ -156,6 +139,39 @@ func (r *run) play(ctx context.Context) (err error) {
 	}
 	r.journal.Say("pods without manager and daemon")
 	return r.absent(inner)
+}
+
+// works is what Refit is asked to do meanwhile.
+type works struct {
+	rollouts *load.Rollouts
+	sets     *load.SidecarSets
+	lanes    []func(context.Context) error
+}
+
+// start makes the pods that are worked on.
+func (r *run) start(ctx context.Context) (w works, err error) {
+	pods, err := r.requests.StartPods(ctx, r.Pods)
+	if err != nil {
+		return w, err
+	}
+	sidecars := updates.New(r.cluster, r.journal, r.Sidecar, r.choices(), r.Calm)
+	if err := sidecars.Start(ctx); err != nil {
+		return w, err
+	}
+	if w.rollouts, err = load.StartRollouts(ctx, r.cluster, r.journal, r.choices()); err != nil {
+		return w, err
+	}
+	if w.sets, err = load.StartSidecarSets(ctx, r.cluster, r.journal, r.choices(), r.Calm); err != nil {
+		return w, err
+	}
+	w.lanes = []func(context.Context) error{
+		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
+		w.rollouts.Run, w.sets.Run, sidecars.Run,
+		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
+		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
+		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) },
+	}
+	return w, r.raiseGhost(ctx)
 }
 
 // storm is the time of requests and faults. The lane of faults says when it is over.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/test/chaos/cluster"
+	"github.com/refit-project/refit/test/chaos/load"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -38,9 +39,11 @@ func (r *run) clear(ctx context.Context) error {
 			r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)),
 			client.IgnoreNotFound(r.cluster.Delete(ctx, namespace)))
 	}
-	for _, object := range []client.Object{ghostNode(), ghostProbes()} {
+	for _, object := range []client.Object{ghostNode(), ghostProbes(), load.SidecarSet()} {
 		errs = append(errs, client.IgnoreNotFound(r.cluster.Delete(ctx, object)))
 	}
+	// A second manager.
+	errs = append(errs, r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(cluster.SystemNamespace), client.HasLabels{cluster.Label}))
 	for _, node := range r.cluster.Nodes {
 		errs = append(errs, os.RemoveAll(r.cluster.Run(node, cluster.LogFolder)))
 	}

@@ -26,6 +26,10 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			s.fault(entry.KindCertificates, 2, 6, false)
 			s.write(12, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
 		}},
+		"a request refused while the webhooks are slow": {want: "admission", proof: "the webhooks were slow", plant: func(s *fixture) {
+			s.fault(entry.KindSlowWebhook, 2, 20, true)
+			s.write(4, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
+		}},
 		"a pod refused while no manager answers": {want: "admission", proof: "no webhook answered", plant: func(s *fixture) {
 			s.fault(entry.KindManagerAway, 2, 20, true)
 			s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 500, nil)

@@ -65,7 +65,7 @@ type ref struct{ verb, user, resource, subresource, namespace, name string }
 func (s *fixture) write(seconds float64, r ref, code int, stored any) {
 	s.t.Helper()
 	group := ""
-	if r.resource == "containerrecreaterequests" || r.resource == "imagepulljobs" {
+	if r.resource == "containerrecreaterequests" || r.resource == "imagepulljobs" || r.resource == entry.SetResource {
 		group = "apps.kruise.io"
 	}
 	who := map[string]any{"username": r.user}

@@ -8,11 +8,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	mathrand "math/rand/v2"
-	"syscall"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -69,44 +67,6 @@ func (o *Outages) certificateExpired(ctx context.Context, _ *mathrand.Rand) erro
 		return err
 	}
 	return o.journal.Fault(entry.Fault{Kind: entry.KindManagerAway, Detail: "certificate expired", Begin: begin, Impedes: true})
-}
-
-// managersPause suspends every manager, so that the API server waits for the webhooks until it gives up.
-func (o *Outages) managersPause(ctx context.Context, _ *mathrand.Rand) error {
-	ctx = context.WithoutCancel(ctx)
-	pods, err := o.cluster.SystemPods(ctx, cluster.ManagerName)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	var errs []error
-	for i := range pods {
-		if pods[i].DeletionTimestamp != nil {
-			continue
-		}
-		pid, err := cluster.Process(string(pods[i].UID), cluster.ManagerName)
-		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGSTOP)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("suspend %s: %w", pods[i].Name, err))
-			continue
-		}
-		defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	_ = cluster.Pause(ctx, o.outage())
-	for i := range pods {
-		if pid, err := cluster.Process(string(pods[i].UID), cluster.ManagerName); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
-		}
-	}
-	if err := cluster.Until(ctx, "the managers to be back", cluster.RolloutTime, o.cluster.Installed); err != nil {
-		return err
-	}
-	return o.journal.Fault(entry.Fault{Kind: entry.KindManagerAway, Detail: "suspended", Begin: begin, Impedes: true})
 }
 
 // issueCertificates runs refit-certificates once, as its CronJob does, and waits for its end.

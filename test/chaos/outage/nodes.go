@@ -40,6 +40,47 @@ func (o *Outages) nodeAnew(ctx context.Context, choice *rand.Rand) error {
 	return o.journal.Fault(entry.Fault{Kind: entry.KindKubeletRestart, Node: node, Detail: records.DetailNodeAnew, Begin: begin, Impedes: true})
 }
 
+// nodeLost takes a node away as a power failure does, with every process on it, and gives it back after a minute. By then its
+// pods are reported as not ready, and none is deleted yet.
+func (o *Outages) nodeLost(ctx context.Context, choice *rand.Rand) error {
+	const away = time.Minute
+	begin, node, ctx := time.Now(), o.node(choice), context.WithoutCancel(ctx)
+	if err := o.cluster.Component(ctx, "power", "off", node); err != nil {
+		return err
+	}
+	_ = cluster.Pause(ctx, away)
+	back := time.Now()
+	if err := o.cluster.Component(ctx, "power", "on", node); err != nil {
+		return err
+	}
+	if err := errors.Join(o.cluster.RuntimeAnswers(ctx, node), o.cluster.NodeReady(ctx, node, back)); err != nil {
+		return err
+	}
+	if err := cluster.Until(ctx, "all pods of the node to be back", cluster.RolloutTime, func(ctx context.Context) bool {
+		return o.cluster.Installed(ctx) && o.podsReady(ctx, node, back)
+	}); err != nil {
+		return err
+	}
+	return o.journal.Fault(entry.Fault{Kind: entry.KindNodeLost, Node: node, Detail: fmt.Sprintf("for %s", away), Begin: begin, Impedes: true})
+}
+
+// podsReady reports whether the pods of the run that were on the node before that time are ready on it again. Others come and
+// go meanwhile.
+func (o *Outages) podsReady(ctx context.Context, node string, since time.Time) bool {
+	var pods corev1.PodList
+	if err := o.cluster.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return false
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		old := pod.DeletionTimestamp == nil && pod.CreationTimestamp.Time.Before(since) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+		if old && strings.HasPrefix(pod.Namespace, cluster.Label+"-load") && !cluster.Ready(pod) {
+			return false
+		}
+	}
+	return true
+}
+
 // throttle gives the daemon of a node 5 % of a processor for a while, as a CPU limit of 50m does. Its liveness probe must
 // go on.
 func (o *Outages) throttle(ctx context.Context, choice *rand.Rand) error {

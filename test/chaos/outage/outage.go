@@ -46,9 +46,13 @@ func (o *Outages) All() []Outage {
 		all = append(all,
 			Outage{Name: "apiserver-stop", Do: o.serverStop},
 			Outage{Name: "certificates-replaced", Do: o.certificatesReplaced},
+			Outage{Name: "manager-pause", Do: o.managerPause},
+			Outage{Name: "second-manager", Do: o.secondManager},
+			Outage{Name: "webhook-slow", Do: o.webhooksSlow},
 			Outage{Name: "certificate-expired", Do: o.certificateExpired, Asked: true},
 			Outage{Name: "managers-pause", Do: o.managersPause, Asked: true},
 			Outage{Name: "node-anew", Do: o.nodeAnew, Asked: true},
+			Outage{Name: "node-lost", Do: o.nodeLost, Asked: true},
 			Outage{Name: "throttle", Do: o.throttle, Asked: true},
 			Outage{Name: "large-pods", Do: o.largePodsAppear, Asked: true})
 	}

@@ -19,6 +19,7 @@ const (
 	KindAPIServerStop   = "apiserver-stop"
 	KindEtcdPause       = "etcd-pause"
 	KindManagerKill     = "manager-kill"
+	KindSecondManager   = "second-manager"
 	KindPodDelete       = "pod-delete"
 	KindPodReplace      = "pod-replace"
 	KindNamespaceDelete = "namespace-delete"

@@ -19,38 +19,55 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
-func (u *Updates) faults() []func(context.Context, string) error {
-	return []func(context.Context, string) error{u.killSidecar, u.fillDisk, u.killApp, u.limit}
+// fault is something that happens to a process of a pod.
+type fault struct {
+	kind, container, program string
+	// do returns when it is over, with a word on it.
+	do func(ctx context.Context, pod *corev1.Pod, pid int) (detail string, err error)
 }
 
-// killSidecar kills the sidecar at any moment of an update, or between two.
-func (u *Updates) killSidecar(ctx context.Context, node string) error {
-	return u.kill(ctx, node, sidecarName, sidecarName, entry.KindSidecarKill)
+func (u *Updates) faults() []fault {
+	return []fault{
+		{entry.KindSidecarKill, sidecarName, sidecarName, u.killer(sidecarName)},
+		{entry.KindDiskFull, sidecarName, sidecarName, fillDisk},
+		{entry.KindWatchedKill, appName, "testapp", u.killer(appName)},
+		{entry.KindSidecarLimit, sidecarName, sidecarName, limit},
+	}
 }
 
-// killApp kills the process that is signalled.
-func (u *Updates) killApp(ctx context.Context, node string) error {
-	return u.kill(ctx, node, appName, "testapp", entry.KindWatchedKill)
-}
-
-func (u *Updates) kill(ctx context.Context, node, container, program, kind string) error {
+// cause makes a fault happen on a node, at any moment of an update or between two.
+func (u *Updates) cause(ctx context.Context, node string, f fault) error {
 	pod, err := u.running(ctx, node)
 	if err != nil {
 		return err
 	}
-	pid, err := cluster.Process(containerID(pod, container), program)
+	pid, err := cluster.Process(containerID(pod, f.container), f.program)
 	if err != nil {
 		return err
 	}
 	if err := cluster.Pause(ctx, time.Duration(u.choice.Int64N(int64(time.Second)))); err != nil {
 		return err
 	}
-	begin, ctx := time.Now(), context.WithoutCancel(ctx)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill %s: %w", container, err)
+	begin := time.Now()
+	detail, err := f.do(ctx, pod, pid)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.kind, err)
 	}
-	how, err := u.revive(ctx, pod, container)
-	return errors.Join(err, u.journal.Fault(entry.Fault{Kind: kind, Node: node, Detail: how, Begin: begin}))
+	return u.journal.Fault(entry.Fault{Kind: f.kind, Node: node, Detail: detail, Begin: begin})
+}
+
+// killer kills the process, and waits until its container runs again.
+func (u *Updates) killer(container string) func(context.Context, *corev1.Pod, int) (string, error) {
+	return func(ctx context.Context, pod *corev1.Pod, pid int) (string, error) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return "", err
+		}
+		how, err := u.revive(context.WithoutCancel(ctx), pod, container)
+		if err != nil { // killed it was
+			return err.Error(), nil //nolint:nilerr // the judge has to know of the kill; the next fault waits for the pod
+		}
+		return how, nil
+	}
 }
 
 // revive waits until the container has been restarted. Where kubelet backs off from it the pod is replaced, as by a user.
@@ -71,64 +88,43 @@ func (u *Updates) revive(ctx context.Context, before *corev1.Pod, container stri
 }
 
 // fillDisk leaves no room for another file on the volume, for some updates.
-func (u *Updates) fillDisk(ctx context.Context, node string) error {
+func fillDisk(ctx context.Context, _ *corev1.Pod, pid int) (string, error) {
 	const length = 5 * time.Second
-	pod, err := u.running(ctx, node)
-	if err != nil {
-		return err
-	}
-	pid, err := cluster.Process(containerID(pod, sidecarName), sidecarName)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
 	name := filepath.Join("/proc", strconv.Itoa(pid), "root", filesMount, "filler")
 	filler, err := os.Create(name)
 	if err != nil {
-		return fmt.Errorf("fill disk: %w", err)
+		return "", err
 	}
 	block := make([]byte, 64<<10)
 	for err == nil {
 		_, err = filler.Write(block)
 	}
 	_ = cluster.Pause(ctx, length)
-	if !errors.Is(err, syscall.ENOSPC) {
-		return errors.Join(fmt.Errorf("fill disk: %w", err), filler.Close(), os.Remove(name))
+	if errors.Is(err, syscall.ENOSPC) {
+		err = nil
 	}
 	// The process, and with it the path to the volume, may have gone meanwhile; the open file is there.
-	err = errors.Join(filler.Truncate(0), filler.Close())
+	err = errors.Join(err, filler.Truncate(0), filler.Close())
 	_ = os.Remove(name)
-	return errors.Join(err, u.journal.Fault(entry.Fault{Kind: entry.KindDiskFull, Node: node, Begin: begin}))
+	return "", err
 }
 
 // limit takes file descriptors and processes from the sidecar. It goes on: it starts no program.
-func (u *Updates) limit(ctx context.Context, node string) error {
+func limit(ctx context.Context, _ *corev1.Pod, pid int) (string, error) {
 	const (
 		length  = 8 * time.Second
 		files   = 64
 		threads = 3 // more than there are
 	)
-	pod, err := u.running(ctx, node)
-	if err != nil {
-		return err
-	}
-	pid, err := cluster.Process(containerID(pod, sidecarName), sidecarName)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: files}, nil); err != nil {
-		return fmt.Errorf("limit files: %w", err)
+		return "", fmt.Errorf("limit files: %w", err)
 	}
 	restore, err := limitProcesses(pid, threads)
 	if err != nil {
-		return err
+		return "", err
 	}
 	_ = cluster.Pause(ctx, length)
-	if err := restore(); err != nil {
-		return err
-	}
-	return u.journal.Fault(entry.Fault{Kind: entry.KindSidecarLimit, Node: node, Detail: fmt.Sprintf("%d files, %d more threads", files, threads), Begin: begin})
+	return fmt.Sprintf("%d files, %d more threads", files, threads), restore()
 }
 
 // limitProcesses bounds the cgroup of a process, of version 1 or 2.

@@ -147,8 +147,7 @@ func (u *Updates) Run(ctx context.Context) error {
 	const between = 4 * time.Second // for updates without a fault
 	for n := 0; cluster.Pause(ctx, between) == nil; n++ {
 		node := u.cluster.Nodes[u.choice.IntN(len(u.cluster.Nodes))]
-		fault := u.faults()[n%len(u.faults())]
-		if err := fault(ctx, node); err != nil {
+		if err := u.cause(ctx, node, u.faults()[n%len(u.faults())]); err != nil {
 			u.journal.Say("updates: %v", err) // as in an outage: the next one will do
 		}
 	}

@@ -18,11 +18,12 @@ const (
 // refusable are the resources that cannot be written without a manager.
 var refusable = []string{entry.RequestResource, entry.RolloutResource, "sidecarsets"}
 
-// admission checks that no write fails while the webhooks get another certificate, and that nothing but objects of Refit
-// depends on webhooks that do not answer.
+// admission checks that no write fails while the webhooks get another certificate or are slow, and that nothing but objects of
+// Refit depends on webhooks that do not answer.
 func (c check) admission() {
 	for _, fault := range c.Faults {
-		if fault.Kind != entry.KindCertificates && fault.Kind != entry.KindManagerAway {
+		works, judged := map[string]string{entry.KindCertificates: "the webhooks got another certificate", entry.KindSlowWebhook: "the webhooks were slow", entry.KindManagerAway: ""}[fault.Kind]
+		if !judged {
 			continue
 		}
 		for _, w := range c.Writes {
@@ -35,9 +36,9 @@ func (c check) admission() {
 			}
 			failed := w.Code >= 500
 			switch {
-			case fault.Kind == entry.KindCertificates && failed:
-				c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name, "refused while the webhooks got another certificate", fault.Line, w.Line)
-			case fault.Kind == entry.KindCertificates || slices.Contains(refusable, w.Resource):
+			case works != "" && failed:
+				c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name, "refused while "+works, fault.Line, w.Line)
+			case works != "" || slices.Contains(refusable, w.Resource):
 			case failed:
 				c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name, "refused while no webhook answered", fault.Line, w.Line)
 			case w.Verb == "create" && w.Done.Sub(w.Received) > webhookTime:

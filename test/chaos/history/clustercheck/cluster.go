@@ -89,7 +89,7 @@ func (c check) crashes() {
 	// A manager that cannot renew its lease ends itself, so that no two lead.
 	c.crashesOf(c.Options.Manager, func(ended *corev1.ContainerStateTerminated) bool {
 		return ended.ExitCode == 1 && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-			return (f.OfControlPlane() || f.Kind == entry.KindManagerAway) && f.Overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
+			return (f.OfControlPlane() || f.Kind == entry.KindManagerAway || f.Kind == entry.KindManagerPause) && f.Overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
 		})
 	})
 }

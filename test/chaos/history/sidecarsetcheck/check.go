@@ -37,7 +37,6 @@ type check struct {
 	follower *Follower
 	selector labels.Selector
 	seen     map[types.UID]int64 // the revision of the version of a pod that was seen last
-	removed  bool
 }
 
 func (c *check) follow() {
@@ -47,7 +46,7 @@ func (c *check) follow() {
 			c.followSet(w)
 			continue
 		}
-		if c.follower == nil || c.removed || !c.selector.Matches(labels.Set(w.Pod.Labels)) {
+		if c.follower == nil || !c.selector.Matches(labels.Set(w.Pod.Labels)) {
 			continue
 		}
 		c.followPod(w)
@@ -103,7 +102,6 @@ func (c *check) followSet(w entry.Write) {
 			}
 		}
 	}
-	c.removed = w.Verb == "delete"
 	c.follower.MaxUnavailable = most(set)
 	c.follower.Target(container.Image, w.Received, w.Line)
 }
@@ -131,7 +129,10 @@ const ended = 2 * time.Minute
 func (c *check) end() {
 	f := c.follower
 	took := entry.Unimpeded(c.Faults, "", f.changed, c.End)
-	if c.removed || took < ended {
+	removed := slices.ContainsFunc(c.Writes, func(w entry.Write) bool {
+		return w.Resource == entry.SetResource && w.Name == c.name && w.Verb == "delete" && (w.Stored() || w.Unsure())
+	})
+	if removed || took < ended {
 		return
 	}
 	for _, p := range f.pods {

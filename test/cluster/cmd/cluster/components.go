@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,28 @@ func componentCommands(open opener) []*cobra.Command {
 			"(default node-1), containerd, kubelet, kube-proxy. Returns without waiting for the component to be ready."
 	}
 	return commands
+}
+
+// powerCommand is what happens to a whole node.
+func powerCommand(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "power on|off NODE",
+		Short: "Kill every process of a node, as a power failure does, or start its programs again",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			cluster, _, err := open()
+			if err != nil {
+				return err
+			}
+			switch args[0] {
+			case "off":
+				return cluster.PowerOff(command.Context(), args[1])
+			case "on":
+				return cluster.PowerOn(command.Context(), args[1], kubeletOptions())
+			}
+			return fmt.Errorf("power %q: want on or off", args[0])
+		},
+	}
 }
 
 // execCommand and those below are what the cluster's own processes start as.

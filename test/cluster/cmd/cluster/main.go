@@ -38,7 +38,7 @@ their own, so that nothing of the machine is in the way or changed. The first st
   cluster up                       bring it up, or complete what is missing
   NODES=2 cluster up               with two nodes
   .cluster/enter CMD...            run CMD in its network
-  cluster stop kubelet node-2      break something; see also start, restart, kill, pause and resume
+  cluster stop kubelet node-2      break something; see also start, restart, kill, pause, resume and power
   cluster down                     leave nothing behind
 
 Everything is in .cluster/ of the checkout: kubeconfig (works from the machine and inside), registry (the
@@ -71,7 +71,7 @@ func root() *cobra.Command {
 		cluster, err := lifecycle.Open(dir, os.Stdout)
 		return cluster, dir, err
 	}
-	root.AddCommand(buildCommand(open), upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open))
+	root.AddCommand(buildCommand(open), upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open), powerCommand(open))
 	root.AddCommand(componentCommands(open)...)
 	root.AddCommand(execCommand(), superviseCommand(), holdCommand(), gatewayCommand())
 	return root

@@ -1,0 +1,90 @@
+package outage
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/cluster"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// managersPause suspends every manager, so that the API server waits for the webhooks until it gives up.
+func (o *Outages) managersPause(ctx context.Context, _ *rand.Rand) error {
+	ctx = context.WithoutCancel(ctx)
+	pids, err := o.managers(ctx)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := signalAll(pids, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	_ = cluster.Pause(ctx, o.outage())
+	if err := signalAll(pids, syscall.SIGCONT); err != nil {
+		return err
+	}
+	if err := cluster.Until(ctx, "the managers to be back", cluster.RolloutTime, o.cluster.Installed); err != nil {
+		return err
+	}
+	return o.journal.Fault(entry.Fault{Kind: entry.KindManagerAway, Detail: "suspended", Begin: begin, Impedes: true})
+}
+
+// webhooksSlow suspends every manager for most of each second: its webhooks answer, later than usual.
+func (o *Outages) webhooksSlow(ctx context.Context, _ *rand.Rand) error {
+	const stopped, runs = 700 * time.Millisecond, 300 * time.Millisecond
+	ctx = context.WithoutCancel(ctx)
+	pids, err := o.managers(ctx)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	for time.Since(begin) < 2*o.outage() {
+		if err := signalAll(pids, syscall.SIGSTOP); err != nil {
+			return err
+		}
+		_ = cluster.Pause(ctx, stopped)
+		if err := signalAll(pids, syscall.SIGCONT); err != nil {
+			return err
+		}
+		_ = cluster.Pause(ctx, runs)
+	}
+	return o.journal.Fault(entry.Fault{Kind: entry.KindSlowWebhook, Detail: fmt.Sprintf("suspended for %s of each second", stopped), Begin: begin, Impedes: true})
+}
+
+// managers are the processes of all managers.
+func (o *Outages) managers(ctx context.Context) ([]int, error) {
+	pods, err := o.cluster.SystemPods(ctx, cluster.ManagerName)
+	if err != nil {
+		return nil, fmt.Errorf("find managers: %w", err)
+	}
+	var pids []int
+	for i := range pods {
+		if pods[i].DeletionTimestamp != nil {
+			continue
+		}
+		pid, err := cluster.Process(string(pods[i].UID), cluster.ManagerName)
+		if err != nil {
+			return nil, fmt.Errorf("find process of %s: %w", pods[i].Name, err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// signalAll lets all of them go on where one cannot be signalled.
+func signalAll(pids []int, signal syscall.Signal) error {
+	for _, pid := range pids {
+		err := syscall.Kill(pid, signal)
+		if err == nil {
+			continue
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+		return fmt.Errorf("signal manager: %w", err)
+	}
+	return nil
+}
