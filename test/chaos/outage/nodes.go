@@ -81,6 +81,24 @@ func (o *Outages) podsReady(ctx context.Context, node string, since time.Time) b
 	return true
 }
 
+// diskFull leaves no room on the disk of a node's container runtime: it pulls no image and creates no container.
+func (o *Outages) diskFull(ctx context.Context, choice *rand.Rand) error {
+	begin, node, ctx := time.Now(), o.node(choice), context.WithoutCancel(ctx)
+	if err := o.cluster.Component(ctx, "disk", "full", node); err != nil {
+		return err
+	}
+	_ = cluster.Pause(ctx, 2*o.outage())
+	if err := o.cluster.Component(ctx, "disk", "free", node); err != nil {
+		return err
+	}
+	if err := o.cluster.RuntimeAnswers(ctx, node); err != nil {
+		return err
+	}
+	// Kubelet tries to create a container again after up to 10 s.
+	_ = cluster.Pause(ctx, o.outage())
+	return o.journal.Fault(entry.Fault{Kind: entry.KindNodeDiskFull, Node: node, Begin: begin, Impedes: true})
+}
+
 // throttle gives the daemon of a node 5 % of a processor for a while, as a CPU limit of 50m does. Its liveness probe must
 // go on.
 func (o *Outages) throttle(ctx context.Context, choice *rand.Rand) error {

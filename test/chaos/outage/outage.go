@@ -53,6 +53,7 @@ func (o *Outages) All() []Outage {
 			Outage{Name: "managers-pause", Do: o.managersPause, Asked: true},
 			Outage{Name: "node-anew", Do: o.nodeAnew, Asked: true},
 			Outage{Name: "node-lost", Do: o.nodeLost, Asked: true},
+			Outage{Name: "disk-full", Do: o.diskFull, Asked: true},
 			Outage{Name: "throttle", Do: o.throttle, Asked: true},
 			Outage{Name: "large-pods", Do: o.largePodsAppear, Asked: true})
 	}

@@ -135,14 +135,13 @@ failCgroupV1: false
 enforceNodeAllocatable: []
 failSwapOn: false
 makeIPTablesUtilChains: false
-# The images of a test are few; the disk is the developer's and may be nearly full.
+# The images of a test are few; the disk is the developer's and may be nearly full. That of the images (NODE_DISK) may be full on purpose.
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 evictionHard:
   memory.available: 50Mi
   nodefs.available: 1%%
   nodefs.inodesFree: 1%%
-  imagefs.available: 1%%
 volumePluginDir: /var/lib/kubelet/volume-plugins
 staticPodPath: /var/lib/kubelet/manifests
 %s`, socket, key("ca.crt"), key(n.Name()+".crt"), key(n.Name()+".key"), state.DNSService,

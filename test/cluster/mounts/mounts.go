@@ -30,12 +30,15 @@ func Of(folder string) []Mount {
 	return all
 }
 
+// Disk is where the container runtime of a node keeps images and containers.
+func Disk(folder string) string { return filepath.Join(folder, "containerd") }
+
 // points are the ones of them that a machine without Kubernetes does not have.
 var points = []string{"/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods"}
 
 // Hold makes the mounts of a node in this process's own mount namespace, answers and keeps the namespaces
-// until the context ends. folder is the node's folder.
-func Hold(ctx context.Context, folder string, answer *os.File) error {
+// until the context ends. folder is the node's folder, disk the size of a disk of its own for the container runtime, or empty.
+func Hold(ctx context.Context, folder, disk string, answer *os.File) error {
 	// What is mounted here stays here: no trace on the machine, even if nobody ever unmounts it.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -43,6 +46,11 @@ func Hold(ctx context.Context, folder string, answer *os.File) error {
 	for _, mount := range Of(folder) {
 		if err := syscall.Mount(mount.Source, mount.Target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", mount.Source, mount.Target, err)
+		}
+	}
+	if disk != "" {
+		if err := errors.Join(os.MkdirAll(Disk(folder), 0o755), syscall.Mount("tmpfs", Disk(folder), "tmpfs", 0, "size="+disk)); err != nil {
+			return fmt.Errorf("make a disk of %s: %w", disk, err)
 		}
 	}
 	// /var/run is /run everywhere but in some container images.

@@ -49,6 +49,8 @@ const (
 	KindThrottle = "daemon-throttle"
 	// KindNodeLost is a node whose processes have all ended at once, those of its pods included.
 	KindNodeLost = "node-lost"
+	// KindNodeDiskFull is a node whose container runtime has no room on its disk.
+	KindNodeDiskFull = "node-disk-full"
 	// KindManagerPause is a manager that leads and is suspended until another one does.
 	KindManagerPause = "manager-pause"
 	// KindSlowWebhook is a time in which the webhooks answer, but slowly.

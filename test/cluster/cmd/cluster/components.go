@@ -88,6 +88,27 @@ func powerCommand(open opener) *cobra.Command {
 	}
 }
 
+func diskCommand(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "disk full|free NODE",
+		Short: "Leave no room on the disk of a node's container runtime, or give it back; the cluster has to be up with NODE_DISK",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			cluster, _, err := open()
+			if err != nil {
+				return err
+			}
+			switch args[0] {
+			case "full":
+				return cluster.FillDisk(command.Context(), args[1])
+			case "free":
+				return cluster.FreeDisk(args[1])
+			}
+			return fmt.Errorf("disk %q: want full or free", args[0])
+		},
+	}
+}
+
 // execCommand and those below are what the cluster's own processes start as.
 func execCommand() *cobra.Command {
 	var where process.Namespaces
@@ -127,7 +148,7 @@ func holdCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			const answer = 3
-			return mounts.Hold(command.Context(), folder, os.NewFile(answer, "answer"))
+			return mounts.Hold(command.Context(), folder, os.Getenv("NODE_DISK"), os.NewFile(answer, "answer"))
 		},
 	}
 	command.Flags().StringVar(&folder, "folder", "", "the node's folder")

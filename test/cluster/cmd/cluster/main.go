@@ -38,7 +38,7 @@ their own, so that nothing of the machine is in the way or changed. The first st
   cluster up                       bring it up, or complete what is missing
   NODES=2 cluster up               with two nodes
   .cluster/enter CMD...            run CMD in its network
-  cluster stop kubelet node-2      break something; see also start, restart, kill, pause, resume and power
+  cluster stop kubelet node-2      break something; see also start, restart, kill, pause, resume, power and disk
   cluster down                     leave nothing behind
 
 Everything is in .cluster/ of the checkout: kubeconfig (works from the machine and inside), registry (the
@@ -48,7 +48,8 @@ and this program. Inside, containerd takes every image of every registry from th
 docker.io/library/nginx:1.22 is library/nginx:1.22 there. It has busybox (1.35, 1.36, latest) and nginx
 (1.22, 1.23, latest).
 
-Environment: NODES (nodes to have at least), KUBELET_FEATURE_GATES (Name=true,Other=false) and
+Environment: NODES (nodes to have at least), NODE_DISK (size, such as 2G, of a disk in memory for the container runtime
+of each node started from now on), KUBELET_FEATURE_GATES (Name=true,Other=false) and
 KUBELET_CRI_SOCKET (a path on the node) for kubelets started from now on, TIMEOUT_FACTOR (how many times longer than
 usual up waits, on a slow machine).`
 
@@ -71,7 +72,7 @@ func root() *cobra.Command {
 		cluster, err := lifecycle.Open(dir, os.Stdout)
 		return cluster, dir, err
 	}
-	root.AddCommand(buildCommand(open), upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open), powerCommand(open))
+	root.AddCommand(buildCommand(open), upCommand(open), downCommand(open), statusCommand(open), loadCommand(open), enterCommand(open), powerCommand(open), diskCommand(open))
 	root.AddCommand(componentCommands(open)...)
 	root.AddCommand(execCommand(), superviseCommand(), holdCommand(), gatewayCommand())
 	return root
