@@ -44,6 +44,31 @@ func TestDeletedJobCancelsItsPullsWhileTheDaemonWritesItsStatus(t *testing.T) {
 	}
 }
 
+// slowLookUp is an API server that answers so slowly whether a job exists that the daemon writes its status meanwhile.
+type slowLookUp struct {
+	client.Reader
+	world *world
+}
+
+func (s *slowLookUp) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, ok := object.(*v1beta1.ImagePullJob); ok {
+		s.world.daemon("a", v1beta1.ImagePhasePulling)
+	}
+	return s.Reader.Get(ctx, key, object, options...)
+}
+
+func TestDeletedJobCancelsItsPullsWhileLookUpsAreSlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob())
+	w.look()
+	w.check(w.Delete(t.Context(), w.job("j")))
+	w.api.Live = &slowLookUp{w.api.Live, w}
+	result, err := (&nodeImages{w.api}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}})
+	if n := len(w.nodeImage("a").Spec.Images); err != nil || n != 0 {
+		t.Errorf("%d images are left, %+v, %v", n, result, err)
+	}
+}
+
 func TestJobStartsWhileTheDaemonWritesItsStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("a", nil), pullJob())

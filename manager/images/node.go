@@ -45,9 +45,11 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 		return done(n.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}))
 	}
 	var again time.Time
+	// What was looked up holds for the next attempts too: the daemon writes the object while jobs are looked up.
+	find := n.find(ctx)
 	err = n.write(ctx, object.Name, func(object *v1beta1.NodeImage) bool {
 		var prunes bool
-		prunes, again = image.Prune(&object.Spec, &object.Status, n.find(ctx), n.Clock())
+		prunes, again = image.Prune(&object.Spec, &object.Status, find, n.Clock())
 		if !prunes && maps.Equal(object.Labels, node.Labels) {
 			return false
 		}

@@ -94,7 +94,7 @@ func (c Config) least() verdict.Least {
 	}
 	for _, kind := range []string{
 		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
-		entry.KindKubeletRestart, records.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
+		entry.KindKubeletRestart, entry.KindManagerKill, records.KindPodDelete, records.KindPodReplace, records.KindNamespaceDelete,
 		entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarLimit,
 	} {
 		least.Faults[kind] = 1

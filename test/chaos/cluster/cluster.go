@@ -130,6 +130,24 @@ func (c *Cluster) ServerAnswers(ctx context.Context) error {
 	})
 }
 
+// ServiceAnswers waits until pods of every node reach the API server by its Service: kube-proxy learns late that it is back.
+func (c *Cluster) ServiceAnswers(ctx context.Context) error {
+	var service corev1.Service
+	if err := c.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}, &service); err != nil {
+		return fmt.Errorf("find Service of the API server: %w", err)
+	}
+	for _, node := range c.Nodes {
+		err := Until(ctx, "API server answers pods of "+node, RolloutTime, func(ctx context.Context) bool {
+			return c.Component(ctx, "enter", "--node="+node, "--", filepath.Join(c.state, "bin", "kubectl"), "--kubeconfig="+filepath.Join(c.state, "kubeconfig"),
+				"--server=https://"+service.Spec.ClusterIP, "--request-timeout=2s", "get", "--raw=/readyz") == nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // NodeReady waits until kubelet reports. A status that is older than since says nothing.
 func (c *Cluster) NodeReady(ctx context.Context, node string, since time.Time) error {
 	return Until(ctx, "node is ready", 2*time.Minute, func(ctx context.Context) bool {

@@ -64,6 +64,11 @@ type ref struct{ verb, user, resource, subresource, namespace, name string }
 // write is one line of the audit log.
 func (s *fixture) write(seconds float64, r ref, code int, stored any) {
 	s.t.Helper()
+	s.writePatch(seconds, r, code, nil, stored)
+}
+
+func (s *fixture) writePatch(seconds float64, r ref, code int, patch, stored any) {
+	s.t.Helper()
 	group := ""
 	if r.resource == "containerrecreaterequests" || r.resource == "imagepulljobs" || r.resource == entry.SetResource {
 		group = "apps.kruise.io"
@@ -75,7 +80,7 @@ func (s *fixture) write(seconds float64, r ref, code int, stored any) {
 	s.line(&s.audit, map[string]any{
 		"kind": "Event", "stage": "ResponseComplete", "verb": r.verb, "user": who,
 		"objectRef":      map[string]string{"resource": r.resource, "namespace": r.namespace, "name": r.name, "apiGroup": group, "subresource": r.subresource},
-		"responseStatus": map[string]int{"code": code}, "responseObject": stored,
+		"responseStatus": map[string]int{"code": code}, "requestObject": patch, "responseObject": stored,
 		"requestReceivedTimestamp": at(seconds), "stageTimestamp": at(seconds + 0.005),
 	})
 }

@@ -72,6 +72,17 @@ func TestPlantedPulls(t *testing.T) {
 	}
 }
 
+func TestAJobWhoseLastWriteMayHaveBeenStoredIsNotCalledStuck(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.countedPullJob(2, "a", 1)
+	s.pull(3, "a", "OK")
+	s.write(8, ref{"update", managerUser, "imagepulljobs", "status", "chaos", "a"}, 504, nil)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
+	}
+}
+
 func TestLeastLoad(t *testing.T) {
 	t.Parallel()
 	s := opening(t)

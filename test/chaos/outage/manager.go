@@ -24,7 +24,7 @@ const electTime = 30 * time.Second
 
 // managerKill kills the manager that leads, and waits until another one does.
 func (o *Outages) managerKill(ctx context.Context, _ *rand.Rand) error {
-	return o.depose(context.WithoutCancel(ctx), records.KindManagerKill, func(pid int, elect func() error) error {
+	return o.depose(context.WithoutCancel(ctx), entry.KindManagerKill, func(pid int, elect func() error) error {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill manager: %w", err)
 		}

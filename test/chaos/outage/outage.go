@@ -156,6 +156,9 @@ func (o *Outages) serverBack(ctx context.Context, kind string, begin time.Time) 
 	if err := o.cluster.ServerAnswers(ctx); err != nil {
 		return err
 	}
+	if err := o.cluster.ServiceAnswers(ctx); err != nil {
+		return err
+	}
 	if err := cluster.Pause(ctx, clients); err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ const (
 	KindAPIServerPause  = "apiserver-pause"
 	KindAPIServerStop   = "apiserver-stop"
 	KindEtcdPause       = "etcd-pause"
-	KindManagerKill     = "manager-kill"
 	KindSecondManager   = "second-manager"
 	KindPodDelete       = "pod-delete"
 	KindPodReplace      = "pod-replace"

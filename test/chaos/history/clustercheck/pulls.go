@@ -18,6 +18,7 @@ type pullJob struct {
 	created entry.Write
 	last    entry.Write // that shows its status
 	deleted *entry.Write
+	unsure  bool // a later write of its status may have taken place
 }
 
 // pulls checks I9.
@@ -64,7 +65,7 @@ func (c check) honest(jobs map[string][]*pullJob) {
 				end = job.deleted.Received
 			}
 			took := entry.Unimpeded(c.Faults, "", job.created.Received, end)
-			if last := job.last.Pull.Status; there && took > c.Options.Patience && (last.CompletionTime == nil || last.Succeeded < last.Desired) {
+			if last := job.last.Pull.Status; there && !job.unsure && took > c.Options.Patience && (last.CompletionTime == nil || last.Succeeded < last.Desired) {
 				c.Violate("I14", "job "+job.created.Namespace+"/"+job.created.Name, fmt.Sprintf("%d of %d nodes have succeeded after %s, not counting faults, and the image is to be had",
 					last.Succeeded, last.Desired, took.Round(time.Millisecond)), job.created.Line, job.last.Line)
 			}
@@ -117,7 +118,9 @@ func (c check) pullJobs() map[string][]*pullJob {
 		switch {
 		case w.Subresource != "":
 			if job := byName[name]; job != nil && w.Pull != nil {
-				job.last = *w
+				job.last, job.unsure = *w, false
+			} else if job != nil && w.Unsure() {
+				job.unsure = true
 			}
 		case w.Verb == "create" && w.Pull != nil:
 			byName[name] = &pullJob{created: *w, last: *w}

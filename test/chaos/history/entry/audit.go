@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +30,8 @@ type Write struct {
 	Rollout *refitv1alpha1.RestartRollout
 
 	SidecarSet *v1beta1.SidecarSet
+	// Annotations are those that a patch changes, where the audit policy keeps it.
+	Annotations []string
 }
 
 // Names in the audit log.
@@ -64,6 +68,7 @@ type auditEvent struct {
 	Status struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	Request  json.RawMessage `json:"requestObject"`
 	Response json.RawMessage `json:"responseObject"`
 	Received time.Time       `json:"requestReceivedTimestamp"`
 	At       time.Time       `json:"stageTimestamp"`
@@ -98,6 +103,9 @@ func writeOf(event auditEvent) (Write, error) {
 		Resource: event.Ref.Resource, Subresource: event.Ref.Subresource,
 		Received: event.Received, Done: event.At, Code: event.Status.Code,
 	}
+	if w.Verb == "patch" {
+		w.Annotations = annotations(event.Request)
+	}
 	if nodes := event.User.Extra[nodeNameExtra]; len(nodes) == 1 {
 		w.Node = nodes[0]
 	}
@@ -106,6 +114,19 @@ func writeOf(event auditEvent) (Write, error) {
 	}
 	w.Time, w.Text = w.Received, w.text()
 	return w, nil
+}
+
+// annotations are those that a merge patch changes.
+func annotations(patch json.RawMessage) []string {
+	var changes struct {
+		Metadata struct {
+			Annotations map[string]any `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(patch, &changes) != nil {
+		return nil // another kind of patch
+	}
+	return slices.Sorted(maps.Keys(changes.Metadata.Annotations))
 }
 
 // decode reads the stored object. Deletions answer with a Status or a list, and other versions' requests are not

@@ -51,6 +51,8 @@ const (
 	KindNodeLost = "node-lost"
 	// KindNodeDiskFull is a node whose container runtime has no room on its disk.
 	KindNodeDiskFull = "node-disk-full"
+	// KindManagerKill is an end of the manager that leads.
+	KindManagerKill = "manager-kill"
 	// KindManagerPause is a manager that leads and is suspended until another one does.
 	KindManagerPause = "manager-pause"
 	// KindSlowWebhook is a time in which the webhooks answer, but slowly.

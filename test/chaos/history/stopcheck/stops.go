@@ -177,10 +177,12 @@ func (c check) identity(o order, call entry.Call) {
 	}
 }
 
-// wakes checks that the daemon wakes kubelet only for pods with a request under way.
+// wakes checks that the daemon wakes kubelet only for pods with a request under way. What it reports of the containers of
+// pods that are updated in place wakes nobody.
 func (c check) wakes() {
 	for _, w := range c.Writes {
-		if w.User != c.Options.Daemon || w.Pod == nil || !w.Stored() {
+		facts := slices.Equal(w.Annotations, []string{v1beta1.AnnotationRuntimeContainersMeta})
+		if w.User != c.Options.Daemon || w.Pod == nil || !w.Stored() || facts {
 			continue
 		}
 		open := slices.ContainsFunc(c.Requests, func(r *model.Request) bool {
