@@ -176,9 +176,12 @@ func (o *Outages) largePodsAppear(ctx context.Context, choice *rand.Rand) error 
 	if err := o.restartDaemon(ctx, node); err != nil {
 		return err
 	}
-	err := o.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(largeNamespace), client.GracePeriodSeconds(0))
+	// The API server takes long for as many large objects.
+	err := cluster.Until(ctx, "end of the large pods", cluster.RolloutTime, func(ctx context.Context) bool {
+		return o.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(largeNamespace), client.GracePeriodSeconds(0)) == nil
+	})
 	if err != nil {
-		return fmt.Errorf("delete large pods: %w", err)
+		return err
 	}
 	return o.journal.Fault(entry.Fault{Kind: records.KindLargePods, Node: node, Detail: fmt.Sprintf("%d of %d KiB", largePods, largeBytes>>10), Begin: begin, Impedes: true})
 }

@@ -115,7 +115,7 @@ func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTermina
 				if ended == nil || seen[ended.ContainerID] || slices.Contains(toldToEnd, ended.ExitCode) && ended.Reason != oomKilled {
 					continue
 				}
-				if excused(ended) {
+				if excused(ended) || c.lost(w, ended) {
 					continue
 				}
 				seen[ended.ContainerID] = true
@@ -124,6 +124,14 @@ func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTermina
 			}
 		}
 	}
+}
+
+// lost reports whether the container ended with its node, of which the runtime knows nothing.
+func (c check) lost(w entry.Write, ended *corev1.ContainerStateTerminated) bool {
+	const unknown = "Unknown" // containerd's reason
+	return ended.Reason == unknown && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindNodeLost && f.On(w.Pod.Spec.NodeName) && !w.Received.Before(f.Begin)
+	})
 }
 
 // oomKilled is kubelet's reason for a container that used more memory than its limit.

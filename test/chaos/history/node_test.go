@@ -1,0 +1,47 @@
+package history_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// lost is what the runtime says of containers that ended with their node.
+func lost() corev1.ContainerStateTerminated {
+	return corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 255, Reason: "Unknown"}
+}
+
+// endsWithItsNode is an application that is started again without having ended.
+func endsWithItsNode(s *fixture) {
+	s.app(60, "uid-1", "start")
+	s.pod(61, "uid-1", "c2", true)
+}
+
+func TestContainersEndWithTheirNode(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.faultOn("node-1", entry.KindNodeLost, 2, 70)
+	s.ended("refit-daemon-abcde", lost())
+	endsWithItsNode(s)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
+	}
+}
+
+func TestPlantedEndsWhileAnotherNodeIsLost(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]planted{
+		"the daemon":     {want: "crash", proof: "exit code 255", plant: func(s *fixture) { s.ended("refit-daemon-abcde", lost()) }},
+		"an application": {want: "I1", proof: "no stop of its own explains", plant: endsWithItsNode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found(t, planted{want: test.want, proof: test.proof, plant: func(s *fixture) {
+				s.faultOn("node-2", entry.KindNodeLost, 2, 70)
+				test.plant(s)
+			}})
+		})
+	}
+}
