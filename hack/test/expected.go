@@ -27,7 +27,7 @@ func expected(part string) map[string]verdict.Expected {
 				`refit/(crr|probe|podprobe|hotupdate)(/|\.)`: 300,
 				`refit/(cri|signal|kube)(/|\.)`:              100,
 				`refit/(daemon|manager|sidecarmode)(/|\.)`:   200,
-				`refit/test/chaos/history\.TestPlanted\w*/`:  55,
+				`refit/test/chaos/history\.TestPlanted\w*/`:  80,
 				`\.Fuzz`: 5,
 			},
 			MaySkip: map[string]string{

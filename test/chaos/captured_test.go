@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"io"
@@ -16,10 +17,16 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
+// The records of real runs: of TestSmallDose, and of SidecarSets under more faults.
+const (
+	smallDose   = "captured"
+	sidecarSets = "captured-sidecarsets"
+)
+
 // captured unpacks the records of a real run.
-func captured(t *testing.T) (folder string) {
+func captured(t *testing.T, run string) (folder string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "captured", "*.gz"))
+	files, err := filepath.Glob(filepath.Join("testdata", run, "*.gz"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("captured records: %v, %v", files, err)
 	}
@@ -59,7 +66,7 @@ func judged(t *testing.T, folder string) verdict.Report {
 
 func TestCapturedRunKeptEveryPromise(t *testing.T) {
 	t.Parallel()
-	report := judged(t, captured(t))
+	report := judged(t, captured(t, smallDose))
 	if !report.OK() {
 		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
@@ -67,6 +74,14 @@ func TestCapturedRunKeptEveryPromise(t *testing.T) {
 	if got.Requests != 171 || got.Succeeded != 152 || got.Stops != 132 || got.Pulls != 194 || got.Cancelled != 27 || got.Denied != 68 ||
 		got.RolledOut != 4 || got.Updated != 41 || got.Refused != 91 {
 		t.Errorf("totals %+v, want those of the run", got)
+	}
+}
+
+func TestCapturedRolloutsOfSidecarSetsKeptEveryPromise(t *testing.T) {
+	t.Parallel()
+	report := judged(t, captured(t, sidecarSets))
+	if !report.OK() || report.Totals.SidecarUpdates != 47 {
+		t.Errorf("violations %v, refused %v, totals %+v", report.Violations, report.Refused, report.Totals)
 	}
 }
 
@@ -103,9 +118,42 @@ func TestPlantedInACapturedRun(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		want  string
+		run   string // smallDose if empty
 		file  string
 		plant func(line map[string]any) bool
 	}{
+		"a SidecarSet that may update one pod at a time": {want: "I15", run: sidecarSets, file: "audit.jsonl", plant: func(line map[string]any) bool {
+			object, _ := line["responseObject"].(map[string]any)
+			if object["kind"] != "SidecarSet" {
+				return false
+			}
+			object["spec"].(map[string]any)["updateStrategy"].(map[string]any)["maxUnavailable"] = 1
+			return true
+		}},
+		"applications that end with their sidecars": {want: "I15", run: sidecarSets, file: "audit.jsonl", plant: func(line map[string]any) bool {
+			object, _ := line["responseObject"].(map[string]any)
+			status, _ := object["status"].(map[string]any)
+			statuses, _ := status["containerStatuses"].([]any)
+			ids := map[any]any{}
+			for _, s := range statuses {
+				ids[s.(map[string]any)["name"]] = s.(map[string]any)["containerID"]
+			}
+			for _, s := range statuses {
+				if s := s.(map[string]any); s["name"] == "app" && ids["side"] != nil {
+					s["containerID"] = ids["side"]
+				}
+			}
+			return ids["side"] != nil
+		}},
+		"pods that lose the word on their injection": {want: "I15", run: sidecarSets, file: "audit.jsonl", plant: func(line map[string]any) bool {
+			object, _ := line["responseObject"].(map[string]any)
+			meta, _ := object["metadata"].(map[string]any)
+			if object["kind"] != "Pod" || line["verb"] != "patch" {
+				return false
+			}
+			delete(meta, "annotations")
+			return true
+		}},
 		"jobs deleted a minute before their pulls": {want: "I9", file: "audit.jsonl", plant: func(line map[string]any) bool {
 			ref, _ := line["objectRef"].(map[string]any)
 			if ref["resource"] != "imagepulljobs" || line["verb"] != "delete" {
@@ -181,7 +229,7 @@ func TestPlantedInACapturedRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder := captured(t)
+			folder := captured(t, cmp.Or(test.run, smallDose))
 			edit(t, filepath.Join(folder, test.file), test.plant)
 			report := judged(t, folder)
 			if !slices.ContainsFunc(report.Violations, func(v verdict.Violation) bool { return v.Invariant == test.want }) {
