@@ -139,7 +139,7 @@ func (c *Cluster) ServiceAnswers(ctx context.Context) error {
 	for _, node := range c.Nodes {
 		err := Until(ctx, "API server answers pods of "+node, RolloutTime, func(ctx context.Context) bool {
 			return c.Component(ctx, "enter", "--node="+node, "--", filepath.Join(c.state, "bin", "kubectl"), "--kubeconfig="+filepath.Join(c.state, "kubeconfig"),
-				"--server=https://"+service.Spec.ClusterIP, "--request-timeout=2s", "get", "--raw=/readyz") == nil
+				"--server=https://"+service.Spec.ClusterIP, "--request-timeout=5s", "get", "--raw=/version") == nil
 		})
 		if err != nil {
 			return err
