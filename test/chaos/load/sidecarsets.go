@@ -123,7 +123,8 @@ func (s *SidecarSets) Run(ctx context.Context) error {
 
 // Last makes one more rollout, without faults, and waits for its end.
 func (s *SidecarSets) Last(ctx context.Context) error {
-	if err := s.setImage(ctx, sidecarImages[0]); err != nil {
+	err := cluster.Until(ctx, "change of the SidecarSet", time.Minute, func(ctx context.Context) bool { return s.setImage(ctx, sidecarImages[0]) == nil })
+	if err != nil {
 		return err
 	}
 	if err := s.wait(ctx, sidecarTime); !errors.Is(err, cluster.ErrLate) {
@@ -138,8 +139,9 @@ func (s *SidecarSets) setImage(ctx context.Context, image string) error {
 		if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return fmt.Errorf("get SidecarSet: %w", err)
 		}
+		before := set.DeepCopy()
 		set.Spec.Containers[0].Image = image
-		if err := s.cluster.Update(ctx, set); err != nil {
+		if err := s.cluster.Patch(ctx, set, client.MergeFrom(before)); err != nil { // the manager writes its status meanwhile
 			return fmt.Errorf("change image of SidecarSet: %w", err)
 		}
 		return nil
