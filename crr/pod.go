@@ -42,6 +42,23 @@ func RecreateStateOf(request *v1beta1.ContainerRecreateRequest, container string
 	return v1beta1.ContainerRecreateRequestRecreateState{}, false
 }
 
+// Stopped is the instance of a container that the request has stopped; empty if it has stopped none.
+func Stopped(request *v1beta1.ContainerRecreateRequest, container string) string {
+	state, ok := RecreateStateOf(request, container)
+	if !ok || state.Phase == v1beta1.ContainerRecreateRequestPending {
+		return ""
+	}
+	if state.ContainerID != "" {
+		return state.ContainerID
+	}
+	for _, c := range request.Spec.Containers {
+		if c.Name == container && c.StatusContext != nil {
+			return c.StatusContext.ContainerID
+		}
+	}
+	return ""
+}
+
 // PodEnded reports whether all containers of the pod have terminated for good.
 func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

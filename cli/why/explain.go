@@ -103,7 +103,7 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(b.Annotations[v1beta1.AnnotationAdmittedAt], a.Annotations[v1beta1.AnnotationAdmittedAt]))
 	})
 	for i := range of {
-		id := stopped(&of[i], status.Name)
+		id := crr.Stopped(&of[i], status.Name)
 		switch previous := status.LastTerminationState.Terminated; {
 		case id == "" || id == status.ContainerID:
 			continue
@@ -114,23 +114,6 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 		}
 	}
 	return nil
-}
-
-// stopped is the instance of a container that the request has stopped; empty if it has stopped none.
-func stopped(request *v1beta1.ContainerRecreateRequest, container string) string {
-	state, ok := crr.RecreateStateOf(request, container)
-	if !ok || state.Phase == v1beta1.ContainerRecreateRequestPending {
-		return ""
-	}
-	if state.ContainerID != "" {
-		return state.ContainerID
-	}
-	for _, c := range request.Spec.Containers {
-		if c.Name == container && c.StatusContext != nil {
-			return c.StatusContext.ContainerID
-		}
-	}
-	return ""
 }
 
 // clockDifference between nodes and the API server is allowed for.

@@ -52,5 +52,8 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	if err := addReadiness(mgr, cfg); err != nil {
 		return fmt.Errorf("set up readiness: %w", err)
 	}
+	if err := addRestarts(mgr, cfg); err != nil {
+		return fmt.Errorf("set up the count of restarts: %w", err)
+	}
 	return nil
 }
