@@ -42,7 +42,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube httpserver wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
 		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -61,6 +61,7 @@ var rows = []row{
 		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "rollout api"},
+		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/sidecarset/rollout", imports: "kubelet manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},

@@ -27,6 +27,7 @@ func TestManagerMayWriteOfPodsOnlyWhatDrainsAndProbesNeed(t *testing.T) {
 		"nothing":                   {review: review{object: before}},
 		"a label":                   {review: review{object: with(`"app":"web"`, `"app":"web","example.com/idle":"yes"`)}},
 		"an annotation":             {review: review{object: with(`"name":"web"`, `"name":"web","annotations":{"controller.kubernetes.io/pod-deletion-cost":"1","kruise.io/podprobe":"[]"}`)}},
+		"volumes to be updated":     {review: review{object: with(`"name":"web"`, `"name":"web","annotations":{"refit.dev/config-refresh":"web-1"}`)}},
 		"an overridden result":      {review: review{object: with(`"name":"web"`, `"name":"web","annotations":{"refit.dev/podprobe-overridden":"{}"}`)}},
 		"a condition":               {review: review{object: with(`"conditions":[`, `"conditions":[{"type":"example.com/idle","status":"True"},`)}},
 		"a drain":                   {review: review{object: with(`"Ready","status":"True"}`, `"Ready","status":"False","reason":"ReadinessGatesNotReady"},{"type":"KruisePodReady","status":"False"}`)}},

@@ -41,3 +41,42 @@ func TestManagerCreatesOnlyRequestsOfRollouts(t *testing.T) {
 		})
 	}
 }
+
+func TestManagerCreatesOnlyRolloutsOfSchedulesAndTriggers(t *testing.T) {
+	t.Parallel()
+	rollouts := shipped(t, "manager/*.yaml", "refit-manager-rollouts")
+	rollout := func(name, kind, owner, trigger string) string {
+		return `{"apiVersion":"refit.dev/v1alpha1","kind":"RestartRollout","metadata":{"name":"` + name + `","annotations":{"refit.dev/trigger":"` + trigger + `"},` +
+			`"ownerReferences":[{"apiVersion":"refit.dev/v1alpha1","kind":"` + kind + `","name":"` + owner + `","uid":"u","controller":true}]},` +
+			`"spec":{"containers":["app"],"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+	}
+	ofTrigger := rollout("web-1", "RestartTrigger", "deployment-web", "ConfigMap/settings")
+	for name, tc := range map[string]struct {
+		user, object string
+		refused      bool
+	}{
+		"of a schedule":          {object: rollout("nightly-1", "RestartSchedule", "nightly", "RestartSchedule/nightly")},
+		"of a ConfigMap":         {object: ofTrigger},
+		"of a Secret":            {object: rollout("web-1", "RestartTrigger", "deployment-web", "Secret/tls")},
+		"of a user":              {user: "alice", object: rollout("web", "Pod", "web", "")},
+		"of nobody":              {object: rollout("web-1", "Pod", "web", "ConfigMap/settings"), refused: true},
+		"not controlled by it":   {object: strings.Replace(ofTrigger, `"controller":true`, `"controller":false`, 1), refused: true},
+		"of another group":       {object: strings.Replace(ofTrigger, `[{"apiVersion":"refit.dev/v1alpha1"`, `[{"apiVersion":"v1"`, 1), refused: true},
+		"trigger not named":      {object: rollout("nightly-1", "RestartSchedule", "nightly", ""), refused: true},
+		"name of another":        {object: rollout("web-1", "RestartSchedule", "nightly", "RestartSchedule/nightly"), refused: true},
+		"trigger of another":     {object: rollout("nightly-1", "RestartSchedule", "nightly", "ConfigMap/settings"), refused: true},
+		"workload of other kind": {object: strings.Replace(ofTrigger, `"kind":"Deployment"`, `"kind":"DaemonSet"`, 1), refused: true},
+		"pods by selector":       {object: strings.Replace(ofTrigger, `"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}`, `"selector":{}`, 1), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := review{user: tc.user, operation: admission.Create, object: tc.object}
+			if r.user == "" {
+				r.user = account
+			}
+			if _, refused := rollouts.evaluate(t, r); (refused != "") != tc.refused {
+				t.Errorf("refused: %q", refused)
+			}
+		})
+	}
+}

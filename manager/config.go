@@ -31,7 +31,9 @@ type Config struct {
 	SidecarSetRollout   bool   // update the containers of SidecarSets in running pods
 	// ContainerRecreateRequests serves their webhook and reconciles them; false leaves them to a kruise-manager.
 	ContainerRecreateRequests bool
-	RestartRollouts           bool // serve the webhook of RestartRollouts and reconcile them
+	RestartRollouts           bool // serve the webhooks of RestartRollouts and RestartSchedules and reconcile them
+	ConfigChanges             bool // restart containers whose ConfigMaps have changed, where an annotation asks for it
+	SecretChanges             bool // with ConfigChanges: Secrets too
 
 	Logger *slog.Logger
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/refit-project/refit/kube"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/manager/certificates"
+	"github.com/refit-project/refit/manager/configchanges"
 	"github.com/refit-project/refit/manager/images"
 	"github.com/refit-project/refit/manager/podprobes"
 	"github.com/refit-project/refit/manager/requests"
@@ -103,9 +104,15 @@ func addConcerns(mgr ctrl.Manager, cfg Config, user string, clock func() time.Ti
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
 	}
 	if cfg.RestartRollouts {
-		err := rollouts.Add(mgr, rollouts.Config{Workers: cfg.Workers, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger})
+		err := rollouts.Add(mgr, rollouts.Config{Workers: cfg.Workers, User: user, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger})
 		if err != nil {
 			return fmt.Errorf("set up RestartRollouts: %w", err)
+		}
+	}
+	if cfg.RestartRollouts && cfg.ConfigChanges {
+		err := configchanges.Add(mgr, configchanges.Config{Workers: cfg.Workers, Secrets: cfg.SecretChanges, Clock: clock, Recorder: recorder, Logger: cfg.Logger})
+		if err != nil {
+			return fmt.Errorf("set up restarts on changes of ConfigMaps: %w", err)
 		}
 	}
 	if cfg.Images {

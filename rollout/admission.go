@@ -24,37 +24,65 @@ func invalid(field, format string, args ...any) error {
 
 const annotationsPath = "metadata.annotations"
 
+// Requester is who creates a rollout.
+type Requester struct {
+	Name string // of the user
+	// Manager: it is refit-manager, which creates rollouts for schedules and changed configuration, and says for whom.
+	Manager bool
+}
+
 // Admit returns a new rollout as it is to be stored: with the name of the user who creates it. It does not change its
 // argument. The error is an *InvalidError. What needs no code is a rule of the CRD.
-func Admit(rollout *v1alpha1.RestartRollout, user string) (*v1alpha1.RestartRollout, error) {
+func Admit(rollout *v1alpha1.RestartRollout, user Requester) (*v1alpha1.RestartRollout, error) {
 	if rollout.Spec.Selector != nil {
 		if _, err := metav1.LabelSelectorAsSelector(rollout.Spec.Selector); err != nil {
 			return nil, invalid("spec.selector", "%v", err)
 		}
 	}
-	if err := checkReason(rollout); err != nil {
+	if err := CheckReason(rollout); err != nil {
 		return nil, err
 	}
 	out := rollout.DeepCopy()
-	delete(out.Annotations, v1beta1.AnnotationRequestedBy)
-	if name := requester.Printable(user); name != "" {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationRequestedBy, name)
+	if !user.Manager {
+		delete(out.Annotations, v1alpha1.AnnotationTrigger)
+	}
+	if !user.Manager || out.Annotations[v1beta1.AnnotationRequestedBy] == "" {
+		SetRequester(out, user.Name)
 	}
 	return out, nil
 }
 
 // AdmitUpdate decides about a change of a rollout. The error is an *InvalidError.
 func AdmitUpdate(before, after *v1alpha1.RestartRollout) error {
-	for _, key := range []string{v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason} {
-		if before.Annotations[key] != after.Annotations[key] {
-			return invalid(annotationsPath+"["+key+"]", "cannot be changed; create another RestartRollout")
+	return CheckUnchanged(before, after, v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1alpha1.AnnotationTrigger)
+}
+
+// SetRequester records who asks for restarts, whatever the object said before.
+func SetRequester(object metav1.Object, user string) {
+	annotations := object.GetAnnotations()
+	delete(annotations, v1beta1.AnnotationRequestedBy)
+	if name := requester.Printable(user); name != "" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1beta1.AnnotationRequestedBy] = name
+	}
+	object.SetAnnotations(annotations)
+}
+
+// CheckUnchanged refuses changes of annotations. The error is an *InvalidError.
+func CheckUnchanged(before, after metav1.Object, annotations ...string) error {
+	for _, key := range annotations {
+		if before.GetAnnotations()[key] != after.GetAnnotations()[key] {
+			return invalid(annotationsPath+"["+key+"]", "cannot be changed; create another object")
 		}
 	}
 	return nil
 }
 
-func checkReason(rollout *v1alpha1.RestartRollout) error {
-	if reason := rollout.Annotations[v1beta1.AnnotationReason]; reason != requester.Printable(reason) {
+// CheckReason refuses a reason that could forge lines of a log. The error is an *InvalidError.
+func CheckReason(object metav1.Object) error {
+	if reason := object.GetAnnotations()[v1beta1.AnnotationReason]; reason != requester.Printable(reason) {
 		return invalid(annotationsPath+"["+v1beta1.AnnotationReason+"]", "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)
 	}
 	return nil

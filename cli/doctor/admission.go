@@ -24,7 +24,8 @@ import (
 // kinds are our CRDs.
 var kinds = []string{
 	"containerrecreaterequests.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
-	"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "restartrollouts.refit.dev", "sidecarsets.apps.kruise.io",
+	"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "restartrollouts.refit.dev", "restartschedules.refit.dev", "restarttriggers.refit.dev",
+	"sidecarsets.apps.kruise.io",
 }
 
 // crds checks that the API server serves what Refit reads.

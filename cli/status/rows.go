@@ -36,6 +36,9 @@ func Describe(object client.Object) Line {
 		line.request(o)
 	case *v1alpha1.RestartRollout:
 		line.Name = "restartrollout/" + o.Name
+		if trigger := o.Annotations[v1alpha1.AnnotationTrigger]; trigger != "" {
+			line.By = trigger
+		}
 		line.rollout(o)
 	case *v1beta1.ImagePullJob:
 		line.Name, line.Target = "imagepulljob/"+o.Name, o.Spec.Image

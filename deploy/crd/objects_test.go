@@ -22,6 +22,13 @@ func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 			t.Error(err) // the cost budget of validation rules is checked here too
 		}
 	}
+	for _, plural := range []string{"restartrollouts", "restartschedules", "restarttriggers"} {
+		crd := readFile(t, "refit.dev_"+plural+".yaml")
+		crd.Status.StoredVersions = []string{"v1alpha1"}
+		for _, err := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd) {
+			t.Error(err)
+		}
+	}
 }
 
 // storedVersions are the versions that objects are stored in. Both are served, so that the CRDs can replace those of any

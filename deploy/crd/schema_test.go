@@ -21,7 +21,12 @@ import (
 // readCRD decodes a shipped manifest the way the API server does, unknown fields refused.
 func readCRD(t *testing.T, plural string) *apiextensions.CustomResourceDefinition {
 	t.Helper()
-	data, err := os.ReadFile("apps.kruise.io_" + plural + ".yaml")
+	return readFile(t, "apps.kruise.io_"+plural+".yaml")
+}
+
+func readFile(t *testing.T, name string) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	data, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}

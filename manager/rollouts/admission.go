@@ -9,56 +9,85 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/rollout"
+	"github.com/refit-project/refit/rollout/schedule"
 )
 
-const admissionPath = "/mutate-refit-dev-restartrollout"
+const (
+	admissionPath         = "/mutate-refit-dev-restartrollout"
+	scheduleAdmissionPath = "/mutate-refit-dev-restartschedule"
+)
 
-// addAdmission registers the mutating webhook, which records who has created a rollout.
+// addAdmission registers the mutating webhooks, which record who has created a rollout or a schedule.
 func addAdmission(mgr ctrl.Manager, cfg Config) {
-	mgr.GetWebhookServer().Register(admissionPath, &webhook.Admission{
-		Handler: &admissionHandler{decoder: admission.NewDecoder(mgr.GetScheme()), cfg: cfg}, RecoverPanic: new(true),
-	})
+	decoder, server := admission.NewDecoder(mgr.GetScheme()), mgr.GetWebhookServer()
+	server.Register(admissionPath, &webhook.Admission{Handler: rolloutAdmission(decoder, cfg), RecoverPanic: new(true)})
+	server.Register(scheduleAdmissionPath, &webhook.Admission{Handler: scheduleAdmission(decoder, cfg), RecoverPanic: new(true)})
 }
 
-type admissionHandler struct {
+func rolloutAdmission(decoder admission.Decoder, cfg Config) admission.Handler {
+	return &admissionHandler[*v1alpha1.RestartRollout]{
+		decoder: decoder, cfg: cfg, kind: v1alpha1.KindRestartRollout, empty: func() *v1alpha1.RestartRollout { return &v1alpha1.RestartRollout{} },
+		create: func(sent *v1alpha1.RestartRollout, user string) (*v1alpha1.RestartRollout, error) {
+			return rollout.Admit(sent, rollout.Requester{Name: user, Manager: user == cfg.User})
+		},
+		update: func(stored, sent *v1alpha1.RestartRollout, _ string) (*v1alpha1.RestartRollout, error) {
+			return sent, rollout.AdmitUpdate(stored, sent)
+		},
+	}
+}
+
+func scheduleAdmission(decoder admission.Decoder, cfg Config) admission.Handler {
+	return &admissionHandler[*v1alpha1.RestartSchedule]{
+		decoder: decoder, cfg: cfg, kind: v1alpha1.KindRestartSchedule, empty: func() *v1alpha1.RestartSchedule { return &v1alpha1.RestartSchedule{} },
+		create: schedule.Admit, update: schedule.AdmitUpdate,
+	}
+}
+
+// admissionHandler admits the objects of one kind: create and update return the object as it is to be stored.
+type admissionHandler[T client.Object] struct {
 	decoder admission.Decoder
 	cfg     Config
+	kind    string
+	empty   func() T
+	create  func(sent T, user string) (T, error)
+	update  func(stored, sent T, user string) (T, error)
 }
 
 // Handle implements admission.Handler.
-func (h *admissionHandler) Handle(_ context.Context, request admission.Request) admission.Response {
-	var sent v1alpha1.RestartRollout
-	if err := h.decoder.Decode(request, &sent); err != nil {
+func (h *admissionHandler[T]) Handle(_ context.Context, request admission.Request) admission.Response {
+	sent, user := h.empty(), request.UserInfo.Username
+	if err := h.decoder.Decode(request, sent); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	name := request.Namespace + "/" + sent.Name
+	name := request.Namespace + "/" + sent.GetName()
+	admitted, err := sent, error(nil)
 	switch request.Operation {
 	case admissionv1.Create:
-		admitted, err := rollout.Admit(&sent, request.UserInfo.Username)
-		if err != nil {
-			return h.refused(name, request.UserInfo.Username, err)
-		}
-		h.cfg.Logger.Info("RestartRollout admitted", "rollout", name, "user", request.UserInfo.Username)
-		return annotated(&sent, admitted)
+		admitted, err = h.create(sent, user)
 	case admissionv1.Update:
-		var stored v1alpha1.RestartRollout
-		if err := h.decoder.DecodeRaw(request.OldObject, &stored); err != nil {
+		stored := h.empty()
+		if err := h.decoder.DecodeRaw(request.OldObject, stored); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if err := rollout.AdmitUpdate(&stored, &sent); err != nil {
-			return h.refused(name, request.UserInfo.Username, err)
-		}
+		admitted, err = h.update(stored, sent, user)
 	}
-	return admission.Allowed("")
+	if err != nil {
+		h.cfg.Logger.Info(h.kind+" refused", "name", name, "user", user, "reason", err)
+		return refused(err)
+	}
+	if request.Operation == admissionv1.Create {
+		h.cfg.Logger.Info(h.kind+" admitted", "name", name, "user", user)
+	}
+	return changed(sent, admitted)
 }
 
-func (h *admissionHandler) refused(name, user string, err error) admission.Response {
-	h.cfg.Logger.Info("RestartRollout refused", "rollout", name, "user", user, "reason", err)
+func refused(err error) admission.Response {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -69,8 +98,8 @@ func (h *admissionHandler) refused(name, user string, err error) admission.Respo
 	}}}
 }
 
-// annotated allows the object with the annotations that it is to have, and leaves everything else as it was sent.
-func annotated(sent, admitted *v1alpha1.RestartRollout) admission.Response {
+// changed allows the object as it is to be stored; only what admission has changed is written.
+func changed(sent, admitted any) admission.Response {
 	before, errBefore := json.Marshal(sent)
 	after, errAfter := json.Marshal(admitted)
 	if err := errors.Join(errBefore, errAfter); err != nil {

@@ -3,6 +3,7 @@ package rollouts
 import (
 	"encoding/json"
 	"log/slog"
+	"sort"
 	"strings"
 	"testing"
 
@@ -18,12 +19,17 @@ import (
 
 func review(t *testing.T, operation admissionv1.Operation, sent, stored *v1alpha1.RestartRollout) admission.Response {
 	t.Helper()
+	return reviewBy(t, "alice", operation, sent, stored)
+}
+
+func reviewBy(t *testing.T, user string, operation admissionv1.Operation, sent, stored *v1alpha1.RestartRollout) admission.Response {
+	t.Helper()
 	kinds := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(kinds); err != nil {
 		t.Fatal(err)
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: operation, Namespace: "shop", UserInfo: authenticationv1.UserInfo{Username: "alice"},
+		Operation: operation, Namespace: "shop", UserInfo: authenticationv1.UserInfo{Username: user},
 	}}
 	for object, raw := range map[*v1alpha1.RestartRollout]*runtime.RawExtension{sent: &request.Object, stored: &request.OldObject} {
 		if object == nil {
@@ -36,7 +42,7 @@ func review(t *testing.T, operation admissionv1.Operation, sent, stored *v1alpha
 		}
 		raw.Raw = encoded
 	}
-	handler := &admissionHandler{decoder: admission.NewDecoder(kinds), cfg: Config{Logger: slog.New(slog.DiscardHandler)}}
+	handler := rolloutAdmission(admission.NewDecoder(kinds), Config{Logger: slog.New(slog.DiscardHandler), User: "refit-manager"})
 	return handler.Handle(t.Context(), request)
 }
 
@@ -75,5 +81,22 @@ func TestOtherUpdatesAreAllowed(t *testing.T) {
 	t.Parallel()
 	if response := review(t, admissionv1.Update, object(func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }), object()); !response.Allowed {
 		t.Errorf("%+v", response)
+	}
+}
+
+func TestRolloutOfTheManagerKeepsForWhomItIs(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]string{
+		"refit-manager": `[]`, // nothing is changed
+		"alice":         `[{"op":"remove","path":"/metadata/annotations/refit.dev~1trigger"},{"op":"replace","path":"/metadata/annotations/refit.dev~1requested-by","value":"alice"}]`,
+	} {
+		sent := object()
+		sent.Annotations = map[string]string{v1beta1.AnnotationRequestedBy: "bob", v1alpha1.AnnotationTrigger: "RestartSchedule/nightly"}
+		response := reviewBy(t, user, admissionv1.Create, sent, nil)
+		sort.Slice(response.Patches, func(i, j int) bool { return response.Patches[i].Operation < response.Patches[j].Operation })
+		patches, err := json.Marshal(response.Patches)
+		if err != nil || !response.Allowed || string(patches) != want {
+			t.Errorf("%s: %v, %v: %s", user, response.Allowed, err, patches)
+		}
 	}
 }

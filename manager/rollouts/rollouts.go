@@ -1,12 +1,13 @@
 // Package rollouts admits RestartRollouts and carries them out: it reads the workload, its pods, the requests and the
-// PodDisruptionBudgets, creates ContainerRecreateRequests and writes the status. What to create and to write is decided in
-// package rollout.
+// PodDisruptionBudgets, creates ContainerRecreateRequests and writes the status. It creates the RestartRollouts of
+// RestartSchedules. What to create and to write is decided in package rollout.
 package rollouts
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,7 @@ const conflictDelay = 500 * time.Millisecond
 // Config is what the package needs from the manager.
 type Config struct {
 	Workers  int              // rollouts reconciled at a time
+	User     string           // the manager's own user name, which creates rollouts on behalf of others
 	Clock    func() time.Time // the API server's time, in which the times of rollouts are written
 	Recorder events.EventRecorder
 	Metrics  prometheus.Registerer
@@ -46,12 +48,15 @@ type Config struct {
 func Add(mgr ctrl.Manager, cfg Config) error {
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "refit_manager_restart_rollouts_total",
-		Help: "RestartRollouts that have ended, by outcome (succeeded, failed) and reason.",
-	}, []string{"outcome", "reason"})
+		Help: "RestartRollouts that have ended, by outcome (succeeded, failed), reason, and the kind of what triggered them (RestartSchedule, ConfigMap, Secret, or User).",
+	}, []string{"outcome", "reason", "trigger"})
 	if err := cfg.Metrics.Register(ended); err != nil {
 		return err
 	}
 	addAdmission(mgr, cfg)
+	if err := addSchedules(mgr, cfg); err != nil {
+		return fmt.Errorf("set up RestartSchedules: %w", err)
+	}
 	r := &reconciler{Config: cfg, client: mgr.GetClient(), live: mgr.GetAPIReader(), ended: ended}
 	return ctrl.NewControllerManagedBy(mgr).Named("restartrollout").
 		For(&v1alpha1.RestartRollout{}).
@@ -195,7 +200,11 @@ func (r *reconciler) reportEnd(object *v1alpha1.RestartRollout) {
 	if condition.Status != metav1.ConditionTrue {
 		kind, outcome = corev1.EventTypeWarning, "failed"
 	}
-	r.ended.WithLabelValues(outcome, condition.Reason).Inc()
+	trigger, _, triggered := strings.Cut(object.Annotations[v1alpha1.AnnotationTrigger], "/")
+	if !triggered {
+		trigger = "User"
+	}
+	r.ended.WithLabelValues(outcome, condition.Reason, trigger).Inc()
 	r.Logger.Info("RestartRollout ended", "rollout", object.Namespace+"/"+object.Name, "outcome", outcome, "reason", condition.Reason)
 	r.Recorder.Eventf(object, nil, kind, condition.Reason, "End", "%s", condition.Message)
 }

@@ -57,7 +57,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 	}
 	a := &apiServer{t: t, now: noon, events: events.NewFakeRecorder(100)}
 	a.Client = fake.NewClientBuilder().WithScheme(kinds).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.RestartRollout{}, &v1beta1.ContainerRecreateRequest{}).
+		WithStatusSubresource(&v1alpha1.RestartRollout{}, &v1alpha1.RestartSchedule{}, &v1beta1.ContainerRecreateRequest{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				if a.refuse != nil {
@@ -73,7 +73,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 			},
 		}).Build()
 	a.reconciler = &reconciler{
-		client: a, live: a, ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"outcome", "reason"}),
+		client: a, live: a, ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"outcome", "reason", "trigger"}),
 		Config: Config{Clock: func() time.Time { return a.now }, Recorder: a.events, Logger: slog.New(slog.DiscardHandler)},
 	}
 	return a
@@ -176,7 +176,7 @@ func TestPodsOfTheDeploymentAloneAreRestarted(t *testing.T) {
 	if !meta.IsStatusConditionTrue(a.rollout().Status.Conditions, v1alpha1.ConditionSucceeded) || len(a.pods()) != 2 {
 		t.Errorf("%v, %+v", a.pods(), a.rollout().Status)
 	}
-	if n := testutil.ToFloat64(a.reconciler.ended.WithLabelValues("succeeded", "Restarted")); n != 1 {
+	if n := testutil.ToFloat64(a.reconciler.ended.WithLabelValues("succeeded", "Restarted", "User")); n != 1 {
 		t.Errorf("counted %v ends", n)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,26 +23,7 @@ import (
 // deployment makes one with so many ready pods.
 func (s *fixture) deployment(name string, replicas int) []corev1.Pod {
 	s.t.Helper()
-	pod := s.podOf(name, shell("app", obedient), shell("log", obedient))
-	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
-	object.Spec.Replicas = new(int32(replicas))
-	object.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-	object.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}}, Spec: pod.Spec}
-	s.check(s.Create(s.t.Context(), object), "make deployment %s", name)
-	var list corev1.PodList
-	s.await("pods of deployment "+name, func(ctx context.Context) (bool, error) {
-		if err := s.List(ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{"app": name}); err != nil {
-			return false, err
-		}
-		ready := 0
-		for i := range list.Items {
-			if condition(&list.Items[i], corev1.PodReady) == corev1.ConditionTrue {
-				ready++
-			}
-		}
-		return ready == replicas, nil
-	})
-	return list.Items
+	return s.deploymentOf(s.podOf(name, shell("app", obedient), shell("log", obedient)), replicas, nil)
 }
 
 // restart is kubectl-refit restart; it returns what was said, and the exit code.

@@ -14,6 +14,10 @@ const (
 // LabelRestartRollout is on every ContainerRecreateRequest of a rollout, with the UID of the rollout.
 const LabelRestartRollout = "refit.dev/restart-rollout"
 
+// AnnotationTrigger is on RestartRollouts that refit-manager has created, with what made it do so: KIND/NAME of a
+// RestartSchedule, or of a ConfigMap or Secret that has changed.
+const AnnotationTrigger = "refit.dev/trigger"
+
 // RestartRollout restarts containers of many pods in place, a few pods at a time: the pods of a workload, or those that a
 // selector matches. A pod that is created after the rollout is left out, since its containers are new.
 //
@@ -34,6 +38,9 @@ type RestartRollout struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",fieldPath=".targetRef",message="targetRef cannot be changed; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",fieldPath=".selector",message="selector cannot be changed; create another RestartRollout"
+	// +kubebuilder:validation:XValidation:rule="self.containers == oldSelf.containers",fieldPath=".containers",message="containers cannot be changed; create another RestartRollout"
 	Spec RestartRolloutSpec `json:"spec"`
 	// +optional
 	Status RestartRolloutStatus `json:"status,omitzero"`
@@ -53,9 +60,6 @@ type RestartRolloutList struct {
 // maxUnavailable can be changed.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.targetRef) != has(self.selector)",message="exactly one of targetRef and selector must be set"
-// +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",fieldPath=".targetRef",message="targetRef cannot be changed; create another RestartRollout"
-// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",fieldPath=".selector",message="selector cannot be changed; create another RestartRollout"
-// +kubebuilder:validation:XValidation:rule="self.containers == oldSelf.containers",fieldPath=".containers",message="containers cannot be changed; create another RestartRollout"
 type RestartRolloutSpec struct {
 	// TargetRef is a workload of the same namespace whose pods are restarted.
 	// +optional

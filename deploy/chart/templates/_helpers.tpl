@@ -18,6 +18,9 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- define "refit.sidecarSets" -}}{{ include "refit.feature" (dict "root" . "name" "sidecarSets") }}{{- end }}
 {{- define "refit.restartRollouts" -}}{{ include "refit.feature" (dict "root" . "name" "restartRollouts") }}{{- end }}
 
+{{- define "refit.configChanges" -}}{{ if include "refit.restartRollouts" . }}{{ include "refit.feature" (dict "root" . "name" "configChanges") }}{{ end }}{{- end }}
+{{- define "refit.secretChanges" -}}{{ if include "refit.configChanges" . }}{{ include "refit.feature" (dict "root" . "name" "secretChanges") }}{{ end }}{{- end }}
+
 {{/* Where OpenKruise is installed, the namespace of the pull secrets is its own. */}}
 {{- define "refit.pullSecretNamespaceCreate" -}}
 {{- $value := toString .Values.pullSecretNamespace.create -}}
@@ -144,6 +147,12 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- end }}
 {{- if not (include "refit.restartRollouts" .) }}
 - --restart-rollouts=false
+{{- end }}
+{{- if not (include "refit.configChanges" .) }}
+- --restart-on-config-change=false
+{{- end }}
+{{- if include "refit.secretChanges" . }}
+- --restart-on-secret-change
 {{- end }}
 {{- include "refit.logArgs" . }}
 {{- with .Values.manager.extraArgs }}

@@ -28,7 +28,7 @@ func TestValues(t *testing.T) {
 				manager + ".containers[0].args}":                                                                        `["--metrics-addr=:8080"]`,
 				"Deployment/refit-manager {.spec.replicas}":                                                             "2",
 				"PodDisruptionBudget/refit-manager {.spec.minAvailable}":                                                "1",
-				webhook + " {.webhooks[*].name}":                                                                        "mcontainerrecreaterequest.kb.io mrestartrollout.refit.dev",
+				webhook + " {.webhooks[*].name}":                                                                        "mcontainerrecreaterequest.kb.io mrestartrollout.refit.dev mrestartschedule.refit.dev",
 				webhook + " {.webhooks[0].clientConfig.service.namespace}":                                              namespace,
 				"CronJob/refit-certificates {.spec.schedule}":                                                           "17 3 * * 1",
 				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                                              `["refit-manager","refit-manager-sidecarsets"]`,
@@ -53,7 +53,7 @@ func TestValues(t *testing.T) {
 			values: "openkruise: {mode: beside}",
 			want: map[string]string{
 				manager + ".containers[0].args}":                                                       `["--metrics-addr=:8080","--container-recreate-requests=false","--pod-probes=false","--images=false","--sidecar-sets=false","--sidecarset-rollout=false"]`,
-				webhook + " {.webhooks[*].name}":                                                       "mrestartrollout.refit.dev",
+				webhook + " {.webhooks[*].name}":                                                       "mrestartrollout.refit.dev mrestartschedule.refit.dev",
 				"CustomResourceDefinition/restartrollouts.refit.dev {.spec.group}":                     "refit.dev",
 				"CronJob/refit-certificates {.spec.jobTemplate.spec.template.spec.containers[0].args}": `["certificates","--webhook-configurations=refit-manager"]`,
 				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                             `["refit-manager"]`,
@@ -64,7 +64,22 @@ func TestValues(t *testing.T) {
 		},
 		"a feature that kruise-manager does not have": {
 			values: "openkruise: {mode: beside}\nmanager: {features: {containerRecreateRequests: true}}",
-			want:   map[string]string{webhook + " {.webhooks[*].name}": "mcontainerrecreaterequest.kb.io mrestartrollout.refit.dev"},
+			want:   map[string]string{webhook + " {.webhooks[*].name}": "mcontainerrecreaterequest.kb.io mrestartrollout.refit.dev mrestartschedule.refit.dev"},
+		},
+		"ConfigMaps and Secrets": {
+			values: "manager: {features: {secretChanges: true}}",
+			want: map[string]string{
+				manager + ".containers[0].args}":                                 `["--metrics-addr=:8080","--restart-on-secret-change"]`,
+				"ClusterRole/refit-manager-config-changes {.rules[0].resources}": `["configmaps","secrets"]`,
+			},
+		},
+		"ConfigMaps alone": {
+			want: map[string]string{"ClusterRole/refit-manager-config-changes {.rules[0].resources}": `["configmaps"]`},
+		},
+		"no restarts on changed ConfigMaps": {
+			values: "manager: {features: {configChanges: false, secretChanges: true}}",
+			want:   map[string]string{manager + ".containers[0].args}": `["--metrics-addr=:8080","--restart-on-config-change=false"]`},
+			absent: []string{"ClusterRole/refit-manager-config-changes"},
 		},
 		"without SidecarSets": {
 			values: "manager: {features: {sidecarSets: false}}",
@@ -147,7 +162,7 @@ func TestValues(t *testing.T) {
 			values: "webhook: {certificates: {mode: existing, existing: {secretName: mine, caBundle: QQ==}}}",
 			want: map[string]string{
 				manager + ".containers[0].args}":                                                              `["--metrics-addr=:8080","--cert-secret=mine"]`,
-				webhook + " {.webhooks[*].clientConfig.caBundle}":                                             "QQ== QQ==",
+				webhook + " {.webhooks[*].clientConfig.caBundle}":                                             "QQ== QQ== QQ==",
 				"Role/refit-manager {.rules[0].resourceNames}":                                                `["mine"]`,
 				"MutatingWebhookConfiguration/refit-manager-sidecarsets {.webhooks[*].clientConfig.caBundle}": "QQ== QQ==",
 			},

@@ -1,0 +1,110 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Kind and Resource of RestartSchedule, as a dynamic client or a RESTMapper wants them.
+const (
+	KindRestartSchedule     = "RestartSchedule"
+	ResourceRestartSchedule = "restartschedules"
+)
+
+// RestartSchedule creates RestartRollouts at the times of a cron expression, as a CronJob creates Jobs.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="SCHEDULE",type=string,JSONPath=`.spec.schedule`
+// +kubebuilder:printcolumn:name="TIMEZONE",type=string,JSONPath=`.spec.timeZone`
+// +kubebuilder:printcolumn:name="SUSPEND",type=boolean,JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="ACTIVE",type=string,JSONPath=`.status.active`
+// +kubebuilder:printcolumn:name="LAST SCHEDULE",type=date,JSONPath=`.status.lastScheduleTime`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 180",message="metadata.name must be at most 180 characters, since the names of its RestartRollouts are made from it"
+type RestartSchedule struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec RestartScheduleSpec `json:"spec"`
+	// +optional
+	Status RestartScheduleStatus `json:"status,omitzero"`
+}
+
+// RestartScheduleList is a list of schedules.
+//
+// +kubebuilder:object:root=true
+type RestartScheduleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RestartSchedule `json:"items"`
+}
+
+// RestartScheduleSpec says when which RestartRollouts are created. The words are those of CronJob.
+type RestartScheduleSpec struct {
+	// Schedule is a cron expression with five fields, as "0 3 * * 1", or a name, as "@daily".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Schedule string `json:"schedule"`
+	// TimeZone is the name of a time zone of the IANA database, as "Europe/Paris"; default UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+	// StartingDeadlineSeconds is how late a rollout may be created. A time that was missed by more is skipped. Unset: the
+	// last time that was missed is made up for, however late.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=2147483647
+	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
+	// ConcurrencyPolicy says what happens when the previous rollout has not ended; default Forbid.
+	// +optional
+	ConcurrencyPolicy ScheduleConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
+	// Suspend creates no further rollouts. Those that exist go on.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// SuccessfulRolloutsHistoryLimit is how many rollouts that have succeeded are kept; default 3.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SuccessfulRolloutsHistoryLimit *int32 `json:"successfulRolloutsHistoryLimit,omitempty"`
+	// FailedRolloutsHistoryLimit is how many rollouts that have failed are kept; default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	FailedRolloutsHistoryLimit *int32 `json:"failedRolloutsHistoryLimit,omitempty"`
+	// RolloutTemplate is what is created.
+	// +required
+	RolloutTemplate RestartRolloutTemplate `json:"rolloutTemplate"`
+}
+
+// RestartRolloutTemplate is what the RestartRollouts of a schedule are made from.
+type RestartRolloutTemplate struct {
+	// +required
+	Spec RestartRolloutSpec `json:"spec"`
+}
+
+// ScheduleConcurrencyPolicy says what happens at a scheduled time when the previous rollout has not ended. There is no Allow
+// as CronJob has it: two rollouts of the same pods at a time would not keep maxUnavailable.
+//
+// +kubebuilder:validation:Enum=Forbid;Replace
+type ScheduleConcurrencyPolicy string
+
+const (
+	// ScheduleForbid creates the next rollout when the previous one has ended, if startingDeadlineSeconds allow it.
+	ScheduleForbid ScheduleConcurrencyPolicy = "Forbid"
+	// ScheduleReplace deletes the previous rollout and its requests. Restarts that have begun continue.
+	ScheduleReplace ScheduleConcurrencyPolicy = "Replace"
+)
+
+// RestartScheduleStatus is what a schedule has created.
+type RestartScheduleStatus struct {
+	// Active are the names of the rollouts that have not ended.
+	// +optional
+	// +listType=atomic
+	Active []string `json:"active,omitempty"`
+	// LastScheduleTime is the scheduled time of the last rollout.
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+	// LastSuccessfulTime is when a rollout last succeeded.
+	// +optional
+	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+}

@@ -1,0 +1,125 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Kind and Resource of RestartTrigger, as a dynamic client or a RESTMapper wants them.
+const (
+	KindRestartTrigger     = "RestartTrigger"
+	ResourceRestartTrigger = "restarttriggers"
+)
+
+// Annotations of a Deployment, StatefulSet or DaemonSet whose containers are restarted when a ConfigMap or Secret that they
+// use has changed.
+const (
+	// AnnotationRestartOnConfigChange has the names of the containers, separated by commas.
+	AnnotationRestartOnConfigChange = "refit.dev/restart-on-config-change"
+	// AnnotationRestartMaxUnavailable is maxUnavailable of the RestartRollouts; default 1.
+	AnnotationRestartMaxUnavailable = "refit.dev/restart-max-unavailable"
+)
+
+// AnnotationConfigRefresh is written to pods whose volumes have a changed ConfigMap or Secret, so that kubelet updates the
+// volumes now. Its value is the name of the RestartRollout that follows.
+const AnnotationConfigRefresh = "refit.dev/config-refresh"
+
+// RestartTrigger is refit-manager's record of a workload with the annotation refit.dev/restart-on-config-change: the
+// ConfigMaps and Secrets that its containers use, with digests of the contents for which they were last restarted.
+// refit-manager creates and deletes it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="KIND",type=string,JSONPath=`.spec.targetRef.kind`
+// +kubebuilder:printcolumn:name="NAME",type=string,JSONPath=`.spec.targetRef.name`
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="ROLLOUTS",type=integer,JSONPath=`.status.rollouts`
+// +kubebuilder:printcolumn:name="LAST",type=string,JSONPath=`.status.lastRollout`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type RestartTrigger struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec RestartTriggerSpec `json:"spec"`
+	// +optional
+	Status RestartTriggerStatus `json:"status,omitzero"`
+}
+
+// RestartTriggerList is a list of triggers.
+//
+// +kubebuilder:object:root=true
+type RestartTriggerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RestartTrigger `json:"items"`
+}
+
+// RestartTriggerSpec names the workload.
+type RestartTriggerSpec struct {
+	// +required
+	TargetRef WorkloadReference `json:"targetRef"`
+}
+
+// RestartTriggerStatus is what is known of the configuration of a workload.
+type RestartTriggerStatus struct {
+	// Objects that the containers use, with the contents for which they were last restarted, or which they were found with.
+	// +optional
+	// +listType=atomic
+	Objects []ConfigObject `json:"objects,omitempty"`
+	// Pending is a change for which the containers are to be restarted.
+	// +optional
+	Pending *ConfigChange `json:"pending,omitempty"`
+	// Rollouts is how many RestartRollouts have been created.
+	// +optional
+	Rollouts int64 `json:"rollouts,omitempty"`
+	// LastRollout is the name of the last one.
+	// +optional
+	LastRollout string `json:"lastRollout,omitempty"`
+	// Conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConfigObject is a ConfigMap or a Secret with a version of its content.
+type ConfigObject struct {
+	// Kind is ConfigMap or Secret.
+	// +required
+	Kind string `json:"kind"`
+	// +required
+	Name string `json:"name"`
+	// ResourceVersion in which the content was last read. Empty while the object does not exist.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Digest of the content: SHA-256 for a ConfigMap, PBKDF2 with the UID of the RestartTrigger as salt for a Secret. Empty
+	// if the object has not existed.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}
+
+// ConfigChange is a change of ConfigMaps and Secrets that the containers have not been restarted for.
+type ConfigChange struct {
+	// Digest of all contents; another change leads to another one.
+	// +required
+	Digest string `json:"digest"`
+	// Time when it was seen.
+	// +required
+	Time metav1.Time `json:"time"`
+	// RefreshTime is when kubelet was made to update the volumes of the pods.
+	// +optional
+	RefreshTime *metav1.Time `json:"refreshTime,omitempty"`
+}
+
+// ConditionReady of a RestartTrigger: the annotations are valid, and the objects have been read.
+const ConditionReady = "Ready"
+
+// Reasons of condition Ready.
+const (
+	ReasonWatching          = "Watching"
+	ReasonPending           = "ChangePending"
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+)

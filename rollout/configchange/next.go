@@ -1,0 +1,206 @@
+package configchange
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/requester"
+)
+
+const (
+	// quiet is how long nothing may have changed before a restart, so that several changes lead to one.
+	quiet = 3 * time.Second
+	// refresh is how long kubelet has to update the volumes of the pods before a restart.
+	refresh = 3 * time.Second
+	// timeToLive of the RestartRollouts after their end, in seconds.
+	timeToLive = 24 * 60 * 60
+)
+
+// Observation is what has been read for a trigger.
+type Observation struct {
+	Settings Settings
+	// References of the containers, and the Objects as they are now, one for each reference that may be read. The digest of
+	// one that does not exist is empty.
+	References []Reference
+	Objects    []v1alpha1.ConfigObject
+	// Busy is the name of a RestartRollout of the workload that has not ended; empty if there is none.
+	Busy string
+}
+
+// Decision is what Next answers. It is carried out in the order of its fields.
+type Decision struct {
+	// Refresh says that an annotation of the pods is to be changed, so that kubelet updates their volumes; with this value.
+	Refresh string
+	// Create is the rollout that is due; nil if none is. Its name is made from the change and the number of rollouts before,
+	// so that it is created once.
+	Create *v1alpha1.RestartRollout
+	// Status is the new status, to be written if it differs from the old one.
+	Status v1alpha1.RestartTriggerStatus
+	// Again is when to look again although nothing has changed; zero if that is not known.
+	Again time.Time
+}
+
+// Next says what is to be done about a trigger. An object that the trigger has not known begins with its present content,
+// and one that was deleted keeps the last one: neither restarts anything.
+func Next(trigger *v1alpha1.RestartTrigger, observed Observation, now time.Time) Decision {
+	d := Decision{Status: *trigger.Status.DeepCopy()}
+	known := map[string]v1alpha1.ConfigObject{}
+	for _, object := range trigger.Status.Objects {
+		known[object.Kind+"/"+object.Name] = object
+	}
+	var changed []v1alpha1.ConfigObject
+	current := make([]v1alpha1.ConfigObject, 0, len(observed.Objects))
+	d.Status.Objects = nil
+	for _, object := range observed.Objects {
+		before, ok := known[object.Kind+"/"+object.Name]
+		if ok && object.Digest == "" {
+			object.Digest = before.Digest
+		}
+		current = append(current, object)
+		if ok && object.Digest != before.Digest {
+			changed = append(changed, object)
+			object = before
+		}
+		d.Status.Objects = append(d.Status.Objects, object)
+	}
+	if len(changed) == 0 {
+		d.Status.Pending = nil
+		d.ready(now, v1alpha1.ReasonWatching, fmt.Sprintf("%d ConfigMaps and Secrets are watched", len(current)))
+		return d
+	}
+	d.pending(trigger, observed, changed, now)
+	if d.Create != nil {
+		d.Status.Objects, d.Status.Pending = current, nil
+		d.Status.Rollouts++
+		d.Status.LastRollout = d.Create.Name
+		d.ready(now, v1alpha1.ReasonWatching, fmt.Sprintf("%d ConfigMaps and Secrets are watched", len(current)))
+	}
+	return d
+}
+
+// Invalid is the decision for a workload whose annotations cannot be read.
+func Invalid(trigger *v1alpha1.RestartTrigger, err error, now time.Time) Decision {
+	d := Decision{Status: *trigger.Status.DeepCopy()}
+	d.condition(now, metav1.ConditionFalse, v1alpha1.ReasonInvalidAnnotation, err.Error())
+	return d
+}
+
+// pending takes the next step for objects that have changed.
+func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observation, changed []v1alpha1.ConfigObject, now time.Time) {
+	digest := sha256.New()
+	for _, object := range changed {
+		fmt.Fprintf(digest, "%s/%s=%s\n", object.Kind, object.Name, object.Digest)
+	}
+	sum := hex.EncodeToString(digest.Sum(nil))
+	if d.Status.Pending == nil || d.Status.Pending.Digest != sum {
+		d.Status.Pending = &v1alpha1.ConfigChange{Digest: sum, Time: metav1.NewTime(now)}
+	}
+	change, reason := d.Status.Pending, reasonOf(changed)
+	if at := change.Time.Add(quiet); now.Before(at) {
+		d.Again = at
+		d.ready(now, v1alpha1.ReasonPending, reason+": waiting for further changes")
+		return
+	}
+	name := rolloutName(trigger, sum)
+	if observed.Busy != "" && observed.Busy != name { // it has this name if the status was not written after it was created
+		d.ready(now, v1alpha1.ReasonPending, reason+": waiting for the end of RestartRollout "+observed.Busy)
+		return
+	}
+	if mounted(observed.References, changed) {
+		if change.RefreshTime == nil {
+			d.Refresh, change.RefreshTime = name, &metav1.Time{Time: now}
+		}
+		if at := change.RefreshTime.Add(refresh); now.Before(at) {
+			d.Again = at
+			d.ready(now, v1alpha1.ReasonPending, reason+": waiting for kubelet to update the volumes")
+			return
+		}
+	}
+	d.Create = newRollout(trigger, observed.Settings, name, changed[0], reason)
+}
+
+// reasonOf says which objects have changed.
+func reasonOf(changed []v1alpha1.ConfigObject) string {
+	var names []string
+	for _, object := range changed {
+		names = append(names, object.Kind+" "+object.Name)
+	}
+	verb := " has changed"
+	if len(names) > 1 {
+		verb = " have changed"
+	}
+	if len(names) > 3 {
+		names = append(names[:2], fmt.Sprintf("%d others", len(names)-2))
+	}
+	return strings.Join(names, ", ") + verb
+}
+
+func mounted(references []Reference, changed []v1alpha1.ConfigObject) bool {
+	for _, reference := range references {
+		for _, object := range changed {
+			if reference.Mounted && reference.Kind == object.Kind && reference.Name == object.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (d *Decision) ready(now time.Time, reason, message string) {
+	d.condition(now, metav1.ConditionTrue, reason, message)
+}
+
+func (d *Decision) condition(now time.Time, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// maxName leaves room in the names of ContainerRecreateRequests, which are made from those of rollouts.
+const maxName = 180
+
+// rolloutName is that of the next rollout of the trigger, for this change.
+func rolloutName(trigger *v1alpha1.RestartTrigger, change string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", trigger.UID, trigger.Status.Rollouts+1, change))
+	return cut(trigger.Spec.TargetRef.Name) + "-" + hex.EncodeToString(sum[:5])
+}
+
+// TriggerName is the name of the RestartTrigger of a workload.
+func TriggerName(kind, name string) string {
+	full := strings.ToLower(kind) + "-" + name
+	if short := cut(full); short != full {
+		sum := sha256.Sum256([]byte(full))
+		return short + "-" + hex.EncodeToString(sum[:5])
+	}
+	return full
+}
+
+func cut(name string) string {
+	return strings.TrimRight(name[:min(len(name), maxName)], "-.")
+}
+
+func newRollout(trigger *v1alpha1.RestartTrigger, settings Settings, name string, first v1alpha1.ConfigObject, reason string) *v1alpha1.RestartRollout {
+	target := trigger.Spec.TargetRef
+	created := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{
+		Namespace: trigger.Namespace, Name: name,
+		Annotations: map[string]string{
+			v1alpha1.AnnotationTrigger: first.Kind + "/" + first.Name,
+			v1beta1.AnnotationReason:   requester.Printable(reason),
+		},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindRestartTrigger, Name: trigger.Name, UID: trigger.UID, Controller: new(true),
+		}},
+	}}
+	created.Spec = v1alpha1.RestartRolloutSpec{
+		TargetRef: &target, Containers: settings.Containers, MaxUnavailable: settings.MaxUnavailable, TTLSecondsAfterFinished: new(int32(timeToLive)),
+	}
+	return created
+}

@@ -1,0 +1,131 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/requester"
+)
+
+// Defaults of the history limits, as those of CronJob.
+const (
+	defaultSuccessful = 3
+	defaultFailed     = 1
+)
+
+// Decision is what Next answers.
+type Decision struct {
+	// Create is the rollout that is due; nil if none is. It is created before the status is written: its name is made from
+	// the scheduled time, so that it is created once.
+	Create *v1alpha1.RestartRollout
+	// Delete are rollouts beyond the history limits, and those that Create replaces.
+	Delete []*v1alpha1.RestartRollout
+	// Status is the new status, to be written if it differs from the old one.
+	Status v1alpha1.RestartScheduleStatus
+	// Waiting is the name of the rollout that Create has to wait for by concurrencyPolicy Forbid; empty if nothing waits.
+	Waiting string
+	// Again is when to look again although nothing has changed; zero if never.
+	Again time.Time
+}
+
+// Next says what is to be done about a schedule. Rollouts are those that it has created.
+func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.RestartRollout, now time.Time) Decision {
+	d := Decision{Status: *schedule.Status.DeepCopy()}
+	active := d.observe(schedule, rollouts)
+	if schedule.Spec.Suspend {
+		return d
+	}
+	d.Again = times.After(now)
+	due := times.Last(begin(schedule, now), now)
+	if due.IsZero() {
+		return d
+	}
+	created := newRollout(schedule, due)
+	switch exists := slices.ContainsFunc(rollouts, func(r *v1alpha1.RestartRollout) bool { return r.Name == created.Name }); {
+	case exists: // the status was not written
+	case len(active) > 0 && schedule.Spec.ConcurrencyPolicy != v1alpha1.ScheduleReplace:
+		d.Waiting = active[0].Name
+		return d
+	default:
+		d.Create = created
+		d.Delete = append(d.Delete, active...)
+		d.Status.Active = []string{created.Name}
+	}
+	d.Status.LastScheduleTime = &metav1.Time{Time: due}
+	return d
+}
+
+// observe writes the status of the rollouts that exist, chooses those that are beyond the history limits, and returns those
+// that have not ended.
+func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alpha1.RestartRollout) (active []*v1alpha1.RestartRollout) {
+	rollouts = slices.SortedFunc(slices.Values(rollouts), func(a, b *v1alpha1.RestartRollout) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	var succeeded, failed []*v1alpha1.RestartRollout
+	d.Status.Active = nil
+	for _, r := range rollouts {
+		switch ended := r.Status.CompletionTime; {
+		case r.DeletionTimestamp != nil:
+		case ended == nil:
+			active = append(active, r)
+			d.Status.Active = append(d.Status.Active, r.Name)
+		case meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionSucceeded):
+			succeeded = append(succeeded, r)
+			if last := d.Status.LastSuccessfulTime; last == nil || last.Before(ended) {
+				d.Status.LastSuccessfulTime = ended.DeepCopy()
+			}
+		default:
+			failed = append(failed, r)
+		}
+	}
+	d.Delete = slices.Concat(beyond(succeeded, schedule.Spec.SuccessfulRolloutsHistoryLimit, defaultSuccessful), beyond(failed, schedule.Spec.FailedRolloutsHistoryLimit, defaultFailed))
+	return active
+}
+
+// beyond are the oldest of the rollouts, those beyond the limit.
+func beyond(rollouts []*v1alpha1.RestartRollout, limit *int32, fallback int) []*v1alpha1.RestartRollout {
+	if limit != nil {
+		fallback = int(*limit)
+	}
+	return rollouts[:max(0, len(rollouts)-fallback)]
+}
+
+// begin is the time after which scheduled times count.
+func begin(schedule *v1alpha1.RestartSchedule, now time.Time) time.Time {
+	from := schedule.CreationTimestamp.Time
+	if last := schedule.Status.LastScheduleTime; last != nil {
+		from = last.Time
+	}
+	if seconds := schedule.Spec.StartingDeadlineSeconds; seconds != nil {
+		if deadline := now.Add(-time.Duration(*seconds) * time.Second); deadline.After(from) {
+			from = deadline
+		}
+	}
+	return from
+}
+
+func newRollout(schedule *v1alpha1.RestartSchedule, at time.Time) *v1alpha1.RestartRollout {
+	created := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{
+		Namespace: schedule.Namespace, Name: fmt.Sprintf("%s-%d", schedule.Name, at.Unix()/60),
+		Annotations: map[string]string{v1alpha1.AnnotationTrigger: v1alpha1.KindRestartSchedule + "/" + schedule.Name},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindRestartSchedule, Name: schedule.Name, UID: schedule.UID, Controller: new(true),
+		}},
+	}}
+	reason := cmp.Or(schedule.Annotations[v1beta1.AnnotationReason], "RestartSchedule "+schedule.Name)
+	for key, value := range map[string]string{v1beta1.AnnotationReason: reason, v1beta1.AnnotationRequestedBy: schedule.Annotations[v1beta1.AnnotationRequestedBy]} {
+		if value = requester.Printable(value); value != "" {
+			created.Annotations[key] = value
+		}
+	}
+	schedule.Spec.RolloutTemplate.Spec.DeepCopyInto(&created.Spec)
+	return created
+}

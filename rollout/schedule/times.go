@@ -1,0 +1,77 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // the image of refit-manager has no time zone database
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/rollout"
+)
+
+// Times are those of a schedule.
+type Times struct {
+	cron cron.Schedule
+	zone *time.Location
+}
+
+// Read reads spec.schedule and spec.timeZone. The error is a *rollout.InvalidError.
+func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
+	if strings.Contains(spec.Schedule, "TZ=") {
+		return Times{}, invalid("spec.schedule", errors.New("must have no time zone; use spec.timeZone"))
+	}
+	parsed, err := cron.ParseStandard(spec.Schedule)
+	if err != nil {
+		return Times{}, invalid("spec.schedule", err)
+	}
+	if _, interval := parsed.(cron.ConstantDelaySchedule); interval {
+		return Times{}, invalid("spec.schedule", errors.New("must be times of day and not an interval: @every is counted from a start that is not known"))
+	}
+	zone := time.UTC
+	if spec.TimeZone != "" {
+		if strings.EqualFold(spec.TimeZone, "Local") {
+			return Times{}, invalid("spec.timeZone", errors.New("must be the name of a time zone, as Europe/Paris"))
+		}
+		if zone, err = time.LoadLocation(spec.TimeZone); err != nil {
+			return Times{}, invalid("spec.timeZone", err)
+		}
+	}
+	return Times{cron: parsed, zone: zone}, nil
+}
+
+// After is the first scheduled time after t; zero if there is none within five years.
+func (s Times) After(t time.Time) time.Time {
+	next := s.cron.Next(t.In(s.zone))
+	if next.IsZero() {
+		return next
+	}
+	return next.UTC()
+}
+
+// Last is the last scheduled time after begin and not after now; zero if there is none.
+func (s Times) Last(begin, now time.Time) time.Time {
+	const day = 24 * time.Hour
+	// From short to long times before now, so that a schedule of every minute is not counted through for years.
+	for _, window := range []time.Duration{time.Hour, day, 31 * day, 366 * day, 5 * 366 * day} {
+		from := now.Add(-window)
+		if from.Before(begin) {
+			from = begin
+		}
+		var last time.Time
+		for at := s.After(from); !at.IsZero() && !at.After(now); at = s.After(at) {
+			last = at
+		}
+		if !last.IsZero() || from.Equal(begin) {
+			return last
+		}
+	}
+	return time.Time{}
+}
+
+func invalid(field string, err error) error {
+	return &rollout.InvalidError{Field: field, Message: fmt.Sprint(err)}
+}
