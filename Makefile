@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-vm check fmt generate images cluster-up cluster-down mutation chaos
+.PHONY: help demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-vm check fmt generate images cluster-up cluster-down mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -35,6 +35,9 @@ check: ## The quick part of test: lint, generated files, unit tests with -race
 build: ## Build the programs and kubectl-refit into dist/, with the flags of the images
 	@cd hack/images && go run . --programs-only --version "$${TAG:-dev}"
 	@CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$${TAG:-dev}" -o dist/kubectl-refit ./cmd/kubectl-refit
+
+release: ## Build a release of this commit into dist/release (VERSION=v1.2.3, RELEASE_FLAGS="--key cosign.key"), and verify it
+	@cd hack/release && go run . --version '$(VERSION)' $(RELEASE_FLAGS) && go run . verify
 
 e2e: ## Build what has changed, put it on the cluster that is up and run end-to-end tests (RUN=TestName)
 	@hack/e2e.sh '$(RUN)'

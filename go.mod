@@ -2,6 +2,8 @@ module github.com/refit-project/refit
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/containerd/containerd/api v1.12.0
 	github.com/creack/pty v1.1.24

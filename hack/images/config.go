@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/refit-project/refit/hack/images/build"
 )
 
 // Config is what to build and where it goes.
@@ -24,8 +27,7 @@ type Config struct {
 	// Platforms are written as "linux/amd64".
 	Platforms []string
 	Out       string
-	// Binaries is the folder of the programs, kept so that the next build of the same sources has nothing to link;
-	// those for other platforms than this machine's are in a folder of it named as linux-arm64.
+	// Binaries is the folder of the programs.
 	Binaries string
 	// ProgramsOnly builds no images.
 	ProgramsOnly bool
@@ -34,7 +36,7 @@ type Config struct {
 	Repository, Push string
 	// Extra are programs beside cmd/refit-*, as NAME=FOLDER.
 	Extra []string
-	// RootUser are the images that run as root: their programs need files of the node that are root's.
+	// RootUser are the images that run as root.
 	RootUser []string
 	// Certificates is a file of CA certificates to take along, if it is there.
 	Certificates string
@@ -65,7 +67,7 @@ func parse(args []string, epoch string) (Config, error) {
 	}
 	flags.StringVar(&config.Root, "root", "", "root of the checkout (default: found from the current folder upwards)")
 	flags.StringVar(&config.Version, "version", "dev", "tag of the images, and what the programs call themselves")
-	flags.Var(list{&config.Platforms}, "platforms", "platforms to build for (default: this machine's, "+native+")")
+	flags.Var(list{&config.Platforms}, "platforms", "platforms to build for (default: this machine's, "+build.Native+")")
 	flags.StringVar(&config.Out, "out", "", "folder of the archives (default: dist/images of the checkout)")
 	flags.StringVar(&config.Binaries, "binaries", "", "folder of the programs (default: dist of the checkout)")
 	flags.BoolVar(&config.ProgramsOnly, "programs-only", false, "build the programs and no images")
@@ -115,7 +117,7 @@ func (c *Config) complete() error {
 	}
 	c.Binaries = binaries
 	if len(c.Platforms) == 0 {
-		c.Platforms = []string{native}
+		c.Platforms = []string{build.Native}
 	}
 	if len(c.RootUser) == 0 {
 		c.RootUser = []string{"refit-daemon"}
@@ -168,28 +170,33 @@ func findRoot() (string, error) {
 	}
 }
 
-// program is a main package and the name of its image.
-type program struct{ name, dir string }
-
-// path of the program in its image: the same in all images of one folder, so that a container can be given another of them.
-func (p program) path() string { return filepath.Base(p.dir) }
-
-func (c *Config) programs() ([]program, error) {
-	dirs, err := filepath.Glob(filepath.Join(c.Root, "cmd", "refit-*"))
+// programs are those of the checkout and the extra ones.
+func (c *Config) programs() ([]build.Program, error) {
+	all, err := build.Programs(c.Root)
 	if err != nil {
 		return nil, err
-	}
-	var all []program
-	for _, dir := range dirs {
-		all = append(all, program{filepath.Base(dir), dir})
 	}
 	for _, extra := range c.Extra {
 		name, dir, _ := strings.Cut(extra, "=")
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(c.Root, dir)
 		}
-		all = append(all, program{name, dir})
+		all = append(all, build.Program{Name: name, Dir: dir})
 	}
-	slices.SortFunc(all, func(a, b program) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b build.Program) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// builder of the images, with the certificates that are there.
+func (c *Config) builder() (*build.Builder, error) {
+	builder := &build.Builder{Version: c.Version, Binaries: c.Binaries, Created: c.Created, RootUser: c.RootUser}
+	if c.Certificates == "" {
+		return builder, nil
+	}
+	certificates, err := os.ReadFile(c.Certificates)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read CA certificates: %w", err)
+	}
+	builder.Certificates = certificates
+	return builder, nil
 }

@@ -19,6 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/refit-project/refit/hack/images/build"
 	"github.com/refit-project/refit/hack/images/oci"
 )
 
@@ -56,27 +57,31 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	builder, err := config.builder()
+	if err != nil {
+		return err
+	}
 	if config.ProgramsOnly {
-		return config.buildAll(ctx, programs)
+		return config.buildAll(ctx, builder, programs)
 	}
 	if err := os.MkdirAll(config.Out, 0o755); err != nil {
 		return err
 	}
 	for _, program := range programs {
 		began := time.Now()
-		index, err := config.image(ctx, program)
+		index, err := builder.Image(ctx, program, config.Platforms)
 		if err != nil {
 			return err
 		}
-		archive := filepath.Join(config.Out, program.name+".tar")
-		if err := oci.Write(archive, config.Repository+"/"+program.name+":"+config.Version, index, config.Created); err != nil {
+		archive := filepath.Join(config.Out, program.Name+".tar")
+		if err := oci.Write(archive, config.Repository+"/"+program.Name+":"+config.Version, index, config.Created); err != nil {
 			return err
 		}
 		fmt.Printf("%s: %s in %.1f s\n", archive, strings.Join(config.Platforms, ", "), time.Since(began).Seconds())
 		if config.Push == "" {
 			continue
 		}
-		pushed, err := push(ctx, config.Push+"/"+program.name+":"+config.Version, index)
+		pushed, err := push(ctx, config.Push+"/"+program.Name+":"+config.Version, index)
 		if err != nil {
 			return err
 		}
@@ -86,17 +91,17 @@ func run(ctx context.Context, args []string) error {
 }
 
 // buildAll builds the programs alone.
-func (c *Config) buildAll(ctx context.Context, programs []program) error {
+func (c *Config) buildAll(ctx context.Context, builder *build.Builder, programs []build.Program) error {
 	for _, program := range programs {
 		for _, platform := range c.Platforms {
 			began := time.Now()
-			binary := c.binary(program, platform)
-			if err := c.build(ctx, program, platform, binary); err != nil {
-				return fmt.Errorf("build %s for %s: %w", program.name, platform, err)
+			binary, err := builder.Compile(ctx, program, platform)
+			if err != nil {
+				return err
 			}
 			info, err := os.Stat(binary)
 			if err != nil {
-				return fmt.Errorf("build %s for %s: %w", program.name, platform, err)
+				return fmt.Errorf("build %s for %s: %w", program.Name, platform, err)
 			}
 			fmt.Printf("%s: %s, %.1f MB in %.1f s\n", binary, platform, float64(info.Size())/1e6, time.Since(began).Seconds())
 		}

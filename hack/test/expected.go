@@ -45,6 +45,10 @@ func expected(part string) map[string]verdict.Expected {
 		"unit tests of test/cluster": {},
 		"unit tests of hack/images":  {},
 		"unit tests of hack/chart":   {},
+		"unit tests of hack/release": {
+			Required: map[string]int{`\.TestTwoBuildsInTwoFoldersAreTheSame$`: 1, `\.TestChangedByteFailsVerification$`: 1},
+			MaySkip:  map[string]string{`\.TestOpensslVerifies$`: "openssl may not be installed"},
+		},
 	}
 	onCluster := map[string]verdict.Expected{
 		conformanceStep: {Required: map[string]int{`\.TestRealRuntime/`: 10}},

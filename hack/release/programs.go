@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/refit-project/refit/hack/images/build"
+	"github.com/refit-project/refit/hack/images/oci"
+	"github.com/refit-project/refit/hack/release/sbom"
+)
+
+// nodes builds the programs that run in containers, and their images.
+func (r *release) nodes(ctx context.Context) error {
+	programs, err := build.Programs(r.Root)
+	if err != nil {
+		return err
+	}
+	for _, program := range programs {
+		index, err := r.builder.Image(ctx, program, nodePlatforms)
+		if err != nil {
+			return err
+		}
+		digest, err := index.Digest()
+		if err != nil {
+			return err
+		}
+		r.images = append(r.images, image{program.Name, index, digest})
+		file := program.Name + "_" + r.Version + "_image.tar"
+		if err := oci.Write(filepath.Join(r.Out, file), r.Repository+"/"+program.Name+":"+r.Version, index, r.source.Created); err != nil {
+			return err
+		}
+		if err := r.add(file); err != nil {
+			return err
+		}
+		manifest, err := index.IndexManifest()
+		if err != nil {
+			return err
+		}
+		for _, entry := range manifest.Manifests {
+			if err := r.describe(program, entry); err != nil {
+				return err
+			}
+		}
+		for _, platform := range nodePlatforms {
+			if err := r.program(program, platform); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// describe writes the bill of materials of an image for one platform.
+func (r *release) describe(program build.Program, entry v1.Descriptor) error {
+	platform := entry.Platform.OS + "/" + entry.Platform.Architecture
+	document, err := sbom.Document(sbom.Subject{
+		Name: program.Name, Platform: platform, Version: r.Version, Binary: r.builder.Binary(program, platform),
+		Image: entry.Digest.String(), Created: r.source.Created,
+	})
+	if err != nil {
+		return err
+	}
+	return r.write(r.named(program.Name, platform)+"_image.spdx.json", document)
+}
+
+// named is the beginning of the names of files about a program.
+func (r *release) named(program, platform string) string {
+	return program + "_" + r.Version + "_" + strings.ReplaceAll(platform, "/", "_")
+}
+
+// program writes the archive of a program that has been built, with more files, and its bill of materials.
+func (r *release) program(program build.Program, platform string, more ...entry) error {
+	binary := r.builder.Binary(program, platform)
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	entries := append([]entry{{filepath.Base(binary), 0o755, content}, {"LICENSE", 0o644, r.license}}, more...)
+	packed, err := archive(entries, r.source.Created)
+	if err != nil {
+		return err
+	}
+	if err := r.write(r.named(program.Name, platform)+".tar.gz", packed); err != nil {
+		return err
+	}
+	document, err := sbom.Document(sbom.Subject{Name: program.Name, Platform: platform, Version: r.Version, Binary: binary, Created: r.source.Created})
+	if err != nil {
+		return err
+	}
+	return r.write(r.named(program.Name, platform)+".spdx.json", document)
+}
+
+// kubectl builds kubectl-refit.
+func (r *release) kubectl(ctx context.Context) error {
+	const complete = "kubectl_complete-refit"
+	program := build.Program{Name: "kubectl-refit", Dir: filepath.Join(r.Root, "cmd", "kubectl-refit")}
+	completion, err := os.ReadFile(filepath.Join(program.Dir, complete))
+	if err != nil {
+		return err
+	}
+	for _, platform := range userPlatforms {
+		if _, err := r.builder.Compile(ctx, program, platform); err != nil {
+			return err
+		}
+		if err := r.program(program, platform, entry{complete, 0o755, completion}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chart packages the chart. Helm is a dependency of another module.
+func (r *release) chart(ctx context.Context) error {
+	written, err := output(ctx, filepath.Join(r.Root, "hack", "chart"), "go", "run", "./archive",
+		"-version="+r.Version, "-created="+strconv.FormatInt(r.source.Created.Unix(), 10), "-out="+r.Out)
+	if err != nil {
+		return err
+	}
+	return r.add(filepath.Base(written))
+}
+
+// krew fills in the manifest of kubectl-refit for krew.
+func (r *release) krew(context.Context) error {
+	text, err := os.ReadFile(filepath.Join(r.Root, "deploy", "krew", "refit.yaml.tmpl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	manifest, err := template.New(krewFile).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return err
+	}
+	type platform struct{ OS, Arch string }
+	data := struct {
+		Version   string
+		Platforms []platform
+		SHA256    map[string]string
+	}{Version: r.Version, SHA256: r.sums}
+	for _, name := range userPlatforms {
+		data.Platforms = append(data.Platforms, platform{path.Dir(name), path.Base(name)})
+	}
+	var out bytes.Buffer
+	if err := manifest.Execute(&out, data); err != nil {
+		return err
+	}
+	return r.write(krewFile, out.Bytes())
+}
+
+// changes writes what is new.
+func (r *release) changes(context.Context) error {
+	changelog, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	section, err := changes(string(changelog), r.Version)
+	if err != nil {
+		return fmt.Errorf("find changes: %w", err)
+	}
+	return r.write(changesFile, []byte(section))
+}
