@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,34 +174,5 @@ func TestMetricsReferenceIsUpToDate(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want.String(), string(got)); diff != "" {
 		t.Errorf("go test ./docs -run Metrics -update (-sources +file):\n%s", diff)
-	}
-}
-
-var metricName = regexp.MustCompile(`\brefit_[a-z_]+`)
-
-// Rules and dashboard of the chart must not ask for metrics that nobody has.
-func TestRulesAndDashboardUseMetricsThatThereAre(t *testing.T) {
-	t.Parallel()
-	known := map[string]bool{}
-	for _, m := range metrics(t) {
-		known[m.name] = true
-		if m.kind == "histogram" {
-			known[m.name+"_bucket"], known[m.name+"_sum"], known[m.name+"_count"] = true, true, true
-		}
-	}
-	for _, file := range []string{"rules.yaml", "dashboard.json"} {
-		content, err := os.ReadFile(filepath.Join("..", "deploy", "chart", "files", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := metricName.FindAllString(string(content), -1)
-		if len(names) < 8 {
-			t.Errorf("%s: only %d metrics", file, len(names))
-		}
-		for _, name := range names {
-			if !known[name] {
-				t.Errorf("%s: there is no metric %s", file, name)
-			}
-		}
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/refit-project/refit/hack/step"
 )
 
 // deadCode fails for functions that nothing reaches: below test and testkit no program and no test, elsewhere no program.
@@ -29,6 +32,21 @@ func (s *suite) deadCode(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// rules runs the unit tests of the alerting and recording rules. Building promtool takes minutes the first time.
+func (s *suite) rules(ctx context.Context) error {
+	var faults []error
+	for _, args := range [][]string{
+		{"check", "rules", "../../deploy/chart/files/rules.yaml"},
+		{"test", "rules", "rules_test.yaml"},
+	} {
+		faults = append(faults, s.report.Run(ctx, "promtool "+args[0]+" rules", step.Command{
+			Dir: filepath.Join(s.root, "hack", "monitoring"), Env: []string{"GOFLAGS=-tags=remove_all_sd"},
+			Argv: append([]string{"go", "tool", "promtool"}, args...),
+		}))
+	}
+	return errors.Join(faults...)
 }
 
 // exitVulnerable is govulncheck's exit code when the program calls something vulnerable.

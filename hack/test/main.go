@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	part := flag.String("part", "", "only `PART`: check (lint, generated files, unit tests), audit (dead code, known vulnerabilities) or cluster")
+	part := flag.String("part", "", "only `PART`: check (lint, generated files, unit tests), audit (dead code, known vulnerabilities, promtool) or cluster")
 	flag.Parse()
 	if *part != "" && !slices.Contains(parts, *part) {
 		flag.Usage()
@@ -75,7 +75,7 @@ func run(ctx context.Context, part string) error {
 		faults = append(faults, s.lint(ctx, modules), s.generated(ctx), s.unit(ctx, modules))
 	}
 	if only(partAudit) {
-		faults = append(faults, s.deadCode(ctx), s.vulnerabilities(ctx))
+		faults = append(faults, s.deadCode(ctx), s.vulnerabilities(ctx), s.rules(ctx))
 	}
 	if only(partCluster) {
 		faults = append(faults, s.onCluster(ctx))
