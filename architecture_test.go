@@ -39,10 +39,10 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", imports: "cli cli/doctor cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube httpserver wait"},
+		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube api"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube tracing api"},
 		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -131,7 +131,7 @@ var rows = []row{
 	}},
 	{name: "rules of kubelet", rooms: []room{{path: "kubelet", imports: "identity"}}},
 	{name: "wire types", rooms: []room{{path: "api"}}},
-	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "httpserver"}, {path: "kube/mergepatch"}}},
+	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "tracing"}, {path: "httpserver"}, {path: "kube/mergepatch"}}},
 }
 
 // split are the folders in which every folder with Go files has to be a room of its own.

@@ -39,7 +39,11 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
 	c := &Client{cfg: cfg}
-	c.conn, err = grpc.NewClient((&url.URL{Scheme: "unix", Path: socket}).String(),
+	var options []grpc.DialOption
+	if cfg.Stats != nil {
+		options = append(options, grpc.WithStatsHandler(cfg.Stats))
+	}
+	options = append(options,
 		// The socket's file mode is the credential; there is no other on a CRI socket.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
@@ -49,6 +53,7 @@ func New(cfg Config) (*Client, error) {
 		}),
 		grpc.WithUnaryInterceptor(c.intercept),
 	)
+	c.conn, err = grpc.NewClient((&url.URL{Scheme: "unix", Path: socket}).String(), options...)
 	if err != nil {
 		return nil, fmt.Errorf("cri: connect %s: %w", socket, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc/stats"
 )
 
 // Defaults of Config.
@@ -33,6 +35,8 @@ type Config struct {
 	// caller sees it. For GetContainerEvents it is called when a subscription ends and took is its
 	// life. It must not block. Optional.
 	OnCall func(method string, took time.Duration, err error)
+	// Stats sees each call, as OpenTelemetry's handler does. Optional.
+	Stats stats.Handler
 }
 
 // Validate reports all faults at once.

@@ -7,6 +7,8 @@ import (
 	"net"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/refit-project/refit/tracing"
 )
 
 // Config of the daemon. See cmd/refit-daemon for the flags and their defaults.
@@ -33,6 +35,8 @@ type Config struct {
 	PullSecretNamespace string
 	// PluginConfig is kubelet's configuration file of credential providers, whose programs are in PluginFolder. Empty: none.
 	PluginConfig, PluginFolder string
+	// Tracing is where traces go; without an endpoint there are none.
+	Tracing tracing.Options
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off by default.
 	RespectBackoff bool
 	// Version of the program, for build info and the user agent.
@@ -58,6 +62,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("--plugin-config-file needs --plugin-bin-dir, the folder of the programs that it names"))
 	}
 	errs = append(errs, listenable("--addr", c.Addr))
+	errs = append(errs, c.Tracing.Validate())
 	if c.MetricsAddr != "" {
 		errs = append(errs, listenable("--metrics-addr", c.MetricsAddr))
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/metric/noop"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/cache"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/refit-project/refit/daemon/requests"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/tracing"
 )
 
 // node is what the subpackages share: the connections to the runtime and to the API server, the cache of the node's
@@ -28,13 +31,14 @@ type node struct {
 	pods        cache.SharedIndexInformer
 	events      *kube.Events
 	metrics     *metrics
+	traces      *tracing.Provider
 	readiness   *readiness
 	logger      *slog.Logger
 }
 
 // newNode waits until the container runtime answers. The caller closes the runtime's connection.
-func newNode(ctx context.Context, config Config, conn connection, metrics *metrics, readiness *readiness) (*node, error) {
-	runtime, version, err := connectRuntime(ctx, config, metrics)
+func newNode(ctx context.Context, config Config, conn connection, metrics *metrics, traces *tracing.Provider, readiness *readiness) (*node, error) {
+	runtime, version, err := connectRuntime(ctx, config, metrics, traces)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +50,7 @@ func newNode(ctx context.Context, config Config, conn connection, metrics *metri
 		config: config, api: conn.api, clockOffset: conn.clock.Offset,
 		runtime: runtime, hooks: requests.NewHooks(runtime), version: version, containers: newContainerEvents(runtime, config.Logger), pods: pods,
 		events:  conn.api.Events(component, config.Node, config.Logger),
-		metrics: metrics, readiness: readiness, logger: config.Logger,
+		metrics: metrics, traces: traces, readiness: readiness, logger: config.Logger,
 	}, nil
 }
 
@@ -65,7 +69,7 @@ func (n *node) run(ctx context.Context) error {
 }
 
 // connectRuntime waits for the runtime's socket, which a node that is starting may not have yet, and for an answer.
-func connectRuntime(ctx context.Context, config Config, metrics *metrics) (*cri.Client, cri.Version, error) {
+func connectRuntime(ctx context.Context, config Config, metrics *metrics, traces *tracing.Provider) (*cri.Client, cri.Version, error) {
 	var endpoint string
 	err := retry(ctx, config.Logger, "find the container runtime", func() (err error) {
 		endpoint, err = cri.Discover(config.Socket, config.SocketRoots)
@@ -75,7 +79,11 @@ func connectRuntime(ctx context.Context, config Config, metrics *metrics) (*cri.
 		return nil, cri.Version{}, err
 	}
 	config.Logger.Info("found the container runtime", "endpoint", endpoint)
-	runtime, err := cri.New(cri.Config{Endpoint: endpoint, Logger: config.Logger, OnCall: metrics.criCall})
+	options := cri.Config{Endpoint: endpoint, Logger: config.Logger, OnCall: metrics.criCall}
+	if traces.Enabled() {
+		options.Stats = otelgrpc.NewClientHandler(otelgrpc.WithTracerProvider(traces), otelgrpc.WithMeterProvider(noop.NewMeterProvider()))
+	}
+	runtime, err := cri.New(options)
 	if err != nil {
 		return nil, cri.Version{}, err
 	}

@@ -26,7 +26,7 @@ func (n *node) runRequests(ctx context.Context) error {
 		Node: n.config.Node, RuntimeName: n.version.RuntimeName, Runtime: n.runtime, Hooks: n.hooks,
 		Requests: informer, RequestAPI: api, Pods: n.pods, PodAPI: n.api, ClockOffset: n.clockOffset,
 		Options: crr.Options{RespectBackoff: n.config.RespectBackoff}, MaxConcurrent: n.config.MaxConcurrent,
-		Synced: n.ready, Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
+		Synced: n.ready, Events: n.events, Registry: n.metrics.registry, Tracer: n.traces.Tracer(component), Logger: n.logger,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/tracing"
 )
 
 // component is the source of our Events and the user agent of our requests.
@@ -40,6 +41,10 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	traces, err := tracing.New(ctx, config.Tracing, component, config.Version)
+	if err != nil {
+		return err
+	}
 	metrics := newMetrics(config.Version)
 	readiness := &readiness{}
 	group, ctx := errgroup.WithContext(ctx)
@@ -48,8 +53,9 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	group.Go(func() error { return releaseFreeMemory(ctx) })
+	group.Go(func() error { return traces.Run(ctx) })
 	group.Go(func() error {
-		node, err := newNode(ctx, config, conn, metrics, readiness)
+		node, err := newNode(ctx, config, conn, metrics, traces, readiness)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/refit-project/refit/tracing"
 )
 
 // Config is the configuration of a manager. The zero value is not valid.
@@ -35,7 +37,10 @@ type Config struct {
 	ConfigChanges             bool // restart containers whose ConfigMaps have changed, where an annotation asks for it
 	SecretChanges             bool // with ConfigChanges: Secrets too
 
-	Logger *slog.Logger
+	// Tracing is where traces go; without an endpoint there are none.
+	Tracing tracing.Options
+	Version string // of the program, for traces
+	Logger  *slog.Logger
 }
 
 // Validate returns all errors of the configuration at once.
@@ -61,6 +66,9 @@ func (c Config) Validate() error {
 	}
 	if c.Workers < 1 {
 		problem("%d workers: at least 1 is needed", c.Workers)
+	}
+	if err := c.Tracing.Validate(); err != nil {
+		problems = append(problems, err)
 	}
 	if c.Logger == nil {
 		problem("no logger")

@@ -37,6 +37,7 @@ import (
 	"github.com/refit-project/refit/manager/rollouts"
 	"github.com/refit-project/refit/manager/sidecarset/injection"
 	"github.com/refit-project/refit/manager/sidecarset/rollout"
+	"github.com/refit-project/refit/tracing"
 )
 
 // Name of the program: its user agent, its Lease, and the reporting controller of its Events.
@@ -78,7 +79,14 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := addConcerns(mgr, cfg, user, clock); err != nil {
+	traces, err := tracing.New(ctx, cfg.Tracing, Name, cfg.Version)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(everyReplica{traces.Run}); err != nil {
+		return err
+	}
+	if err := addConcerns(mgr, cfg, traces, user, clock); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -91,14 +99,15 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // addConcerns adds the packages with controllers of the API's objects, each with what it needs.
-func addConcerns(mgr ctrl.Manager, cfg Config, user string, clock func() time.Time) error {
+func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user string, clock func() time.Time) error {
 	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
 	addRequests := requests.Add
 	if !cfg.ContainerRecreateRequests {
 		addRequests = requests.AddNothing
 	}
 	err := addRequests(mgr, requests.Config{
-		Workers: cfg.Workers, User: user, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		Workers: cfg.Workers, User: user, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry,
+		Tracer: traces.Tracer(Name), Logger: cfg.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
@@ -154,6 +163,12 @@ func addSidecarSets(mgr ctrl.Manager, cfg Config, clock func() time.Time) error 
 		Recorder: mgr.GetEventRecorder(Name), Metrics: metrics.Registry, Logger: cfg.Logger,
 	})
 }
+
+// everyReplica runs on every replica: webhooks are traced on those that do not lead too.
+type everyReplica struct{ run func(context.Context) error }
+
+func (e everyReplica) Start(ctx context.Context) error { return e.run(ctx) }
+func (everyReplica) NeedLeaderElection() bool          { return false }
 
 // ownName is the user name that the API server knows the manager by.
 func ownName(ctx context.Context, writer client.Writer) (string, error) {

@@ -45,6 +45,10 @@ const (
 	// request is refused as a conflict if a container has another instance when it is created.
 	AnnotationExpectedInstances = "refit.dev/expected-instances"
 
+	// AnnotationTraceparent is the trace that the request belongs to, as the header traceparent of W3C Trace Context. The
+	// requester may set it; else refit-manager does at admission, if the request is traced.
+	AnnotationTraceparent = "refit.dev/traceparent"
+
 	// AnnotationInstances records which container instances a request replaces, as a JSON object from container name to
 	// container ID. refit-daemon writes it, before it stops anything, where the CRD has no
 	// status.containerRecreateStates[].containerID, as that of OpenKruise.

@@ -85,6 +85,7 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	flags.StringVar(&config.PluginConfig, "plugin-config-file", "", "kubelet's CredentialProviderConfig: exec plugins that know credentials for pulls; empty, or no such file: none")
 	flags.StringVar(&config.PluginFolder, "plugin-bin-dir", "", "folder of the programs that --plugin-config-file names")
 	flags.StringVar(&opts.backoff, "restart-backoff", "skip", "skip: a requested restart does not wait for kubelet's crash back-off, at the cost of the previous instance's logs;\nrespect: it waits like a crash. The annotation refit.dev/restart-backoff of a request takes precedence")
+	config.Tracing.AddFlags(flags)
 	opts.log.AddFlags(flags)
 }
 

@@ -65,6 +65,7 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{[]string{"--max-concurrent-stops=7"}, func(c daemon.Config) any { return c.MaxConcurrent }, 7},
 		{[]string{"--restart-backoff=respect"}, func(c daemon.Config) any { return c.RespectBackoff }, true},
 		{[]string{"--restart-backoff=skip"}, func(c daemon.Config) any { return c.RespectBackoff }, false},
+		{[]string{"--tracing-endpoint=c:4317"}, func(c daemon.Config) any { return c.Tracing.Endpoint }, "c:4317"},
 		{[]string{"--log-level=debug"}, func(c daemon.Config) any { return c.Logger.Enabled(t.Context(), slog.LevelDebug) }, true},
 		{[]string{"--log-level=warn"}, func(c daemon.Config) any { return c.Logger.Enabled(t.Context(), slog.LevelInfo) }, false},
 		{[]string{"--log-format=json"}, func(c daemon.Config) any { return reflect.TypeOf(c.Logger.Handler()).String() }, "*slog.JSONHandler"},

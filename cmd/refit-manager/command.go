@@ -37,7 +37,7 @@ const example = `  # as in deploy/manager
   refit-manager --metrics-addr=:8080`
 
 func command(version string) *cobra.Command {
-	var cfg manager.Config
+	cfg := manager.Config{Version: version}
 	var log logging.Options
 	cmd := &cobra.Command{
 		Use:           manager.Name,
@@ -77,6 +77,8 @@ func command(version string) *cobra.Command {
 	flags.BoolVar(&cfg.ConfigChanges, "restart-on-config-change", true, "restart containers when ConfigMaps that they use have changed, in workloads with the annotation refit.dev/restart-on-config-change; needs --restart-rollouts")
 	flags.BoolVar(&cfg.SecretChanges, "restart-on-secret-change", false, "the same for Secrets; needs --restart-on-config-change, and permission to get, list and watch Secrets")
 	flags.BoolVar(&cfg.SidecarSets, "sidecar-sets", true, "serve the webhooks of SidecarSets; set to false beside a kruise-manager that does, and delete the MutatingWebhookConfiguration refit-manager-sidecarsets")
+	cfg.Tracing.AddFlags(flags)
+	cfg.Tracing.AddSamplingFlag(flags)
 	log.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(certificatesCommand(&log), sidecarSetCommand(), doctorCommand())
 	return cmd

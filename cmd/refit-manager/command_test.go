@@ -14,13 +14,13 @@ func TestFlagsReachTheConfiguration(t *testing.T) {
 	cmd.SetErr(io.Discard)
 	cmd.SetArgs([]string{
 		"--namespace=A", "--webhook-port=-1", "--cert-secret=D d",
-		"--metrics-addr=e", "--health-addr=f", "--workers=-2", "--log-level=error",
+		"--metrics-addr=e", "--health-addr=f", "--workers=-2", "--tracing-endpoint=t", "--tracing-sampling-rate=-3", "--log-level=error",
 	})
 	err := cmd.ExecuteContext(t.Context())
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, part := range []string{`"A"`, "-1", `"D d"`, "address e", "address f", "-2 workers"} {
+	for _, part := range []string{`"A"`, "-1", `"D d"`, "address e", "address f", "-2 workers", `--tracing-endpoint "t"`, "--tracing-sampling-rate -3"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error lacks %s:\n%v", part, err)
 		}

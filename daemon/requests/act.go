@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -23,14 +24,14 @@ const repeatDelay = time.Second
 // looked at again when it ends.
 func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
 	container, id := "", identity.ContainerID{}
-	do := func() outcome { return outcome{} }
+	name, do := "", func(context.Context) outcome { return outcome{} }
 	switch {
 	case decision.Stop != nil:
-		container, id = decision.Stop.Container, decision.Stop.ID
-		do = func() outcome { return w.stop(ctx, request, pod, *decision.Stop) }
+		name, container, id = spanStop, decision.Stop.Container, decision.Stop.ID
+		do = func(ctx context.Context) outcome { return w.stop(ctx, request, pod, *decision.Stop) }
 	case decision.Start != nil:
-		container = decision.Start.Container
-		do = func() outcome { return w.start(ctx, request, pod, *decision.Start) }
+		name, container = spanWake, decision.Start.Container
+		do = func(ctx context.Context) outcome { return w.start(ctx, request, pod, *decision.Start) }
 	default:
 		return
 	}
@@ -41,7 +42,12 @@ func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 	}
 	w.acts.begin(request.UID, container, id)
 	w.running.Go(func() {
-		done := w.inSlot(ctx, request, do)
+		done := w.inSlot(ctx, request, func() outcome {
+			acting, span := w.startSpan(ctx, request, name, time.Now(), attribute.String("k8s.container.name", container))
+			done := do(acting)
+			endSpan(span, done.err)
+			return done
+		})
 		if done.err != nil && ctx.Err() == nil {
 			w.logger.Warn("act failed", "pod", key, "container", container, "request", request.Name, "err", done.err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -37,6 +38,7 @@ type Config struct {
 	Synced   func()
 	Events   EventRecorder
 	Registry prometheus.Registerer
+	Tracer   trace.Tracer
 	Logger   *slog.Logger
 }
 

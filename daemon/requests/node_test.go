@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,11 +53,12 @@ type node struct {
 	refuseAnnotations bool
 	alpha             bool // v1alpha1 is all that is served, as with OpenKruise up to 1.9
 	registry          *prometheus.Registry
+	tracer            trace.Tracer
 }
 
 func newNode(t *testing.T, change ...func(*node)) *node {
 	n := &node{
-		t: t, log: io.Discard, maxConcurrent: 256, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
+		t: t, log: io.Discard, maxConcurrent: 256, tracer: noop.Tracer{}, runtime: fakecri.Start(t), requests: map[string]*crr.Request{}, pods: map[string]*corev1.Pod{},
 		requestSource: cachetesting.NewFakeControllerSource(), podSource: cachetesting.NewFakeControllerSource(),
 	}
 	n.runtime.ActAsKubelet(fakecri.Kubelet{
@@ -92,7 +95,7 @@ func (n *node) startDaemon() {
 		Node: "node-1", RuntimeName: fakecri.Name, Runtime: n.client, Hooks: NewHooks(n.client),
 		Requests:   cache.NewSharedIndexInformer(n.requestSource, &crr.Request{}, 0, cache.Indexers{}),
 		RequestAPI: n, Pods: pods, PodAPI: podAPI{n}, ClockOffset: func() time.Duration { return 0 }, MaxConcurrent: n.maxConcurrent,
-		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
+		Synced: func() { close(synced) }, Events: n, Registry: n.registry, Tracer: n.tracer, Logger: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
 	if err != nil {
 		n.t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,6 +57,7 @@ type Worker struct {
 	hooks   *hook.Runner
 	synced  func()
 	metrics *metrics
+	tracer  trace.Tracer
 	logger  *slog.Logger
 }
 
@@ -69,7 +72,7 @@ func New(config Config) (*Worker, error) {
 		pods: config.Pods, requests: config.Requests, clockOffset: config.ClockOffset,
 		latest: newLatest(config.Requests.GetIndexer()), acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
-		hooks: config.Hooks, synced: config.Synced, metrics: newMetrics(config.Registry), logger: config.Logger,
+		hooks: config.Hooks, synced: config.Synced, metrics: newMetrics(config.Registry), tracer: config.Tracer, logger: config.Logger,
 	}
 	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
 		if err := w.follow(informer); err != nil {
@@ -178,16 +181,19 @@ func (w *Worker) wait(ctx context.Context, key identity.Pod, request, behind *cr
 
 // step observes, plans, writes what was decided, and only then acts. It does not wait for a runtime that does not answer
 // beyond the next deadline.
-func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) error {
-	observed, err := w.observe(ctx, key, request, deadline)
+func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) (err error) {
+	planning, span := w.startSpan(ctx, request, spanPlan, time.Now())
+	defer func() { endSpan(span, err) }()
+	observed, err := w.observe(planning, key, request, deadline)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	decision := crr.Plan(request, observed, w.options, now)
+	span.SetAttributes(attribute.String("refit.plan.why", decision.Why))
 	w.logger.Debug("planned", "pod", key, "request", request.Name, "why", decision.Why,
 		"stop", decision.Stop != nil, "start", decision.Start != nil, "again", decision.Again)
-	stored, err := w.write(ctx, request, decision.Status)
+	stored, err := w.write(planning, request, decision.Status)
 	if apierrors.IsNotFound(err) {
 		w.forget(request) // deleted
 		return nil
@@ -195,7 +201,9 @@ func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 	if err != nil {
 		return err
 	}
+	w.traceStarts(ctx, request, stored, observed, now)
 	if crr.Completed(stored) {
+		w.traceRequest(ctx, request, decision.Status, now)
 		w.end(key, request, decision.Status, now)
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +39,7 @@ func addAdmission(mgr ctrl.Manager, cfg Config) error {
 	}
 	handler := &admissionHandler{
 		decoder: admission.NewDecoder(mgr.GetScheme()), pods: mgr.GetAPIReader(), nodes: cfg.Nodes,
-		self: cfg.User, now: time.Now, answers: answers, log: cfg.Logger,
+		self: cfg.User, now: time.Now, answers: answers, tracer: cfg.Tracer, log: cfg.Logger,
 	}
 	recoverPanic := true
 	mgr.GetWebhookServer().Register(admissionPath, &admission.Webhook{Handler: handler, RecoverPanic: &recoverPanic})
@@ -56,6 +57,7 @@ type admissionHandler struct {
 	self    string // the manager's own user name
 	now     func() time.Time
 	answers *prometheus.CounterVec
+	tracer  trace.Tracer
 	log     *slog.Logger
 }
 
@@ -104,6 +106,8 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 	if err := crradmission.CheckRequest(sent); err != nil {
 		return nil, nil, err // before a name that was not checked is used in a look-up
 	}
+	ctx, span := startTrace(ctx, h.tracer, request, sent)
+	defer func() { endTrace(ctx, span, admitted, err) }()
 	user := request.UserInfo.Username
 	facts := crradmission.Facts{User: user, OnBehalf: user != "" && user == h.self, Now: h.now()}
 	if facts.Pod, err = h.pod(ctx, sent); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.opentelemetry.io/otel/trace/noop"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func newAdmissionHandler(t *testing.T, objects ...client.Object) *admissionHandl
 	reader := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()
 	return &admissionHandler{
 		decoder: admission.NewDecoder(testScheme(t)), pods: reader, nodes: cache.NewNodes(reader, reader),
-		now: func() time.Time { return noon }, log: discard,
+		now: func() time.Time { return noon }, log: discard, tracer: noop.Tracer{},
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"operation", "code"}),
 	}
 }
@@ -164,7 +165,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add(string(stored), string(stored))
 	f.Add(`{"metadata":{"annotations":null},"spec":{"containers":[{"name":"a","preStop":{"httpGet":{"port":{}}}}]}}`, "null")
 	a := &admissionHandler{
-		decoder: admission.NewDecoder(testScheme(f)), pods: podReader{}, nodes: cache.NewNodes(podReader{}, podReader{}), now: func() time.Time { return noon }, log: discard,
+		decoder: admission.NewDecoder(testScheme(f)), pods: podReader{}, nodes: cache.NewNodes(podReader{}, podReader{}), now: func() time.Time { return noon }, log: discard, tracer: noop.Tracer{},
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"operation", "code"}),
 	}
 	f.Fuzz(func(t *testing.T, object, old string) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -27,6 +28,7 @@ type Config struct {
 	Clock    func() time.Time // the API server's time, in which the times of requests are written
 	Recorder events.EventRecorder
 	Metrics  prometheus.Registerer
+	Tracer   trace.Tracer
 	Logger   *slog.Logger
 }
 

@@ -154,6 +154,10 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- if include "refit.secretChanges" . }}
 - --restart-on-secret-change
 {{- end }}
+{{- with .Values.tracing.endpoint }}
+- --tracing-endpoint={{ . }}
+- --tracing-sampling-rate={{ $.Values.tracing.samplingRatePerMillion | int64 }}
+{{- end }}
 {{- include "refit.logArgs" . }}
 {{- with .Values.manager.extraArgs }}
 {{- toYaml . | nindent 0 }}

@@ -41,6 +41,13 @@ func TestValues(t *testing.T) {
 			},
 			absent: []string{"Namespace/" + namespace, "NetworkPolicy/refit-manager", "Certificate/refit-manager-webhook", "ServiceAccount/refit-sidecar", "ValidatingAdmissionPolicy/refit-sidecar-pods"},
 		},
+		"traces": {
+			values: "tracing: {endpoint: 'collector.observability:4317', samplingRatePerMillion: 10000}",
+			want: map[string]string{
+				daemon + ".containers[0].args}":  `["--addr=:10221","--metrics-addr=:10223","--tracing-endpoint=collector.observability:4317"]`,
+				manager + ".containers[0].args}": `["--metrics-addr=:8080","--tracing-endpoint=collector.observability:4317","--tracing-sampling-rate=10000"]`,
+			},
+		},
 		"in place of kruise-daemon": {
 			values: "openkruise: {mode: daemonOnly}",
 			want:   map[string]string{daemon + ".serviceAccountName}": "refit-daemon", "ValidatingAdmissionPolicy/refit-daemon-pods {.kind}": "ValidatingAdmissionPolicy", "kruise-daemon-config/RoleBinding/refit-daemon {.kind}": "RoleBinding"},
