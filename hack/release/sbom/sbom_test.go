@@ -50,6 +50,7 @@ func TestListsTheModulesThatGoVersionLists(t *testing.T) {
 		// "dep PATH VERSION SUM", and under it "=> PATH VERSION SUM" if it is replaced by another module.
 		fields := strings.Fields(line)
 		switch {
+		case len(fields) < 3:
 		case fields[0] == "dep":
 			want = append(want, fields[1]+"@"+fields[2])
 		case fields[0] == "=>" && !strings.HasPrefix(fields[1], "."):
