@@ -15,11 +15,13 @@ const maxPaths = 20
 // differingPaths names the fields in which two values of the API differ, as deep as the path is known to both.
 func differingPaths(root string, a, b any) []string {
 	var paths []string
-	walk(root, generic(a), generic(b), &paths)
+	walk(root, Decoded(a), Decoded(b), &paths)
 	return paths
 }
 
-func generic(value any) any {
+// Decoded returns a value of the API as encoding/json decodes its JSON: maps, lists, strings and numbers. Unlike the types, these have
+// only the fields that are set.
+func Decoded(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // types of the API can always be encoded

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/sidecarset/annotation"
 )
 
@@ -81,7 +81,7 @@ func (t *Target) changed(injected *annotation.Injected) []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(mounted)) {
-		if !reflect.DeepEqual(generic(volume(before, name)), generic(volume(t.spec, name))) {
+		if !reflect.DeepEqual(plan.Decoded(volume(before, name)), plan.Decoded(volume(t.spec, name))) {
 			found = append(found, fmt.Sprintf("volume %s has changed, and cannot in a running pod", name))
 		}
 	}
@@ -162,21 +162,9 @@ func lacking(s *sidecar, container *corev1.Container) []string {
 }
 
 func fields(value any) map[string]any {
-	named, ok := generic(value).(map[string]any)
+	named, ok := plan.Decoded(value).(map[string]any)
 	if !ok {
 		return map[string]any{}
 	}
 	return named
-}
-
-func generic(value any) any {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // types of the API can always be encoded
-	}
-	var decoded any
-	if err := json.Unmarshal(text, &decoded); err != nil {
-		panic(err)
-	}
-	return decoded
 }
