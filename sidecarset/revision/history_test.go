@@ -1,7 +1,11 @@
 package revision_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,5 +150,90 @@ func TestRevisionsHaveNoAnnotationsOfTheUser(t *testing.T) {
 	h.set.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	if got := h.apply("log:1").Annotations; len(got) != 2 || got[v1beta1.AnnotationSidecarSetHash] == "" || got[v1beta1.AnnotationSidecarSetHashWithoutImage] == "" {
 		t.Errorf("annotations %v, want the two hashes", got)
+	}
+}
+
+func TestNothingIsWrittenForASpecThatHasItsRevision(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.set.Labels = map[string]string{"team": "a"}
+	first := h.apply("log:1")
+	if first.Labels["team"] != "a" || first.Labels[v1beta1.LabelSidecarSetName] != "logs" {
+		t.Errorf("labels %v", first.Labels)
+	}
+	if latest, change, err := revision.Plan(h.set, "refit-system", h.all); err != nil || change.Create != nil || change.Update != nil || latest.Name != first.Name {
+		t.Errorf("%s, %+v, %v", latest.Name, change, err)
+	}
+	// As another client writes it: the same JSON with other white space.
+	var text bytes.Buffer
+	if err := json.Indent(&text, h.all[0].Data.Raw, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	h.all[0].Data.Raw = text.Bytes()
+	if _, change, _ := revision.Plan(h.set, "refit-system", h.all); change.Create != nil || change.Update != nil {
+		t.Errorf("white space makes a new revision: %+v", change)
+	}
+	h.all[0].Data.Raw = []byte("broken")
+	if _, change, _ := revision.Plan(h.set, "refit-system", h.all); change.Create == nil {
+		t.Error("a revision that cannot be read counts as that of the spec")
+	}
+}
+
+func TestRollbackWritesTheRevisionAgain(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.apply("log:1")
+	h.apply("log:2")
+	slices.Reverse(h.all) // a cache keeps no order
+	h.set.Spec.Containers[0].Image = "log:1"
+	_, change, err := revision.Plan(h.set, "refit-system", h.all)
+	if err != nil || change.Update == nil || change.Update.Revision != 3 {
+		t.Errorf("%+v, %v", change, err)
+	}
+	h.all[0].Labels, h.all[1].Labels = nil, nil
+	h.set.Spec.Containers[0].Image, h.set.Spec.CustomVersion = "log:2", "two"
+	_, change, err = revision.Plan(h.set, "refit-system", h.all)
+	if err != nil || change.Update == nil || change.Update.Revision != 2 || change.Update.Labels[v1beta1.LabelSidecarSetCustomVersion] != "two" {
+		t.Errorf("%+v, %v", change, err)
+	}
+	if h.all[0].Labels != nil {
+		t.Error("the revision of the cache was changed")
+	}
+}
+
+func TestTheNewestOfACustomVersionIsPinned(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.set.Spec.CustomVersion = "stable"
+	h.apply("log:1")
+	newest := h.apply("log:2")
+	h.set.Spec.CustomVersion = "other"
+	h.apply("log:3")
+	h.set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{RevisionName: new(""), CustomVersion: new("stable")}
+	for range 2 {
+		if got := revision.Pinned(h.set, h.all); got == nil || got.Name != newest.Name {
+			t.Errorf("pinned %v", got)
+		}
+		slices.Reverse(h.all)
+	}
+	h.set.Spec.InjectionStrategy.Revision.CustomVersion = new("")
+	if got := revision.Pinned(h.set, h.all); got != nil {
+		t.Errorf("pinned %s without a version", got.Name)
+	}
+}
+
+func TestAsManyRevisionsAsTheLimitAreKept(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	for i := range 12 {
+		h.apply(fmt.Sprintf("log:%02d", i))
+		expired := revision.Expired(h.set, h.all, func(string) bool { return false })
+		if want := max(0, len(h.all)-10); len(expired) != want {
+			t.Errorf("%d of %d expire, want %d", len(expired), len(h.all), want)
+		}
+	}
+	slices.Reverse(h.all)
+	if expired := revision.Expired(h.set, h.all, func(string) bool { return false }); len(expired) != 2 || expired[0].Revision != 1 {
+		t.Errorf("not the oldest: %+v", expired)
 	}
 }

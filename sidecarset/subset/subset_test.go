@@ -1,6 +1,7 @@
 package subset_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,5 +39,41 @@ func TestAnEmptyVolumeSourceIsNotAnotherOne(t *testing.T) {
 	}
 	if !subset.Covers([]byte(`{"name":"v","emptyDir":{"medium":""}}`), wanted) {
 		t.Error("emptyDir is not")
+	}
+}
+
+func TestWhatIsMissingOrAnotherIsADifference(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		has, wanted string
+		want        bool
+	}{
+		"resources that are empty":              {`{}`, `{"resources":{}}`, true},
+		"resources that are not":                {`{}`, `{"resources":{"limits":{"cpu":"1"}}}`, false},
+		"another empty object":                  {`{}`, `{"emptyDir":{}}`, false},
+		"number":                                {`{"port":80}`, `{"port":81}`, false},
+		"same number":                           {`{"port":80}`, `{"port":80}`, true},
+		"list that is missing":                  {`{}`, `{"env":[{"name":"A"}]}`, false},
+		"element that is missing":               {`{"env":[{"name":"B"}]}`, `{"env":[{"name":"A"}]}`, false},
+		"one of two is missing":                 {`{"env":[{"name":"A"}]}`, `{"env":[{"name":"A"},{"name":"B"}]}`, false},
+		"first of two is another":               {`{"env":[{"name":"A","value":"2"},{"name":"B"}]}`, `{"env":[{"name":"A","value":"1"},{"name":"B"}]}`, false},
+		"list without a key, in another order":  {`{"args":["b","a"]}`, `{"args":["a","b"]}`, false},
+		"empty list":                            {`{"env":[]}`, `{"env":[]}`, true},
+		"empty list that is not wanted empty":   {`{"env":[{"name":"A"}]}`, `{"env":[]}`, false},
+		"names that are twice":                  {`{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, `{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, true},
+		"names that are twice, others":          {`{"env":[{"name":"A","value":"1"},{"name":"A","value":"3"}]}`, `{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, false},
+		"object in the place of an element":     {`{"env":{"name":"A"}}`, `{"env":[{"name":"A"}]}`, false},
+		"quantities":                            {`{"cpu":"1"}`, `{"cpu":"1000m"}`, true},
+		"other quantities":                      {`{"cpu":"1"}`, `{"cpu":"100m"}`, false},
+		"quantity and text":                     {`{"cpu":"0"}`, `{"cpu":"zero"}`, false},
+		"text and quantity":                     {`{"cpu":"zero"}`, `{"cpu":"0"}`, false},
+		"elements that are found by their path": {`{"volumeMounts":[{"name":"v","mountPath":"/b"},{"name":"v","mountPath":"/a"}]}`, `{"volumeMounts":[{"name":"v","mountPath":"/a"}]}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := subset.Covers([]byte(tc.has), json.RawMessage(tc.wanted)); got != tc.want {
+				t.Errorf("%v", got)
+			}
+		})
 	}
 }
