@@ -9,6 +9,7 @@ import (
 	"github.com/refit-project/refit/test/cluster/gateway"
 	"github.com/refit-project/refit/test/cluster/lifecycle"
 	"github.com/refit-project/refit/test/cluster/mounts"
+	"github.com/refit-project/refit/test/cluster/power"
 	"github.com/refit-project/refit/test/cluster/process"
 )
 
@@ -73,15 +74,20 @@ func powerCommand(open opener) *cobra.Command {
 		Short: "Kill every process of a node, as a power failure does, or start its programs again",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			cluster, _, err := open()
+			cluster, dir, err := open()
 			if err != nil {
 				return err
 			}
 			switch args[0] {
 			case "off":
-				return cluster.PowerOff(command.Context(), args[1])
+				return power.Off(command.Context(), dir, args[1], lifecycle.NodeComponents)
 			case "on":
-				return cluster.PowerOn(command.Context(), args[1], kubeletOptions())
+				for _, name := range lifecycle.NodeComponents {
+					if err := cluster.Start(command.Context(), name, args[1], kubeletOptions()); err != nil {
+						return err
+					}
+				}
+				return nil
 			}
 			return fmt.Errorf("power %q: want on or off", args[0])
 		},
@@ -94,15 +100,15 @@ func diskCommand(open opener) *cobra.Command {
 		Short: "Leave no room on the disk of a node's container runtime, or give it back; the cluster has to be up with NODE_DISK",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			cluster, _, err := open()
+			_, dir, err := open()
 			if err != nil {
 				return err
 			}
 			switch args[0] {
 			case "full":
-				return cluster.FillDisk(command.Context(), args[1])
+				return power.FillDisk(command.Context(), dir, args[1])
 			case "free":
-				return cluster.FreeDisk(args[1])
+				return power.FreeDisk(dir, args[1])
 			}
 			return fmt.Errorf("disk %q: want full or free", args[0])
 		},
