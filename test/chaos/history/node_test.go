@@ -1,10 +1,13 @@
 package history_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
@@ -43,5 +46,25 @@ func TestPlantedEndsWhileAnotherNodeIsLost(t *testing.T) {
 				test.plant(s)
 			}})
 		})
+	}
+}
+
+// What the daemon records in an annotation after the end, under the CRD of OpenKruise, is no change of the status, and what
+// ended before the records begin is of an earlier run.
+func TestEndsThatAreNoViolations(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 1, Reason: "Error", FinishedAt: metav1.NewTime(at(-60))})
+	restart(s, 10, "r1", "c1", "c2")
+	recorded := s.requests["r1"].DeepCopy()
+	s.store("r1", func(status *v1beta1.ContainerRecreateRequestStatus) {
+		status.ContainerRecreateStates[0].ContainerID = ""
+	})
+	s.write(14, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 200, s.requests["r1"])
+	s.revision++
+	recorded.ResourceVersion = fmt.Sprint(s.revision)
+	s.write(15, ref{"patch", daemonUser, "containerrecreaterequests", "", "chaos", "r1"}, 200, recorded)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
 }

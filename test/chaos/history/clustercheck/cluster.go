@@ -106,6 +106,15 @@ func (c check) of(user string, w entry.Write) bool {
 
 func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTerminated) bool) {
 	seen := map[string]bool{}
+	var begin time.Time
+	for _, w := range c.Writes {
+		if begin.IsZero() || w.Received.Before(begin) {
+			begin = w.Received
+		}
+	}
+	earlier := func(ended *corev1.ContainerStateTerminated) bool { // of an earlier run on the same cluster
+		return !ended.FinishedAt.IsZero() && ended.FinishedAt.Time.Before(begin.Truncate(time.Second))
+	}
 	for _, w := range c.Writes {
 		if !c.of(user, w) {
 			continue
@@ -115,7 +124,7 @@ func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTermina
 				if ended == nil || seen[ended.ContainerID] || slices.Contains(toldToEnd, ended.ExitCode) && ended.Reason != oomKilled {
 					continue
 				}
-				if excused(ended) || c.lost(w, ended) {
+				if earlier(ended) || excused(ended) || c.lost(w, ended) {
 					continue
 				}
 				seen[ended.ContainerID] = true

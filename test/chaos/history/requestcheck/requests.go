@@ -24,13 +24,28 @@ func (c check) terminal() {
 		}
 		for _, v := range r.Versions {
 			if entry.Revision(v.Request.ResourceVersion) <= entry.Revision(end.Request.ResourceVersion) ||
-				equality.Semantic.DeepEqual(v.Request.Status, end.Request.Status) {
+				sameStatus(v.Request.Status, end.Request.Status) {
 				continue
 			}
 			c.Violate("I3", "request "+r.String(), "its status changed after it had ended", end.Line, v.Line)
 			break
 		}
 	}
+}
+
+// sameStatus compares statuses. Under the CRD of OpenKruise the ID of a container is in an annotation, which may be written
+// after the status.
+func sameStatus(a, b v1beta1.ContainerRecreateRequestStatus) bool {
+	if len(a.ContainerRecreateStates) != len(b.ContainerRecreateStates) {
+		return false
+	}
+	a, b = *a.DeepCopy(), *b.DeepCopy()
+	for i := range a.ContainerRecreateStates {
+		if first, second := &a.ContainerRecreateStates[i], &b.ContainerRecreateStates[i]; first.ContainerID == "" || second.ContainerID == "" {
+			first.ContainerID, second.ContainerID = "", ""
+		}
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // success checks I4.

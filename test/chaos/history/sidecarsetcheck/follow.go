@@ -61,6 +61,7 @@ type pod struct {
 	Version
 	inFlight bool       // its update has been begun and has not taken effect
 	begun    entry.Line // of that update
+	free     time.Time  // when it was begun, if the pod was not available anyway
 	replaced string     // container ID of the sidecar when the update was begun
 	updates  map[string]int
 	restarts int32     // that updates account for
@@ -137,6 +138,12 @@ func (f *Follower) update(p *pod, was Version, to string) {
 		f.find(p, "was updated to %s %d times", to, p.updates[to])
 	}
 	costs := available(was.Pod) && !p.inFlight
+	switch {
+	case costs:
+		p.free = time.Time{}
+	case !p.inFlight:
+		p.free = p.At
+	}
 	p.inFlight, p.begun = true, p.Line
 	if status := statusOf(was.Pod, f.Container); status != nil {
 		p.replaced = status.ContainerID
@@ -147,11 +154,13 @@ func (f *Follower) update(p *pod, was Version, to string) {
 	}
 }
 
-// budget checks that with this update no more pods are in one than may be.
+// budget checks that with this update no more pods are in one than may be. One that was not available anyway may be updated
+// along with the others: from the next choice on it counts.
 func (f *Follower) budget(p *pod) {
 	var proof []entry.Line
 	for _, other := range f.pods {
-		if other != p && other.inFlight && other.Pod.DeletionTimestamp == nil && !f.doubtAt(other, other.At, p.At) {
+		along := !other.free.IsZero() && p.At.Sub(other.free) < settled
+		if other != p && other.inFlight && !along && other.Pod.DeletionTimestamp == nil && !f.doubtAt(other, other.At, p.At) {
 			proof = append(proof, other.begun)
 		}
 	}

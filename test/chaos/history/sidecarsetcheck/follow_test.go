@@ -129,6 +129,22 @@ func TestOthersAreExcused(t *testing.T) {
 			h.now = h.now.Add(-59 * time.Second)
 			h.update("web-0", "side:2")
 		}},
+		"a pod that is not available is updated along with as many as may be": {play: func(h *history) {
+			h.kubelet("web-3", false)
+			h.update("web-3", "side:2")
+			h.now = h.now.Add(-119 * time.Second)
+			h.update("web-0", "side:2")
+			h.pods["web-1"].OwnerReferences = nil
+			h.now = h.now.Add(-59 * time.Second)
+			h.update("web-1", "side:2")
+		}},
+		"a pod that is not available was updated long before": {want: "updated while 2 others", play: func(h *history) {
+			h.kubelet("web-3", false)
+			h.update("web-3", "side:2")
+			h.update("web-0", "side:2")
+			h.pods["web-1"].OwnerReferences = nil
+			h.update("web-1", "side:2")
+		}},
 		"the node was lost": {play: func(h *history) {
 			h.Records = fault(entry.KindNodeLost)
 			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
