@@ -2,8 +2,15 @@ package images
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,6 +74,53 @@ func TestDeletedJobCancelsItsPullsWhileLookUpsAreSlow(t *testing.T) {
 	if n := len(w.nodeImage("a").Spec.Images); err != nil || n != 0 {
 		t.Errorf("%d images are left, %+v, %v", n, result, err)
 	}
+}
+
+// slowServer takes a second to read a NodeImage, and counts conflicts.
+type slowServer struct {
+	client.Client
+	conflicts atomic.Int32
+}
+
+func (s *slowServer) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := s.Client.Get(ctx, key, object, options...)
+	if _, ok := object.(*v1beta1.NodeImage); ok {
+		time.Sleep(time.Second) // of synctest
+	}
+	return err
+}
+
+func (s *slowServer) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	err := s.Client.Update(ctx, object, options...)
+	if apierrors.IsConflict(err) {
+		s.conflicts.Add(1)
+	}
+	return err
+}
+
+func TestWritesOfTheManagerToANodeImageDoNotConflict(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, node("a", nil), pullJob())
+		w.look()
+		server := &slowServer{Client: w.Client}
+		w.api.client, w.api.Live = server, server
+		var writers errgroup.Group
+		for n := range 6 {
+			writers.Go(func() error {
+				return w.api.write(t.Context(), "a", func(object *v1beta1.NodeImage) bool {
+					metav1.SetMetaDataLabel(&object.ObjectMeta, fmt.Sprintf("writer-%d", n), "was-here")
+					return true
+				})
+			})
+		}
+		if err := writers.Wait(); err != nil || server.conflicts.Load() > 0 {
+			t.Errorf("%d conflicts, %v", server.conflicts.Load(), err)
+		}
+		if labels := w.nodeImage("a").Labels; len(labels) != 6 {
+			t.Errorf("labels %v", labels)
+		}
+	})
 }
 
 func TestJobStartsWhileTheDaemonWritesItsStatus(t *testing.T) {

@@ -41,6 +41,7 @@ type Config struct {
 type api struct {
 	Config
 	client client.Client // reads from the cache
+	locks  locks         // of NodeImages, by name
 }
 
 // Add adds the controllers to a manager that has not been started.

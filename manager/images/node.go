@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,10 +64,16 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 }
 
 // write changes a NodeImage. The daemon writes its status and jobs their images at any time, so after a conflict the object
-// is read from the API server: the cache would be behind again, and deleted jobs would go on to be pulled for.
+// is read from the API server: the cache would be behind again, and deleted jobs would go on to be pulled for. Writes of the
+// manager wait for each other: where the API server is slow they would conflict for as long as there are two.
 func (a *api) write(ctx context.Context, name string, change func(*v1beta1.NodeImage) bool) error {
+	unlock, err := a.locks.lock(ctx, name)
+	if err != nil {
+		return fmt.Errorf("write NodeImage %s: %w", name, err)
+	}
+	defer unlock()
 	reader := client.Reader(a.client)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var object v1beta1.NodeImage
 		if err := reader.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 			return err
@@ -81,6 +88,21 @@ func (a *api) write(ctx context.Context, name string, change func(*v1beta1.NodeI
 		return fmt.Errorf("write NodeImage %s: %w", name, err)
 	}
 	return nil
+}
+
+// locks are one lock for each name.
+type locks struct{ held sync.Map }
+
+// lock waits until the name is free, or the context ends.
+func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
+	found, _ := l.held.LoadOrStore(name, make(chan struct{}, 1))
+	held := found.(chan struct{})
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // find looks jobs up. That one is gone is accepted from a live read only, as caches are not in step.
