@@ -35,9 +35,12 @@ func TestPackagedChartHasTheVersionOfTheRelease(t *testing.T) {
 
 func TestSameChartGivesTheSameArchive(t *testing.T) {
 	t.Parallel()
-	moved := filepath.Join(t.TempDir(), "chart")
-	if err := os.CopyFS(moved, os.DirFS(source)); err != nil { // with other dates
-		t.Fatal(err)
+	deploy := t.TempDir()
+	moved := filepath.Join(deploy, "chart")
+	for _, folder := range []string{"chart", "crd"} { // the chart links to the CRDs
+		if err := os.CopyFS(filepath.Join(deploy, folder), os.DirFS(filepath.Join(source, "..", folder))); err != nil { // with other dates
+			t.Fatal(err)
+		}
 	}
 	var archives [][]byte
 	for _, folder := range []string{source, moved} {
