@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestObjectsOfTheDocumentsAreValid(t *testing.T) {
 		documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(block.Text)))
 		for {
 			document, err := documents.Read()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			var object map[string]any

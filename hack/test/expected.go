@@ -55,7 +55,7 @@ func expected(part string) map[string]verdict.Expected {
 		conformanceStep: {Required: map[string]int{`\.TestRealRuntime/`: 10}},
 		pullStep:        {Required: map[string]int{`\.TestRealRuntimePulls/`: 10}},
 		chartStep:       {Required: map[string]int{`\.TestChart$`: 1}},
-		endToEndStep:    {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60, `test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds)\w+$`: 3}},
+		endToEndStep:    {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60, `test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds)\w+$`: 3, `test/e2e\.TestTutorials/`: 7}},
 		chaosStep:       {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
 	switch part {
