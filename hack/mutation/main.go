@@ -19,6 +19,8 @@ import (
 // rooms are those that decide.
 var rooms = []string{
 	"crr", "crr/admission", "crr/lifecycle", "kubelet", "hook", "podprobe", "inplace", "inplace/record", "inplace/plan", "inplace/facts", "image", "signal", "signal/procfile", "hotupdate", "sidecarmode/recreate", "manager/requests", "daemon/requests",
+	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/hotupgrade", "sidecarset/match", "sidecarset/missed",
+	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/status", "sidecarset/subset",
 }
 
 // equivalent lists the mutants that change nothing that could be noticed: key, tab, reason.
