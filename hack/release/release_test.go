@@ -205,7 +205,7 @@ func TestCertificatesOfTheImagesAreRoots(t *testing.T) {
 
 func TestVersionsOfReleases(t *testing.T) {
 	t.Parallel()
-	for given, ok := range map[string]bool{"v1.2.3": true, "v1.2.3-rc.1": true, "1.2.3": false, "v1.2": false, "v1.2.3 ": false, "latest": false} {
+	for given, ok := range map[string]bool{"v1.2.3": true, "v1.2.3-rc.1": true, "1.2.3": false, "v1.2": false, "v1.2.3\n": false, "latest": false} {
 		if _, err := version("", given, ""); (err == nil) != ok {
 			t.Errorf("%q: %v", given, err)
 		}
