@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +24,10 @@ const (
 // place is the cluster, with what the tests run on it.
 type place struct {
 	t                    *testing.T
+	root                 string
 	kubectl, helm, refit string
-	registry             string   // flags of helm that name the images
-	app                  string   // image of the pods
-	values               []string // of every installation
+	images               map[string]string // by name, as testapp
+	values               []string          // of every installation
 }
 
 func newPlace(t *testing.T) *place {
@@ -39,32 +39,59 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, kubectl: "kubectl", helm: filepath.Join(root, "dist", "bin", "helm"), refit: filepath.Join(root, "dist", "bin", "kubectl-refit")}
+	p := &place{t: t, root: root, kubectl: "kubectl", helm: filepath.Join(root, "dist", "bin", "helm"), refit: filepath.Join(root, "dist", "bin", "kubectl-refit"), images: map[string]string{}}
 	state := filepath.Dir(os.Getenv("KUBECONFIG"))
 	if tool := filepath.Join(state, "bin", "kubectl"); exists(tool) {
 		p.kubectl = tool
 	}
-	images, err := install.Pushed(root)
-	if err != nil || len(images) == 0 {
-		t.Fatalf("no images have been pushed: %v", err)
-	}
-	image := regexp.MustCompile(`^([^/]+)/(.+)/([^/:]+):([^@]+)@(.+)$`)
-	for _, name := range images {
-		parts := image.FindStringSubmatch(name)
-		if parts == nil {
-			t.Fatalf("image %s: want REGISTRY/FOLDER/NAME:TAG@DIGEST", name)
-		}
-		switch parts[3] {
-		case "testapp":
-			p.app = name
-		case "refit-daemon", "refit-manager":
-			p.values = append(p.values, "--set=image.registry="+parts[1], "--set=image.repository="+parts[2], "--set=image.tag="+parts[4],
-				"--set="+strings.TrimPrefix(parts[3], "refit-")+".image.digest="+parts[5])
+	p.values = p.valuesOf(root)
+	for _, name := range []string{"testapp", "hotupgrade-load"} {
+		if p.images[name] == "" {
+			t.Fatalf("image %s has not been pushed: hack/images.sh --tests", name)
 		}
 	}
 	p.build(filepath.Join(root, "hack", "chart"), p.helm, "helm.sh/helm/v4/cmd/helm")
 	p.build(root, p.refit, "./cmd/kubectl-refit")
 	return p
+}
+
+// valuesOf are flags of helm that name the images that hack/images.sh of a checkout has pushed.
+func (p *place) valuesOf(checkout string) []string {
+	p.t.Helper()
+	pushed, err := install.Pushed(checkout)
+	if err != nil || len(pushed) == 0 {
+		p.t.Fatalf("no images have been pushed: %v", err)
+	}
+	for _, full := range pushed {
+		name, _, _ := strings.Cut(path.Base(full), ":")
+		p.images[name] = full
+	}
+	values, err := install.Values(pushed)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return values
+}
+
+// pack returns the chart of a checkout as its users have it.
+func (p *place) pack(checkout string) string {
+	p.t.Helper()
+	folder := p.t.TempDir()
+	p.run(p.helm, "package", filepath.Join(checkout, "deploy", "chart"), "--destination="+folder)
+	packages, err := filepath.Glob(filepath.Join(folder, "refit-*.tgz"))
+	if err != nil || len(packages) != 1 {
+		p.t.Fatalf("packages %v, %v", packages, err)
+	}
+	return packages[0]
+}
+
+// uninstallAtEnd removes the release and its namespace when the test has ended, however it ends.
+func (p *place) uninstallAtEnd() {
+	p.t.Cleanup(func() {
+		ctx := context.WithoutCancel(p.t.Context())
+		_, _ = output(ctx, "", p.helm, "uninstall", "refit", "--namespace="+namespace, "--ignore-not-found", "--wait")
+		_, _ = output(ctx, "", p.kubectl, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
+	})
 }
 
 func exists(path string) bool {
@@ -143,7 +170,7 @@ func (p *place) workload() {
 	p.t.Cleanup(func() {
 		_, _ = output(context.WithoutCancel(p.t.Context()), "", p.kubectl, "delete", "namespace", shop, "--wait=false")
 	})
-	p.runWith(p.t.Context(), fmt.Sprintf(`
+	p.apply(fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: %s}
@@ -158,7 +185,7 @@ spec:
         image: %s
         args: ["--http=:8080"]
         readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
-`, shop, pods, p.app), p.kubectl, "apply", "--filename=-")
+`, shop, pods, p.images["testapp"]))
 	p.run(p.kubectl, "rollout", "status", "deployment/web", "--namespace="+shop, "--timeout=2m")
 }
 
@@ -198,26 +225,16 @@ func (p *place) during(what string, do func()) {
 
 func TestChart(t *testing.T) {
 	p := newPlace(t)
-	root := filepath.Join("..", "..")
-	folder := t.TempDir()
-	p.run(p.helm, "package", filepath.Join(root, "deploy", "chart"), "--destination="+folder)
-	packages, err := filepath.Glob(filepath.Join(folder, "refit-*.tgz"))
-	if err != nil || len(packages) != 1 {
-		t.Fatalf("packages %v, %v", packages, err)
-	}
 	before := p.objects()
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_, _ = output(ctx, "", p.helm, "uninstall", "refit", "--namespace="+namespace, "--ignore-not-found", "--wait")
-		_, _ = output(ctx, "", p.kubectl, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
-	})
-	flags := append([]string{packages[0], "--wait"}, p.values...)
+	p.uninstallAtEnd()
+	flags := append([]string{p.pack(p.root), "--wait"}, p.values...)
 	notes := p.release("install", append(flags, "--create-namespace")...)
 	if !strings.Contains(notes, "kubectl refit restart deployment/NAME") {
 		t.Errorf("the notes say:\n%s", notes)
 	}
 	p.workload()
 	p.healthy()
+	p.restartsUnderLoad()
 
 	p.during("a restart of the programs", func() {
 		p.run(p.kubectl, "rollout", "restart", "daemonset/refit-daemon", "deployment/refit-manager", "--namespace="+namespace)

@@ -3,5 +3,7 @@
 //
 //	KUBECONFIG  a cluster without Refit, whose namespaces refit-system and kruise-daemon-config are made and deleted
 //
-// and the images that hack/images.sh --extra testapp=test/e2e/testapp has pushed.
+// and the images that hack/images.sh --tests has pushed.
+//
+// REFIT_CHART_PREVIOUS names a tag or commit: an upgrade from its chart and images, and back, is tested too.
 package chart

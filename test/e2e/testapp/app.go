@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -91,7 +92,7 @@ func parse(args []string) (config, error) {
 	flags.IntVar(&cfg.exitCode, "exit-code", 0, "exit code after a signal or a crash")
 	flags.DurationVar(&cfg.crashAfter, "crash-after", 0, "exit by itself after this time")
 	flags.DurationVar(&cfg.termDelay, "term-delay", 0, "time from SIGTERM to the exit")
-	flags.StringVar(&cfg.http, "http", "", "address to serve /ready and /prestop?sleep=D on, for example :8080")
+	flags.StringVar(&cfg.http, "http", "", "address to serve /, /ready and /prestop?sleep=D on, for example :8080; after /prestop connections are closed with the next answer of /")
 	flags.DurationVar(&cfg.readyAfter, "ready-after", 0, "time from which on /ready answers 200; before that 503")
 	flags.StringVar(&cfg.state, "state", "", "file with the state: unless it reads \"up\" or is not there, GET /state answers 503, gRPC NOT_SERVING and TCP not at all; PUT /state writes it")
 	flags.StringVar(&cfg.tcp, "tcp", "", "address to accept connections on")
@@ -203,6 +204,13 @@ func listen(cfg config, j *journal, files *follower, started time.Time, broken c
 
 func handler(cfg config, j *journal, files *follower, started time.Time, broken chan<- error) http.Handler {
 	mux := http.NewServeMux()
+	var closing atomic.Bool // connections are closed after the next answer
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		if closing.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		fmt.Fprintln(w, "testapp")
+	})
 	mux.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
 		if time.Since(started) < cfg.readyAfter {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
@@ -219,6 +227,7 @@ func handler(cfg config, j *journal, files *follower, started time.Time, broken 
 		}
 	})
 	mux.HandleFunc("/prestop", func(w http.ResponseWriter, r *http.Request) {
+		closing.Store(true)
 		if err := j.add(line{Event: eventPreStop, Text: r.URL.RawQuery}); err != nil {
 			report(broken, err)
 		}

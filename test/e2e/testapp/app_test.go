@@ -129,6 +129,28 @@ func TestNotReadyYet(t *testing.T) {
 	}
 }
 
+// Clients that keep a connection leave a container that will be stopped.
+func TestConnectionsAreClosedAfterPreStop(t *testing.T) {
+	t.Parallel()
+	j, err := newJournal(func(string) string { return "" }, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := handler(config{}, j, &follower{}, time.Now(), nil)
+	get := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w
+	}
+	if w := get("/"); w.Code != http.StatusOK || w.Header().Get("Connection") != "" {
+		t.Errorf("before: %d %v", w.Code, w.Header())
+	}
+	get("/prestop")
+	if w := get("/"); w.Code != http.StatusOK || w.Header().Get("Connection") != "close" {
+		t.Errorf("after: %d %v", w.Code, w.Header())
+	}
+}
+
 // A real process and a real signal.
 func TestProcess(t *testing.T) {
 	t.Parallel()
