@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // What the issue of this test asks for: ten pods, restarted one at a time under load without a failed request.
 const (
 	replicas     = 10
-	drainSeconds = 5
+	drainSeconds = 10 // EndpointSlices and kube-proxy have followed after about 1 s, on a busy machine after 6 s
 )
 
 // store is a Deployment with a readiness gate, so that its pods can be taken out of their Service, and a preStop hook that has the
@@ -76,7 +77,7 @@ func (p *place) restartsUnderLoad() {
 	before := p.ofShop("get", "pods", "--selector=app=store", uids)
 
 	began := time.Now()
-	out := p.run(p.refit, "restart", "deployment/store", "-c", "app", "--max-unavailable", "1", "--wait", "--namespace="+shop,
+	out := p.run(p.refit, "restart", "deployment/store", "-o", "name", "-c", "app", "--max-unavailable", "1", "--wait", "--namespace="+shop,
 		fmt.Sprintf("--drain-seconds=%d", drainSeconds), "--reason=stale connections", "--timeout=6m")
 	p.t.Logf("%d pods restarted in %.1f s:\n%s", replicas, time.Since(began).Seconds(), out)
 
@@ -86,13 +87,13 @@ func (p *place) restartsUnderLoad() {
 	if after := p.ofShop("get", "pods", "--selector=app=store", uids); after != before {
 		p.t.Errorf("pods %s before and %s after", before, after)
 	}
-	p.noneFailed()
+	p.noneFailed(regexp.MustCompile(`restartrollout\.refit\.dev/\S+`).FindString(out))
 	p.namesRequester(strings.Fields(p.ofShop("get", "pods", "--selector=app=store", "--output=name"))[0])
 	p.ofShop("delete", "deployment/store", "service/store", "pod/load", "pod/try", "--wait=false")
 }
 
-// noneFailed ends the load and counts.
-func (p *place) noneFailed() {
+// noneFailed ends the load and counts. If requests have failed, the timeline of the rollout tells which pod was stopped then.
+func (p *place) noneFailed(rollout string) {
 	p.t.Helper()
 	p.ofShop("exec", "load", "--", "/load", "stop")
 	p.ofShop("wait", "pod/load", "--for=jsonpath={.status.containerStatuses[0].state.terminated}", "--timeout=1m")
@@ -107,7 +108,7 @@ func (p *place) noneFailed() {
 		}
 	}
 	if total.Failed > 0 || total.Refused > 0 || total.Requests() < 1000 {
-		p.t.Errorf("of %d requests %d failed, %d were refused: %s", total.Requests(), total.Failed, total.Refused, total.Error)
+		p.t.Errorf("of %d requests %d failed, %d were refused: %s\n%s", total.Requests(), total.Failed, total.Refused, total.Error, p.run(p.refit, "timeline", rollout, "--namespace="+shop))
 	}
 }
 
