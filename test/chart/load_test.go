@@ -12,7 +12,7 @@ import (
 // What the issue of this test asks for: ten pods, restarted one at a time under load without a failed request.
 const (
 	replicas     = 10
-	drainSeconds = 10 // EndpointSlices and kube-proxy have followed after about 1 s, on a busy machine after 6 s
+	drainSeconds = 10
 )
 
 // store is a Deployment with a readiness gate, so that its pods can be taken out of their Service, and a preStop hook that has the
