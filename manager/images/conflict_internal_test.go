@@ -59,7 +59,7 @@ type slowLookUp struct {
 
 func (s *slowLookUp) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if _, ok := object.(*v1beta1.ImagePullJob); ok {
-		s.world.daemon("a", v1beta1.ImagePhasePulling)
+		s.world.daemon("a", v1beta1.ImagePhasePulling) //nolint:contextcheck // the daemon has a context of its own
 	}
 	return s.Reader.Get(ctx, key, object, options...)
 }
