@@ -88,7 +88,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{objects: map[string]client.Object{}, create: errDenied, read: map[string]error{}}
 	for _, name := range []string{
 		"containerrecreaterequests.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
-		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "restartrollouts.refit.dev", "sidecarsets.apps.kruise.io",
+		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "restartrollouts.refit.dev", "restartschedules.refit.dev", "restarttriggers.refit.dev",
+		"sidecarsets.apps.kruise.io",
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta("", name)}
 		crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
@@ -164,7 +165,7 @@ func TestFindings(t *testing.T) {
 		result doctor.Result
 		words  string
 	}{
-		"CRDs":                  {func(*testing.T, *world) {}, "CRDs", doctor.OK, "8 of 8"},
+		"CRDs":                  {func(*testing.T, *world) {}, "CRDs", doctor.OK, "10 of 10"},
 		"no CRD of requests":    {func(_ *testing.T, w *world) { w.drop("crd containerrecreaterequests.apps.kruise.io") }, "CRDs", doctor.Failed, "missing: containerrecreaterequests"},
 		"no CRD of SidecarSets": {func(_ *testing.T, w *world) { w.drop("crd sidecarsets.apps.kruise.io") }, "CRDs", doctor.Warning, "missing: sidecarsets"},
 		"CRD that is not served": {func(_ *testing.T, w *world) {
@@ -244,7 +245,7 @@ func TestText(t *testing.T) {
 	if err := doctor.Run(t.Context(), doctor.Config{API: newWorld(t).client(t), System: "refit-system", Namespace: "shop", Now: now}, &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ok       CRDs          8 of 8 are served\nok       manager       2 of 2 replicas are ready\nok       daemons       ready on 2 of 2 nodes\nok       versions      refit-manager v1, refit-daemon v1\n"
+	const want = "ok       CRDs          10 of 10 are served\nok       manager       2 of 2 replicas are ready\nok       daemons       ready on 2 of 2 nodes\nok       versions      refit-manager v1, refit-daemon v1\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("got:\n%s", out.String())
 	}

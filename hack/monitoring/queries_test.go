@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
 )
@@ -80,7 +80,7 @@ func check(t *testing.T, where, query string, known map[string][]string) {
 		}
 		has = append(has, labelsOf...)
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name != labels.MetricName && !slices.Contains(labelsOf, matcher.Name) {
+			if matcher.Name != model.MetricNameLabel && !slices.Contains(labelsOf, matcher.Name) {
 				t.Errorf("%s: %s has no label %s", where, selector.Name, matcher.Name)
 			}
 		}
