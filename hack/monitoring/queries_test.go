@@ -1,7 +1,7 @@
 // Package monitoring_test checks the queries of the chart's rules and dashboard with the parser of Prometheus: each metric and each
 // label that they name is one of docs/metrics.md. rules_test.yaml has unit tests of the rules, which promtool runs:
 //
-//	go tool promtool test rules rules_test.yaml
+//	go run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool test rules rules_test.yaml
 package monitoring_test
 
 import (
