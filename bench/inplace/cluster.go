@@ -123,7 +123,8 @@ func (c *cluster) create(ctx context.Context, pod *corev1.Pod) error {
 	return c.api.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(open)))
 }
 
-// stop has the container runtime stop the pod's application, and waits until kubelet reports the next instance.
+// stop has the container runtime stop and remove the pod's application, and waits until kubelet reports the next instance. A
+// container that has ended and is still there makes kubelet wait for its back-off.
 func (c *cluster) stop(ctx context.Context, name string) error {
 	pod := &corev1.Pod{}
 	if err := c.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
@@ -136,6 +137,9 @@ func (c *cluster) stop(ctx context.Context, name string) error {
 	}
 	if err := c.runtime.StopContainer(ctx, id.ID, corev1.DefaultTerminationGracePeriodSeconds*time.Second); err != nil {
 		return fmt.Errorf("stop container of pod %s: %w", name, err)
+	}
+	if err := c.runtime.RemoveContainer(ctx, id.ID); err != nil {
+		return fmt.Errorf("remove container of pod %s: %w", name, err)
 	}
 	return await(ctx, "the next instance of pod "+name, func(ctx context.Context) (bool, error) {
 		err := c.api.Get(ctx, client.ObjectKeyFromObject(pod), pod)
