@@ -23,8 +23,8 @@ const (
 
 // Options are what Up can be told.
 type Options struct {
-	// Module is the folder of this module's sources.
-	Module string
+	// Sources are what the cluster's programs are built from.
+	Sources programs.Sources
 	// Nodes is how many nodes there should be at least.
 	Nodes   int
 	Kubelet KubeletOptions
@@ -63,7 +63,7 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 		c.hint()
 		return nil
 	}
-	found, err := programs.Get(ctx, options.Module, c.report, c.out)
+	found, err := programs.Get(ctx, options.Sources, c.report, c.out)
 	if err != nil {
 		return err
 	}

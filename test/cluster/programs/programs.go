@@ -33,8 +33,16 @@ var (
 	nginx = debian.Tree{Packages: []string{"nginx", "nginx-common"}, WithLibraries: true}
 )
 
-// Get returns the folders of the programs when all of them are there. module is the folder of the sources of test/cluster.
-func Get(ctx context.Context, module string, report *progress.Reporter, out io.Writer) (Folders, error) {
+// Sources are what the programs are built from.
+type Sources struct {
+	// Module is the folder of the sources of test/cluster.
+	Module string
+	// Kubernetes is the minor version, such as "1.36".
+	Kubernetes string
+}
+
+// Get returns the folders of the programs when all of them are there.
+func Get(ctx context.Context, sources Sources, report *progress.Reporter, out io.Writer) (Folders, error) {
 	if missing := debian.Missing(); len(missing) > 0 {
 		err := report.Step("installing "+strings.Join(missing, ", "), func() error { return debian.Install(ctx, missing) })
 		if err != nil {
@@ -45,9 +53,13 @@ func Get(ctx context.Context, module string, report *progress.Reporter, out io.W
 	if err != nil {
 		return Folders{}, err
 	}
+	components, err := build.Components(sources.Module, sources.Kubernetes)
+	if err != nil {
+		return Folders{}, err
+	}
 	var found Folders
 	var missing []missingComponent
-	for _, component := range build.Components(module) {
+	for _, component := range components {
 		dir, cached, err := component.Cached(cache)
 		if err != nil {
 			return Folders{}, err

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refit-project/refit/test/cluster/build"
 	"github.com/refit-project/refit/test/cluster/lifecycle"
 	"github.com/refit-project/refit/test/cluster/programs"
 	"github.com/refit-project/refit/test/cluster/progress"
@@ -48,8 +50,8 @@ and this program. Inside, containerd takes every image of every registry from th
 docker.io/library/nginx:1.22 is library/nginx:1.22 there. It has busybox (1.35, 1.36, latest) and nginx
 (1.22, 1.23, latest).
 
-Environment: NODES (nodes to have at least), NODE_DISK (size, such as 2G, of a disk in memory for the container runtime
-of each node started from now on), KUBELET_FEATURE_GATES (Name=true,Other=false) and
+Environment: NODES (nodes to have at least), KUBERNETES (1.36, or 1.34), NODE_DISK (size, such as 2G, of a disk in memory
+for the container runtime of each node started from now on), KUBELET_FEATURE_GATES (Name=true,Other=false) and
 KUBELET_CRI_SOCKET (a path on the node) for kubelets started from now on, TIMEOUT_FACTOR (how many times longer than
 usual up waits, on a slow machine).`
 
@@ -114,7 +116,7 @@ func upCommand(open opener) *cobra.Command {
 				return err
 			}
 			return cluster.Up(command.Context(), lifecycle.Options{
-				Module:  module(dir),
+				Sources: sources(dir),
 				Nodes:   int(nodes),
 				Kubelet: kubeletOptions(),
 
@@ -147,14 +149,18 @@ func buildCommand(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = programs.Get(command.Context(), module(dir), progress.New(os.Stdout), os.Stdout)
+			_, err = programs.Get(command.Context(), sources(dir), progress.New(os.Stdout), os.Stdout)
 			return err
 		},
 	}
 }
 
-// module is the folder of this module's sources.
-func module(dir state.Dir) string { return filepath.Join(dir.Checkout(), "test", "cluster") }
+func sources(dir state.Dir) programs.Sources {
+	return programs.Sources{
+		Module:     filepath.Join(dir.Checkout(), "test", "cluster"),
+		Kubernetes: cmp.Or(os.Getenv("KUBERNETES"), build.DefaultKubernetes),
+	}
+}
 
 func downCommand(open opener) *cobra.Command {
 	var keepLogs bool
