@@ -111,10 +111,11 @@ func (r *reconciler) carryOut(ctx context.Context, trigger *v1alpha1.RestartTrig
 		case err == nil:
 			r.Logger.Info("configuration changed", "workload", trigger.Namespace+"/"+trigger.Name, "reason", reason, "rollout", created.Name)
 			r.Recorder.Eventf(target.object, nil, corev1.EventTypeNormal, "ConfigChanged", "Restart", "%s: RestartRollout %s has been created", reason, created.Name)
-		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-			r.Recorder.Eventf(target.object, nil, corev1.EventTypeWarning, "RolloutRefused", "Restart", "RestartRollout %s was refused: %v", created.Name, err)
 		case !apierrors.IsAlreadyExists(err):
-			return fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
+			if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+				r.Recorder.Eventf(target.object, nil, corev1.EventTypeWarning, "RolloutRefused", "Restart", "RestartRollout %s was refused: %v", created.Name, err)
+			}
+			return fmt.Errorf("create RestartRollout %s: %w", created.Name, err) // the change stays pending
 		}
 	}
 	if equality.Semantic.DeepEqual(trigger.Status, decision.Status) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -35,6 +36,7 @@ type apiServer struct {
 	secrets    int // reads of Secrets
 	refreshed  map[string]string
 	fail       error // answer to a write of a status
+	refuse     error // answer to the creation of a rollout
 }
 
 func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
@@ -51,6 +53,12 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 					a.secrets++
 				}
 				return c.Get(ctx, k, o, opts...)
+			},
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if _, rollout := o.(*v1alpha1.RestartRollout); rollout && a.refuse != nil {
+					return a.refuse
+				}
+				return c.Create(ctx, o, opts...)
 			},
 			SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 				content, err := patch.Data(o)
@@ -184,6 +192,33 @@ func TestRolloutIsNotRepeatedWhenItsRecordCouldNotBeWritten(t *testing.T) {
 	a.settle()
 	if len(a.rollouts()) != 1 || a.trigger().Status.Rollouts != 1 || a.trigger().Status.Pending != nil {
 		t.Errorf("%d rollouts, %+v", len(a.rollouts()), a.trigger().Status)
+	}
+}
+
+func TestRefusedRolloutIsAnEventAndTheChangeIsKept(t *testing.T) {
+	t.Parallel()
+	a := newAPIServer(t, deployment(), configMap("1"))
+	a.settle()
+	edit(a, configMap(""), func(o *corev1.ConfigMap) { o.Data["a"] = "2" })
+	a.refuse = apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("restartrollouts").GroupResource(), "web", errors.New("quota"))
+	var err error
+	for range 10 {
+		var result ctrl.Result
+		if result, err = a.reconciler.Reconcile(t.Context(), key); err != nil {
+			break
+		}
+		a.now = a.now.Add(result.RequeueAfter)
+	}
+	if err == nil || a.trigger().Status.Pending == nil || a.trigger().Status.LastRollout != "" {
+		t.Fatalf("%v, %+v", err, a.trigger().Status)
+	}
+	if event := <-a.events.Events; !strings.Contains(event, "RolloutRefused") || !strings.Contains(event, "quota") {
+		t.Error(event)
+	}
+	a.refuse = nil
+	a.settle()
+	if len(a.rollouts()) != 1 {
+		t.Errorf("%d rollouts once they are allowed", len(a.rollouts()))
 	}
 }
 
