@@ -71,15 +71,15 @@ func (f *findings) print(out io.Writer) error {
 		unanswered := report.Quantile(r.InPlace.Unanswered, 0.5).Seconds() / report.Quantile(r.Anew.Unanswered, 0.5).Seconds()
 		verdicts.Add(about, verdict("not ready, per pod", perPod), verdict("no answer, per pod", unanswered), verdict("all pods", total))
 		if len(r.Stopped.Total) > 0 {
-			floor := report.Quantile(r.Stopped.Unanswered, 0.5).Seconds()
-			verdicts.Add(about, floorVerdict(report.Quantile(r.InPlace.Unanswered, 0.5).Seconds()/floor))
+			stopped := report.Quantile(r.Stopped.Unanswered, 0.5).Seconds()
+			verdicts.Add(about, stopVerdict(report.Quantile(r.InPlace.Unanswered, 0.5).Seconds()/stopped))
 		}
 	}
 	return verdicts.Flush()
 }
 
-// floorVerdict compares with a stop of the container through CRI alone, after which kubelet starts the next one.
-func floorVerdict(ratio float64) report.Verdict {
+// stopVerdict compares with a stop of the container through CRI alone, after which kubelet starts the next one.
+func stopVerdict(ratio float64) report.Verdict {
 	const target = 1.1
 	return report.Verdict{What: "no answer, against the stop alone", Target: fmt.Sprintf("<= %.2f x", target), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= target}
 }

@@ -29,8 +29,7 @@ type kind struct {
 	change func(round int) (cli.Change, error)
 	// anew makes the same change to a pod that is recreated.
 	anew func(pod *corev1.Pod, round int)
-	// stopped has the floor measured as well: the container is stopped through CRI, which is all that a program beside
-	// kubelet can do.
+	// stopped measures a stop of the container through CRI as well, without Refit, to compare with.
 	stopped bool
 }
 

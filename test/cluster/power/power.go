@@ -1,4 +1,4 @@
-// Package power takes the power from a node of a running cluster, and the room from its disk.
+// Package power simulates a power failure of a node of a running cluster, and fills the node's disk.
 package power
 
 import (
