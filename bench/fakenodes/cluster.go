@@ -155,7 +155,7 @@ func (c *Cluster) StartKwok(ctx context.Context, program, stages string) (*Proce
 	for _, stage := range []string{"node/fast/node-initialize", "node/heartbeat/node-heartbeat", "pod/fast/pod-ready", "pod/fast/pod-delete"} {
 		args = append(args, "--config="+filepath.Join(stages, stage+".yaml"))
 	}
-	return Start(ctx, program, args...)
+	return Start(ctx, nil, program, args...)
 }
 
 // Follow returns a cache of the pods of the benchmark and of other kinds. Lists of thousands of objects, several times a second,

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // Manager is refit-manager as a process: alone, so that what it costs is all its own.
@@ -19,11 +21,37 @@ type Manager struct {
 	metrics, health string // URLs
 }
 
+// manifest of refit-manager, from the root of the repository.
+const manifest = "deploy/manager/30-deployment.yaml"
+
+// environment is what refit-manager is installed with: its soft memory limit, which the garbage collector obeys.
+func environment() ([]string, error) {
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		return nil, err
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.Unmarshal(text, &deployment); err != nil {
+		return nil, fmt.Errorf("%s: %w", manifest, err)
+	}
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			if variable.Name == "GOMEMLIMIT" {
+				return []string{variable.Name + "=" + variable.Value}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: no GOMEMLIMIT", manifest)
+}
+
 // StartManager starts a refit-manager whose own namespace is that one, and waits until it is ready.
 func StartManager(ctx context.Context, program, namespace string) (*Manager, error) {
 	m := &Manager{metrics: "http://127.0.0.1:18080/metrics", health: "http://127.0.0.1:18081/readyz"}
-	var err error
-	m.Process, err = Start(ctx, program, "--kubeconfig="+os.Getenv("KUBECONFIG"), "--leader-elect=false", "--namespace="+namespace,
+	env, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	m.Process, err = Start(ctx, env, program, "--kubeconfig="+os.Getenv("KUBECONFIG"), "--leader-elect=false", "--namespace="+namespace,
 		"--cert-secret="+certificateSecret, "--webhook-port=19443", "--metrics-addr=127.0.0.1:18080", "--health-addr=127.0.0.1:18081")
 	if err != nil {
 		return nil, err

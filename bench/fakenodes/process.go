@@ -21,14 +21,15 @@ type Process struct {
 	ended   chan struct{} // closed when it has ended
 }
 
-// Start starts a program. Its output goes to a temporary file.
-func Start(ctx context.Context, program string, args ...string) (*Process, error) {
+// Start starts a program with more variables of the environment than this one has. Its output goes to a temporary file.
+func Start(ctx context.Context, env []string, program string, args ...string) (*Process, error) {
 	log, err := os.CreateTemp("", filepath.Base(program)+"-*.log")
 	if err != nil {
 		return nil, err
 	}
 	c := &Process{command: exec.CommandContext(ctx, program, args...), log: log, ended: make(chan struct{})}
 	c.command.Stdout, c.command.Stderr = log, log
+	c.command.Env = append(os.Environ(), env...)
 	c.command.Cancel = func() error { return c.command.Process.Signal(syscall.SIGTERM) }
 	c.command.WaitDelay = 10 * time.Second
 	if err := c.command.Start(); err != nil {
