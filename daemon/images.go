@@ -45,7 +45,7 @@ func (n *node) awaitNodeImages(ctx context.Context) (*kube.NodeImages, error) {
 		if err == nil {
 			return api, nil
 		}
-		delay := retryDelay
+		delay := wait.RetryDelay
 		if errors.Is(err, kube.ErrNodeImagesNotServed) {
 			delay = imagesDelay
 		}

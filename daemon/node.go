@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/kube"
 	"github.com/refit-project/refit/tracing"
+	"github.com/refit-project/refit/wait"
 )
 
 // node is what the subpackages share: the connections to the runtime and to the API server, the cache of the node's
@@ -71,7 +72,7 @@ func (n *node) run(ctx context.Context) error {
 // connectRuntime waits for the runtime's socket, which a node that is starting may not have yet, and for an answer.
 func connectRuntime(ctx context.Context, config Config, metrics *metrics, traces *tracing.Provider) (*cri.Client, cri.Version, error) {
 	var endpoint string
-	err := retry(ctx, config.Logger, "find the container runtime", func() (err error) {
+	err := wait.Retry(ctx, config.Logger, "find the container runtime", func() (err error) {
 		endpoint, err = cri.Discover(config.Socket, config.SocketRoots)
 		return err
 	})
@@ -88,7 +89,7 @@ func connectRuntime(ctx context.Context, config Config, metrics *metrics, traces
 		return nil, cri.Version{}, err
 	}
 	var version cri.Version
-	err = retry(ctx, config.Logger, "get the container runtime's version", func() (err error) {
+	err = wait.Retry(ctx, config.Logger, "get the container runtime's version", func() (err error) {
 		version, err = runtime.Version(ctx)
 		return err
 	})

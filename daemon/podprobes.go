@@ -43,7 +43,7 @@ func (n *node) awaitNodePodProbes(ctx context.Context) (*kube.NodePodProbes, err
 		if err == nil {
 			return api, nil
 		}
-		delay := retryDelay
+		delay := wait.RetryDelay
 		if errors.Is(err, kube.ErrProbesNotServed) {
 			delay = podProbesDelay
 		}

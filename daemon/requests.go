@@ -6,12 +6,13 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/daemon/requests"
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/wait"
 )
 
 // runRequests executes the node's ContainerRecreateRequests as soon as the API server serves them.
 func (n *node) runRequests(ctx context.Context) error {
 	var api *kube.Requests
-	err := retry(ctx, n.logger, "find ContainerRecreateRequests in the API", func() (err error) {
+	err := wait.Retry(ctx, n.logger, "find ContainerRecreateRequests in the API", func() (err error) {
 		api, err = n.api.Requests(ctx)
 		return err
 	})

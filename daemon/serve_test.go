@@ -15,6 +15,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/wait"
 )
 
 // tokens answers MayGet by token.
@@ -95,7 +96,7 @@ func TestRetryEndsWithTheContext(t *testing.T) {
 	roots := []string{t.TempDir()}
 	tried := make(chan struct{}, 1)
 	group.Go(func() error {
-		return retry(ctx, slog.New(slog.DiscardHandler), "find the container runtime", func() error {
+		return wait.Retry(ctx, slog.New(slog.DiscardHandler), "find the container runtime", func() error {
 			select {
 			case tried <- struct{}{}:
 			default:

@@ -135,6 +135,19 @@ func TestAnnotateTouchesTheStatusOfThisPodOnly(t *testing.T) {
 	}
 }
 
+func TestUserName(t *testing.T) {
+	t.Parallel()
+	const reviews = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews"
+	client, _ := newClient(t, map[string]any{reviews: map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": "system:refit"}}}})
+	if name, err := client.UserName(t.Context()); err != nil || name != "system:refit" {
+		t.Errorf("UserName = %q, %v", name, err)
+	}
+	client, _ = newClient(t, nil)
+	if name, err := client.UserName(t.Context()); err == nil {
+		t.Errorf("UserName = %q without an answer", name)
+	}
+}
+
 func TestMayGet(t *testing.T) {
 	t.Parallel()
 	const tokens, access = "POST /apis/authentication.k8s.io/v1/tokenreviews", "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"

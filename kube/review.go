@@ -11,6 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// UserName asks the API server by which user name it knows the client (SelfSubjectReview).
+func (c *Client) UserName(ctx context.Context) (string, error) {
+	var review authenticationv1.SelfSubjectReview
+	review.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}
+	if err := c.review(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &review); err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
 // MayGet asks the API server who a bearer token belongs to and whether that user may GET a path that is no
 // resource, for example /metrics (TokenReview and SubjectAccessReview). An unknown token may not.
 func (c *Client) MayGet(ctx context.Context, token, path string) (bool, error) {

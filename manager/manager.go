@@ -3,22 +3,22 @@ package manager
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -38,6 +38,7 @@ import (
 	"github.com/refit-project/refit/manager/sidecarset/injection"
 	"github.com/refit-project/refit/manager/sidecarset/rollout"
 	"github.com/refit-project/refit/tracing"
+	"github.com/refit-project/refit/wait"
 )
 
 // Name of the program: its user agent, its Lease, and the reporting controller of its Events.
@@ -64,6 +65,24 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	probes := &health{}
+	group, running := errgroup.WithContext(ctx)
+	if err := probes.serve(running, group, cfg.HealthAddr); err != nil {
+		return err
+	}
+	group.Go(func() error { return run(running, cfg, connection, clock, probes) })
+	if err := group.Wait(); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+		return err
+	}
+	return nil
+}
+
+// run waits until the API server answers, and then runs the webhooks and the controllers.
+func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() time.Time, probes *health) error {
+	user, err := userName(ctx, connection, cfg.Logger)
+	if err != nil {
+		return err
+	}
 	loader := certificates.NewLoader(certificates.Config{Namespace: cfg.Namespace, Secret: cfg.CertSecret, Clock: clock, Logger: cfg.Logger})
 	mgr, err := newManager(connection, cfg, loader)
 	if err != nil {
@@ -75,10 +94,6 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := certificates.Add(mgr, loader, metrics.Registry); err != nil {
 		return fmt.Errorf("set up certificates: %w", err)
 	}
-	user, err := ownName(ctx, mgr.GetClient())
-	if err != nil {
-		return err
-	}
 	traces, err := tracing.New(ctx, cfg.Tracing, Name, cfg.Version)
 	if err != nil {
 		return err
@@ -89,12 +104,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := addConcerns(mgr, cfg, traces, user, clock); err != nil {
 		return err
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return err
-	}
-	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
-		return err
-	}
+	probes.ready(mgr.GetWebhookServer().StartedChecker())
 	return mgr.Start(ctx)
 }
 
@@ -170,13 +180,23 @@ type everyReplica struct{ run func(context.Context) error }
 func (e everyReplica) Start(ctx context.Context) error { return e.run(ctx) }
 func (everyReplica) NeedLeaderElection() bool          { return false }
 
-// ownName is the user name that the API server knows the manager by.
-func ownName(ctx context.Context, writer client.Writer) (string, error) {
-	var review authenticationv1.SelfSubjectReview
-	if err := writer.Create(ctx, &review); err != nil {
-		return "", fmt.Errorf("ask the API server for the manager's user name: %w", err)
+// answerTimeout is how long the API server may take for the first answer before it is asked again.
+const answerTimeout = 5 * time.Second
+
+// userName is the name that the API server knows the manager by. It waits until the API server answers.
+func userName(ctx context.Context, connection *rest.Config, logger *slog.Logger) (string, error) {
+	api, err := kube.NewClient(connection)
+	if err != nil {
+		return "", err
 	}
-	return review.Status.UserInfo.Username, nil
+	var name string
+	err = wait.Retry(ctx, logger, "ask the API server for the manager's user name", func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		name, err = api.UserName(ctx)
+		return err
+	})
+	return name, err
 }
 
 // connect returns the connection to the API server and its clock, in which the times of requests are written.
@@ -209,7 +229,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 		Cache:                         cache.Options(added...),
 		WebhookServer:                 newServer(cfg.WebhookPort, loader),
 		Metrics:                       metricsOptions(cfg),
-		HealthProbeBindAddress:        cfg.HealthAddr,
+		HealthProbeBindAddress:        "0", // type health serves it, also before there is a manager
 		LeaderElection:                cfg.LeaderElect,
 		LeaderElectionID:              Name,
 		LeaderElectionNamespace:       cfg.Namespace,
@@ -224,7 +244,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 func newScheme() (*runtime.Scheme, error) {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, refitv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, refitv1alpha1.AddToScheme,
 	} {
 		if err := add(types); err != nil {
 			return nil, fmt.Errorf("register types: %w", err)

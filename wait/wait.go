@@ -1,4 +1,5 @@
-// Package wait has the one way in which Refit pauses: until a time has passed or a context has ended.
+// Package wait has the one way in which Refit pauses: until a time has passed or a context has ended; and in which its programs
+// wait at start for what is not there yet.
 package wait
 
 import (
