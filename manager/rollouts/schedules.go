@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -17,12 +18,22 @@ import (
 	"github.com/refit-project/refit/rollout/schedule"
 )
 
+// A rollout that the API server has refused is tried again after refusedDelay, and then after twice the time as before, up
+// to maxRefusedDelay: no more than that is the rollout of the next time late.
+const (
+	refusedDelay    = time.Second
+	maxRefusedDelay = time.Minute
+)
+
 // addSchedules adds the controller of RestartSchedules.
 func addSchedules(mgr ctrl.Manager, cfg Config) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("restartschedule").
 		For(&v1alpha1.RestartSchedule{}).
 		Owns(&v1alpha1.RestartRollout{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: cfg.Workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](refusedDelay, maxRefusedDelay),
+		}).
 		Complete(&scheduler{Config: cfg, client: mgr.GetClient()})
 }
 
@@ -52,11 +63,14 @@ func (s *scheduler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resul
 	}
 	now := s.Clock()
 	decision := schedule.Next(&object, times, own, now)
-	if err := s.carryOut(ctx, &object, decision); err != nil {
-		if apierrors.IsConflict(err) {
-			return ctrl.Result{RequeueAfter: conflictDelay}, nil
-		}
+	refused, err := s.carryOut(ctx, &object, decision)
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case err != nil:
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	case refused != nil: // as CronJob does: until startingDeadlineSeconds have passed, or the next time has come
+		return ctrl.Result{}, refused
 	}
 	if decision.Again.IsZero() {
 		return ctrl.Result{}, nil
@@ -79,33 +93,38 @@ func (s *scheduler) rollouts(ctx context.Context, object *v1alpha1.RestartSchedu
 	return own, nil
 }
 
-func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedule, decision schedule.Decision) error {
+// carryOut returns why the API server has refused the rollout, if it has.
+func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedule, decision schedule.Decision) (refused, err error) {
 	for _, old := range decision.Delete {
 		err := s.client.Delete(ctx, old.DeepCopy(), client.Preconditions{UID: &old.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete RestartRollout %s: %w", old.Name, err)
+			return nil, fmt.Errorf("delete RestartRollout %s: %w", old.Name, err)
 		}
 	}
 	if created := decision.Create; created != nil {
 		switch err := s.client.Create(ctx, created); {
 		case err == nil:
 			s.Recorder.Eventf(object, nil, corev1.EventTypeNormal, "RolloutCreated", "Schedule", "RestartRollout %s has been created", created.Name)
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return nil, nil // the schedule is about to be deleted
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 			s.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "RolloutRefused", "Schedule", "RestartRollout %s was refused: %v", created.Name, err)
+			refused = fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
+			decision.Refuse(object)
 		case !apierrors.IsAlreadyExists(err):
-			return fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
+			return nil, fmt.Errorf("create RestartRollout %s: %w", created.Name, err)
 		}
 	}
 	if decision.Waiting != "" {
 		s.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "RolloutDelayed", "Schedule", "RestartRollout %s has not ended; the next one waits for it", decision.Waiting)
 	}
 	if equality.Semantic.DeepEqual(object.Status, decision.Status) {
-		return nil
+		return refused, nil
 	}
 	changed := object.DeepCopy()
 	changed.Status = decision.Status
 	if err := s.client.Status().Update(ctx, changed); err != nil {
-		return fmt.Errorf("write status of RestartSchedule: %w", err)
+		return nil, fmt.Errorf("write status of RestartSchedule: %w", err)
 	}
-	return nil
+	return refused, nil
 }

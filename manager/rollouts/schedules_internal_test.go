@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,17 +58,72 @@ func TestScheduleCreatesARolloutAndLooksAgainAtTheNextTime(t *testing.T) {
 	}
 }
 
-func TestRefusedRolloutOfAScheduleIsAnEventAndNotRepeated(t *testing.T) {
+func (a *apiServer) refuseBy(cause error) {
+	a.refuse = apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("restartrollouts").GroupResource(), "x", cause)
+}
+
+// An error has the controller try again, with increasing delays.
+func TestRefusedRolloutOfAScheduleIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	a := newAPIServer(t, hourly())
-	a.refuse = apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("restartrollouts").GroupResource(), "x", errors.New("quota"))
-	for range 2 {
-		if _, err := a.schedule(); err != nil {
-			t.Fatal(err)
+	a.refuseBy(errors.New("quota"))
+	for try := range 2 {
+		if _, err := a.schedule(); !apierrors.IsForbidden(err) {
+			t.Fatalf("try %d: %v", try+1, err)
+		}
+		if event := <-a.events.Events; !strings.Contains(event, "RolloutRefused") || !strings.Contains(event, "quota") {
+			t.Error(event)
 		}
 	}
-	if event := <-a.events.Events; a.refused != 1 || !strings.Contains(event, "RolloutRefused") || !strings.Contains(event, "quota") {
-		t.Errorf("%d times: %s", a.refused, event)
+	var stored v1alpha1.RestartSchedule
+	if err := a.Get(t.Context(), nightly.NamespacedName, &stored); err != nil || stored.Status.LastScheduleTime != nil || len(stored.Status.Active) > 0 {
+		t.Errorf("%v: the status tells of a rollout that was refused: %+v", err, stored.Status)
+	}
+	a.refuse, a.now = nil, noon.Add(5*time.Minute)
+	if result, err := a.schedule(); err != nil || result.RequeueAfter != 55*time.Minute {
+		t.Fatalf("%v, %v", result, err)
+	}
+	if err := a.Get(t.Context(), nightly.NamespacedName, &stored); err != nil || !stored.Status.LastScheduleTime.Time.Equal(noon) || len(a.rolloutNames()) != 1 {
+		t.Errorf("%v: %+v, %v", err, stored.Status, a.rolloutNames())
+	}
+}
+
+func TestRefusedRolloutIsNotTriedAfterItsDeadlineNorWhenTheNextIsDue(t *testing.T) {
+	t.Parallel()
+	late := hourly()
+	late.Spec.StartingDeadlineSeconds = new(int64(60))
+	a := newAPIServer(t, late)
+	a.refuseBy(errors.New("quota"))
+	if _, err := a.schedule(); err == nil {
+		t.Fatal("it was not refused")
+	}
+	a.now = noon.Add(2 * time.Minute)
+	if result, err := a.schedule(); err != nil || a.refused != 1 || result.RequeueAfter != 58*time.Minute {
+		t.Errorf("after the deadline: %v, %v, tried %d times", result, err, a.refused)
+	}
+	a = newAPIServer(t, hourly())
+	a.refuseBy(errors.New("quota"))
+	if _, err := a.schedule(); err == nil {
+		t.Fatal("it was not refused")
+	}
+	a.refuse, a.now = nil, noon.Add(time.Hour)
+	if _, err := a.schedule(); err != nil {
+		t.Fatal(err)
+	}
+	var stored v1alpha1.RestartSchedule
+	if err := a.Get(t.Context(), nightly.NamespacedName, &stored); err != nil || !stored.Status.LastScheduleTime.Time.Equal(a.now) || len(a.rolloutNames()) != 1 {
+		t.Errorf("when the next is due: %v: %+v, %v", err, stored.Status, a.rolloutNames())
+	}
+}
+
+func TestNamespaceThatIsDeletedEndsTheTries(t *testing.T) {
+	t.Parallel()
+	a := newAPIServer(t, hourly())
+	refused := apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("restartrollouts").GroupResource(), "x", errors.New("namespace is being terminated"))
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	a.refuse = refused
+	if _, err := a.schedule(); err != nil || len(a.events.Events) > 0 {
+		t.Errorf("%v, %d Events", err, len(a.events.Events))
 	}
 }
 

@@ -63,6 +63,12 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 	return d
 }
 
+// Refuse takes back that Create has been created: its time stays due.
+func (d *Decision) Refuse(schedule *v1alpha1.RestartSchedule) {
+	d.Status.LastScheduleTime = schedule.Status.LastScheduleTime.DeepCopy()
+	d.Status.Active = nil // Create is due only when no other rollout is left
+}
+
 // observe writes the status of the rollouts that exist, chooses those that are beyond the history limits, and returns those
 // that have not ended.
 func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alpha1.RestartRollout) (active []*v1alpha1.RestartRollout) {
