@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +27,8 @@ import (
 type Config struct {
 	API       client.Client
 	Output    *cli.Output
-	Names     io.Writer // gets the name of the job; nil for nothing
-	Namespace string    // of the job, and of its pull secrets
+	Made      table.Made // prints the job
+	Namespace string     // of the job, and of its pull secrets
 	Image     string
 	// Nodes are selected by their labels; nil is all.
 	Nodes       *metav1.LabelSelector
@@ -69,16 +68,18 @@ func Run(ctx context.Context, config Config) error {
 	case err != nil:
 		return err
 	}
-	if config.Names != nil {
-		if err := table.Name(config.Names, config.API.Scheme(), job); err != nil {
-			return err
-		}
+	if err := config.Made.Begun(config.API.Scheme(), job); err != nil {
+		return err
 	}
 	config.Output.Say("ImagePullJob %s: pull %s", job.Name, config.Image)
 	if !config.Wait {
-		return nil
+		return config.Made.Ended(config.API.Scheme(), job)
 	}
-	if err := config.follow(ctx, job, reference); ctx.Err() != nil {
+	err = config.follow(ctx, job, reference)
+	if err := config.Made.Ended(config.API.Scheme(), job); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.Canceled) {
 			cause = cli.ErrInterrupted

@@ -3,6 +3,7 @@ package pullnodes_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pullnodes"
+	"github.com/refit-project/refit/cli/table"
 )
 
 const app = "registry.test/shop/app:2"
@@ -106,9 +108,24 @@ func TestNameOfTheJob(t *testing.T) {
 	f := newFixture(t)
 	f.status = ended(1, 1)
 	var names bytes.Buffer
-	f.config.Names = &names
+	f.config.Made = table.Made{Out: &names, Format: "name"}
 	if err := pullnodes.Run(t.Context(), f.config); err != nil || names.String() != "imagepulljob.apps.kruise.io/pull-app-2-x\n" {
 		t.Errorf("%q, %v", names.String(), err)
+	}
+}
+
+func TestJobIsPrintedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.status = ended(3, 2)
+	var printed bytes.Buffer
+	f.config.Made = table.Made{Out: &printed, Format: "json"}
+	if err := pullnodes.Run(t.Context(), f.config); cli.ExitCode(err) != 1 { // a node has failed
+		t.Errorf("%v", err)
+	}
+	var job v1beta1.ImagePullJob
+	if err := json.Unmarshal(printed.Bytes(), &job); err != nil || job.Kind != "ImagePullJob" || job.Name != "pull-app-2-x" || job.Status.Succeeded != 2 {
+		t.Errorf("%v: %s", err, printed.String())
 	}
 }
 

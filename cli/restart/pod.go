@@ -46,11 +46,11 @@ func (r *restarter) pod(ctx context.Context, name string) error {
 	}
 	if r.DryRun {
 		r.Output.Print("pod %s/%s on node %s: %s would be restarted (dry run: admitted, and nothing done)\n", r.Namespace, name, pod.Spec.NodeName, list(containers))
-		return nil
+		return r.Made.Ended(r.API.Scheme(), request)
 	}
 	r.Output.Say("ContainerRecreateRequest %s: restart %s of pod %s", request.Name, list(containers), name)
 	if !r.Wait {
-		return nil
+		return r.Made.Ended(r.API.Scheme(), request)
 	}
 	return r.followRequest(ctx, request, began)
 }
@@ -63,8 +63,7 @@ func generateName(of string) string {
 
 // followRequest tells how far a request is until it has ended.
 func (r *restarter) followRequest(ctx context.Context, request *v1beta1.ContainerRecreateRequest, began time.Time) error {
-	err := watchObject(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(now *v1beta1.ContainerRecreateRequest) bool {
-		request = now
+	request, err := watchObject(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(request *v1beta1.ContainerRecreateRequest) bool {
 		if message := request.Status.Message; message != "" && !crr.Completed(request) {
 			r.Output.Wait("%s", message)
 		} else if !crr.Completed(request) {
@@ -72,6 +71,9 @@ func (r *restarter) followRequest(ctx context.Context, request *v1beta1.Containe
 		}
 		return crr.Completed(request)
 	}, r.Output.Tick)
+	if err := r.Made.Ended(r.API.Scheme(), request); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return r.interrupted(ctx, "crr", request.Name, "kubectl delete crr "+request.Name+" --namespace="+r.Namespace)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +27,8 @@ import (
 type Config struct {
 	API    client.WithWatch
 	Output *cli.Output
-	// Names gets the name of the request or rollout that is made; nil for nothing.
-	Names     io.Writer
+	// Made prints the request or rollout that is made.
+	Made      table.Made
 	Namespace string
 	// Containers to restart, in this order; empty for the only container of the pods.
 	Containers []string
@@ -178,8 +177,8 @@ func (r *restarter) create(ctx context.Context, object client.Object) error {
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
 	}
-	if err == nil && r.Names != nil && !r.DryRun {
-		return table.Name(r.Names, r.API.Scheme(), object)
+	if err == nil && !r.DryRun {
+		return r.Made.Begun(r.API.Scheme(), object)
 	}
 	return err
 }

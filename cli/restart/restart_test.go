@@ -25,6 +25,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/restart"
+	"github.com/refit-project/refit/cli/table"
 	"github.com/refit-project/refit/crr"
 )
 
@@ -211,7 +212,7 @@ func TestNameOfWhatIsMade(t *testing.T) {
 		f := newFixture(t)
 		f.finish = end(crr.Outcome{})
 		var names bytes.Buffer
-		f.config.Names = &names
+		f.config.Made = table.Made{Out: &names, Format: "name"}
 		if err := run(t, f, of); err != nil || names.String() != want {
 			t.Errorf("%s: %q, %v", of, names.String(), err)
 		}

@@ -40,11 +40,14 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 		return err
 	}
 	if r.DryRun {
+		if err := r.Made.Ended(r.API.Scheme(), object); err != nil {
+			return err
+		}
 		return r.explain(ctx, object, pods)
 	}
 	r.Output.Say("RestartRollout %s: restart %s of %d pods of %s", object.Name, list(containers), len(pods), target)
 	if !r.Wait {
-		return nil
+		return r.Made.Ended(r.API.Scheme(), object)
 	}
 	return r.followRollout(ctx, object)
 }
@@ -142,8 +145,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 	told := map[string]bool{}
 	live := r.live(ctx, object)
 	defer live.stop(ctx)
-	err := watchObject(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(now *v1alpha1.RestartRollout) bool {
-		object = now
+	object, err := watchObject(ctx, r.API, &v1alpha1.RestartRolloutList{}, object, func(object *v1alpha1.RestartRollout) bool {
 		status := &object.Status
 		for _, failure := range status.Failures {
 			if !told[failure.Pod] {
@@ -158,6 +160,9 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 		return status.CompletionTime != nil
 	}, r.Output.Tick)
 	live.stop(ctx)
+	if err := r.Made.Ended(r.API.Scheme(), object); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return r.interrupted(ctx, "restartrollout", object.Name,
 			"kubectl patch restartrollout "+object.Name+" --namespace="+r.Namespace+` --type=merge --patch='{"spec":{"paused":true}}'`)

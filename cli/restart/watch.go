@@ -14,23 +14,28 @@ import (
 // relist bounds how long a lost watch goes unnoticed.
 const relist = 10 * time.Second
 
-// watchObject hands over the object, as it is and after every change, until done says so.
-func watchObject[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) error {
+// watchObject hands over the object, as it is and after every change, until done says so. It returns the last one.
+func watchObject[T client.Object](ctx context.Context, api client.WithWatch, list client.ObjectList, object T, done func(T) bool, tick func()) (T, error) {
+	last := object
+	see := func(now T) bool {
+		last = now
+		return done(now)
+	}
 	for {
 		if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			if client.IgnoreNotFound(err) == nil {
-				return fmt.Errorf("%w: %s has been deleted", cli.ErrFailed, object.GetName())
+				return last, fmt.Errorf("%w: %s has been deleted", cli.ErrFailed, object.GetName())
 			}
-			return err
+			return last, err
 		}
-		if done(object) {
-			return nil
+		if see(object) {
+			return last, nil
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return last, context.Cause(ctx)
 		}
-		if ended, err := changes(ctx, api, list, object, done, tick); ended || err != nil {
-			return err
+		if ended, err := changes(ctx, api, list, object, see, tick); ended || err != nil {
+			return last, err
 		}
 	}
 }

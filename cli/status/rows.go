@@ -73,10 +73,7 @@ func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
 
 func (l *Line) rollout(object *v1alpha1.RestartRollout) {
 	status := object.Status
-	l.Target = "pods"
-	if ref := object.Spec.TargetRef; ref != nil {
-		l.Target = strings.ToLower(ref.Kind) + "/" + ref.Name
-	}
+	l.Target = workload(object.Spec.TargetRef)
 	l.Done = fmt.Sprintf("%d/%d", status.Restarted, status.Pods)
 	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
 	if condition != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -34,17 +36,22 @@ func lists() []client.ObjectList {
 	return []client.ObjectList{&v1beta1.ContainerRecreateRequestList{}, &v1alpha1.RestartRolloutList{}, &v1beta1.ImagePullJobList{}}
 }
 
-// Run prints what there is, the newest last.
+// Run prints what there is, the newest last, and below that what restarts containers by itself.
 func Run(ctx context.Context, config Config, out io.Writer) error {
 	var lines []Line
+	rollouts := map[types.UID]Line{} // the last one of each RestartSchedule
 	for _, list := range lists() {
 		objects, err := config.list(ctx, list)
 		if err != nil {
 			return err
 		}
 		for _, object := range objects {
-			if line := Describe(object); config.shown(line) {
+			line := Describe(object)
+			if config.shown(line) {
 				lines = append(lines, line)
+			}
+			if owner := metav1.GetControllerOf(object); owner != nil && later(line, rollouts[owner.UID]) {
+				rollouts[owner.UID] = line
 			}
 		}
 	}
@@ -55,7 +62,20 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 	for _, line := range lines {
 		shown.Rows = append(shown.Rows, table.Row{Object: line.Object, Cells: line.cells(config.Now(), config.Namespace == "")})
 	}
-	return table.Print(out, config.Format, config.API.Scheme(), shown)
+	causes, err := config.causes(ctx, rollouts)
+	if err != nil {
+		return err
+	}
+	return table.Print(out, config.Format, config.API.Scheme(), shown, causes)
+}
+
+// later reports whether a line is of a newer object than another, if any.
+func later(a, b Line) bool {
+	if b.Object == nil {
+		return true
+	}
+	from, to := b.Object.GetCreationTimestamp(), a.Object.GetCreationTimestamp()
+	return cmp.Or(to.Compare(from.Time), strings.Compare(a.Name, b.Name)) > 0
 }
 
 func (c Config) shown(line Line) bool {

@@ -37,40 +37,106 @@ type Row struct {
 	Cells  []any
 }
 
-// Name writes the name of an object as kubectl get does with --output=name. The scheme knows its kind.
-func Name(out io.Writer, scheme *runtime.Scheme, object client.Object) error {
-	return Print(out, "name", scheme, Table{Rows: []Row{{Object: object}}})
+// Made prints the object that a command has made, as kubectl create does. The zero value prints nothing.
+type Made struct {
+	Out    io.Writer
+	Format string // name, json or yaml; empty for none
 }
 
-// Print writes a table in a format. The scheme knows the kinds of the objects. An object with several rows is printed once
-// by its name, as JSON and as YAML.
-func Print(out io.Writer, format string, scheme *runtime.Scheme, table Table) error {
-	if format == "" || format == "wide" {
-		return table.print(out, format == "wide")
+// Begun prints the name of an object that has just been made, so that a script has it even if it is interrupted. The
+// scheme knows its kind.
+func (m Made) Begun(scheme *runtime.Scheme, object client.Object) error {
+	if m.Format != "name" {
+		return nil
 	}
-	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
-	var objects []runtime.Object
-	for i, row := range table.Rows {
-		if slices.ContainsFunc(table.Rows[:i], func(r Row) bool { return r.Object == row.Object }) {
-			continue
-		}
-		object := row.Object.DeepCopyObject()
-		kind, err := apiutil.GVKForObject(object, scheme)
-		if err != nil {
-			return err
-		}
-		object.GetObjectKind().SetGroupVersionKind(kind)
-		objects = append(objects, object)
-		list.Items = append(list.Items, runtime.RawExtension{Object: object})
+	return m.print(scheme, object)
+}
+
+// Ended prints an object as it is when nothing more is waited for.
+func (m Made) Ended(scheme *runtime.Scheme, object client.Object) error {
+	if m.Format != "json" && m.Format != "yaml" {
+		return nil
 	}
+	return m.print(scheme, object)
+}
+
+func (m Made) print(scheme *runtime.Scheme, object client.Object) error {
+	shown, err := withKind(scheme, object)
+	if err != nil {
+		return err
+	}
+	return printer(m.Format).PrintObj(shown, m.Out)
+}
+
+// printer is that of kubectl for a format that is not a table. It leaves out managedFields.
+func printer(format string) printers.ResourcePrinter {
+	var to printers.ResourcePrinter = &printers.NamePrinter{}
 	switch format {
 	case "json":
-		return (&printers.JSONPrinter{}).PrintObj(list, out)
+		to = &printers.JSONPrinter{}
 	case "yaml":
-		return (&printers.YAMLPrinter{}).PrintObj(list, out)
+		to = &printers.YAMLPrinter{}
 	}
-	for _, object := range objects {
-		if err := (&printers.NamePrinter{}).PrintObj(object, out); err != nil {
+	return &printers.OmitManagedFieldsPrinter{Delegate: to}
+}
+
+// withKind is a copy of an object with its apiVersion and kind, which clients leave out.
+func withKind(scheme *runtime.Scheme, object client.Object) (runtime.Object, error) {
+	kind, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		return nil, err
+	}
+	copied := object.DeepCopyObject()
+	copied.GetObjectKind().SetGroupVersionKind(kind)
+	return copied, nil
+}
+
+// Print writes tables in a format, those without rows only if none has any. The scheme knows the kinds of the objects. An object with
+// several rows is printed once by its name, as JSON and as YAML.
+func Print(out io.Writer, format string, scheme *runtime.Scheme, tables ...Table) error {
+	if format == "" || format == "wide" {
+		return printTables(out, format == "wide", tables)
+	}
+	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
+	var printed []client.Object
+	for _, table := range tables {
+		for _, row := range table.Rows {
+			if slices.Contains(printed, row.Object) {
+				continue
+			}
+			printed = append(printed, row.Object)
+			object, err := withKind(scheme, row.Object)
+			if err != nil {
+				return err
+			}
+			list.Items = append(list.Items, runtime.RawExtension{Object: object})
+		}
+	}
+	if format != "name" {
+		return printer(format).PrintObj(list, out)
+	}
+	for _, item := range list.Items {
+		if err := printer(format).PrintObj(item.Object, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printTables writes the tables that have rows, with an empty line between them.
+func printTables(out io.Writer, wide bool, tables []Table) error {
+	shown := slices.DeleteFunc(slices.Clone(tables), func(t Table) bool { return len(t.Rows) == 0 })
+	if len(shown) == 0 && len(tables) > 0 {
+		_, err := fmt.Fprintln(out, tables[0].Nothing)
+		return err
+	}
+	for i, table := range shown {
+		if i > 0 {
+			if _, err := fmt.Fprintln(out); err != nil {
+				return err
+			}
+		}
+		if err := table.print(out, wide); err != nil {
 			return err
 		}
 	}
@@ -78,10 +144,6 @@ func Print(out io.Writer, format string, scheme *runtime.Scheme, table Table) er
 }
 
 func (t Table) print(out io.Writer, wide bool) error {
-	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintln(out, t.Nothing)
-		return err
-	}
 	shown := &metav1.Table{}
 	for _, column := range t.Columns {
 		priority := int32(0)

@@ -12,7 +12,7 @@ import (
 func TestWrongCommandLineExitsWith2AndShowsTheWay(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"bogus"}, {"restart"}, {"restart", "job/x"}, {"restart", "pod/x", "-o", "json"}, {"pull", "x", "-o", "yaml"}, {"why"}, {"why", "a/b"}, {"why", "x", "--output=xml"},
+		{"bogus"}, {"restart"}, {"restart", "job/x"}, {"restart", "pod/x", "-o", "wide"}, {"pull", "x", "-o", "xml"}, {"why"}, {"why", "a/b"}, {"why", "x", "--output=xml"},
 		{"set", "image", "pod/web"}, {"set", "label", "pod/web"}, {"set", "image", "web", "app=x"}, {"set", "image", "pod/web", "app"},
 		{"set", "resources", "pod/web"}, {"set", "env", "pod/web", "--unknown"},
 	} {

@@ -36,7 +36,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 				config.Nodes = selector
 			}
 			var err error
-			if config.Names, config.Output, err = output(cmd, format); err != nil {
+			if config.Made, config.Output, err = output(cmd, format); err != nil {
 				return err
 			}
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
@@ -51,7 +51,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringArrayVar(&config.Secrets, "secret", nil, "pull `secret` of the namespace; repeated for more")
 	flags.BoolVar(&config.Always, "always", false, "ask the registry also where a node has the image: its tag may have moved")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the pull to its end")
-	nameFlag(cmd, &format)
+	madeFlag(cmd, &format)
 	mustRegister(cmd, "secret", completing(connection, secrets))
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the pull goes on; 0 waits for ever")
 	return cmd

@@ -16,6 +16,9 @@ is created, which restarts a few pods at a time and goes on when this command en
 whatever reason, never become more than --max-unavailable by it, and PodDisruptionBudgets are respected. It stops at the
 first pod whose restart fails.
 
+With --output=json or yaml the object is printed as it is at the end, also of a restart that has failed or timed out; without
+--wait, as it was created.
+
 Without --container the only container of the pods is restarted. Ctrl-C leaves the restart as it is, and says how to
 follow or stop it.
 
@@ -34,7 +37,10 @@ const restartExample = `  # one container of one pod
   kubectl refit restart -l mesh=on -c proxy --wait=false
 
   # in a script: show when it happened
-  kubectl refit timeline "$(kubectl refit restart pod/web-0 -c app -o name)"`
+  kubectl refit timeline "$(kubectl refit restart pod/web-0 -c app -o name)"
+
+  # the RestartRollout as it is at the end
+  kubectl refit restart deployment/web -c app -o json | jq .status.restarted`
 
 func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config restart.Config
@@ -62,7 +68,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if cmd.Flags().Changed("grace-period") {
 				config.GracePeriodSeconds = &grace
 			}
-			if config.Names, config.Output, err = output(cmd, format); err != nil {
+			if config.Made, config.Output, err = output(cmd, format); err != nil {
 				return err
 			}
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
@@ -85,7 +91,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
 	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
-	nameFlag(cmd, &format)
+	madeFlag(cmd, &format)
 	completeContainers(cmd, connection, "container")
 	return cmd
 }

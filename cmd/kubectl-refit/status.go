@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,9 @@ import (
 const statusLong = `Show what Refit does in a namespace, or in all: ContainerRecreateRequests, RestartRollouts and ImagePullJobs that are under way or
 ended in the last hour; who asked for them, how far they are, and with --output=wide why.
 
+Below that are RestartSchedules, with their next and last run, and RestartTriggers: workloads that are restarted when a ConfigMap or
+Secret has changed. RestartTriggers are left out for users who may not read them.
+
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
 const watchLong = `Print a line whenever a ContainerRecreateRequest, a RestartRollout or an ImagePullJob has changed, until Ctrl-C.
@@ -29,7 +31,7 @@ func statusCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var all, everywhere bool
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Use:               "status", Short: "Show requests, restarts of workloads and image pulls", Long: statusLong, Args: usage(cobra.NoArgs),
+		Use:               "status", Short: "Show requests, restarts of workloads, image pulls and schedules", Long: statusLong, Args: usage(cobra.NoArgs),
 		Example: "  kubectl refit status\n  kubectl refit status -A -o wide\n  kubectl refit status --all -o name",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkFormat(config.Format); err != nil {
@@ -77,21 +79,24 @@ func formatFlag(cmd *cobra.Command, format *string) {
 	completeFormats(cmd, table.Formats[1:])
 }
 
-// nameFlag is --output of a command that makes an object: its name is printed, and what happens goes to standard error.
-func nameFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "", "name: print the name of what is made, and progress to standard error")
-	completeFormats(cmd, []string{"name"})
+// madeFormats are the values of --output of a command that makes an object.
+var madeFormats = []string{"name", "json", "yaml"}
+
+// madeFlag is --output of a command that makes an object: the object is printed, and what happens goes to standard error.
+func madeFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "", "print the object that is made, and progress to standard error: its name at once, or json or yaml at the end")
+	completeFormats(cmd, madeFormats)
 }
 
-// output returns where the name of what is made goes to, if anywhere, and where progress does.
-func output(cmd *cobra.Command, format string) (names io.Writer, progress *cli.Output, err error) {
-	switch format {
-	case "":
-		return nil, cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())), nil
-	case "name":
-		return cmd.OutOrStdout(), cli.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), nil
+// output returns what prints the object that is made, if anything, and where progress goes to.
+func output(cmd *cobra.Command, format string) (made table.Made, progress *cli.Output, err error) {
+	switch {
+	case format == "":
+		return table.Made{}, cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())), nil
+	case slices.Contains(madeFormats, format):
+		return table.Made{Out: cmd.OutOrStdout(), Format: format}, cli.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), nil
 	}
-	return nil, nil, fmt.Errorf("%w: --output=%s: want name", cli.ErrUsage, format)
+	return table.Made{}, nil, fmt.Errorf("%w: --output=%s: want %s", cli.ErrUsage, format, strings.Join(madeFormats, ", "))
 }
 
 func checkFormat(format string) error {
