@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/refit-project/refit/examples/hotupgrade/traffic"
 )
 
 // patience is how long a request may take.
@@ -25,6 +27,9 @@ type client struct {
 
 	connection net.Conn
 	reader     *bufio.Reader
+	local      string    // address of the connection, or of the last attempt to open one
+	opened     time.Time // zero without a connection
+	served     int       // requests on the connection
 }
 
 // send sends a request in each interval until ctx ends. What has begun is completed.
@@ -39,30 +44,58 @@ func (c *client) send(ctx context.Context, offset, interval time.Duration) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		answer, err := c.request(context.WithoutCancel(ctx))
-		c.tally.add(answer, err, time.Since(began))
+		answer, failure := c.request(context.WithoutCancel(ctx))
+		c.tally.add(answer, failure, time.Since(began))
 		next = next.Add(interval)
 		timer.Reset(time.Until(next))
 	}
 }
 
-func (c *client) request(ctx context.Context) (string, error) {
+// request returns the answer, or why there is none.
+func (c *client) request(ctx context.Context) (string, *traffic.Failure) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if c.connection == nil {
-		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
-		if err != nil {
-			return "", err
+		if err := c.connect(ctx); err != nil {
+			return "", c.failure(err)
 		}
-		c.connection, c.reader = connection, bufio.NewReader(connection)
-		c.tally.connected(c.keep)
 	}
 	answer, last, err := c.exchange(ctx)
-	if err != nil || last || !c.keep {
+	if err != nil {
+		failure := c.failure(err)
+		c.close()
+		return "", failure
+	}
+	c.served++
+	if last || !c.keep {
 		c.close()
 	}
-	return answer, err
+	return answer, nil
 }
+
+func (c *client) connect(ctx context.Context) error {
+	socket := &socket{}
+	defer socket.close()
+	connection, err := (&net.Dialer{Control: socket.control}).DialContext(ctx, "tcp", c.address)
+	c.local = socket.local()
+	if err != nil {
+		return err
+	}
+	c.connection, c.reader, c.opened, c.served = connection, bufio.NewReader(connection), time.Now(), 0
+	c.tally.connected(c.keep)
+	return nil
+}
+
+// failure describes why the request has failed, with the state of its connection.
+func (c *client) failure(err error) *traffic.Failure {
+	failure := &traffic.Failure{Time: time.Now(), Local: c.local, Kept: c.served > 0, Error: err.Error(), Refused: refused(err)}
+	if !c.opened.IsZero() {
+		failure.Age = milliseconds(time.Since(c.opened))
+	}
+	return failure
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // exchange sends a request and reads its answer. Last says that the server closes the connection.
 func (c *client) exchange(ctx context.Context) (answer string, last bool, err error) {
@@ -95,7 +128,7 @@ func (c *client) exchange(ctx context.Context) (answer string, last bool, err er
 func (c *client) close() {
 	if c.connection != nil {
 		_ = c.connection.Close()
-		c.connection = nil
+		c.connection, c.opened, c.served = nil, time.Time{}, 0
 	}
 }
 

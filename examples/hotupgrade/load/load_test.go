@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestAnswersAreCountedByVersion(t *testing.T) {
 // A client of net/http would have tried these again, and nobody would have noticed.
 func TestRequestsOnClosedConnectionsAreFailures(t *testing.T) {
 	t.Parallel()
-	_, total := load(t, 100, func(w http.ResponseWriter, number int64) {
+	intervals, total := load(t, 100, func(w http.ResponseWriter, number int64) {
 		switch number % 10 {
 		case 0:
 			connection, _, err := http.NewResponseController(w).Hijack()
@@ -77,6 +78,22 @@ func TestRequestsOnClosedConnectionsAreFailures(t *testing.T) {
 	if total.Failed < 20 || total.Refused != 0 || total.Kept <= 2 || total.Error == "" {
 		t.Errorf("got %+v", total)
 	}
+	kept, fresh := 0, 0
+	for _, i := range intervals {
+		for _, failure := range i.Failures {
+			if failure.Local == "" || failure.Age <= 0 || failure.Error == "" || failure.Refused || failure.Time.IsZero() {
+				t.Errorf("failure %+v", failure)
+			}
+			if failure.Kept {
+				kept++
+			} else {
+				fresh++
+			}
+		}
+	}
+	if kept == 0 || fresh == 0 {
+		t.Errorf("%d failures on kept connections, %d on new ones", kept, fresh)
+	}
 }
 
 func TestRefusedConnectionsAreCounted(t *testing.T) {
@@ -89,10 +106,17 @@ func TestRefusedConnectionsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &client{address: listener.Addr().String(), tally: newTally(json.NewEncoder(&bytes.Buffer{}))}
-	answer, err := c.request(t.Context())
-	c.tally.add(answer, err, time.Millisecond)
+	answer, failure := c.request(t.Context())
+	c.tally.add(answer, failure, time.Millisecond)
+	failures := c.tally.current.Failures
 	if total := c.tally.end(); total.Refused != 1 || total.Failed != 1 || total.Requests() != 1 {
 		t.Errorf("got %+v", total)
+	}
+	if len(failures) != 1 {
+		t.Fatalf("failures %+v", failures)
+	}
+	if local, err := netip.ParseAddrPort(failures[0].Local); err != nil || !local.Addr().IsLoopback() || local.Port() == 0 {
+		t.Errorf("local address %q, want the port that was refused", failures[0].Local)
 	}
 }
 

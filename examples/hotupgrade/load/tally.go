@@ -26,20 +26,25 @@ func newTally(out *json.Encoder) *tally {
 
 func empty() traffic.Interval { return traffic.Interval{Answers: map[string]int{}} }
 
-func (t *tally) add(answer string, err error, took time.Duration) {
+// add counts a request that was answered, or one that failed.
+func (t *tally) add(answer string, failure *traffic.Failure, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, to := range []*traffic.Interval{&t.current, &t.total} {
-		to.Slowest = max(to.Slowest, float64(took.Microseconds())/1000)
-		if err == nil {
+		to.Slowest = max(to.Slowest, milliseconds(took))
+		if failure == nil {
 			to.Answers[answer]++
 			continue
 		}
 		to.Failed++
-		to.Error = err.Error()
-		if refused(err) {
+		to.Error = failure.Error
+		if failure.Refused {
 			to.Refused++
 		}
+	}
+	if failure != nil && len(t.current.Failures) < traffic.MaxFailures {
+		failure.Milliseconds = milliseconds(took)
+		t.current.Failures = append(t.current.Failures, *failure)
 	}
 }
 

@@ -30,6 +30,39 @@ type Interval struct {
 	Kept   int    `json:"kept"`
 	Opened int    `json:"opened"`
 	Error  string `json:"error,omitempty"` // the last one
+	// Failures are the first of the failed requests, at most MaxFailures; of an interval only, not of all.
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// MaxFailures bounds how many failed requests of an interval are described.
+const MaxFailures = 20
+
+// Failure is one failed request.
+type Failure struct {
+	// Time is when it failed, Milliseconds how long it had lasted.
+	Time         time.Time `json:"time"`
+	Milliseconds float64   `json:"milliseconds"`
+	// Local is the client's address and port, by which a packet capture and a connection table show what became of the
+	// connection; empty if it is not known.
+	Local string `json:"local,omitempty"`
+	// Kept says that the connection had served requests before. Age is that of the connection in milliseconds; 0 if none was opened.
+	Kept  bool    `json:"kept,omitempty"`
+	Age   float64 `json:"ageMilliseconds,omitempty"`
+	Error string  `json:"error"`
+	// Refused says that nothing accepted the connection.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// String is one line about it.
+func (f Failure) String() string {
+	connection := "no connection"
+	switch {
+	case f.Kept:
+		connection = fmt.Sprintf("a connection kept for %.0f ms", f.Age)
+	case f.Age > 0:
+		connection = "a new connection"
+	}
+	return fmt.Sprintf("%s, after %.1f ms, from %s, %s: %s", f.Time.UTC().Format("15:04:05.000"), f.Milliseconds, f.Local, connection, f.Error)
 }
 
 // Requests are the answers and the failures.
