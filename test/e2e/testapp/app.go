@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -39,6 +40,7 @@ type config struct {
 	state      string
 	tcp, grpc  string
 	files      string
+	otlp       string
 }
 
 // run is the program but for what only a process has. It returns the exit code.
@@ -98,6 +100,7 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&cfg.tcp, "tcp", "", "address to accept connections on")
 	flags.StringVar(&cfg.files, "files", "", "folder of files to follow; SIGHUP has them loaded, and GET /version says which are")
 	flags.StringVar(&cfg.grpc, "grpc", "", "address to serve grpc.health.v1 on")
+	flags.StringVar(&cfg.otlp, "otlp", "", "address to accept traces on, over OTLP/gRPC; each span is written down")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -125,23 +128,11 @@ func serve(cfg config, j *journal, signals <-chan os.Signal) (int, error) {
 		}
 		defer files.follow(broken)()
 	}
-	if cfg.http != "" {
-		stop, err := listen(cfg, j, files, started, broken)
-		if err != nil {
-			return 0, err
-		}
-		defer stop()
+	stop, err := listenAll(cfg, j, files, started, broken)
+	if err != nil {
+		return 0, err
 	}
-	if cfg.grpc != "" {
-		stop, err := listenGRPC(cfg.grpc, cfg.state, broken)
-		if err != nil {
-			return 0, err
-		}
-		defer stop()
-	}
-	if cfg.tcp != "" {
-		defer listenTCP(cfg.tcp, cfg.state, broken)()
-	}
+	defer stop()
 	var crash, term <-chan time.Time
 	if cfg.crashAfter > 0 {
 		crash = time.After(cfg.crashAfter)
@@ -177,6 +168,36 @@ func (j *journal) exit(code int, why string) error {
 // ends is true for the signals a runtime stops containers with; SIGQUIT is that of some images.
 func ends(s os.Signal) bool {
 	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT
+}
+
+// listenAll serves what is asked for until stop is called.
+func listenAll(cfg config, j *journal, files *follower, started time.Time, broken chan<- error) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
+	}
+	for _, server := range []struct {
+		address string
+		listen  func() (stop func(), err error)
+	}{
+		{cfg.http, func() (func(), error) { return listen(cfg, j, files, started, broken) }},
+		{cfg.grpc, func() (func(), error) { return listenGRPC(cfg.grpc, cfg.state, broken) }},
+		{cfg.otlp, func() (func(), error) { return listenOTLP(cfg.otlp, j, broken) }},
+		{cfg.tcp, func() (func(), error) { return listenTCP(cfg.tcp, cfg.state, broken), nil }},
+	} {
+		if server.address == "" {
+			continue
+		}
+		end, err := server.listen()
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		stops = append(stops, end)
+	}
+	return stop, nil
 }
 
 // listen serves until stop is called. Faults go to broken.

@@ -25,6 +25,7 @@ const (
 	eventLoaded  = "loaded"  // the application has taken a version over
 	eventUpdate  = "update"  // an update is asked for
 	eventUpdated = "updated" // and answered
+	eventSpan    = "span"    // of a trace that somebody has sent
 )
 
 // line is one event.
@@ -39,6 +40,7 @@ type line struct {
 	Signal    string    `json:"signal,omitempty"`
 	Text      string    `json:"text,omitempty"`
 	ExitCode  *int      `json:"exit_code,omitempty"`
+	Span      *span     `json:"span,omitempty"`
 }
 
 // journal writes lines whole: each is one write, to a file opened for appending.
