@@ -2,7 +2,6 @@ package inplace
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // StepKind is what a step writes.
@@ -114,12 +114,16 @@ func (v *view) clear() *Step {
 	return v.save(v.record.Written(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
 }
 
-// drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet.
+// drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet. A sync of the pod would delay what is
+// written next; only if the pod is to drain for a while, kubelet is made to sync it, so that Ready stays False meanwhile.
 func (v *view) drain() *Step {
+	message := kubelet.GateMessage(v1beta1.ReadinessGateInPlaceUpdateReady)
+	if v.record.Extension().DrainSeconds > 0 {
+		message = kubelet.DrainMessage(v1beta1.ReadinessGateInPlaceUpdateReady)
+	}
 	return v.conditions(StepDrain, "take the pod out of its Services", nil,
 		patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: new(v1beta1.ReasonStartInPlaceUpdate)},
-		patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: new("ReadinessGatesNotReady"),
-			Message: new(fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateInPlaceUpdateReady))})
+		patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: new(kubelet.ReasonReadinessGatesNotReady), Message: &message})
 }
 
 // markReady writes Ready as well if nothing else is in its way, so that the pod is back in its Services without waiting for

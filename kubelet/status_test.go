@@ -48,3 +48,12 @@ func TestPodIsReadyIfItsConditionIsTrue(t *testing.T) {
 		}
 	}
 }
+
+// With kubelet's own message no sync follows the write, and kubelet writes Ready True again: see TestDrainedPodStaysNotReady of test/e2e.
+func TestDrainMessageIsNotKubelets(t *testing.T) {
+	t.Parallel()
+	const gate = "KruisePodReady"
+	if kubelet.DrainMessage(gate) == kubelet.GateMessage(gate) {
+		t.Errorf("both are %q", kubelet.GateMessage(gate))
+	}
+}

@@ -49,8 +49,9 @@ func takeReadiness(pod *corev1.Pod, hold readinessHold, now time.Time) (*corev1.
 	setPodCondition(gate, corev1.ConditionFalse, now)
 	if ready := kubelet.Condition(status, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionFalse {
 		setPodCondition(ready, corev1.ConditionFalse, now)
-		ready.Reason = "ReadinessGatesNotReady" // kubelet's word for it
-		ready.Message = fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", v1beta1.ReadinessGateKruisePodReady)
+		ready.Reason = kubelet.ReasonReadinessGatesNotReady
+		// Not kubelet's message, with which kubelet would write Ready True again, within 10 s.
+		ready.Message = kubelet.DrainMessage(v1beta1.ReadinessGateKruisePodReady)
 	}
 	return status, true, nil
 }

@@ -108,7 +108,7 @@ func TestLifecycleReadiness(t *testing.T) {
 	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, message string, at metav1.Time) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: status, Message: message, LastTransitionTime: at}
 	}
-	const notReady = `the status of pod readiness gate "KruisePodReady" is not "True", but False`
+	const notReady = `readiness gate "KruisePodReady" has become False` // not kubelet's message
 	drained := condition("Ready", "False", notReady, since)
 	drained.Reason = "ReadinessGatesNotReady"
 	ready, notYet := condition("Ready", "True", "", metav1.Time{}), condition("Ready", "False", "kubelet's", metav1.Time{})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // podWithGate is a pod that a manager can make not ready, and that some controller has made ready.
@@ -58,6 +60,77 @@ func TestUnreadyGracePeriodDrainsThePodFirst(t *testing.T) {
 		return condition(pod, corev1.PodReady) == corev1.ConditionTrue && condition(pod, v1beta1.ReadinessGateKruisePodReady) == corev1.ConditionTrue
 	})
 	s.awaitRequest("r", "to lose its finalizer", func(r *request) bool { return len(r.Finalizers) == 0 })
+}
+
+// settledPodWithGate has been ready for so long that kubelet does not sync it by itself.
+func (s *fixture) settledPodWithGate() *corev1.Pod {
+	s.t.Helper()
+	s.podWithGate()
+	return s.awaitPod("web", "to have been ready for 5 s", func(pod *corev1.Pod) bool {
+		ready := kubelet.Condition(&pod.Status, corev1.PodReady)
+		return ready != nil && ready.Status == corev1.ConditionTrue && time.Since(ready.LastTransitionTime.Time) > 5*time.Second
+	})
+}
+
+// kubelet's status manager compares all pods every 10 s, and would write Ready True if kubelet had not synced the pod.
+func TestDrainedPodStaysNotReady(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	before := s.settledPodWithGate()
+	pods, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
+	s.check(err, "watch pods")
+	defer pods.Stop()
+	const drain, firstSync = 14, 2500 * time.Millisecond // of kubelet; a comparison before it may write what was
+	s.ask("r", "web/app", strategy(v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(drain))}))
+	var drained time.Time
+	for {
+		pod := (<-pods.ResultChan()).Object.(*corev1.Pod)
+		if status(pod, "app").ContainerID != status(before, "app").ContainerID || status(pod, "app").State.Running == nil {
+			break
+		}
+		switch ready := condition(pod, corev1.PodReady) == corev1.ConditionTrue; {
+		case !ready && drained.IsZero():
+			drained = time.Now()
+		case ready && !drained.IsZero() && time.Since(drained) > firstSync:
+			t.Errorf("ready again %s after the drain began", time.Since(drained).Round(time.Millisecond))
+		}
+	}
+	if took := time.Since(drained); drained.IsZero() || took < (drain-1)*time.Second {
+		t.Errorf("drained for %s until the stop, want %d s", took, drain)
+	}
+	s.succeeded("r")
+}
+
+// Kubelet takes a pod whose Ready has its own message for one that it has synced.
+func TestReadyInKubeletsWordsIsWrittenBack(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	pod := s.settledPodWithGate()
+	pods, err := s.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(s.namespace))
+	s.check(err, "watch pods")
+	defer pods.Stop()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%[1]q,"status":"False"},{"type":"Ready","status":"False","reason":%[2]q,"message":%[3]q}]}}`,
+		v1beta1.ReadinessGateKruisePodReady, kubelet.ReasonReadinessGatesNotReady, kubelet.GateMessage(v1beta1.ReadinessGateKruisePodReady))
+	s.check(s.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, []byte(patch))), "close the gate")
+	written := time.Now()
+	enough := time.NewTimer(12 * time.Second)
+	defer enough.Stop()
+	var changes []string
+	last := corev1.ConditionTrue
+	for {
+		select {
+		case event := <-pods.ResultChan():
+			if is := condition(event.Object.(*corev1.Pod), corev1.PodReady); is != last {
+				changes, last = append(changes, fmt.Sprintf("%s after %s", is, time.Since(written).Round(10*time.Millisecond))), is
+			}
+		case <-enough.C:
+			s.observed("gate and Ready written False at once, in kubelet's words: Ready is %q", changes)
+			if last != corev1.ConditionFalse {
+				t.Errorf("Ready is %s at last, with the gate False", last)
+			}
+			return
+		}
+	}
 }
 
 // TestDeletedRequestGivesBackReadiness deletes a request in the middle of its drain.
