@@ -35,9 +35,9 @@ func (s *socket) local() string {
 	}
 	switch name := name.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(name.Addr), uint16(name.Port)).String()
+		return netip.AddrPortFrom(netip.AddrFrom4(name.Addr), uint16(name.Port)).String() //nolint:gosec // ports have 16 bits
 	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(name.Addr), uint16(name.Port)).String()
+		return netip.AddrPortFrom(netip.AddrFrom16(name.Addr), uint16(name.Port)).String() //nolint:gosec // as above
 	}
 	return ""
 }
