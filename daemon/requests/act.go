@@ -141,10 +141,14 @@ func (w *Worker) remove(ctx context.Context, request *crr.Request, container str
 	}
 	for _, id := range ids {
 		// Removal kills what runs, without grace, so a stop that the runtime reports as done is verified.
-		if status, err := w.runtime.ContainerStatus(ctx, id.ID); err == nil && status.State == identity.StateRunning {
-			return failure("remove container "+container, errStillRuns)
+		status, err := w.runtime.ContainerStatus(ctx, id.ID)
+		switch {
+		case err == nil && status.State == identity.StateRunning:
+			err = errStillRuns
+		case err == nil:
+			err = w.runtime.RemoveContainer(ctx, id.ID)
 		}
-		if err := w.runtime.RemoveContainer(ctx, id.ID); err != nil {
+		if err != nil && !errors.Is(err, cri.ErrNotFound) {
 			return failure("remove container "+container, err)
 		}
 	}

@@ -35,22 +35,32 @@ func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
 	}
 }
 
-// Removal kills what runs. A runtime that reports a stop and goes on running the container must not be told to remove it.
+// Removal kills what runs. A runtime that reports a stop and goes on running the container, or does not say what it does, must
+// not be told to remove it.
 func TestContainerThatHasNotStoppedIsNotRemoved(t *testing.T) {
 	t.Parallel()
-	n := newNode(t)
-	n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return time.Millisecond }, OnStart: n.started})
-	pod := n.pod("web", fakecri.Container{Name: "app", RestartCount: 1}) // kubelet backs off from its end unless it is removed
-	n.runtime.SetFault("StopContainer", fakecri.Fault{Code: codes.NotFound})
-	n.request("again", pod, nil, "app")
-	n.eventually("another stop", func() bool {
-		return len(n.runtime.Calls("StopContainer")) > 1 || len(n.runtime.Calls("RemoveContainer")) > 0
-	})
-	if removed := n.runtime.Calls("RemoveContainer"); len(removed) > 0 {
-		t.Errorf("removed, and so killed without grace: %v", removed)
-	}
-	n.runtime.ClearFaults()
-	if got := n.ends("again"); got != succeeded {
-		t.Errorf("ended as %s", got)
+	for name, seen := range map[string]codes.Code{"it is seen running": codes.OK, "nobody knows": codes.Unavailable, "the runtime denies it": codes.NotFound} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return time.Millisecond }, OnStart: n.started})
+			pod := n.pod("web", fakecri.Container{Name: "app", RestartCount: 1}) // kubelet backs off from its end unless it is removed
+			n.runtime.SetFault("StopContainer", fakecri.Fault{Code: codes.NotFound, Delay: 500 * time.Millisecond, Times: 1})
+			n.request("again", pod, nil, "app")
+			n.eventually("a stop", func() bool { return len(n.runtime.Calls("StopContainer")) > 0 })
+			if seen != codes.OK {
+				before := len(n.runtime.Calls("ContainerStatus"))
+				n.runtime.SetFault("ContainerStatus", fakecri.Fault{Code: seen})
+				n.eventually("a look at the container", func() bool { return len(n.runtime.Calls("ContainerStatus")) > before })
+				n.runtime.ClearFaults()
+			}
+			if got := n.ends("again"); got != succeeded {
+				t.Errorf("ended as %s", got)
+			}
+			stops, removals := n.runtime.Calls("StopContainer"), n.runtime.Calls("RemoveContainer")
+			if len(stops) < 2 || len(removals) > 0 && removals[0].At.Before(stops[1].At) {
+				t.Errorf("stops %v, removals %v: removed, and so killed without grace, before it had stopped", stops, removals)
+			}
+		})
 	}
 }
