@@ -2,6 +2,7 @@ package outage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
@@ -19,11 +20,11 @@ func (o *Outages) managersPause(ctx context.Context, _ *rand.Rand) error {
 		return err
 	}
 	begin := time.Now()
-	if err := signalAll(pids, syscall.SIGSTOP); err != nil {
+	if err := suspend(pids, syscall.Kill); err != nil {
 		return err
 	}
 	_ = cluster.Pause(ctx, o.outage())
-	if err := signalAll(pids, syscall.SIGCONT); err != nil {
+	if err := resume(pids, syscall.Kill); err != nil {
 		return err
 	}
 	if err := cluster.Until(ctx, "the managers to be back", cluster.RolloutTime, o.cluster.Installed); err != nil {
@@ -42,11 +43,11 @@ func (o *Outages) webhooksSlow(ctx context.Context, _ *rand.Rand) error {
 	}
 	begin := time.Now()
 	for time.Since(begin) < 2*o.outage() {
-		if err := signalAll(pids, syscall.SIGSTOP); err != nil {
+		if err := suspend(pids, syscall.Kill); err != nil {
 			return err
 		}
 		_ = cluster.Pause(ctx, stopped)
-		if err := signalAll(pids, syscall.SIGCONT); err != nil {
+		if err := resume(pids, syscall.Kill); err != nil {
 			return err
 		}
 		_ = cluster.Pause(ctx, runs)
@@ -74,17 +75,29 @@ func (o *Outages) managers(ctx context.Context) ([]int, error) {
 	return pids, nil
 }
 
-// signalAll lets all of them go on where one cannot be signalled.
-func signalAll(pids []int, signal syscall.Signal) error {
-	for _, pid := range pids {
-		err := syscall.Kill(pid, signal)
-		if err == nil {
-			continue
-		}
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
-		}
-		return fmt.Errorf("signal manager: %w", err)
+// suspend suspends all of the processes, or none.
+func suspend(pids []int, signal func(int, syscall.Signal) error) error {
+	if err := signalEach(pids, syscall.SIGSTOP, signal); err != nil {
+		return errors.Join(fmt.Errorf("suspend managers: %w", err), resume(pids, signal))
 	}
 	return nil
+}
+
+// resume lets each process go on, whatever became of the others.
+func resume(pids []int, signal func(int, syscall.Signal) error) error {
+	if err := signalEach(pids, syscall.SIGCONT, signal); err != nil {
+		return fmt.Errorf("let managers go on: %w", err)
+	}
+	return nil
+}
+
+// signalEach signals all of the processes. One that has ended, as kubelet may have replaced it meanwhile, is no error.
+func signalEach(pids []int, s syscall.Signal, signal func(int, syscall.Signal) error) error {
+	var errs []error
+	for _, pid := range pids {
+		if err := signal(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, fmt.Errorf("process %d: %w", pid, err))
+		}
+	}
+	return errors.Join(errs...)
 }
