@@ -88,9 +88,9 @@ func (c Config) kills() int {
 // least is the load below which the run proves nothing: a third of what an idle machine does.
 func (c Config) least() verdict.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
-	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, RolledOut: 1, SidecarUpdates: 6, Updated: 8, Refused: 4, Faults: map[string]int{}}
+	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, RolledOut: 1, Triggered: 1, SidecarUpdates: 6, Updated: 8, Refused: 4, Faults: map[string]int{}}
 	if c.Calm || len(c.Outages) > 0 {
-		return verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Followed: 4, RolledOut: 1, SidecarUpdates: 6, Updated: 8}
+		return verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Followed: 4, RolledOut: 1, Triggered: 1, SidecarUpdates: 6, Updated: 8}
 	}
 	for _, kind := range []string{
 		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,

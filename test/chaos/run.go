@@ -125,7 +125,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	}
 	sent, unsent := r.requests.Sent()
 	r.journal.Say("%d requests sent, %d could not be; waiting for the rest of them to end", sent, unsent)
-	if err := errors.Join(works.rollouts.Last(inner), works.sets.Last(inner)); err != nil {
+	if err := errors.Join(works.rollouts.Last(inner), works.sets.Last(inner), works.changes.Last(inner)); err != nil {
 		return err
 	}
 	if err := r.requests.Drain(inner, drainTime); err != nil && !errors.Is(err, cluster.ErrLate) {
@@ -145,6 +145,7 @@ func (r *run) play(ctx context.Context) (err error) {
 type works struct {
 	rollouts *load.Rollouts
 	sets     *load.SidecarSets
+	changes  *load.Changes
 	lanes    []func(context.Context) error
 }
 
@@ -164,9 +165,12 @@ func (r *run) start(ctx context.Context) (w works, err error) {
 	if w.sets, err = load.StartSidecarSets(ctx, r.cluster, r.journal, r.choices(), r.Calm); err != nil {
 		return w, err
 	}
+	if w.changes, err = load.StartChanges(ctx, r.cluster, r.choices()); err != nil {
+		return w, err
+	}
 	w.lanes = []func(context.Context) error{
 		func(ctx context.Context) error { return r.requests.Run(ctx, pods, r.Rate) },
-		w.rollouts.Run, w.sets.Run, sidecars.Run,
+		w.rollouts.Run, w.sets.Run, w.changes.Run, sidecars.Run,
 		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
 		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
 		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) },

@@ -30,6 +30,11 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			s.fault(entry.KindSlowWebhook, 2, 20, true)
 			s.write(4, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
 		}},
+		"a request refused while the certificate is replaced, after a fault of a daemon": {want: "admission", proof: "another certificate", plant: func(s *fixture) {
+			s.faultOn("node-1", "daemon-kill", 1, 3)
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(4, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
+		}},
 		"a pod refused while no manager answers": {want: "admission", proof: "no webhook answered", plant: func(s *fixture) {
 			s.fault(entry.KindManagerAway, 2, 20, true)
 			s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 500, nil)

@@ -80,6 +80,7 @@ func load(j *verdict.Judgement) {
 	refuse("refused updates", totals.Refused, least.Refused)
 	refuse("updates of SidecarSets", totals.SidecarUpdates, least.SidecarUpdates)
 	refuse("ended rollouts", totals.RolledOut, least.RolledOut)
+	refuse("rollouts for changes", totals.Triggered, least.Triggered)
 	for kind, want := range least.Faults {
 		refuse("faults "+kind, totals.Faults[kind], want)
 	}

@@ -50,6 +50,29 @@ func startedTwice(s *fixture) {
 	s.status(8.2, "r1", completed(8.2, ""))
 }
 
+// unreported is a stop of an instance that ends before kubelet's next report.
+func unreported(s *fixture) {
+	s.app(2, "uid-1", "exit crash")
+	s.app(2.5, "uid-1", "start") // c2, which is in no status
+	s.create(2.8, "r1", "uid-1", "c1", forced)
+	s.status(3, "r1", recreating("c2"))
+	s.call(3.1, "StopContainer", "c2", "OK", 0.1)
+	s.app(3.11, "uid-1", "SIGTERM")
+	s.app(3.12, "uid-1", "exit signal")
+	s.app(4, "uid-1", "start")
+	s.pod(4.1, "uid-1", "c3", true)
+	s.status(4.2, "r1", completed(4.2, ""))
+}
+
+// sidecarEnded is kubelet's word on a sidecar that updates files.
+func (s *fixture) sidecarEnded(how corev1.ContainerStateTerminated) {
+	s.t.Helper()
+	s.pod(5, "uid-3", "f1", false)
+	status := &s.pods["uid-3"].Status.ContainerStatuses[0]
+	status.Name, status.State.Terminated = "refit-sidecar", &how
+	s.write(6, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-3"}, 200, s.pods["uid-3"])
+}
+
 // Bugs that an excuse for faults, or a promise that was not judged, once hid.
 func TestPlantedBugsBehindExcuses(t *testing.T) {
 	t.Parallel()
@@ -113,6 +136,46 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 		"the second container first, although they are ordered": {want: "I6", proof: "before log was recreated", plant: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2", withLog)
 		}},
+		"crash of a sidecar": {want: "crash", proof: "exit code 2", plant: func(s *fixture) {
+			s.sidecarEnded(corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 2, Reason: "Error", FinishedAt: metav1.NewTime(at(6))})
+		}},
+		"a sidecar that cannot be started, and nothing is broken": {want: "crash", proof: "StartError", plant: func(s *fixture) {
+			s.faultOn("node-2", entry.KindKubeletRestart, 5, 7)
+			s.sidecarEnded(corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 128, Reason: "StartError", FinishedAt: metav1.NewTime(at(6))})
+		}},
+		"ended without SIGTERM, before its grace period was over": {want: "grace", proof: "without SIGTERM", plant: func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.status(4.2, "r1", completed(4.2, ""))
+		}},
+		"a deadline passed over while a manager was away": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
+			s.fault(entry.KindManagerKill, 4, 30, true)
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			s.status(2.5, "r1", recreating("c1"))
+			s.status(20, "r1", completed(20, "deadline"))
+		}},
+		"the status of another object is written without a pause": {want: "volume", proof: "written 101 times within 10s", plant: func(s *fixture) {
+			for n := range 101 {
+				s.write(10+float64(n)/20, ref{"patch", daemonUser, "nodepodprobes", "status", "", "node-1"}, 409, nil)
+			}
+		}},
+		"the daemon changes a label of a pod": {want: "I11", proof: "has changed its labels", plant: func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.pod(2.5, "uid-1", "c1", true)
+			s.writePatch(3, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-1"}, 200, map[string]any{"metadata": map[string]any{"labels": map[string]string{"a": "b"}}}, s.pods["uid-1"])
+			s.status(4, "r1", completed(4, "deadline"))
+		}},
+		"marks without a change of what a command says": {want: "I8", proof: "marked 9 times for 1 turns", plant: func(s *fixture) {
+			s.faultOn("node-2", entry.KindRuntimeRestart, 5, 20)
+			s.faultOn("node-1", entry.KindCall, 5, 8)
+			s.turn(4, "uid-1", entry.AskedByExec, true)
+			for n := range 9 {
+				s.mark(5+float64(n), "uid-1", []corev1.ConditionStatus{"True", "False"}[n%2])
+			}
+		}},
 		"crash of the manager with an API server": {want: "crash", proof: "exit code 2", plant: func(s *fixture) {
 			s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 2, FinishedAt: metav1.NewTime(at(6))})
 		}},
@@ -122,6 +185,18 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 		"two TERMs, and containerd of another node has restarted": {want: "I1", proof: "got TERM 2 times", plant: func(s *fixture) {
 			s.faultOn("node-2", entry.KindRuntimeRestart, 4, 4.5)
 			twoTerms(s)
+		}},
+		"an application that is killed by nobody, with kubelet's word on it": {want: "I1", proof: "kubelet reports exit code 137, OOMKilled", plant: func(s *fixture) {
+			s.pod(4, "uid-1", "c2", true)
+			s.pods["uid-1"].Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+				ContainerID: "containerd://" + id("c1"), ExitCode: 137, Reason: "OOMKilled", StartedAt: metav1.NewTime(at(0)), FinishedAt: metav1.NewTime(at(3)),
+			}
+			s.write(4.1, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-1"}, 200, s.pods["uid-1"])
+			s.app(3.5, "uid-1", "start")
+		}},
+		"a stop of an instance that kubelet has not reported explains the end of no other": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			unreported(s)
+			s.app(9, "uid-1", "SIGTERM")
 		}},
 		"a start broken off without a fault of kubelet": {want: "I1", proof: "no stop of its own explains", plant: startedTwice},
 		"a start broken off while kubelet of another node was killed": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
@@ -136,86 +211,5 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { t.Parallel(); found(t, tt) })
-	}
-}
-
-func TestExcusesOfTheSameNodeHold(t *testing.T) {
-	t.Parallel()
-	for name, play := range map[string]func(*fixture){
-		"two TERMs": func(s *fixture) {
-			s.faultOn("node-1", entry.KindRuntimeRestart, 4, 4.5)
-			twoTerms(s)
-		},
-		"a start broken off": func(s *fixture) {
-			s.faultOn("node-1", entry.KindKubeletRestart, 4.8, 7)
-			startedTwice(s)
-		},
-		"a deadline": func(s *fixture) {
-			s.faultOn("node-1", "daemon-kill", 4, 18)
-			s.create(2, "r1", "uid-1", "c1", deadline(3))
-			s.status(19, "r1", failedBy(19, "DeadlineExceeded"))
-		},
-		"a stop whose record was stored although the daemon died, soon after another request": func(s *fixture) {
-			restart(s, 2, "r1", "c1", "c2")
-			s.create(4.3, "r2", "uid-1", "c2", forced)
-			s.store("r2", recreating("c2"))
-			s.write(4.4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r2"}, 504, nil)
-			s.call(5, "StopContainer", "c2", "OK", 0.1)
-			s.app(5.01, "uid-1", "SIGTERM")
-			s.fault(entry.KindAPIServerKill, 5.2, 7, true)
-			s.status(7.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
-				status.ContainerRecreateStates[0].Phase = v1beta1.ContainerRecreateRequestPending
-			})
-			s.app(8, "uid-1", "start")
-			s.pod(8.1, "uid-1", "c3", true)
-			s.status(8.2, "r2", completed(8.2, ""))
-		},
-		"an end whose audit line is lost, shown by the next write": func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1", deadline(10))
-			s.status(2.5, "r1", recreating("c1"))
-			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.01, "uid-1", "SIGTERM")
-			s.app(4, "uid-1", "start")
-			s.pod(4.1, "uid-1", "c2", true)
-			s.store("r1", completed(4.2, ""))
-			s.fault(entry.KindAPIServerKill, 4.5, 6, true)
-			s.write(60, ref{"patch", managerUser, "containerrecreaterequests", "", "chaos", "r1"}, 200, s.requests["r1"])
-		},
-		"a report of kubelet that is lost with the creation of the request": func(s *fixture) {
-			restart(s, 2, "r1", "c1", "c2")
-			s.app(6, "uid-1", "exit crash")
-			s.app(7, "uid-1", "start")
-			s.fault(entry.KindAPIServerKill, 7.5, 9, true) // with kubelet's report of c3, and with the creation
-			s.create(10, "r2", "uid-1", "c2")
-			s.status(10.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
-				recreating("c2")(status)
-				completed(10.5, "")(status)
-			})
-		},
-		"a manager that could not renew its lease": func(s *fixture) {
-			s.fault("apiserver-pause", 4, 5.5, true)
-			s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 1, FinishedAt: metav1.NewTime(at(6))})
-		},
-		"a hook took most of the grace period": func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1", func(r *v1beta1.ContainerRecreateRequest) {
-				r.Spec.Containers[0].PreStop = &v1beta1.ProbeHandler{}
-				r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: new(int64(10))}
-			})
-			s.status(2.5, "r1", recreating("c1"))
-			s.callWithGrace(9, "StopContainer", "c1", "OK", 0.1, 3)
-			s.app(9.01, "uid-1", "SIGTERM")
-			s.app(10, "uid-1", "start")
-			s.pod(10.1, "uid-1", "c2", true)
-			s.status(10.2, "r1", completed(10.2, ""))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opening(t)
-			play(s)
-			if report := s.check(); !report.OK() {
-				t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
-			}
-		})
 	}
 }

@@ -32,4 +32,6 @@
 //	    image is to be had, whatever failed meanwhile.
 //	I15 A SidecarSet never has more pods in an update than it allows, nor the last available pod of a workload. It updates
 //	    each pod once, touches no other container, and leaves no pod half injected. Its rollout ends.
+//	I16 A change of a ConfigMap leads to a RestartRollout of the workload that uses it, and no change to two. A time of a
+//	    RestartSchedule makes one RestartRollout at most, not before it.
 package history

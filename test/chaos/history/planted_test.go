@@ -59,6 +59,10 @@ func TestPlantedPulls(t *testing.T) {
 			s.countedPullJob(2, "a", 1)
 			s.pull(3, "a", "OK")
 		}},
+		"an image that no job has ever wanted": {want: "I9", proof: "no job has ever wanted it", plant: func(s *fixture) {
+			s.pullJob(2, "a")
+			s.pull(200, "b", "OK")
+		}},
 		"before there was a job": {want: "I9", proof: "a pull of a began", plant: func(s *fixture) {
 			s.pull(2, "a", "OK")
 			s.pullJob(3, "a")

@@ -142,6 +142,12 @@ func TestPlantedRollouts(t *testing.T) {
 			s.status(21, "r2", completed(21, "it did not start"))
 			s.rollout(30, "patch", "Succeeded", 2, 1)
 		}},
+		"called failed although all pods were restarted": {want: "I13", proof: "is called failed", plant: func(s *fixture) {
+			s.rollout(2, "create", "", 0, 1)
+			restartFor(s, 10, "r1", "uid-1", "c1", "d1")
+			restartFor(s, 20, "r2", "uid-2", "c2", "d2")
+			s.rollout(30, "patch", "Failed", 2, 1)
+		}},
 		"without an end": {want: "I13", proof: "not ended after", plant: func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)
 			s.rollout(3, "patch", "", 2, 1)

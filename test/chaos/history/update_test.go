@@ -117,6 +117,23 @@ func TestPlantedUpdates(t *testing.T) {
 			s.update(2, "asker", "update", "v0-good")
 			s.update(2.2, "asker", "updated", "v0-good 500")
 		}},
+		"refused while the sidecar of another node was killed": {want: "I10", proof: "nothing was broken", plant: func(s *fixture) {
+			s.pod(1, "uid-9", "e1", true)
+			s.faultOn("node-2", entry.KindSidecarKill, 1, 10)
+			s.update(2, "asker", "update", "v0-good")
+			s.update(2.2, "asker", "updated", "v0-good 500")
+		}},
+		"a sidecar that does not answer": {want: "I10", proof: "was not carried out (0)", plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.fault(entry.KindSidecarKill, 10, 15, false)
+			s.update(40, "asker", "update", "v1-good")
+			s.update(45, "asker", "updated", "v1-good 0 timeout")
+		}},
+		"a sidecar that restores for ever": {want: "I10", proof: "was not carried out (503)", plant: func(s *fixture) {
+			s.updated(2, "v0-good")
+			s.update(40, "asker", "update", "v1-good")
+			s.update(40.1, "asker", "updated", "v1-good 503")
+		}},
 		"another process is signalled": {want: "I10", proof: "container asker was signalled", plant: func(s *fixture) {
 			s.updated(2, "v0-good")
 			s.update(2.1, "asker", "signal", "SIGHUP")

@@ -169,21 +169,24 @@ func (o *Outages) largePodsAppear(ctx context.Context, choice *rand.Rand) error 
 		pod := o.cluster.Pod(largeNamespace, fmt.Sprintf("large-%d", n), node, cluster.Shapes[0])
 		pod.Spec.NodeSelector = map[string]string{cluster.Label: "none"}
 		pod.Annotations = map[string]string{cluster.Label: strings.Repeat("large ", largeBytes/len("large "))}
-		if err := client.IgnoreAlreadyExists(o.cluster.Create(ctx, pod)); err != nil {
-			return fmt.Errorf("make large pod: %w", err)
+		err := cluster.Until(ctx, "large pod", cluster.RolloutTime, func(ctx context.Context) bool {
+			return client.IgnoreAlreadyExists(o.cluster.Create(ctx, pod.DeepCopy())) == nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if err := o.restartDaemon(ctx, node); err != nil {
 		return err
 	}
-	// The API server takes long for as many large objects.
+	// The API server takes long for as many large objects, so that calls fail.
 	err := cluster.Until(ctx, "end of the large pods", cluster.RolloutTime, func(ctx context.Context) bool {
 		return o.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(largeNamespace), client.GracePeriodSeconds(0)) == nil
 	})
 	if err != nil {
 		return err
 	}
-	return o.journal.Fault(entry.Fault{Kind: records.KindLargePods, Node: node, Detail: fmt.Sprintf("%d of %d KiB", largePods, largeBytes>>10), Begin: begin, Impedes: true})
+	return o.journal.Fault(entry.Fault{Kind: entry.KindLargePods, Node: node, Detail: fmt.Sprintf("%d of %d KiB", largePods, largeBytes>>10), Begin: begin, Impedes: true})
 }
 
 // restartDaemon replaces the daemon of a node, and waits until the new one is ready.

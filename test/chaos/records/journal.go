@@ -22,7 +22,6 @@ const (
 	KindPodDelete       = "pod-delete"
 	KindPodReplace      = "pod-replace"
 	KindNamespaceDelete = "namespace-delete"
-	KindLargePods       = "large-pods"
 )
 
 // DetailNodeAnew is of a restart of kubelet before which the object of its node was deleted.

@@ -21,7 +21,7 @@ func Print(out io.Writer, report verdict.Report) {
 	fmt.Fprintf(out, "pulls       %d; %d jobs deleted after a pull had failed\n", t.Pulls, t.Cancelled)
 	fmt.Fprintf(out, "processes   %d of ours lived for minutes\n", t.Sampled)
 	fmt.Fprintf(out, "updates     %d of files by sidecars: %d accepted, %d refused\n", t.Updates, t.Updated, t.Refused)
-	fmt.Fprintf(out, "rollouts    %d of a workload, %d ended\n", t.Rollouts, t.RolledOut)
+	fmt.Fprintf(out, "rollouts    %d of workloads, %d ended; %d for changes of a ConfigMap, %d by a schedule\n", t.Rollouts, t.RolledOut, t.Triggered, t.Scheduled)
 	fmt.Fprintf(out, "sidecars    %d updates of pods by SidecarSets\n", t.SidecarUpdates)
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
 	if kills := t.Faults[KindKill]; kills > 0 && t.Lasted > 0 {
@@ -38,7 +38,7 @@ func Print(out io.Writer, report verdict.Report) {
 		found[violation.Invariant]++
 	}
 	fmt.Fprintln(out)
-	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15", "admission", "crash", "grace", "leak", "verdict", "volume"} {
+	for _, invariant := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15", "I16", "admission", "crash", "grace", "leak", "verdict", "volume"} {
 		verdict := "no violation found"
 		if n := found[invariant]; n > 0 {
 			verdict = fmt.Sprintf("VIOLATED %d times", n)

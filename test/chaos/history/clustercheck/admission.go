@@ -16,7 +16,7 @@ const (
 )
 
 // refusable are the resources that cannot be written without a manager.
-var refusable = []string{entry.RequestResource, entry.RolloutResource, "sidecarsets"}
+var refusable = []string{entry.RequestResource, entry.RolloutResource, entry.ScheduleResource, entry.SetResource}
 
 // admission checks that no write fails while the webhooks get another certificate or are slow, and that nothing but objects of
 // Refit depends on webhooks that do not answer.
@@ -49,10 +49,12 @@ func (c check) admission() {
 	}
 }
 
-// otherwiseImpeded reports whether another fault may have been in the way of the write.
+// otherwiseImpeded reports whether another fault of the API server or of the managers may have been in the way of the write.
+// Webhooks depend on nothing else.
 func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		return f.Impedes && f.Line != fault.Line && f.Overlaps(w.Received.Add(-leaseTime), w.Done)
+		return f.Impedes && (f.OfControlPlane() || f.OfManagers() || f.Kind == entry.KindNodeLost) &&
+			f.Line != fault.Line && f.Overlaps(w.Received.Add(-leaseTime), w.Done)
 	})
 }
 

@@ -16,6 +16,7 @@ func Check(j *verdict.Judgement) {
 	c.throttled()
 	c.leaks()
 	c.volume()
+	c.busy()
 }
 
 // check is the judgement as its checks here see it.

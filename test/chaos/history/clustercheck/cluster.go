@@ -42,6 +42,9 @@ func (c check) nodes() {
 		case w.Resource == "pods" && w.Subresource == entry.StatusResource && w.Verb == "patch" && w.Pod != nil:
 			of = w.Pod.Spec.NodeName
 		}
+		if len(w.Labels) > 0 {
+			c.Violate("I11", fmt.Sprintf("%s %s/%s", w.Resource, w.Namespace, w.Name), fmt.Sprintf("the daemon has changed its labels %q", w.Labels), w.Line)
+		}
 		if of == "" || of != w.Node {
 			c.Violate("I11", fmt.Sprintf("%s %s/%s", w.Resource, w.Namespace, w.Name),
 				fmt.Sprintf("written by the daemon of node %q, but it is of node %q", w.Node, of), w.Line)
@@ -85,13 +88,31 @@ func (c check) absence() {
 // crashes checks that our programs ended only when they were killed or told to: whatever the runtime or the API server
 // do, they go on.
 func (c check) crashes() {
-	c.crashesOf(c.Options.Daemon, func(*corev1.ContainerStateTerminated) bool { return false })
+	c.crashesOf(c.ofProgram(c.Options.Daemon), func(entry.Write, *corev1.ContainerStateTerminated) bool { return false })
 	// A manager that cannot renew its lease ends itself, so that no two lead.
-	c.crashesOf(c.Options.Manager, func(ended *corev1.ContainerStateTerminated) bool {
+	c.crashesOf(c.ofProgram(c.Options.Manager), func(_ entry.Write, ended *corev1.ContainerStateTerminated) bool {
 		return ended.ExitCode == 1 && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 			return (f.OfControlPlane() || f.Kind == entry.KindManagerAway || f.Kind == entry.KindManagerPause) && f.Overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
 		})
 	})
+	// A start that was broken off is no end of the program.
+	sidecar := func(_ entry.Write, status corev1.ContainerStatus) bool { return status.Name == sidecarName }
+	c.crashesOf(sidecar, func(w entry.Write, ended *corev1.ContainerStateTerminated) bool {
+		return ended.Reason == startError && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+			return (f.Kind == entry.KindRuntimeRestart || f.Kind == entry.KindKubeletRestart) && f.On(w.Pod.Spec.NodeName) && f.Overlaps(ended.FinishedAt.Add(-leaseTime), ended.FinishedAt.Time)
+		})
+	})
+}
+
+const (
+	sidecarName = "refit-sidecar"
+	// startError is containerd's reason for a container that it could not start.
+	startError = "StartError"
+)
+
+// ofProgram reports whether a status is of a container of one of our programs, by its account.
+func (c check) ofProgram(user string) func(entry.Write, corev1.ContainerStatus) bool {
+	return func(w entry.Write, _ corev1.ContainerStatus) bool { return c.of(user, w) }
 }
 
 // leaseTime is for how long a manager may try to renew its lease after an outage has begun, and notice that it is over.
@@ -104,27 +125,24 @@ func (c check) of(user string, w entry.Write) bool {
 	return w.Pod != nil && w.Namespace == namespace && strings.HasPrefix(w.Name, name+"-")
 }
 
-func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTerminated) bool) {
-	seen := map[string]bool{}
-	var begin time.Time
-	for _, w := range c.Writes {
-		if begin.IsZero() || w.Received.Before(begin) {
-			begin = w.Received
-		}
-	}
+func (c check) crashesOf(of func(entry.Write, corev1.ContainerStatus) bool, excused func(entry.Write, *corev1.ContainerStateTerminated) bool) {
+	seen, begin := map[string]bool{}, c.begin()
 	earlier := func(ended *corev1.ContainerStateTerminated) bool { // of an earlier run on the same cluster
 		return !ended.FinishedAt.IsZero() && ended.FinishedAt.Time.Before(begin.Truncate(time.Second))
 	}
 	for _, w := range c.Writes {
-		if !c.of(user, w) {
+		if w.Pod == nil {
 			continue
 		}
 		for _, status := range w.Pod.Status.ContainerStatuses {
+			if !of(w, status) {
+				continue
+			}
 			for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 				if ended == nil || seen[ended.ContainerID] || slices.Contains(toldToEnd, ended.ExitCode) && ended.Reason != oomKilled {
 					continue
 				}
-				if earlier(ended) || excused(ended) || c.lost(w, ended) {
+				if earlier(ended) || excused(w, ended) || c.lost(w, ended) {
 					continue
 				}
 				seen[ended.ContainerID] = true
@@ -133,6 +151,17 @@ func (c check) crashesOf(user string, excused func(*corev1.ContainerStateTermina
 			}
 		}
 	}
+}
+
+// begin of the records.
+func (c check) begin() time.Time {
+	var begin time.Time
+	for _, w := range c.Writes {
+		if begin.IsZero() || w.Received.Before(begin) {
+			begin = w.Received
+		}
+	}
+	return begin
 }
 
 // lost reports whether the container ended with its node, of which the runtime knows nothing.

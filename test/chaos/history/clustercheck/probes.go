@@ -69,8 +69,13 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time) {
 // unprovoked checks that there are no more marks than turns: what did not change is not written. A probe that asks
 // through the runtime may have other answers while that is broken.
 func (c check) unprovoked(p *model.Pod, turns []entry.Turn) {
+	broken := 0
 	if turns[0].Asked == entry.AskedByExec {
-		return
+		for _, f := range c.Faults {
+			if f.On(p.Node()) && slices.Contains(ofRuntime, f.Kind) {
+				broken++
+			}
+		}
 	}
 	var marks []entry.Line
 	for _, w := range c.Writes {
@@ -79,10 +84,16 @@ func (c check) unprovoked(p *model.Pod, turns []entry.Turn) {
 		}
 	}
 	const first = 2 // before the first turn: it does not listen yet, and it does
-	if allowed := len(turns) + first; len(marks) > allowed {
+	if allowed := len(turns) + first + broken*marksByFault; len(marks) > allowed {
 		c.Violate("I8", "pod "+p.Namespace+"/"+p.Name, fmt.Sprintf("marked %d times for %d turns", len(marks), len(turns)), marks...)
 	}
 }
+
+// ofRuntime are the faults during which a command may not be executed, or not in time, and marksByFault how often the answer
+// may change for one: it lasts for several periods.
+var ofRuntime = []string{entry.KindCall, entry.KindRuntimeRestart, entry.KindNodeLost, entry.KindNodeDiskFull, entry.KindThrottle, entry.KindLargePods}
+
+const marksByFault = 4
 
 // probed is the condition's status; empty: there is none.
 func (c check) probed(pod *corev1.Pod) corev1.ConditionStatus {

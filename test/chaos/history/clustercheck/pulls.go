@@ -13,6 +13,9 @@ import (
 // NodeImage, to the daemon.
 const settled = 10 * time.Second
 
+// older is for how long after the begin of the records a pull may be for a job that was deleted before.
+const older = time.Minute
+
 // pullJob is the life of one ImagePullJob.
 type pullJob struct {
 	created entry.Write
@@ -30,8 +33,14 @@ func (c check) pulls() {
 		}
 		c.Report.Totals.Pulls++
 		wanting := jobs[call.Image]
-		if len(wanting) == 0 || slices.ContainsFunc(wanting, func(j *pullJob) bool { return c.wants(j, call) }) {
-			continue // an image that no job of the records names may be of a job that is older than they are
+		if slices.ContainsFunc(wanting, func(j *pullJob) bool { return c.wants(j, call) }) {
+			continue
+		}
+		if len(wanting) == 0 {
+			if call.Begin.After(c.begin().Add(older)) {
+				c.Violate("I9", "image "+call.Image, "is pulled, and no job has ever wanted it", call.Line)
+			}
+			continue
 		}
 		last := wanting[len(wanting)-1]
 		proof := []entry.Line{last.created.Line, call.Line}

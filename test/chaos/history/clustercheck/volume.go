@@ -2,6 +2,7 @@ package clustercheck
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/history/entry"
@@ -17,6 +18,8 @@ const (
 	stopsAtLeast      = 6               // of one container
 	stopsByFault      = 6
 	stopsInterval     = time.Second
+	busyInterval      = 10 * time.Second
+	busyWrites        = 100 // of any object, by one of our programs
 )
 
 // volume checks that nothing is done over and over.
@@ -51,6 +54,28 @@ func (c check) volume() {
 				c.Violate("volume", "request "+r.String(), fmt.Sprintf("written %d times by %s, want %d at most", len(all), user, most),
 					all[0].Line, all[len(all)-1].Line)
 			}
+		}
+	}
+}
+
+// busy checks that no program of ours writes to an object, or tries to, again and again without a pause.
+func (c check) busy() {
+	type object struct{ user, node, resource, namespace, name string }
+	writes := map[object][]entry.Write{} // of the last interval
+	found := map[object]bool{}
+	for _, w := range c.Writes { // in the order of their ends
+		o := object{w.User, w.Node, w.Resource, w.Namespace, w.Name}
+		if w.User != c.Options.Daemon && w.User != c.Options.Manager || w.Name == "" || found[o] {
+			continue
+		}
+		first := slices.IndexFunc(writes[o], func(before entry.Write) bool { return w.Received.Sub(before.Received) < busyInterval })
+		if first < 0 {
+			first = len(writes[o])
+		}
+		writes[o] = append(writes[o][first:], w)
+		if found[o] = len(writes[o]) > busyWrites; found[o] {
+			c.Violate("volume", o.resource+" "+o.namespace+"/"+o.name, fmt.Sprintf("written %d times within %s by %s", len(writes[o]), busyInterval, o.user),
+				writes[o][0].Line, w.Line)
 		}
 	}
 }

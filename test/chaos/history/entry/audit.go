@@ -23,25 +23,28 @@ type Write struct {
 	Node           string
 	Received, Done time.Time
 	Code           int
-	// Request, Pod, Pull, Rollout and SidecarSet are what was stored, where the audit policy keeps it.
-	Request *v1beta1.ContainerRecreateRequest
-	Pod     *corev1.Pod
-	Pull    *v1beta1.ImagePullJob
-	Rollout *refitv1alpha1.RestartRollout
-
+	// Request, Pod, Pull, Rollout, Trigger, Schedule and SidecarSet are what was stored, where the audit policy keeps it.
+	Request    *v1beta1.ContainerRecreateRequest
+	Pod        *corev1.Pod
+	Pull       *v1beta1.ImagePullJob
+	Rollout    *refitv1alpha1.RestartRollout
+	Trigger    *refitv1alpha1.RestartTrigger
+	Schedule   *refitv1alpha1.RestartSchedule
 	SidecarSet *v1beta1.SidecarSet
-	// Annotations are those that a patch changes, where the audit policy keeps it.
-	Annotations []string
+	// Annotations and Labels are those that a patch changes, where the audit policy keeps it.
+	Annotations, Labels []string
 }
 
 // Names in the audit log.
 const (
-	RequestResource = "containerrecreaterequests"
-	RolloutResource = refitv1alpha1.ResourceRestartRollout
-	PullResource    = "imagepulljobs"
-	SetResource     = "sidecarsets"
-	StatusResource  = "status"
-	nodeNameExtra   = "authentication.kubernetes.io/node-name"
+	RequestResource  = "containerrecreaterequests"
+	RolloutResource  = refitv1alpha1.ResourceRestartRollout
+	ScheduleResource = refitv1alpha1.ResourceRestartSchedule
+	ConfigResource   = "configmaps"
+	PullResource     = "imagepulljobs"
+	SetResource      = "sidecarsets"
+	StatusResource   = "status"
+	nodeNameExtra    = "authentication.kubernetes.io/node-name"
 )
 
 // Stored reports whether the API server said that the write took place.
@@ -104,7 +107,7 @@ func writeOf(event auditEvent) (Write, error) {
 		Received: event.Received, Done: event.At, Code: event.Status.Code,
 	}
 	if w.Verb == "patch" {
-		w.Annotations = annotations(event.Request)
+		w.Annotations, w.Labels = metadata(event.Request)
 	}
 	if nodes := event.User.Extra[nodeNameExtra]; len(nodes) == 1 {
 		w.Node = nodes[0]
@@ -116,17 +119,18 @@ func writeOf(event auditEvent) (Write, error) {
 	return w, nil
 }
 
-// annotations are those that a merge patch changes.
-func annotations(patch json.RawMessage) []string {
+// metadata are the annotations and labels that a merge patch changes.
+func metadata(patch json.RawMessage) (annotations, labels []string) {
 	var changes struct {
 		Metadata struct {
 			Annotations map[string]any `json:"annotations"`
+			Labels      map[string]any `json:"labels"`
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(patch, &changes) != nil {
-		return nil // another kind of patch
+		return nil, nil // another kind of patch
 	}
-	return slices.Sorted(maps.Keys(changes.Metadata.Annotations))
+	return slices.Sorted(maps.Keys(changes.Metadata.Annotations)), slices.Sorted(maps.Keys(changes.Metadata.Labels))
 }
 
 // decode reads the stored object. Deletions answer with a Status or a list, and other versions' requests are not
@@ -156,6 +160,12 @@ func (w *Write) decode(response json.RawMessage) error {
 	case head.Kind == refitv1alpha1.KindRestartRollout && head.APIVersion == refitv1alpha1.GroupVersion().String():
 		w.Rollout = &refitv1alpha1.RestartRollout{}
 		into = w.Rollout
+	case head.Kind == refitv1alpha1.KindRestartTrigger && head.APIVersion == refitv1alpha1.GroupVersion().String():
+		w.Trigger = &refitv1alpha1.RestartTrigger{}
+		into = w.Trigger
+	case head.Kind == refitv1alpha1.KindRestartSchedule && head.APIVersion == refitv1alpha1.GroupVersion().String():
+		w.Schedule = &refitv1alpha1.RestartSchedule{}
+		into = w.Schedule
 	case head.Kind == "Pod" && head.APIVersion == "v1":
 		w.Pod = &corev1.Pod{}
 		into = w.Pod

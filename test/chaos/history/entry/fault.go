@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -57,6 +58,8 @@ const (
 	KindManagerPause = "manager-pause"
 	// KindSlowWebhook is a time in which the webhooks answer, but slowly.
 	KindSlowWebhook = "webhook-slow"
+	// KindLargePods are many large objects at once.
+	KindLargePods = "large-pods"
 )
 
 // ParseFaults reads the run's journal.
@@ -81,9 +84,14 @@ func ParseFaults(record string, in io.Reader) ([]Fault, error) {
 // On reports whether the fault was on that node; an empty name is any node.
 func (f Fault) On(node string) bool { return f.Node == "" || node == "" || f.Node == node }
 
-// OfControlPlane reports whether the API server did not answer.
+// OfControlPlane reports whether the API server did not answer, or took long for what it was given.
 func (f Fault) OfControlPlane() bool {
-	return strings.HasPrefix(f.Kind, "apiserver-") || strings.HasPrefix(f.Kind, "etcd-")
+	return strings.HasPrefix(f.Kind, "apiserver-") || strings.HasPrefix(f.Kind, "etcd-") || f.Kind == KindLargePods
+}
+
+// OfManagers reports whether managers were away or slow. What a daemon has begun does not depend on them.
+func (f Fault) OfManagers() bool {
+	return slices.Contains([]string{KindManagerAway, KindManagerKill, KindManagerPause, KindSlowWebhook}, f.Kind)
 }
 
 // Overlaps reports whether a part of the fault was in that time.

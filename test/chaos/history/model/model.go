@@ -71,7 +71,7 @@ func (m *Model) addRequests() {
 			return cmp.Compare(entry.Revision(a.Request.ResourceVersion), entry.Revision(b.Request.ResourceVersion))
 		})
 		r.Created = r.Versions[0]
-		r.Unsure = m.unsure(entry.RequestResource, r.Namespace, r.Name)
+		r.Unsure = m.Unsure(entry.RequestResource, r.Namespace, r.Name)
 	}
 	slices.SortFunc(m.Requests, func(a, b *Request) int {
 		return cmp.Compare(entry.Revision(a.Created.Request.ResourceVersion), entry.Revision(b.Created.Request.ResourceVersion))
@@ -81,9 +81,9 @@ func (m *Model) addRequests() {
 // underWay is how long a write may have been under way when the API server was killed.
 const underWay = 15 * time.Second
 
-// unsure are the writes to an object that nobody knows the outcome of, and those whose audit line may have died with
+// Unsure are the writes to an object that nobody knows the outcome of, and those whose audit line may have died with
 // the API server.
-func (m *Model) unsure(resource, namespace, name string) []entry.Write {
+func (m *Model) Unsure(resource, namespace, name string) []entry.Write {
 	var writes []entry.Write
 	for _, w := range m.Writes {
 		if w.Resource == resource && w.Namespace == namespace && w.Name == name && w.Unsure() {

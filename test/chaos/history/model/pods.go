@@ -80,7 +80,7 @@ func (m *Model) addPods() {
 		}
 	}
 	for _, p := range m.Pods {
-		p.Unsure = m.unsure("pods", p.Namespace, p.Name)
+		p.Unsure = m.Unsure("pods", p.Namespace, p.Name)
 		slices.SortStableFunc(p.Statuses, func(a, b entry.Write) int {
 			return cmp.Compare(entry.Revision(a.Pod.ResourceVersion), entry.Revision(b.Pod.ResourceVersion))
 		})

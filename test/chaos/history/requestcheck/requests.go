@@ -154,6 +154,7 @@ const endsLate = 5 * time.Second
 // ends checks I5.
 func (c check) ends() {
 	turn := map[string]time.Time{} // by pod UID: when the next request's turn came
+	impeding := slices.DeleteFunc(slices.Clone(c.Faults), entry.Fault.OfManagers)
 	for _, r := range c.Requests {
 		end, ended := r.EndedAt()
 		if !ended {
@@ -171,7 +172,7 @@ func (c check) ends() {
 		if end.After(turn[r.PodUID]) {
 			turn[r.PodUID] = end
 		}
-		faults := append(c.slowWrites(r), c.Faults...)
+		faults := append(c.slowWrites(r), impeding...)
 		last := r.Versions[len(r.Versions)-1].Line
 		if terminal := r.Terminal(); terminal != nil {
 			last = terminal.Line

@@ -1,5 +1,5 @@
 // Package rolloutcheck checks restarts of workloads (I13): no more pods at a time than the rollout allows, each pod once,
-// and an end that is true.
+// and an end that is true; and what the manager creates rollouts for (I16).
 package rolloutcheck
 
 import (
@@ -31,6 +31,7 @@ func Check(j *verdict.Judgement) {
 		c.budget(r)
 		c.end(r)
 	}
+	c.triggers()
 }
 
 type check struct {
@@ -199,9 +200,6 @@ func (c *check) end(r *rollout) {
 		return
 	}
 	c.Report.Totals.RolledOut++
-	if !meta.IsStatusConditionTrue(status.Conditions, refitv1alpha1.ConditionSucceeded) {
-		return
-	}
 	succeeded := 0
 	for _, request := range r.requests {
 		terminal := request.Terminal()
@@ -209,7 +207,14 @@ func (c *check) end(r *rollout) {
 			succeeded++
 		}
 	}
-	if want := int(status.Pods - r.last.Rollout.Spec.Partition); succeeded < want {
+	want := int(status.Pods - r.last.Rollout.Spec.Partition)
+	if !meta.IsStatusConditionTrue(status.Conditions, refitv1alpha1.ConditionSucceeded) {
+		if want > 0 && succeeded >= want && succeeded == len(r.requests) && r.last.Rollout.Spec.ActiveDeadlineSeconds == nil {
+			c.Violate("I13", "rollout "+r.name, fmt.Sprintf("is called failed, and all of its %d pods were restarted", want), r.created.Line, r.last.Line)
+		}
+		return
+	}
+	if succeeded < want {
 		c.Violate("I13", "rollout "+r.name, fmt.Sprintf("succeeded, but %d of %d pods were restarted", succeeded, want), r.created.Line, r.last.Line)
 	}
 }

@@ -3,6 +3,7 @@ package stopcheck
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,7 +19,7 @@ const startError = "StartError"
 func (c check) applications() {
 	stops := map[[2]string][]model.Stop{} // by pod UID and container
 	for _, s := range c.StopsByID() {
-		if known := c.Containers[s.ID]; known != nil {
+		if known := c.container(s.ID); known != nil {
 			key := [2]string{known.PodUID, known.Name}
 			stops[key] = append(stops[key], s)
 		}
@@ -32,6 +33,22 @@ func (c check) applications() {
 			}
 		}
 	}
+}
+
+// container is what is known of an ID. Kubelet never reports an instance that ends before its next report; then only the
+// request for which it was stopped names it.
+func (c check) container(id string) *model.Container {
+	if known := c.Containers[id]; known != nil {
+		return known
+	}
+	for _, r := range c.Requests {
+		for _, spec := range r.Spec().Containers {
+			if w := r.Recorded(spec.Name, id); w != nil {
+				return &model.Container{PodUID: r.PodUID, Name: spec.Name, Proof: w.Line}
+			}
+		}
+	}
+	return nil
 }
 
 // terms allows a second TERM only after containerd of that node has restarted, as it then does not know of the first.
@@ -110,9 +127,42 @@ func (c check) explain(p *model.Pod, name string, i *model.Instance, left []mode
 		if i.Next != nil {
 			proof = append(proof, i.Next.Line)
 		}
-		c.Violate("I1", fmt.Sprintf("container %s of pod %s", name, p.UID), "an instance was ended that no stop of its own explains", proof...)
+		what := "an instance was ended that no stop of its own explains"
+		if said, line := reported(p, name, i); said != "" {
+			what, proof = what+", and kubelet reports "+said, append(proof, line)
+		}
+		c.Violate("I1", fmt.Sprintf("container %s of pod %s", name, p.UID), what, proof...)
 		return left
 	}
 	c.Report.Totals.Ends++
+	c.warned(p, name, i, left[match])
 	return slices.Delete(slices.Clone(left), match, match+1)
+}
+
+// warned checks that an application whose stop ended before its grace period was over has been told to end: nothing else can
+// have ended it.
+func (c check) warned(p *model.Pod, name string, i *model.Instance, s model.Stop) {
+	n := slices.IndexFunc(s.Calls, func(call entry.Call) bool {
+		return call.Code == "OK" && call.Grace > 0 && call.End.Sub(call.Begin) < call.Grace-verdict.Noticed/2
+	})
+	if n >= 0 && len(i.Terms) == 0 && i.Exit == nil {
+		c.Violate("grace", fmt.Sprintf("container %s of pod %s", name, p.UID), "an instance ended without SIGTERM, before its grace period was over",
+			i.Start.Line, s.Calls[n].Line)
+	}
+}
+
+// reported is what kubelet says of the end of the instance: of a container that started, or could not be started, when the
+// instance wrote its first line.
+func reported(p *model.Pod, name string, i *model.Instance) (string, entry.Line) {
+	near := func(at time.Time) bool { return at.Sub(i.Start.Time).Abs() <= 2*verdict.Noticed }
+	for _, w := range p.Statuses {
+		for _, status := range w.Pod.Status.ContainerStatuses {
+			for _, end := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+				if status.Name == name && end != nil && (near(end.StartedAt.Time) || end.Reason == startError && near(end.FinishedAt.Time)) {
+					return fmt.Sprintf("exit code %d, %s, of %s", end.ExitCode, end.Reason, entry.Short(end.ContainerID)), w.Line
+				}
+			}
+		}
+	}
+	return "", entry.Line{}
 }

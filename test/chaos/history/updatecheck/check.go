@@ -27,6 +27,8 @@ const (
 	noticed = 500 * time.Millisecond
 	// recovery is how long after a fault what it has broken may still be broken.
 	recovery = 10 * time.Second
+	// begins is how long after its first line a pod may not answer: its containers start one after the other.
+	begins   = 30 * time.Second
 	accepted = 200
 	// restoring: the sidecar has begun, and has not found out yet which files the pod had.
 	restoring = 503
@@ -47,6 +49,9 @@ func Check(j *verdict.Judgement) {
 	for pod, events := range byPod {
 		slices.SortStableFunc(events, func(a, b entry.Signal) int { return a.Time.Compare(b.Time) })
 		c := check{Judgement: j, pod: pod, events: events}
+		if p := j.Pods[pod]; p != nil {
+			c.node = p.Node()
+		}
 		c.collect()
 		c.reads()
 		c.signals()
@@ -60,6 +65,7 @@ func Check(j *verdict.Judgement) {
 type check struct {
 	*verdict.Judgement
 	pod     string
+	node    string // empty if kubelet has said nothing of the pod
 	events  []entry.Signal
 	updates []*update
 }
@@ -145,6 +151,9 @@ func (c *check) answer(u *update) {
 			c.violate(fmt.Sprintf("update %s was accepted, but the application has %q", u.version, loaded), append(proof, line)...)
 		}
 	case u.code < 400 || u.code == restoring:
+		if u.asked.Time.Sub(c.events[0].Time) > begins && !c.brokenBy(u, unanswering) && !c.gone(u) {
+			c.violate(fmt.Sprintf("update %s was not carried out (%d), and nothing was broken", u.version, u.code), proof...)
+		}
 	case u.kind == good && u.code >= 500 && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull):
 		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
 	default:
@@ -192,17 +201,33 @@ func (c *check) blind(at time.Time) bool {
 		}
 	}
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		return f.Kind == entry.KindWatchedKill && f.Begin.After(seen) && f.Begin.Before(at)
+		return f.Kind == entry.KindWatchedKill && f.On(c.node) && f.Begin.After(seen) && f.Begin.Before(at)
 	})
 }
 
-// broken reports whether such a fault was near the update, of any pod: the record does not say of which.
+// broken reports whether such a fault was near the update, on the node: there is one such pod on each.
 func (c *check) broken(u *update, kinds ...string) bool {
+	return c.brokenBy(u, func(f entry.Fault) bool { return slices.Contains(kinds, f.Kind) })
+}
+
+func (c *check) brokenBy(u *update, kind func(entry.Fault) bool) bool {
 	end := u.asked.Time
 	if u.answered != nil {
 		end = u.answered.Time
 	}
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		return slices.Contains(kinds, f.Kind) && f.Overlaps(u.asked.Time.Add(-recovery), end.Add(noticed))
+		return kind(f) && f.On(c.node) && f.Overlaps(u.asked.Time.Add(-recovery), end.Add(noticed))
 	})
+}
+
+// gone reports whether the pod was deleted before the answer: its containers end in any order.
+func (c *check) gone(u *update) bool {
+	p := c.Pods[c.pod]
+	return p != nil && p.Deleted != nil && p.Deleted.Received.Before(u.answered.Time)
+}
+
+// unanswering are the faults because of which a sidecar may not answer, or not know yet which files the pod had: it asks the
+// API server.
+func unanswering(f entry.Fault) bool {
+	return f.OfControlPlane() || slices.Contains([]string{entry.KindSidecarKill, entry.KindSidecarLimit, entry.KindNodeLost}, f.Kind)
 }

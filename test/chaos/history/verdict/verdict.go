@@ -55,6 +55,8 @@ type Least struct {
 	Cancelled int
 	// RolledOut are RestartRollouts that have ended.
 	RolledOut int
+	// Triggered are RestartRollouts for changes of ConfigMaps.
+	Triggered int
 	// Updated and Refused are updates of files that a sidecar accepted, and that it refused.
 	Updated, Refused int
 	// SidecarUpdates are updates of pods by SidecarSets.
@@ -82,6 +84,8 @@ type Totals struct {
 	Pulls, Cancelled int
 	// Rollouts are RestartRollouts, RolledOut those of them that have ended.
 	Rollouts, RolledOut int
+	// Triggered are the rollouts for changes of ConfigMaps, Scheduled those for times of schedules.
+	Triggered, Scheduled int
 	// Updates of files that sidecars were asked for, Updated those that they accepted, Refused those that they did not.
 	Updates, Updated, Refused int
 	// SidecarUpdates are updates of pods by SidecarSets that were begun.

@@ -1,0 +1,97 @@
+package history_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+func TestExcusesOfTheSameNodeHold(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(*fixture){
+		"a stop of an instance that kubelet has not reported": unreported,
+		"a sidecar whose start kubelet has broken off": func(s *fixture) {
+			s.faultOn("node-1", entry.KindKubeletRestart, 5, 7)
+			s.sidecarEnded(corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 128, Reason: "StartError", FinishedAt: metav1.NewTime(at(6))})
+		},
+		"two TERMs": func(s *fixture) {
+			s.faultOn("node-1", entry.KindRuntimeRestart, 4, 4.5)
+			twoTerms(s)
+		},
+		"a start broken off": func(s *fixture) {
+			s.faultOn("node-1", entry.KindKubeletRestart, 4.8, 7)
+			startedTwice(s)
+		},
+		"a deadline": func(s *fixture) {
+			s.faultOn("node-1", "daemon-kill", 4, 18)
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			s.status(19, "r1", failedBy(19, "DeadlineExceeded"))
+		},
+		"a stop whose record was stored although the daemon died, soon after another request": func(s *fixture) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.create(4.3, "r2", "uid-1", "c2", forced)
+			s.store("r2", recreating("c2"))
+			s.write(4.4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r2"}, 504, nil)
+			s.call(5, "StopContainer", "c2", "OK", 0.1)
+			s.app(5.01, "uid-1", "SIGTERM")
+			s.fault(entry.KindAPIServerKill, 5.2, 7, true)
+			s.status(7.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				status.ContainerRecreateStates[0].Phase = v1beta1.ContainerRecreateRequestPending
+			})
+			s.app(8, "uid-1", "start")
+			s.pod(8.1, "uid-1", "c3", true)
+			s.status(8.2, "r2", completed(8.2, ""))
+		},
+		"an end whose audit line is lost, shown by the next write": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", deadline(10))
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.store("r1", completed(4.2, ""))
+			s.fault(entry.KindAPIServerKill, 4.5, 6, true)
+			s.write(60, ref{"patch", managerUser, "containerrecreaterequests", "", "chaos", "r1"}, 200, s.requests["r1"])
+		},
+		"a report of kubelet that is lost with the creation of the request": func(s *fixture) {
+			restart(s, 2, "r1", "c1", "c2")
+			s.app(6, "uid-1", "exit crash")
+			s.app(7, "uid-1", "start")
+			s.fault(entry.KindAPIServerKill, 7.5, 9, true) // with kubelet's report of c3, and with the creation
+			s.create(10, "r2", "uid-1", "c2")
+			s.status(10.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				recreating("c2")(status)
+				completed(10.5, "")(status)
+			})
+		},
+		"a manager that could not renew its lease": func(s *fixture) {
+			s.fault("apiserver-pause", 4, 5.5, true)
+			s.ended("refit-manager-abcde", corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 1, FinishedAt: metav1.NewTime(at(6))})
+		},
+		"a hook took most of the grace period": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", func(r *v1beta1.ContainerRecreateRequest) {
+				r.Spec.Containers[0].PreStop = &v1beta1.ProbeHandler{}
+				r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: new(int64(10))}
+			})
+			s.status(2.5, "r1", recreating("c1"))
+			s.callWithGrace(9, "StopContainer", "c1", "OK", 0.1, 3)
+			s.app(9.01, "uid-1", "SIGTERM")
+			s.app(10, "uid-1", "start")
+			s.pod(10.1, "uid-1", "c2", true)
+			s.status(10.2, "r1", completed(10.2, ""))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := opening(t)
+			play(s)
+			if report := s.check(); !report.OK() {
+				t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
+			}
+		})
+	}
+}
