@@ -1,4 +1,5 @@
-// Package gitops_test runs what tells Argo CD and Flux how objects of Refit are, with objects as they were on a cluster.
+// Package gitops_test runs what tells Argo CD and Flux how objects of Refit are, with objects as they were on a
+// cluster, or as refit-manager writes them.
 package gitops_test
 
 import (
@@ -122,9 +123,13 @@ func TestArgoCDShowsHowObjectsAre(t *testing.T) {
 		if is != healthOf[prefix] || message == "" || message == "nil" {
 			t.Errorf("%s: got %s with message %q", name, is, message)
 		}
+		want := "Progressing"
+		if kind.Kind == "RestartSchedule" { // it waits for nothing before its first time
+			want = map[bool]string{false: "Healthy", true: "Suspended"}[prefix == "suspended"]
+		}
 		object.Object["status"] = nil
-		if is, _ := health(t, config.Data[key], object); is != "Progressing" {
-			t.Errorf("%s before it has a status: %s", name, is)
+		if is, _ := health(t, config.Data[key], object); is != want {
+			t.Errorf("%s before it has a status: %s, want %s", name, is, want)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(config.Data)) {
@@ -143,6 +148,9 @@ func TestFluxKnowsWithoutExpressionsOnlyMarkers(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
+		}
+		if object.GetKind() == "RestartSchedule" && result.Status != status.CurrentStatus {
+			t.Errorf("%s: %s: %s: Flux would wait for it", name, result.Status, result.Message)
 		}
 		if object.GetKind() != "PodProbeMarker" {
 			continue
