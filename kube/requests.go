@@ -104,7 +104,7 @@ func trimRequest(object any) (any, error) {
 	request.ManagedFields = nil
 	kept := map[string]string{}
 	for _, key := range []string{v1beta1.AnnotationAdmittedAt, v1beta1.AnnotationRestartBackoff, v1beta1.AnnotationRestartPolicy, v1beta1.AnnotationInstances,
-		v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason} {
+		v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1beta1.AnnotationTraceparent} {
 		if value, ok := request.Annotations[key]; ok {
 			kept[key] = value
 		}
