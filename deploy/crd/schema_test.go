@@ -47,6 +47,7 @@ type rules struct {
 	cel        *cel.Validator
 }
 
+// readRules compiles the rules of a CRD, which takes seconds with the race detector. Tests that run at the same time share them.
 func readRules(t *testing.T, plural, version string) rules {
 	t.Helper()
 	v, err := apiextensions.GetSchemaForVersion(readCRD(t, plural), version)

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/elliptic"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,13 +48,11 @@ func checkout(t *testing.T) string {
 	return root
 }
 
-// built is a release of a checkout, without the chart, which another module packages.
-func built(t *testing.T, signer *signing.Signer) string {
-	t.Helper()
-	root, out := checkout(t), t.TempDir()
+// unsigned is a release of a checkout, without the chart, which another module packages, and without signatures.
+func unsigned(ctx context.Context, root, out string) error {
 	roots, err := certificates()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	r := &release{
 		Options: Options{Root: root, Out: out, Version: "v1.2.3", Repository: "example.com/refit", Builder: "https://example.com/builder"},
@@ -58,10 +60,41 @@ func built(t *testing.T, signer *signing.Signer) string {
 		license: []byte("Apache"), sums: map[string]string{},
 		builder: &build.Builder{Version: "v1.2.3", Binaries: filepath.Join(root, "dist"), Created: time.Unix(1_700_000_000, 0), Certificates: roots},
 	}
-	for _, err := range []error{r.nodes(t.Context()), r.kubectl(t.Context()), r.krew(t.Context()), r.changes(t.Context()), r.attest(), r.sign(signer)} {
-		if err != nil {
-			t.Fatal(err)
+	return errors.Join(r.nodes(ctx), r.kubectl(ctx), r.krew(ctx), r.changes(ctx), r.attest())
+}
+
+// common is a release that tests copy: building one takes seconds. TestMain removes it.
+var common struct {
+	sync.Once
+	folder string
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(common.folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// built returns a folder with a release of its own, signed if there is a signer.
+func built(t *testing.T, signer *signing.Signer) string {
+	t.Helper()
+	common.Do(func() {
+		if common.folder, common.err = os.MkdirTemp("", "refit-release-"); common.err == nil {
+			common.err = unsigned(t.Context(), checkout(t), common.folder)
 		}
+	})
+	if common.err != nil {
+		t.Fatal(common.err)
+	}
+	out := t.TempDir()
+	if err := os.CopyFS(out, os.DirFS(common.folder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&release{Options: Options{Out: out}}).sign(signer); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
@@ -98,7 +131,11 @@ func TestTwoBuildsInTwoFoldersAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := os.ReadFile(filepath.Join(built(t, nil), sumsFile))
+	other := t.TempDir()
+	if err := unsigned(t.Context(), checkout(t), other); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(filepath.Join(other, sumsFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,12 +41,37 @@ func rendered(t *testing.T, values string) (objects, error) {
 	return found, err
 }
 
-func (o objects) add(t *testing.T, path string, document []byte) {
+// decoded are the objects of documents, by their text. Most are the same with all values, and those of the CRDs are long.
+// Nothing changes them.
+var decoded sync.Map
+
+// decode returns the object of a document. Where its type is at hand, unknown fields are an error.
+func decode(t *testing.T, path string, document []byte) map[string]any {
 	t.Helper()
+	if object, found := decoded.Load(string(document)); found {
+		return object.(map[string]any)
+	}
 	object := map[string]any{}
 	if err := yaml.UnmarshalStrict(document, &object); err != nil {
 		t.Fatalf("%s: %v\n%s", path, err, document)
 	}
+	if len(object) > 0 {
+		kind := schema.FromAPIVersionAndKind(object["apiVersion"].(string), object["kind"].(string))
+		if typed, err := scheme.Scheme.New(kind); err == nil {
+			if err := yaml.UnmarshalStrict(document, typed); err != nil {
+				t.Errorf("%s: %s is no valid %s: %v", path, document, kind, err)
+			}
+		} else if !foreign[kind.Group] {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	decoded.Store(string(document), object)
+	return object
+}
+
+func (o objects) add(t *testing.T, path string, document []byte) {
+	t.Helper()
+	object := decode(t, path, document)
 	if len(object) == 0 {
 		return
 	}
@@ -59,13 +85,6 @@ func (o objects) add(t *testing.T, path string, document []byte) {
 		t.Errorf("%s: %s is there twice", path, key)
 	}
 	o[key] = object
-	if typed, err := scheme.Scheme.New(kind); err == nil {
-		if err := yaml.UnmarshalStrict(document, typed); err != nil {
-			t.Errorf("%s: %s is no valid %s: %v", path, key, kind, err)
-		}
-	} else if !foreign[kind.Group] {
-		t.Errorf("%s: %s: %v", path, key, err)
-	}
 }
 
 // foreign are groups of CRDs, whose types are not at hand.
