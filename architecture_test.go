@@ -46,7 +46,7 @@ var rows = []row{
 		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api"},
 	}},
 	{name: "parts of a mode", rooms: []room{
-		{path: "daemon/requests", imports: "hook kubelet crr cri api identity"},
+		{path: "daemon/requests", imports: "daemon/requests/report hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "daemon/podprobes/execprobe daemon/podprobes/probespec daemon/podprobes/probestatus " +
 			"probe cri result api kubelet identity"},
 		{path: "daemon/images", imports: "image credentialprovider cri result api"},
@@ -80,6 +80,7 @@ var rows = []row{
 		{path: "daemon/podprobes/probespec", imports: "kubelet probe api"},
 		{path: "daemon/podprobes/probestatus", imports: "result api"},
 	}},
+	{name: "parts of requests on a node", rooms: []room{{path: "daemon/requests/report", imports: "kubelet crr api identity"}}},
 	{name: "parts of the plugin hot_update", rooms: []room{
 		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},
 		{path: "sidecarmode/update/record", imports: "hotupdate kube/ownpod identity"},

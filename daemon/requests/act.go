@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/daemon/requests/report"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
@@ -27,10 +28,10 @@ func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 	name, do := "", func(context.Context) outcome { return outcome{} }
 	switch {
 	case decision.Stop != nil:
-		name, container, id = spanStop, decision.Stop.Container, decision.Stop.ID
+		name, container, id = report.SpanStop, decision.Stop.Container, decision.Stop.ID
 		do = func(ctx context.Context) outcome { return w.stop(ctx, request, pod, *decision.Stop) }
 	case decision.Start != nil:
-		name, container = spanWake, decision.Start.Container
+		name, container = report.SpanWake, decision.Start.Container
 		do = func(ctx context.Context) outcome { return w.start(ctx, request, pod, *decision.Start) }
 	default:
 		return
@@ -43,9 +44,9 @@ func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 	w.acts.begin(request.UID, container, id)
 	w.running.Go(func() {
 		done := w.inSlot(ctx, request, func() outcome {
-			acting, span := w.startSpan(ctx, request, name, time.Now(), attribute.String("k8s.container.name", container))
+			acting, span := w.report.StartSpan(ctx, request, name, time.Now(), attribute.String("k8s.container.name", container))
 			done := do(acting)
-			endSpan(span, done.err)
+			report.EndSpan(span, done.err)
 			return done
 		})
 		if done.err != nil && ctx.Err() == nil {
@@ -71,8 +72,7 @@ func (w *Worker) inSlot(ctx context.Context, request *crr.Request, do func() out
 	if err := w.wanted(request); err != nil {
 		return outcome{err: err, transient: true}
 	}
-	w.metrics.inFlight.Inc()
-	defer w.metrics.inFlight.Dec()
+	defer w.report.Acting()()
 	return do()
 }
 
@@ -96,15 +96,15 @@ func orderOf(decision crr.Decision) string {
 // stop ends one instance as kubelet would: preStop within the grace period, TERM, KILL.
 func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod, stop crr.Stop) outcome {
 	begun := time.Now()
-	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name, requestedBy(request))
+	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name, report.RequestedBy(request))
 	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", len(stop.Remove))
-	w.record(killing(request, pod, stop.Container))
+	w.report.Killing(request, pod, stop.Container)
 	grace := stop.Grace
 	if stop.PreStop != nil && grace > 0 {
 		call := hook.Call{Pod: pod, Container: stop.Container, ID: stop.ID, Handler: stop.PreStop, Timeout: grace}
 		if err := w.hooks.Run(ctx, call); err != nil {
 			logger.Warn("preStop hook failed", "err", err)
-			w.record(failedPreStopHook(pod, stop.Container, err))
+			w.report.FailedPreStopHook(pod, stop.Container, err)
 		}
 		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
 		if err := w.wanted(request); err != nil {
@@ -114,7 +114,7 @@ func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 	if err := w.runtime.StopContainer(ctx, stop.ID.ID, grace); err != nil {
 		return failure("stop container "+stop.Container, err)
 	}
-	w.metrics.steps.WithLabelValues(stepStop).Observe(time.Since(begun).Seconds())
+	w.report.Stopped(time.Since(begun))
 	logger.Info("stopped container", "id", stop.ID.String(), "took", time.Since(begun))
 	return w.remove(ctx, request, stop.Container, stop.Remove)
 }
@@ -131,13 +131,13 @@ func (w *Worker) start(ctx context.Context, request *crr.Request, pod *corev1.Po
 	if err := w.podAPI.Annotate(ctx, pod, v1beta1.AnnotationNudge, nudge(request, time.Now())); err != nil {
 		return outcome{err: fmt.Errorf("nudge kubelet: %w", err), transient: true}
 	}
-	w.metrics.nudges.Inc()
+	w.report.Nudged()
 	return outcome{nudged: true}
 }
 
 func (w *Worker) remove(ctx context.Context, request *crr.Request, container string, ids []identity.ContainerID) outcome {
 	if len(ids) > 0 {
-		w.record(backoffSkipped(request, container))
+		w.report.BackoffSkipped(request, container)
 	}
 	for _, id := range ids {
 		// Removal kills what runs, without grace, so a stop that the runtime reports as done is verified.

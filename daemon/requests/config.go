@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/daemon/requests/report"
 	"github.com/refit-project/refit/hook"
 )
 
@@ -36,7 +37,7 @@ type Config struct {
 	MaxConcurrent int
 	// Synced is called once, when the caches are filled.
 	Synced   func()
-	Events   EventRecorder
+	Events   report.EventRecorder
 	Registry prometheus.Registerer
 	Tracer   trace.Tracer
 	Logger   *slog.Logger
@@ -64,9 +65,4 @@ type RequestAPI interface {
 	WriteStatus(ctx context.Context, request *crr.Request, status crr.Status) (*v1beta1.ContainerRecreateRequest, error)
 	Annotate(ctx context.Context, request *crr.Request, key, value string) (*v1beta1.ContainerRecreateRequest, error)
 	KeepsConditions() bool
-}
-
-// EventRecorder records Kubernetes Events; *kube.Events has it.
-type EventRecorder interface {
-	Event(about corev1.ObjectReference, eventType, reason, message string)
 }

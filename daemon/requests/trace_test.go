@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/daemon/requests/report"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
 
@@ -61,7 +62,7 @@ func TestRequestIsOneTrace(t *testing.T) {
 			t.Errorf("span %s ends before it begins", span.Name())
 		}
 	}
-	for _, name := range []string{spanRequest, spanPlan, spanStop, spanStart, spanReady} {
+	for _, name := range []string{report.SpanRequest, report.SpanPlan, report.SpanStop, report.SpanStart, report.SpanReady} {
 		span, ok := byName[name]
 		if !ok {
 			t.Fatalf("no span %s", name)
@@ -70,7 +71,7 @@ func TestRequestIsOneTrace(t *testing.T) {
 			t.Errorf("the parent of span %s is %s, want the admission", name, span.Parent().SpanID())
 		}
 	}
-	stop, start, ready := byName[spanStop], byName[spanStart], byName[spanReady]
+	stop, start, ready := byName[report.SpanStop], byName[report.SpanStart], byName[report.SpanReady]
 	if start.StartTime().Before(stop.StartTime()) || ready.StartTime().Before(start.StartTime()) {
 		t.Errorf("stop begins at %s, start at %s, ready at %s", stop.StartTime(), start.StartTime(), ready.StartTime())
 	}
@@ -119,7 +120,7 @@ func TestFailureIsInTheTrace(t *testing.T) {
 	n.stop()
 	var stops []otelcodes.Code
 	for _, span := range recorder.Ended() {
-		if span.Name() == spanStop {
+		if span.Name() == report.SpanStop {
 			stops = append(stops, span.Status().Code)
 		}
 	}

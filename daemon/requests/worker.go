@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/queue"
+	"github.com/refit-project/refit/daemon/requests/report"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 )
@@ -44,7 +44,6 @@ type Worker struct {
 	runtime     Runtime
 	podAPI      PodAPI
 	requestAPI  RequestAPI
-	events      EventRecorder
 	pods        cache.SharedIndexInformer
 	requests    cache.SharedIndexInformer // indexed by indexPod
 	latest      *latest
@@ -56,8 +55,7 @@ type Worker struct {
 	queue   workqueue.TypedRateLimitingInterface[identity.Pod]
 	hooks   *hook.Runner
 	synced  func()
-	metrics *metrics
-	tracer  trace.Tracer
+	report  *report.Reporter
 	logger  *slog.Logger
 }
 
@@ -68,11 +66,14 @@ func New(config Config) (*Worker, error) {
 	}
 	w := &Worker{
 		node: config.Node, runtimeName: config.RuntimeName, options: config.Options,
-		runtime: config.Runtime, podAPI: config.PodAPI, requestAPI: config.RequestAPI, events: config.Events,
+		runtime: config.Runtime, podAPI: config.PodAPI, requestAPI: config.RequestAPI,
 		pods: config.Pods, requests: config.Requests, clockOffset: config.ClockOffset,
 		latest: newLatest(config.Requests.GetIndexer()), acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
-		hooks: config.Hooks, synced: config.Synced, metrics: newMetrics(config.Registry), tracer: config.Tracer, logger: config.Logger,
+		hooks: config.Hooks, synced: config.Synced, logger: config.Logger,
+		report: report.New(report.Config{
+			Node: config.Node, Events: config.Events, Registry: config.Registry, Tracer: config.Tracer, ClockOffset: config.ClockOffset,
+		}),
 	}
 	for _, informer := range []cache.SharedIndexInformer{config.Requests, config.Pods} {
 		if err := w.follow(informer); err != nil {
@@ -182,8 +183,8 @@ func (w *Worker) wait(ctx context.Context, key identity.Pod, request, behind *cr
 // step observes, plans, writes what was decided, and only then acts. It does not wait for a runtime that does not answer
 // beyond the next deadline.
 func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) (err error) {
-	planning, span := w.startSpan(ctx, request, spanPlan, time.Now())
-	defer func() { endSpan(span, err) }()
+	planning, span := w.report.StartSpan(ctx, request, report.SpanPlan, time.Now())
+	defer func() { report.EndSpan(span, err) }()
 	observed, err := w.observe(planning, key, request, deadline)
 	if err != nil {
 		return err
@@ -201,9 +202,9 @@ func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 	if err != nil {
 		return err
 	}
-	w.traceStarts(ctx, request, stored, observed, now)
+	w.report.Starts(ctx, request, stored, observed, now)
 	if crr.Completed(stored) {
-		w.traceRequest(ctx, request, decision.Status, now)
+		w.report.Request(ctx, request, decision.Status, now)
 		w.end(key, request, decision.Status, now)
 		return nil
 	}
@@ -244,9 +245,8 @@ func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 func (w *Worker) end(key identity.Pod, request *crr.Request, status crr.Status, now time.Time) {
 	w.acts.forget(request.UID)
 	took := now.Add(w.clockOffset()).Sub(request.CreationTimestamp.Time)
-	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took, requestedBy(request))
-	w.metrics.ended(status, took)
-	w.record(ended(request, status))
+	w.logger.Info("request ended", "pod", key, "request", request.Name, "message", status.Message, "took", took, report.RequestedBy(request))
+	w.report.Ended(request, status, took)
 	w.queue.Add(key)
 }
 

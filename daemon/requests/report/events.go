@@ -1,4 +1,4 @@
-package requests
+package report
 
 import (
 	"fmt"
@@ -28,23 +28,26 @@ type event struct {
 	kind, reason, message string
 }
 
-func (w *Worker) record(e event) { w.events.Event(e.about, e.kind, e.reason, e.message) }
+func (r *Reporter) record(e event) { r.events.Event(e.about, e.kind, e.reason, e.message) }
 
-func killing(request *crr.Request, pod *corev1.Pod, container string) event {
-	return event{aboutContainer(pod, container), corev1.EventTypeNormal, eventKilling,
-		withRequester(fmt.Sprintf("Stopping container %s by ContainerRecreateRequest %s", container, request.Name), request)}
+// Killing is to be called before a container is stopped.
+func (r *Reporter) Killing(request *crr.Request, pod *corev1.Pod, container string) {
+	r.record(event{aboutContainer(pod, container), corev1.EventTypeNormal, eventKilling,
+		withRequester(fmt.Sprintf("Stopping container %s by ContainerRecreateRequest %s", container, request.Name), request)})
 }
 
-func failedPreStopHook(pod *corev1.Pod, container string, err error) event {
-	return event{aboutContainer(pod, container), corev1.EventTypeWarning, eventFailedPreStopHook,
-		fmt.Sprintf("PreStop hook of container %s: %s; it is stopped nevertheless", container, err)}
+// FailedPreStopHook is to be called with the error of a preStop hook.
+func (r *Reporter) FailedPreStopHook(pod *corev1.Pod, container string, err error) {
+	r.record(event{aboutContainer(pod, container), corev1.EventTypeWarning, eventFailedPreStopHook,
+		fmt.Sprintf("PreStop hook of container %s: %s; it is stopped nevertheless", container, err)})
 }
 
-func backoffSkipped(request *crr.Request, container string) event {
-	return event{aboutRequest(request), corev1.EventTypeNormal, eventRestartBackoffSkipped,
+// BackoffSkipped is to be called before exited instances are removed, since that is how kubelet's back-off is avoided.
+func (r *Reporter) BackoffSkipped(request *crr.Request, container string) {
+	r.record(event{aboutRequest(request), corev1.EventTypeNormal, eventRestartBackoffSkipped,
 		fmt.Sprintf("Removing the exited instance of container %s so that kubelet starts the next without back-off; "+
 			"its `kubectl logs --previous` and lastState are lost (annotation %s=%s keeps them)",
-			container, v1beta1.AnnotationRestartBackoff, v1beta1.RestartBackoffRespect)}
+			container, v1beta1.AnnotationRestartBackoff, v1beta1.RestartBackoffRespect)})
 }
 
 func ended(request *crr.Request, status crr.Status) event {
@@ -63,8 +66,8 @@ func withRequester(message string, request *crr.Request) string {
 	return message
 }
 
-// requestedBy is who has created the request, and why, for log lines; nothing where that was not recorded.
-func requestedBy(request *crr.Request) slog.Attr {
+// RequestedBy is who has created the request, and why, for log lines; nothing where that was not recorded.
+func RequestedBy(request *crr.Request) slog.Attr {
 	var known []any
 	for _, of := range [][2]string{{"requestedBy", v1beta1.AnnotationRequestedBy}, {"reason", v1beta1.AnnotationReason}} {
 		if text := requester.Printable(request.Annotations[of[1]]); text != "" {

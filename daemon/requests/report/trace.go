@@ -1,4 +1,4 @@
-package requests
+package report
 
 import (
 	"context"
@@ -15,26 +15,35 @@ import (
 )
 
 // Spans of a request's trace, which begins at its admission; docs/tracing.md has what they mean.
-const spanRequest, spanPlan, spanStop, spanWake, spanStart, spanReady = "request", "plan", "stop", "wake kubelet", "start", "ready"
+const (
+	SpanRequest = "request"
+	SpanPlan    = "plan"
+	SpanStop    = "stop"
+	SpanWake    = "wake kubelet"
+	SpanStart   = "start"
+	SpanReady   = "ready"
+)
 
-// startSpan begins a span of the trace that the request names. If it names none, or one that is not sampled, nothing is recorded.
-func (w *Worker) startSpan(ctx context.Context, request *crr.Request, name string, at time.Time, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+// StartSpan begins a span of the trace that the request names, which EndSpan ends. If it names none, or one that is not
+// sampled, nothing is recorded.
+func (r *Reporter) StartSpan(ctx context.Context, request *crr.Request, name string, at time.Time, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	carrier := propagation.MapCarrier{"traceparent": request.Annotations[v1beta1.AnnotationTraceparent]}
 	attributes = append(attributes, attribute.String("k8s.namespace.name", request.Namespace), attribute.String("k8s.pod.name", request.Spec.PodName),
-		attribute.String("k8s.node.name", w.node), attribute.String("refit.request", request.Name))
-	return w.tracer.Start(propagation.TraceContext{}.Extract(ctx, carrier), name, trace.WithTimestamp(at), trace.WithAttributes(attributes...))
+		attribute.String("k8s.node.name", r.node), attribute.String("refit.request", request.Name))
+	return r.tracer.Start(propagation.TraceContext{}.Extract(ctx, carrier), name, trace.WithTimestamp(at), trace.WithAttributes(attributes...))
 }
 
-func endSpan(span trace.Span, err error) {
+// EndSpan ends a span, as failed if there is an error.
+func EndSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
 	}
 	span.End()
 }
 
-// traceStarts records how kubelet has started the containers that have just been found ready: from the end of the stop to
+// Starts records how kubelet has started the containers that have just been found ready: from the end of the stop to
 // the start of the instance, as the runtime reports it, and from there until it was ready for as long as the request asks.
-func (w *Worker) traceStarts(ctx context.Context, request, stored *crr.Request, observed crr.Observation, now time.Time) {
+func (r *Reporter) Starts(ctx context.Context, request, stored *crr.Request, observed crr.Observation, now time.Time) {
 	for _, state := range stored.Status.ContainerRecreateStates {
 		before, _ := crr.RecreateStateOf(request, state.Name)
 		instances := observed.Instances[state.Name]
@@ -44,19 +53,19 @@ func (w *Worker) traceStarts(ctx context.Context, request, stored *crr.Request, 
 		container := attribute.String("k8s.container.name", state.Name)
 		started := instances[0].StartedAt
 		if stopped := observed.Acts[state.Name].Done; instances[0].State == identity.StateRunning && !stopped.IsZero() && stopped.Before(started) {
-			_, span := w.startSpan(ctx, request, spanStart, stopped, container)
+			_, span := r.StartSpan(ctx, request, SpanStart, stopped, container)
 			span.End(trace.WithTimestamp(started))
 		}
-		_, span := w.startSpan(ctx, request, spanReady, started, container)
+		_, span := r.StartSpan(ctx, request, SpanReady, started, container)
 		span.End(trace.WithTimestamp(now))
 	}
 }
 
-// traceRequest records a request that has ended, as a whole.
-func (w *Worker) traceRequest(ctx context.Context, request *crr.Request, status crr.Status, now time.Time) {
+// Request records a request that has ended, as a whole.
+func (r *Reporter) Request(ctx context.Context, request *crr.Request, status crr.Status, now time.Time) {
 	result, reason := crr.Result(status)
-	created := request.CreationTimestamp.Add(-w.clockOffset())
-	_, span := w.startSpan(ctx, request, spanRequest, created, attribute.String("refit.result", result), attribute.String("refit.reason", reason))
+	created := request.CreationTimestamp.Add(-r.clockOffset())
+	_, span := r.StartSpan(ctx, request, SpanRequest, created, attribute.String("refit.result", result), attribute.String("refit.reason", reason))
 	if result != "succeeded" {
 		span.SetStatus(codes.Error, status.Message)
 	}

@@ -1,12 +1,6 @@
-package requests
+package report
 
-import (
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/refit-project/refit/crr"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
 	completed *prometheus.CounterVec
@@ -39,10 +33,4 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 	registry.MustRegister(m.completed, m.steps, m.inFlight, m.nudges)
 	return m
-}
-
-func (m *metrics) ended(status crr.Status, took time.Duration) {
-	result, reason := crr.Result(status)
-	m.completed.WithLabelValues(result, reason).Inc()
-	m.steps.WithLabelValues(stepTotal).Observe(took.Seconds())
 }
