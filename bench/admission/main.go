@@ -8,14 +8,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/bench/testcluster"
 	"github.com/refit-project/refit/hack/democluster"
-	"github.com/refit-project/refit/hack/install"
 )
 
 func main() {
@@ -23,28 +21,20 @@ func main() {
 	sets := flag.Int("sets", 100, "SidecarSets, of which two select the pods")
 	required := flag.Bool("required", false, "SidecarSets with failurePolicy Fail: the admission policy looks at each of them")
 	flag.Parse()
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *pods, *sets, *required)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-admission:", err)
-		os.Exit(1)
-	}
+	testcluster.Main(benchmark, func(ctx context.Context) error { return run(ctx, *pods, *sets, *required) })
 }
 
+const benchmark = "admission"
+
 func run(ctx context.Context, pods, sets int, required bool) (err error) {
-	kubeconfig, state := os.Getenv("KUBECONFIG"), os.Getenv("REFIT_CLUSTER")
-	if kubeconfig == "" || state == "" {
-		return errors.New("start bench/admission/run.sh, or run this with .cluster/enter")
-	}
-	images, err := install.Pushed(".")
+	where, err := testcluster.Find(benchmark)
 	if err != nil {
 		return err
 	}
-	if err := install.Apply(ctx, install.Config{Root: ".", Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
+	if err := where.Install(ctx); err != nil {
 		return err
 	}
-	api, err := democluster.Connect(kubeconfig, v1beta1.AddToScheme)
+	api, err := democluster.Connect(where.Kubeconfig, v1beta1.AddToScheme)
 	if err != nil {
 		return err
 	}
@@ -66,5 +56,5 @@ func run(ctx context.Context, pods, sets int, required bool) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), "admission", kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print)
 }

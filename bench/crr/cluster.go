@@ -245,14 +245,3 @@ func app(pod *corev1.Pod) corev1.ContainerStatus {
 func (c *cluster) metered() meter.Config {
 	return meter.Config{API: c.api, Node: node, Namespace: namespace, AuditLog: filepath.Join(c.state, "logs", "audit.log")}
 }
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/bench/crr/sight"
 	"github.com/refit-project/refit/bench/crr/verdict"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -86,7 +87,7 @@ func (b *bench) crash(ctx context.Context, name string) (verdict.Result, error) 
 	if err != nil {
 		return crashed, err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return crashed, err
 	}
 	b.say("crashed after %d restarts", app(held.Object).RestartCount)
@@ -137,7 +138,7 @@ func (b *bench) full(ctx context.Context) (verdict.Result, error) {
 	if err != nil {
 		return filled, err
 	}
-	if err := pause(ctx, idle); err != nil {
+	if err := wait.For(ctx, idle); err != nil {
 		return filled, err
 	}
 	if filled.Cost, err = b.meter.End(ctx, before, 0); err != nil {

@@ -9,11 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,7 +21,7 @@ import (
 	"github.com/refit-project/refit/bench/crr/meter"
 	"github.com/refit-project/refit/bench/crr/verdict"
 	"github.com/refit-project/refit/bench/report"
-	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/bench/testcluster"
 )
 
 // tidyTimeout bounds the clearing away after an interrupt.
@@ -35,23 +33,17 @@ func main() {
 	atOnce := flag.String("at-once", "40,100", "sizes of the batches of scenario crowded")
 	only := flag.String("scenarios", "one,crowded,ignorers,backoffs", "which to run")
 	flag.Parse()
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, &bench{pairs: *pairs, rounds: *rounds, atOnce: strings.Split(*atOnce, ",")}, strings.Split(*only, ","))
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-crr:", err)
-		os.Exit(1)
-	}
+	testcluster.Main(benchmark, func(ctx context.Context) error {
+		return run(ctx, &bench{pairs: *pairs, rounds: *rounds, atOnce: strings.Split(*atOnce, ",")}, strings.Split(*only, ","))
+	})
 }
 
+const benchmark = "crr"
+
 func run(ctx context.Context, b *bench, only []string) error {
-	root, err := os.Getwd()
+	where, err := testcluster.Find(benchmark)
 	if err != nil {
 		return err
-	}
-	state := os.Getenv("REFIT_CLUSTER")
-	if state == "" {
-		return errors.New("start bench/crr/run.sh, or run this with .cluster/enter")
 	}
 	began := time.Now()
 	b.say = func(format string, args ...any) {
@@ -59,21 +51,18 @@ func run(ctx context.Context, b *bench, only []string) error {
 	}
 	kept := findings{Machine: report.Begin(), Pairs: b.pairs, Rounds: b.rounds}
 	b.say("loadavg %s", kept.LoadBefore)
-	images, err := install.Pushed(root)
+	if kept.Images, err = where.Images(); err != nil {
+		return err
+	}
+	testapp, err := where.Testapp(kept.Images)
 	if err != nil {
 		return err
 	}
-	kept.Images = images
-	image := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
-	if image < 0 {
-		return errors.New("the image testapp has not been pushed: start bench/crr/run.sh")
-	}
 	b.say("installing the manifests of deploy/")
-	kubectl := filepath.Join(state, "bin", "kubectl")
-	if err := install.Apply(ctx, install.Config{Root: root, Kubectl: kubectl, Images: images}); err != nil {
+	if err := where.Install(ctx); err != nil {
 		return err
 	}
-	c, err := openCluster(os.Getenv("KUBECONFIG"), state, images[image])
+	c, err := openCluster(where.Kubeconfig, where.State, testapp)
 	if err != nil {
 		return err
 	}
@@ -91,7 +80,7 @@ func run(ctx context.Context, b *bench, only []string) error {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join(root, "dist", "bench"), "crr", &kept, kept.print, kept.figures()...)
+	return report.Save(filepath.Join(where.Root, "dist", "bench"), benchmark, &kept, kept.print, kept.figures()...)
 }
 
 // run makes the namespace and runs the scenarios in it.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -29,10 +31,10 @@ func (c *cluster) align(ctx context.Context, after time.Duration) error {
 			return err
 		}
 		if last != "" && count != last {
-			return pause(ctx, after-time.Since(before))
+			return wait.For(ctx, after-time.Since(before))
 		}
 		last = count
-		if err := pause(ctx, relistPoll); err != nil {
+		if err := wait.For(ctx, relistPoll); err != nil {
 			return err
 		}
 	}

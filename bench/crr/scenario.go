@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/bench/crr/meter"
 	"github.com/refit-project/refit/bench/crr/sight"
 	"github.com/refit-project/refit/bench/crr/verdict"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -44,7 +45,7 @@ func (b *bench) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return err
 	}
 	before, err := b.meter.Begin(ctx)
@@ -146,7 +147,7 @@ func (b *bench) batch(ctx context.Context, kind podKind, count int, judge func(v
 
 // timed restarts all the pods at once, from a calm, and measures the work that makes, up to the calm after it.
 func (b *bench) timed(ctx context.Context, who verdict.Side, pods []*corev1.Pod) ([]verdict.Sample, time.Duration, error) {
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return nil, 0, err
 	}
 	if err := b.cluster.align(ctx, 0); err != nil {
@@ -160,7 +161,7 @@ func (b *bench) timed(ctx context.Context, who verdict.Side, pods []*corev1.Pod)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return nil, 0, err
 	}
 	after, err := b.meter.ClusterCPU()

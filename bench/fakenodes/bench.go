@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -19,12 +20,15 @@ const (
 
 // Bench measures what changes cost a refit-manager.
 type Bench struct {
-	Cluster *Cluster
-	Kwok    *Process
-	Manager *Manager
-	Steps   []Step
+	Nodes, Pods int
+	Quiet       time.Duration // how long nothing is changed to see that nothing is written
+	Cluster     *Cluster
+	Kwok        *Process
+	Manager     *Manager
+	Steps       []Step
 
-	began time.Time
+	bin, stages string
+	began       time.Time
 }
 
 // Say prints a line with the seconds since the first one.
@@ -99,25 +103,13 @@ func (b *Bench) settled(ctx context.Context) (Reading, error) {
 		if err != nil {
 			return before, err
 		}
-		if err := Pause(ctx, calm); err != nil {
+		if err := wait.For(ctx, calm); err != nil {
 			return before, err
 		}
 		after, err := b.Manager.Read(ctx)
 		if err != nil || after.Writes == before.Writes {
 			return after, err
 		}
-	}
-}
-
-// Pause waits.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

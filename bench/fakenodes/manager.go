@@ -44,8 +44,8 @@ func environment() ([]string, error) {
 	return nil, fmt.Errorf("%s: no GOMEMLIMIT", manifest)
 }
 
-// StartManager starts a refit-manager whose own namespace is that one, and waits until it is ready.
-func StartManager(ctx context.Context, program, namespace string) (*Manager, error) {
+// startManager starts a refit-manager whose own namespace is that one, and waits until it is ready.
+func startManager(ctx context.Context, program, namespace string) (*Manager, error) {
 	m := &Manager{metrics: "http://127.0.0.1:18080/metrics", health: "http://127.0.0.1:18081/readyz"}
 	env, err := environment()
 	if err != nil {

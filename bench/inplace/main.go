@@ -8,15 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/refit-project/refit/bench/report"
-	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/bench/testcluster"
 )
 
 func main() {
@@ -24,29 +22,20 @@ func main() {
 	only := flag.String("kinds", "", "only kinds with this text in their name")
 	rounds := flag.Int("rounds", 3, "measurements of each kind")
 	flag.Parse()
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *pods, *only, *rounds)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-inplace:", err)
-		os.Exit(1)
-	}
+	testcluster.Main(benchmark, func(ctx context.Context) error { return run(ctx, *pods, *only, *rounds) })
 }
 
+const benchmark = "inplace"
+
 func run(ctx context.Context, pods, only string, rounds int) (err error) {
-	kubeconfig := os.Getenv("KUBECONFIG")
-	state := os.Getenv("REFIT_CLUSTER")
-	if kubeconfig == "" || state == "" {
-		return errors.New("start bench/inplace/run.sh, or run this with .cluster/enter")
-	}
-	images, err := install.Pushed(".")
+	where, err := testcluster.Find(benchmark)
 	if err != nil {
 		return err
 	}
-	if err := install.Apply(ctx, install.Config{Root: ".", Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}); err != nil {
+	if err := where.Install(ctx); err != nil {
 		return err
 	}
-	c, err := openCluster(kubeconfig, state)
+	c, err := openCluster(where.Kubeconfig, where.State)
 	if err != nil {
 		return err
 	}
@@ -78,5 +67,5 @@ func run(ctx context.Context, pods, only string, rounds int) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), "inplace", kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,10 +14,6 @@ import (
 )
 
 const namespace = "refit-bench-marker"
-
-func (b *bench) tearDown(ctx context.Context) error {
-	return errors.Join(b.clear(ctx), b.Cluster.Restore(ctx))
-}
 
 // clear removes what a run has left, in an order in which nothing waits for anything.
 func (b *bench) clear(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/bench/fakenodes"
+	"github.com/refit-project/refit/wait"
 )
 
 const idle = "game.kruise.io/idle"
@@ -24,12 +25,12 @@ func (b *bench) scenario(ctx context.Context) error {
 		done    func(context.Context) (bool, error)
 	}{
 		{"pods without a marker", 0, b.populate, b.running},
-		{"marker created", b.nodes, func(ctx context.Context) error { return b.Cluster.API.Create(ctx, marker) }, b.told("idle")},
-		{"first results", b.pods, func(ctx context.Context) error { return b.report(ctx, b.nodes, b.pods, v1alpha1.ProbeSucceeded) }, b.marked("true", b.pods)},
-		{"nothing changes", 0, func(ctx context.Context) error { return fakenodes.Pause(ctx, b.quiet) }, nil},
+		{"marker created", b.Nodes, func(ctx context.Context) error { return b.Cluster.API.Create(ctx, marker) }, b.told("idle")},
+		{"first results", b.Pods, func(ctx context.Context) error { return b.report(ctx, b.Nodes, b.Pods, v1alpha1.ProbeSucceeded) }, b.marked("true", b.Pods)},
+		{"nothing changes", 0, func(ctx context.Context) error { return wait.For(ctx, b.Quiet) }, nil},
 		{"pods flip, each on another node", b.flips, func(ctx context.Context) error { return b.report(ctx, b.flips, b.flips, v1alpha1.ProbeFailed) }, b.marked("false", b.flips)},
-		{"command of the probe changed", b.nodes, func(ctx context.Context) error { return b.change(ctx, marker) }, b.told("busy")},
-		{"marker deleted", b.nodes + b.pods, func(ctx context.Context) error { return b.Cluster.API.Delete(ctx, marker) }, b.cleaned},
+		{"command of the probe changed", b.Nodes, func(ctx context.Context) error { return b.change(ctx, marker) }, b.told("busy")},
+		{"marker deleted", b.Nodes + b.Pods, func(ctx context.Context) error { return b.Cluster.API.Delete(ctx, marker) }, b.cleaned},
 	} {
 		if err := b.Step(ctx, s.name, s.changes, s.do, s.done); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -38,7 +39,7 @@ func (b *bench) scenario(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) node(i int) string { return fmt.Sprintf("fake-%04d", i%b.nodes) }
+func (b *bench) node(i int) string { return fmt.Sprintf("fake-%04d", i%b.Nodes) }
 
 func (b *bench) marker() *v1alpha1.PodProbeMarker {
 	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "game"}}
@@ -54,11 +55,11 @@ func (b *bench) marker() *v1alpha1.PodProbeMarker {
 }
 
 func (b *bench) populate(ctx context.Context) error {
-	if err := fakenodes.Each(ctx, b.nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) }); err != nil {
+	if err := fakenodes.Each(ctx, b.Nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) }); err != nil {
 		return fmt.Errorf("make nodes: %w", err)
 	}
-	b.Say("%d nodes", b.nodes)
-	return fakenodes.Each(ctx, b.pods, func(ctx context.Context, i int) error {
+	b.Say("%d nodes", b.Nodes)
+	return fakenodes.Each(ctx, b.Pods, func(ctx context.Context, i int) error {
 		return b.makePod(ctx, fmt.Sprintf("game-%05d", i), b.node(i))
 	})
 }
@@ -97,7 +98,7 @@ func (b *bench) report(ctx context.Context, nodes, pods int, state v1alpha1.Prob
 }
 
 func (b *bench) running(ctx context.Context) (bool, error) {
-	return b.count(ctx, func(p *corev1.Pod) bool { return p.Status.PodIP != "" && p.Status.Phase == corev1.PodRunning }, b.pods)
+	return b.count(ctx, func(p *corev1.Pod) bool { return p.Status.PodIP != "" && p.Status.Phase == corev1.PodRunning }, b.Pods)
 }
 
 func (b *bench) marked(label string, want int) func(context.Context) (bool, error) {
@@ -108,7 +109,7 @@ func (b *bench) marked(label string, want int) func(context.Context) (bool, erro
 
 func (b *bench) count(ctx context.Context, is func(*corev1.Pod) bool, want int) (bool, error) {
 	var pods corev1.PodList
-	if err := b.sight.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+	if err := b.followed.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return false, err
 	}
 	found := 0
@@ -124,7 +125,7 @@ func (b *bench) count(ctx context.Context, is func(*corev1.Pod) bool, want int) 
 func (b *bench) told(command string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		var nodes v1alpha1.NodePodProbeList
-		if err := b.sight.List(ctx, &nodes); err != nil {
+		if err := b.followed.List(ctx, &nodes); err != nil {
 			return false, err
 		}
 		found := 0
@@ -135,7 +136,7 @@ func (b *bench) told(command string) func(context.Context) (bool, error) {
 				}
 			}
 		}
-		return found == b.pods, nil
+		return found == b.Pods, nil
 	}
 }
 
@@ -152,7 +153,7 @@ func (b *bench) cleaned(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	var nodes v1alpha1.NodePodProbeList
-	if err := b.sight.List(ctx, &nodes); err != nil {
+	if err := b.followed.List(ctx, &nodes); err != nil {
 		return false, err
 	}
 	for _, node := range nodes.Items {

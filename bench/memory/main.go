@@ -9,15 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/refit-project/refit/bench/report"
-	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/bench/testcluster"
+	"github.com/refit-project/refit/wait"
 )
 
 // tidyTimeout bounds the clearing away, also after an interrupt.
@@ -41,39 +38,33 @@ func main() {
 	flag.DurationVar(&b.calm, "calm", 45*time.Second, "how long to wait before the programs count as idle")
 	flag.DurationVar(&b.after, "after", 2*time.Minute, "how long after the requests to look again")
 	flag.Parse()
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-memory:", err)
-		os.Exit(1)
-	}
+	testcluster.Main(benchmark, b.run)
 }
+
+const benchmark = "memory"
 
 func (b *bench) say(format string, args ...any) {
 	fmt.Printf("[%6.1fs] %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
-	state := os.Getenv("REFIT_CLUSTER")
-	if state == "" {
-		return errors.New("start bench/memory/run.sh, or run this with .cluster/enter")
-	}
-	root := filepath.Dir(state)
-	images, err := install.Pushed(root)
+	where, err := testcluster.Find(benchmark)
 	if err != nil {
 		return err
 	}
-	app := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
-	if app < 0 {
-		return errors.New("the image testapp has not been pushed: start bench/memory/run.sh")
-	}
-	config := install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images}
-	b.say("installing the manifests of deploy/")
-	if err := install.Apply(ctx, config); err != nil {
+	images, err := where.Images()
+	if err != nil {
 		return err
 	}
-	if b.cluster, err = openCluster(os.Getenv("KUBECONFIG"), config, images[app]); err != nil {
+	testapp, err := where.Testapp(images)
+	if err != nil {
+		return err
+	}
+	b.say("installing the manifests of deploy/")
+	if err := where.Install(ctx); err != nil {
+		return err
+	}
+	if b.cluster, err = openCluster(where.Kubeconfig, where.Installation(images), testapp); err != nil {
 		return err
 	}
 	defer func() {
@@ -90,7 +81,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.found.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join(root, "dist", "bench"), "memory", &b.found, b.found.print, b.found.figures()...)
+	return report.Save(filepath.Join(where.Root, "dist", "bench"), benchmark, &b.found, b.found.print, b.found.figures()...)
 }
 
 // scenario is idle, busy and idle again.
@@ -102,7 +93,7 @@ func (b *bench) scenario(ctx context.Context) error {
 	if err := b.cluster.restart(ctx); err != nil { // what an earlier run left in them does not count
 		return err
 	}
-	if err := pause(ctx, b.calm); err != nil {
+	if err := wait.For(ctx, b.calm); err != nil {
 		return err
 	}
 	if err := b.look(ctx, "idle", daemon, manager, sidecar); err != nil {
@@ -117,7 +108,7 @@ func (b *bench) scenario(ctx context.Context) error {
 	if err := b.look(ctx, "right after the requests", daemon, manager); err != nil {
 		return err
 	}
-	if err := pause(ctx, b.after); err != nil {
+	if err := wait.For(ctx, b.after); err != nil {
 		return err
 	}
 	if err := b.look(ctx, report.Duration(b.after)+" after them", daemon, manager); err != nil || b.probes == 0 {
@@ -129,13 +120,13 @@ func (b *bench) scenario(ctx context.Context) error {
 // probe is the second load.
 func (b *bench) probe(ctx context.Context) error {
 	b.say("%d probes every second for %s", b.pods*b.probes, b.probing)
-	if err := b.cluster.probe(ctx, b.pods, b.probes, func() error { return pause(ctx, b.probing) }); err != nil {
+	if err := b.cluster.probe(ctx, b.pods, b.probes, func() error { return wait.For(ctx, b.probing) }); err != nil {
 		return err
 	}
 	if err := b.look(ctx, "right after the probes", daemon, manager); err != nil {
 		return err
 	}
-	if err := pause(ctx, b.after); err != nil {
+	if err := wait.For(ctx, b.after); err != nil {
 		return err
 	}
 	return b.look(ctx, report.Duration(b.after)+" after the probes", daemon, manager)
@@ -156,15 +147,4 @@ func (b *bench) look(ctx context.Context, when string, programs ...program) erro
 		b.found.Rows = append(b.found.Rows, row{Program: p.name, When: when, usage: taken})
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

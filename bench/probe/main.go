@@ -11,13 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/bench/testcluster"
 	"github.com/refit-project/refit/hack/install"
 )
 
@@ -42,31 +42,26 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.Getwd()
+	where, err := testcluster.Find("probe")
 	if err != nil {
 		return err
 	}
-	state := os.Getenv("REFIT_CLUSTER")
-	if state == "" {
-		return errors.New("start bench/probe/run.sh, or run this with .cluster/enter")
-	}
 	images := strings.Fields(config.images)
 	if len(images) == 0 {
-		if images, err = install.Pushed(root); err != nil {
+		if images, err = where.Images(); err != nil {
 			return err
 		}
 	}
-	testapp := slices.IndexFunc(images, func(name string) bool { return strings.Contains(name, "/testapp:") })
-	if testapp < 0 {
-		return errors.New("the image testapp has not been pushed: start bench/probe/run.sh")
+	testapp, err := where.Testapp(images)
+	if err != nil {
+		return err
 	}
 	if config.install {
-		err := install.Apply(ctx, install.Config{Root: root, Kubectl: filepath.Join(state, "bin", "kubectl"), Images: images})
-		if err != nil {
+		if err := install.Apply(ctx, where.Installation(images)); err != nil {
 			return err
 		}
 	}
-	c, err := openCluster(os.Getenv("KUBECONFIG"), state, images[testapp])
+	c, err := openCluster(where.Kubeconfig, where.State, testapp)
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 	kept.Results, kept.Notes = b.results, b.notes
 	if len(b.results) > 0 || kept.Overload != nil {
 		fmt.Println()
-		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(root, "dist", "bench"), "probe", &kept, kept.print, kept.figures()...))
+		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(where.Root, "dist", "bench"), "probe", &kept, kept.print, kept.figures()...))
 	}
 	return err
 }

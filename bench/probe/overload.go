@@ -13,6 +13,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -49,7 +50,7 @@ func (b *bench) overloaded(ctx context.Context, pods int) (*overload, error) {
 	if err := b.cluster.create(ctx, b.cluster.overloadPods(pods)); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return nil, err
 	}
 	before, err := b.cluster.readiness(ctx)
@@ -117,7 +118,7 @@ func (b *bench) watchOverload(ctx context.Context, o *overload) error {
 		if right+failed >= o.Probes && o.First == 0 {
 			o.First = time.Since(began)
 		}
-		if pause(ctx, time.Second) != nil {
+		if wait.For(ctx, time.Second) != nil {
 			return nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/refit-project/refit/bench/probe/usage"
+	"github.com/refit-project/refit/wait"
 )
 
 // sample is what was used in a window. CPU is in processors: 1 is one of them all the time.
@@ -54,7 +55,7 @@ func (b *bench) measure(ctx context.Context, window time.Duration) (sample, erro
 		return sample{}, err
 	}
 	began := time.Now()
-	if err := pause(ctx, window); err != nil {
+	if err := wait.For(ctx, window); err != nil {
 		return sample{}, err
 	}
 	took := time.Since(began)

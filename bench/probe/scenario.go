@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/wait"
 )
 
 const (
@@ -98,7 +99,7 @@ func (b *bench) ours(ctx context.Context, count int) error {
 	if err := b.cluster.makePods(ctx, pods, nil); err != nil {
 		return err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return err
 	}
 	idle, err := b.measure(ctx, b.config.window)
@@ -150,7 +151,7 @@ func (b *bench) one(ctx context.Context, s scenario, idle sample) error {
 	if err := b.cluster.mark(ctx, s, b.config.perPod()); err != nil {
 		return err
 	}
-	if err := pause(ctx, min(s.period, calm)); err != nil {
+	if err := wait.For(ctx, min(s.period, calm)); err != nil {
 		return err
 	}
 	found, err := b.measure(ctx, max(b.config.window, 2*s.period))
@@ -192,7 +193,7 @@ func (b *bench) floor(ctx context.Context, r *result) error {
 	if err := b.cluster.mark(ctx, r.scenario, containers); err != nil {
 		return err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := wait.For(ctx, calm); err != nil {
 		return err
 	}
 	found, err := b.measure(ctx, max(b.config.window, 2*r.scenario.period))
@@ -206,15 +207,4 @@ func (b *bench) floor(ctx context.Context, r *result) error {
 		return err
 	}
 	return b.cluster.deletePods(ctx)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

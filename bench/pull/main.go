@@ -8,15 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/refit-project/refit/bench/report"
-	"github.com/refit-project/refit/hack/install"
+	"github.com/refit-project/refit/bench/testcluster"
 )
 
 func main() {
@@ -24,14 +22,10 @@ func main() {
 	parallel := flag.String("parallel", "1,3,5", "how many are pulled at once, one measurement each")
 	rounds := flag.Int("rounds", 3, "measurements of each kind")
 	flag.Parse()
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *sizes, *parallel, *rounds)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-pull:", err)
-		os.Exit(1)
-	}
+	testcluster.Main(benchmark, func(ctx context.Context) error { return run(ctx, *sizes, *parallel, *rounds) })
 }
+
+const benchmark = "pull"
 
 func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
 	megabytes, err := numbers("-sizes", sizes)
@@ -42,15 +36,11 @@ func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
 	if err != nil {
 		return err
 	}
-	kubeconfig, state := os.Getenv("KUBECONFIG"), os.Getenv("REFIT_CLUSTER")
-	if kubeconfig == "" || state == "" {
-		return errors.New("start bench/pull/run.sh, or run this with .cluster/enter")
-	}
-	pushed, err := install.Pushed(".")
+	where, err := testcluster.Find(benchmark)
 	if err != nil {
 		return err
 	}
-	if err := install.Apply(ctx, install.Config{Root: ".", Kubectl: filepath.Join(state, "bin", "kubectl"), Images: pushed}); err != nil {
+	if err := where.Install(ctx); err != nil {
 		return err
 	}
 	registry, err := serve(ctx, megabytes)
@@ -58,7 +48,7 @@ func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
 		return err
 	}
 	defer registry.close()
-	c, err := openCluster(ctx, kubeconfig, state, registry)
+	c, err := openCluster(ctx, where.Kubeconfig, where.State, registry)
 	if err != nil {
 		return err
 	}
@@ -78,7 +68,7 @@ func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), "pull", kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print)
 }
 
 func numbers(flag, text string) ([]int, error) {

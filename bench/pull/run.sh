@@ -2,11 +2,4 @@
 # make bench-pull: Time ImagePullJobs of 10 images against ctr images pull, 1, 3 and 5 at a time, in the same run
 # Flags of bench/pull are passed on: -sizes, -parallel, -rounds. A cluster that it had to bring up is taken down again; one
 # that was there stays, with Refit installed.
-set -euo pipefail
-cd "$(dirname "$0")/../.."
-cluster=test/cluster/cluster.sh
-[ -f .cluster/settings.json ] || trap '"$cluster" down' EXIT
-"$cluster" up
-hack/images.sh
-go build -o dist/bin/bench-pull ./bench/pull
-.cluster/enter dist/bin/bench-pull "$@"
+exec "$(dirname "$0")/../on-cluster.sh" pull refit "$@"

@@ -10,46 +10,33 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/bench/fakenodes"
 	"github.com/refit-project/refit/bench/report"
+	"github.com/refit-project/refit/bench/testcluster"
 )
 
-// tidyTimeout bounds the clearing away, also after an interrupt.
-const tidyTimeout = 10 * time.Minute
+const benchmark = "sidecarset"
 
 func main() {
 	b := &bench{}
-	flag.IntVar(&b.nodes, "nodes", 500, "fake nodes")
-	flag.IntVar(&b.pods, "pods", 10000, "fake pods")
+	b.Flags(10000)
 	flag.IntVar(&b.workloads, "workloads", 1000, "workloads of the pods")
 	flag.IntVar(&b.sets, "sets", 100, "SidecarSets, each for as many of the workloads")
 	flag.IntVar(&b.flips, "flips", 200, "pods that become not ready, and ready again")
-	flag.DurationVar(&b.quiet, "quiet", 30*time.Second, "how long to look that nothing is written when nothing changes")
-	flag.StringVar(&b.bin, "bin", "dist/bin", "`directory` of refit-manager and kwok")
-	flag.StringVar(&b.stages, "stages", "", "`directory` kustomize/stage of kwok: what its nodes and pods go through")
 	flag.Parse()
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-sidecarset:", err)
-		os.Exit(1)
-	}
+	testcluster.Main(benchmark, b.run)
 }
 
 type bench struct {
 	fakenodes.Bench
-	nodes, pods, workloads, sets, flips int
-	quiet                               time.Duration
-	bin, stages                         string
+	workloads, sets, flips int
 
 	followed client.Reader // pods and SidecarSets
 	restart  time.Duration // until refit-manager had taken in all pods
@@ -63,58 +50,34 @@ type flipped struct {
 }
 
 func (b *bench) check() error {
-	if b.nodes < 1 || b.sets < 1 || b.workloads%b.sets != 0 || b.pods%b.workloads != 0 || b.pods < 100 || b.flips < 1 {
+	if b.Nodes < 1 || b.sets < 1 || b.workloads%b.sets != 0 || b.Pods%b.workloads != 0 || b.Pods < 100 || b.flips < 1 {
 		return errors.New("the pods must be at least 100 and a multiple of the workloads, and those a multiple of the SidecarSets")
 	}
 	return nil
 }
 
-func (b *bench) run(ctx context.Context) (err error) {
+func (b *bench) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	kubeconfig, state := os.Getenv("KUBECONFIG"), os.Getenv("REFIT_CLUSTER")
-	if state == "" {
-		return errors.New("start bench/sidecarset/run.sh, or run this with .cluster/enter")
-	}
-	kept := findings{Machine: report.Begin(), Nodes: b.nodes, Pods: b.pods, Workloads: b.workloads, SidecarSets: b.sets}
-	if b.Cluster, err = fakenodes.Open(name, kubeconfig, state, v1beta1.AddToScheme); err != nil {
-		return err
-	}
-	defer func() {
-		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
-		defer cancel()
-		b.Say("tidying up")
-		err = errors.Join(err, b.clear(tidy), b.Cluster.Restore(tidy))
-	}()
-	if err := b.clear(ctx); err != nil {
-		return err
-	}
-	if err := b.Cluster.Prepare(ctx); err != nil {
-		return err
-	}
+	kept := findings{Machine: report.Begin(), Nodes: b.Nodes, Pods: b.Pods, Workloads: b.workloads, SidecarSets: b.sets}
+	return b.Run(ctx, fakenodes.Scenario{
+		Benchmark: benchmark, Namespace: name, Scheme: v1beta1.AddToScheme, Follow: &v1beta1.SidecarSet{}, Clear: b.clear,
+		Measure: func(ctx context.Context, followed cache.Cache) error { return b.measure(ctx, followed, &kept) },
+	})
+}
+
+func (b *bench) measure(ctx context.Context, followed cache.Cache, kept *findings) error {
+	b.followed = followed
 	following, end := context.WithCancel(ctx)
 	defer end()
-	followed, err := b.Cluster.Follow(following, &v1beta1.SidecarSet{})
-	if err != nil {
-		return err
-	}
-	b.followed = followed
 	kubelets := newKubelets(b.Cluster.API, followed)
 	if err := kubelets.start(following); err != nil {
 		return err
 	}
 	defer kubelets.stop()
-	if b.Kwok, err = b.Cluster.StartKwok(ctx, filepath.Join(b.bin, "kwok"), b.stages); err != nil {
-		return err
-	}
-	defer b.Kwok.Stop()
-	if b.Manager, err = fakenodes.StartManager(ctx, filepath.Join(b.bin, "refit-manager"), name); err != nil {
-		return err
-	}
-	defer func() { b.Manager.Stop() }()
 	if err := b.scenario(ctx); err != nil {
-		return errors.Join(err, b.Manager.Tail())
+		return err
 	}
 	kept.End()
 	kept.Steps, kept.Flips, kept.Restart = b.Steps, b.flipped, b.restart
@@ -122,5 +85,5 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), "sidecarset", &kept, kept.print, fakenodes.Figures(kept.Steps)...)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, fakenodes.Figures(kept.Steps)...)
 }

@@ -53,7 +53,7 @@ func (b *bench) sidecarSet(i int) *v1beta1.SidecarSet {
 // create creates nodes, SidecarSets, and one object for each workload, which owns its pods: pods whose owner does not exist
 // are deleted.
 func (b *bench) create(ctx context.Context) error {
-	err := fakenodes.Each(ctx, b.nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) })
+	err := fakenodes.Each(ctx, b.Nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) })
 	if err != nil {
 		return fmt.Errorf("create nodes: %w", err)
 	}
@@ -68,7 +68,7 @@ func (b *bench) create(ctx context.Context) error {
 }
 
 func workload(i int) string        { return fmt.Sprintf("workload-%d", i) }
-func (b *bench) node(i int) string { return fmt.Sprintf("fake-%04d", i%b.nodes) }
+func (b *bench) node(i int) string { return fmt.Sprintf("fake-%04d", i%b.Nodes) }
 func (b *bench) pod(i int) string  { return fmt.Sprintf("web-%05d", i) }
 func (b *bench) setOf(pod int) int { return pod % b.workloads % b.sets }
 

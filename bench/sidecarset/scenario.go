@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/bench/fakenodes"
+	"github.com/refit-project/refit/wait"
 )
 
 func (b *bench) scenario(ctx context.Context) error {
@@ -21,9 +21,9 @@ func (b *bench) scenario(ctx context.Context) error {
 	}
 	have := 0
 	for _, pods := range []int{100, 1000, 10000} {
-		pods = min(pods, b.pods)
+		pods = min(pods, b.Pods)
 		if pods == 10000 {
-			pods = b.pods
+			pods = b.Pods
 		}
 		if pods <= have {
 			continue
@@ -44,9 +44,9 @@ func (b *bench) scenario(ctx context.Context) error {
 		do      func(context.Context) error
 		done    func(context.Context) (bool, error)
 	}{
-		{"nothing changes", 0, func(ctx context.Context) error { return fakenodes.Pause(ctx, b.quiet) }, nil},
-		{rollout, b.pods, func(ctx context.Context) error { return b.setImages(ctx, b.sets, "agent:2") }, b.counted(b.pods)},
-		{"refit-manager restarted, one SidecarSet changed", b.pods / b.sets, b.restartManager, b.counted(b.pods)},
+		{"nothing changes", 0, func(ctx context.Context) error { return wait.For(ctx, b.Quiet) }, nil},
+		{rollout, b.Pods, func(ctx context.Context) error { return b.setImages(ctx, b.sets, "agent:2") }, b.counted(b.Pods)},
+		{"refit-manager restarted, one SidecarSet changed", b.Pods / b.sets, b.restartManager, b.counted(b.Pods)},
 	} {
 		if err := b.Step(ctx, s.name, s.changes, s.do, s.done); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -103,12 +103,10 @@ func (b *bench) restartManager(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	manager, err := fakenodes.StartManager(ctx, filepath.Join(b.bin, "refit-manager"), name)
-	if err != nil {
+	if err := b.StartManager(ctx); err != nil {
 		return err
 	}
-	b.Manager = manager
-	err = fakenodes.Await(ctx, time.Minute, "the changed SidecarSet to be seen", func(ctx context.Context) (bool, error) {
+	err := fakenodes.Await(ctx, time.Minute, "the changed SidecarSet to be seen", func(ctx context.Context) (bool, error) {
 		var set v1beta1.SidecarSet
 		err := b.followed.Get(ctx, client.ObjectKey{Name: setName(0)}, &set)
 		return err == nil && set.Status.ObservedGeneration == set.Generation, err

@@ -1,6 +1,6 @@
 // The program that plays nodes and kubelets for bench/marker, pinned. A module of its own, so that nothing of it enters
 // the product's go.sum.
-module github.com/refit-project/refit/bench/marker/components/kwok
+module github.com/refit-project/refit/bench/fakenodes/components/kwok
 
 go 1.26.0
 
