@@ -27,10 +27,10 @@ var rows = []row{
 		{path: "docs", imports: "sidecarmode sidecarmode/plugin result"},
 		{path: "hack/chaos", imports: "test hack"},
 	}},
-	{name: "tests on a cluster", tools: true, rooms: []room{{path: "test", imports: "hack cri api"}}},
+	{name: "tests on a cluster", tools: true, rooms: []room{{path: "test", imports: "hack cri api wait"}}},
 	{name: "build and demos", tools: true, rooms: []room{{path: "hack", imports: "examples cli cri kubelet api identity"}}},
 	{name: "examples", tools: true, rooms: []room{{path: "examples"}}},
-	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity"}}},
+	{name: "fakes", tools: true, rooms: []room{{path: "testkit", imports: "cri kubelet identity wait"}}},
 
 	{name: "programs", rooms: []room{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},

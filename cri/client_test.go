@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 // The daemon starts before the runtime: New succeeds, calls fail at once and by name, and work soon
@@ -40,7 +41,7 @@ func TestSocketComesAndGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		start = time.Now()
-		await(t, "version", func() bool {
+		poll.Until(t, "version", func() bool {
 			_, err := client.Version(t.Context())
 			return err == nil
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 // A broken stream is opened again, however it broke, and opens with a relist.
@@ -49,7 +50,7 @@ func TestEventsResubscribe(t *testing.T) {
 				t.Fatal(err)
 			}
 			next(t, events, relist)
-			await(t, "last subscription", func() bool {
+			poll.Until(t, "last subscription", func() bool {
 				return runtime.Subscribers() == 1 && len(runtime.Calls("GetContainerEvents")) == tt.subscriptions
 			})
 			runtime.Exit(id, 1)

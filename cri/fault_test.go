@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 // hasty is the deadline of calls that hang; an exec has the second more that CRI's unit costs. Calls that are to succeed
@@ -189,7 +190,7 @@ func TestHungCallsHoldUpNoOther(t *testing.T) {
 			}
 		})
 	}
-	await(t, "hung calls to arrive", func() bool { return len(runtime.Calls("StopContainer")) == many })
+	poll.Until(t, "hung calls to arrive", func() bool { return len(runtime.Calls("StopContainer")) == many })
 	start := time.Now()
 	if _, err := client.ListContainers(t.Context(), "uid-0"); err != nil {
 		t.Error(err)
@@ -235,21 +236,6 @@ func TestOnCall(t *testing.T) {
 	for i := range want {
 		if got[i].method != want[i].method || !errors.Is(got[i].err, want[i].is) {
 			t.Errorf("call %d: hook saw %v, want %v", i, got[i], want[i])
-		}
-	}
-}
-
-// await looks every few milliseconds, up to half a minute.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline, tick := time.NewTimer(30*time.Second), time.NewTicker(5*time.Millisecond)
-	defer deadline.Stop()
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within 30 s", what)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 // logBuffer is a log that goroutines write and a test reads.
@@ -141,12 +142,12 @@ func TestDaemonExecutesTheRequestsOfItsNode(t *testing.T) {
 		},
 	})
 	config, _ := running(t, server, strings.TrimPrefix(runtime.Endpoint(), "unix://"))
-	eventually(t, "the daemon is ready", func() bool { code, _ := fetch(t, config.Addr, "/readyz"); return code == http.StatusOK })
+	poll.Until(t, "the daemon is ready", func() bool { code, _ := fetch(t, config.Addr, "/readyz"); return code == http.StatusOK })
 
 	server.put(t, requestCollection, requestFor(pod, "node-2"))
 	server.put(t, requestCollection, requestFor(pod, "node-1"))
 	var mine, other v1beta1.ContainerRecreateRequest
-	eventually(t, "the request ends", func() bool {
+	poll.Until(t, "the request ends", func() bool {
 		server.get(t, requestCollection, "shop/again-node-1", &mine)
 		return crr.Completed(&mine)
 	})
@@ -159,7 +160,7 @@ func TestDaemonExecutesTheRequestsOfItsNode(t *testing.T) {
 	if stops := runtime.Calls("StopContainer"); len(stops) != 1 {
 		t.Errorf("%d stops, want 1", len(stops))
 	}
-	eventually(t, "Events are sent", func() bool { return len(server.bodies("/events")) == 2 })
+	poll.Until(t, "Events are sent", func() bool { return len(server.bodies("/events")) == 2 })
 	_, metrics := fetch(t, config.MetricsAddr, "/metrics")
 	for _, want := range []string{
 		`refit_crr_completed_total{reason="Succeeded",result="succeeded"} 1`, `refit_cri_call_duration_seconds_count{method="StopContainer"} 1`,
@@ -181,21 +182,21 @@ func TestDaemonWaitsForRuntimeAndCRDs(t *testing.T) {
 	server.serve("apps.kruise.io/v1beta1")
 	socket := filepath.Join(t.TempDir(), "later.sock")
 	config, log := running(t, server, socket)
-	eventually(t, "it says that there is no runtime", func() bool { return strings.Contains(log.String(), "cannot find the container runtime yet") })
+	poll.Until(t, "it says that there is no runtime", func() bool { return strings.Contains(log.String(), "cannot find the container runtime yet") })
 	if code, _ := fetch(t, config.Addr, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d without a runtime", code)
 	}
 	if err := os.Symlink(strings.TrimPrefix(runtime.Endpoint(), "unix://"), socket); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it says that there is no CRD", func() bool {
+	poll.Until(t, "it says that there is no CRD", func() bool {
 		return strings.Contains(log.String(), "cannot find ContainerRecreateRequests in the API yet")
 	})
 	if code, why := fetch(t, config.Addr, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(why, "caches") {
 		t.Errorf("/readyz: %d %s without CRDs", code, why)
 	}
 	server.serve("apps.kruise.io/v1beta1", "containerrecreaterequests")
-	eventually(t, "the daemon is ready", func() bool { code, _ := fetch(t, config.Addr, "/readyz"); return code == http.StatusOK })
+	poll.Until(t, "the daemon is ready", func() bool { code, _ := fetch(t, config.Addr, "/readyz"); return code == http.StatusOK })
 }
 
 func TestDaemonDoesNotStartWithAWrongConfiguration(t *testing.T) {

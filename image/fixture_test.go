@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,17 +32,8 @@ func newPuller() *puller {
 	return &puller{
 		present: map[string]string{}, calls: map[string]int{}, now: map[string]bool{},
 		pull: func(ctx context.Context, _ image.Want, _ int, _ func(int64, int64)) (string, error) {
-			return "sha256:1", sleep(ctx, time.Second)
+			return "sha256:1", wait.For(ctx, time.Second)
 		},
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/wait"
 )
 
 func TestPullsInOrderOfTheirAgeAndNoMoreThanAllowed(t *testing.T) {
@@ -79,7 +80,7 @@ func TestWhatIsNoLongerWantedIsCancelled(t *testing.T) {
 	inQueue(t, 1, func(p *puller, q *image.Queue) {
 		cancelled := 0
 		p.pull = func(ctx context.Context, w image.Want, _ int, _ func(int64, int64)) (string, error) {
-			err := sleep(ctx, time.Minute)
+			err := wait.For(ctx, time.Minute)
 			if err != nil {
 				cancelled++
 			}

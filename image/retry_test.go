@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/wait"
 )
 
 func TestFailedPullIsRetriedWithBackoffUntilTheLimit(t *testing.T) {
@@ -53,7 +54,7 @@ func TestBackoffDoesNotHoldUpOthers(t *testing.T) {
 			if w.Repository == "bad" && n == 1 {
 				return "", errors.New("503 Service Unavailable")
 			}
-			return "sha256:1", sleep(ctx, 10*time.Second)
+			return "sha256:1", wait.For(ctx, 10*time.Second)
 		}
 		bad := want("bad", func(w *image.Want) { w.CreatedAt = time.Now().Add(-time.Hour) })
 		q.Set([]image.Want{bad, want("a"), want("b")}, nil)

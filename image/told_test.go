@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/wait"
 )
 
 // Whoever writes the status is told of each change, and once of each end: an Event is sent for it.
@@ -77,7 +78,7 @@ func TestMessageNamesTheAttempt(t *testing.T) {
 	t.Parallel()
 	inQueue(t, 1, func(p *puller, q *image.Queue) {
 		p.pull = func(ctx context.Context, _ image.Want, n int, _ func(int64, int64)) (string, error) {
-			if err := sleep(ctx, time.Second); err != nil || n == 1 {
+			if err := wait.For(ctx, time.Second); err != nil || n == 1 {
 				return "", errors.New("503")
 			}
 			return "sha256:1", nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 // What a command leaves behind becomes a child of PID 1, here of this test, and is waited for; a command that is still
@@ -39,26 +40,12 @@ func TestProcessesLeftBehindAreReaped(t *testing.T) {
 		}
 		return all
 	}
-	await(t, "an orphan", func() bool { return len(dead()) > 0 })
+	poll.Until(t, "an orphan", func() bool { return len(dead()) > 0 })
 	orphan := dead()[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	var reaper sync.WaitGroup
 	reaper.Go(func() { reap(ctx, fs, 20*time.Millisecond, slog.New(slog.DiscardHandler)) })
-	await(t, "reaped", func() bool { return !slices.Contains(dead(), orphan) })
+	poll.Until(t, "reaped", func() bool { return !slices.Contains(dead(), orphan) })
 	cancel()
 	reaper.Wait()
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	late := time.After(10 * time.Second)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-late:
-			t.Fatalf("never %s", what)
-		}
-	}
 }

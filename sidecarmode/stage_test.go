@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/refit-project/refit/sidecarmode"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func TestMain(m *testing.M) {
@@ -242,18 +243,11 @@ func (s *stage) Write(b []byte) (int, error) {
 
 func (s *stage) until(what string, is func() bool) {
 	s.t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(20 * time.Second)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			s.loggedLocked.Lock()
-			defer s.loggedLocked.Unlock()
-			s.t.Fatalf("never %s; the log says\n%s", what, s.log)
-		}
-	}
+	poll.Until(s.t, what, is, func() string {
+		s.loggedLocked.Lock()
+		defer s.loggedLocked.Unlock()
+		return "the log says\n" + s.log.String()
+	})
 }
 
 func (s *stage) call(method, address, path string) (int, string) {

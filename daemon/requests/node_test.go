@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -25,6 +26,7 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -231,16 +233,7 @@ func (n *node) ends(name string) string {
 
 func (n *node) eventually(what string, done func() bool) {
 	n.t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			n.t.Fatalf("not within 20 s: %s; events %q", what, n.told())
-		}
-	}
+	poll.Until(n.t, what, done, func() string { return fmt.Sprintf("events %q", n.told()) })
 }
 
 func (n *node) statusWrites() []crr.Status {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +30,7 @@ import (
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/update"
 	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -155,16 +157,7 @@ func (s *stage) stop() {
 // until polls for what comes from other goroutines.
 func (s *stage) until(what string, is func() bool) {
 	s.t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	timeout := time.After(20 * time.Second)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			s.t.Fatalf("never %s; status %+v", what, s.plugin.Status())
-		}
-	}
+	poll.Until(s.t, what, is, func() string { return fmt.Sprintf("status %+v", s.plugin.Status()) })
 }
 
 // do sends a request to the sidecar.

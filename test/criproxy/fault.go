@@ -16,6 +16,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/refit-project/refit/wait"
 )
 
 // Fault is what goes wrong with a method. The faults file is one JSON object of them by method name,
@@ -176,12 +178,8 @@ func (f *faults) reload() {
 
 func (f Fault) apply(ctx context.Context) error {
 	if f.Delay > 0 {
-		timer := time.NewTimer(time.Duration(f.Delay))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
+		if err := wait.For(ctx, time.Duration(f.Delay)); err != nil {
+			return status.FromContextError(err).Err()
 		}
 	}
 	if f.Hang {

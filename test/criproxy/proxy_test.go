@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/test/criproxy"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,7 +70,7 @@ func start(t *testing.T) *setup {
 			t.Error(err)
 		}
 	})
-	eventually(t, "proxy to answer", func() bool {
+	poll.Until(t, "proxy to answer", func() bool {
 		_, err := s.client.Version(t.Context())
 		return err == nil
 	})
@@ -201,7 +202,7 @@ func TestDroppedEvents(t *testing.T) {
 	if e := <-events; !e.Relist {
 		t.Errorf("first event %+v, want a relist", e)
 	}
-	eventually(t, "subscription", func() bool { return s.runtime.Subscribers() == 1 })
+	poll.Until(t, "subscription", func() bool { return s.runtime.Subscribers() == 1 })
 	s.runtime.Exit(s.id, 1)
 	if err := s.client.RemoveContainer(t.Context(), s.id); err != nil {
 		t.Error(err)
@@ -212,19 +213,5 @@ func TestDroppedEvents(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Events() = %v", err)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline, tick := time.NewTimer(30*time.Second), time.NewTicker(5*time.Millisecond)
-	defer deadline.Stop()
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within 30 s", what)
-		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/wait"
 )
 
 // Call is one call as it came in.
@@ -180,12 +182,8 @@ func (j *journal) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerIn
 
 func (f Fault) strike(ctx context.Context) error {
 	if f.Delay > 0 {
-		timer := time.NewTimer(f.Delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
+		if err := wait.For(ctx, f.Delay); err != nil {
+			return status.FromContextError(err).Err()
 		}
 	}
 	if f.Hang {
