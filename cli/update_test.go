@@ -129,7 +129,7 @@ func TestWhatTheUserTypedIsChecked(t *testing.T) {
 
 // The API server takes every write and shows no effect: the update is not done in time, and the user is told what it waits
 // for.
-func TestTimeoutTellsWhatIsWaitedFor(t *testing.T) {
+func TestTimeoutNamesWhatWasWaitedFor(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web()}
 	api.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":{"app":{"imageID":"x"}},"updateImages":true}`
@@ -144,7 +144,7 @@ func TestTimeoutTellsWhatIsWaitedFor(t *testing.T) {
 }
 
 // A write that the API server refuses for good is exit code 2, and the record is written without it.
-func TestRefusalOfTheAPIServerIsToldAndGivenUp(t *testing.T) {
+func TestWriteThatTheAPIServerRefusesIsReportedAndNotRepeated(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web()}
 	api.patch = func(subresource string) (*corev1.Pod, error) {
@@ -165,7 +165,7 @@ func TestRefusalOfTheAPIServerIsToldAndGivenUp(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerWouldRefuseIsToldBeforehand(t *testing.T) {
+func TestChangesThatTheAPIServerWouldRefuseAreReportedBeforeAnyWrite(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web(), try: func(subresource string) error {
 		if subresource != "resize" {

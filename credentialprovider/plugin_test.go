@@ -102,7 +102,7 @@ func TestAnswersAreKeptAsThePluginSays(t *testing.T) {
 	}
 }
 
-func TestPluginThatMisbehavesIsToldAndBounded(t *testing.T) {
+func TestPluginThatMisbehavesIsReportedAndBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, says string }{
 		"fails":              {"echo no   network >&2; exit 1", "no network"},

@@ -19,7 +19,7 @@ import (
 
 // The daemon starts before the runtime: New succeeds, calls fail at once and by name, and work soon
 // after somebody listens, also when that is another process with a new socket file.
-func TestSocketComesAndGoes(t *testing.T) {
+func TestRuntimeThatStartsLaterIsReached(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "containerd.sock")
 	client := newClient(t, socket, nil)

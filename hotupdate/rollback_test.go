@@ -76,7 +76,7 @@ func TestRollbackRefusesAChangedRevision(t *testing.T) {
 	b.check(t, files{"a": "2"})
 }
 
-func TestReloadTellsAgain(t *testing.T) {
+func TestReloadRunsTheActionsAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)
 	b.apply(t, inline("v1", files{"a": "1"}))

@@ -124,7 +124,7 @@ func TestVersionRisesOnlyWhenThePullBeforeIsOver(t *testing.T) {
 }
 
 // Entries that somebody else has written, as a kruise-manager, are removed by their time to live alone.
-func TestPruneTellsWhenTheNextEntryIsOver(t *testing.T) {
+func TestPruneReturnsWhenTheNextEntryExpires(t *testing.T) {
 	t.Parallel()
 	tag := func(name string, ttl int32) v1beta1.ImageTagSpec {
 		return v1beta1.ImageTagSpec{Tag: name, PullPolicy: &v1beta1.ImageTagPullPolicy{TTLSecondsAfterFinished: &ttl}}

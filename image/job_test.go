@@ -218,7 +218,7 @@ func TestJobThatNeverCompletesPullsOnNewNodesAndEachDayAgain(t *testing.T) {
 	}
 }
 
-func TestSecondJobOfAnImageHasItPulledAnew(t *testing.T) {
+func TestSecondJobOfAnImageHasItPulledAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, job())
 	c.look()

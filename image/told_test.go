@@ -15,7 +15,7 @@ import (
 )
 
 // Whoever writes the status is told of each change, and once of each end: an Event is sent for it.
-func TestChangesAndEndsAreTold(t *testing.T) {
+func TestChangesAndEndsOfPullsAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPuller()

@@ -226,7 +226,7 @@ func FuzzAnnotations(f *testing.F) {
 	})
 }
 
-func TestNextTellsWhatBlocks(t *testing.T) {
+func TestNextReportsWhatBlocks(t *testing.T) {
 	t.Parallel()
 	finished := metav1.NewTime(time.Unix(1e9-10, 0))
 	for name, tt := range map[string]struct {

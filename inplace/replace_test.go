@@ -56,7 +56,7 @@ func TestNewUpdateReplacesWhatTheOldOneHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestMalformedRecordIsToldAndNothingWritten(t *testing.T) {
+func TestMalformedRecordIsReportedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(podOf(template(), false), false)
 	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":`

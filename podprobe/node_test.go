@@ -148,7 +148,7 @@ func TestRemovedProbeIsTakenOut(t *testing.T) {
 }
 
 // What is too large for one object is refused to whoever asks for it, not to their neighbours.
-func TestNobodyCrowdsOutTheOthers(t *testing.T) {
+func TestOneNamespaceDoesNotCrowdOutOthers(t *testing.T) {
 	t.Parallel()
 	greedy := marker("a-greedy", func(m *v1alpha1.PodProbeMarker) {
 		m.Namespace, m.Spec.Probes = "a-tenant", nil

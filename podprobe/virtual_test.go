@@ -15,7 +15,7 @@ import (
 )
 
 // The protocol: an array of {name, containerName, podConditionType, probe}, without policies.
-func TestAPodOnAVirtualNodeIsToldOfItsProbes(t *testing.T) {
+func TestPodOnAVirtualNodeGetsItsProbes(t *testing.T) {
 	t.Parallel()
 	only := marker("second", func(m *v1alpha1.PodProbeMarker) {
 		labels := probe("labels")
@@ -36,7 +36,7 @@ func TestAPodOnAVirtualNodeIsToldOfItsProbes(t *testing.T) {
 	}
 }
 
-func TestAPodOnAVirtualNodeIsToldOnlyOfProbesOfItsContainers(t *testing.T) {
+func TestPodOnAVirtualNodeGetsOnlyProbesOfItsContainers(t *testing.T) {
 	t.Parallel()
 	mixed := marker("mixed", func(m *v1alpha1.PodProbeMarker) {
 		elsewhere, absent := probe("elsewhere"), probe("absent")

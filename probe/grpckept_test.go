@@ -84,7 +84,7 @@ func TestGRPCKeepsItsConnection(t *testing.T) {
 }
 
 // The server may close what it has not heard of for a while.
-func TestGRPCProbesAnewWhereTheServerHasClosedTheConnection(t *testing.T) {
+func TestGRPCReconnectsWhenTheServerHasClosedTheConnection(t *testing.T) {
 	t.Parallel()
 	l := &counting{Listener: listen(t)}
 	address := l.Addr().String()

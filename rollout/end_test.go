@@ -38,7 +38,7 @@ func TestFailurePolicy(t *testing.T) {
 	}
 }
 
-func TestEnds(t *testing.T) {
+func TestRolloutEnds(t *testing.T) {
 	t.Parallel()
 	deadline := func(s *v1alpha1.RestartRolloutSpec) { s.ActiveDeadlineSeconds = new(int64(60)) }
 	for name, tt := range map[string]struct {
@@ -73,7 +73,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func TestPauseIsNoLackOfProgress(t *testing.T) {
+func TestPausedRolloutDoesNotMissItsProgressDeadline(t *testing.T) {
 	t.Parallel()
 	f := newFixture(2, func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true })
 	f.look()

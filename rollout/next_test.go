@@ -220,7 +220,7 @@ func TestRequestsUnderOpenKruisesCRDHaveNoConditions(t *testing.T) {
 	}
 }
 
-func TestOwns(t *testing.T) {
+func TestPodsOfTheTargetAreOwned(t *testing.T) {
 	t.Parallel()
 	pod := newPod(0, start)
 	pod.Labels["pod-template-hash"] = "abc"
@@ -252,7 +252,7 @@ func TestNamesOfRequestsDiffer(t *testing.T) {
 	}
 }
 
-func TestItEndsWhenThePodsAreAvailableAgain(t *testing.T) {
+func TestRolloutEndsWhenThePodsAreAvailableAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(1)
 	f.look()

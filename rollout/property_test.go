@@ -89,7 +89,7 @@ func finished(f *fixture) error {
 	return nil
 }
 
-func TestBudgetHoldsEachPodOnceAndItEnds(t *testing.T) {
+func TestRandomRolloutsKeepTheBudgetRestartEachPodOnceAndEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
 		if err := run(seed, 1+int(seed%12), 1+int(seed%4)); err != nil {

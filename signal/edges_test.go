@@ -87,7 +87,7 @@ func TestRefusalsOfTheKernel(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveHiddenAProcessIsSaid(t *testing.T) {
+func TestErrorNamesWhatMayHaveHiddenAProcess(t *testing.T) {
 	t.Parallel()
 	const hidden, outside = "the executable of 2 could not be read", "shows a container in its cgroup path"
 	byContainer := Selector{Container: identity.ContainerID{Runtime: "containerd", ID: "a"}}

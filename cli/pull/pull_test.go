@@ -110,7 +110,7 @@ func pullIn(ctx context.Context, c *cluster, images map[string]string) (told []s
 	return told, err
 }
 
-func TestPullTellsBytesAndReturnsWhenTheNodeHasTheImage(t *testing.T) {
+func TestPullReportsBytesAndReturnsWhenTheNodeHasTheImage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{size: 50 * mb}

@@ -129,7 +129,7 @@ func TestJobIsPrintedAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestBytesAreTold(t *testing.T) {
+func TestProgressIsShownInBytes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.config.Timeout = 10 * time.Millisecond
@@ -142,7 +142,7 @@ func TestBytesAreTold(t *testing.T) {
 	}
 }
 
-func TestTheJobIsWhatWasAskedFor(t *testing.T) {
+func TestOptionsAreInTheJob(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.status = ended(1, 1)

@@ -206,7 +206,7 @@ func TestRefusalsExitWith2(t *testing.T) {
 }
 
 // Scripts read the name of what was made.
-func TestNameOfWhatIsMade(t *testing.T) {
+func TestNameOfTheCreatedObjectIsPrinted(t *testing.T) {
 	t.Parallel()
 	for of, want := range map[string]string{"pod/web-abc-1": "containerrecreaterequest.apps.kruise.io/web-abc-1-x\n", "deployment/web": "restartrollout.refit.dev/web-x\n"} {
 		f := newFixture(t)

@@ -184,7 +184,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
-func TestWatchTellsOfChangesOnce(t *testing.T) {
+func TestWatchPrintsEachChangeOnce(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	watches := make(chan struct{}, 3)

@@ -127,7 +127,7 @@ TIME (UTC)     AFTER    POD   CONTAINER   WHAT                      RECORDED BY
 }
 
 // What is not known is said, with the reason, and never made up.
-func TestWhatIsNotKnownIsSaid(t *testing.T) {
+func TestUnknownMomentsAreShownAsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*cluster)

@@ -172,7 +172,7 @@ func TestLifecycleMetadata(t *testing.T) {
 	}
 }
 
-func TestLifecycleTellsKruiseThatThereIsNothingToWaitFor(t *testing.T) {
+func TestOpenKruiseDoesNotWaitForADrainThatIsNotPossible(t *testing.T) {
 	t.Parallel()
 	status := lifecycle.Next(stored(t, takenByKruise, drainFor(5)), lifecycle.Observation{Pod: crrtest.WebPod()}, crrtest.AdmittedAt).Status
 	grace := meta.FindStatusCondition(status.Conditions, "PreRecreateGrace")

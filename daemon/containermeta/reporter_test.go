@@ -129,7 +129,7 @@ func TestRestartsFollowLaunchPriority(t *testing.T) {
 	})
 }
 
-func TestRuntimeThatDoesNotTellTheEnvironmentStopsNothing(t *testing.T) {
+func TestRuntimeThatDoesNotReportTheEnvironmentStopsNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, []corev1.Container{container("game", "")}, func(w *world) {
 		w.change(func(*corev1.Pod) { w.start(0); w.env["game-1"] = nil })

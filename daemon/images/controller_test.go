@@ -117,7 +117,7 @@ func TestRestartOfTheDaemon(t *testing.T) {
 	})
 }
 
-func TestObjectMadeAnewIsReportedAnew(t *testing.T) {
+func TestRecreatedObjectIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		w.want(1, "a:v1")

@@ -123,7 +123,7 @@ func TestPluginsAreAskedAfterThePullSecrets(t *testing.T) {
 	})
 }
 
-func TestFailureOfAPluginIsToldIfThePullFails(t *testing.T) {
+func TestFailureOfAPluginIsReportedIfThePullFails(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		w.loginErr = errors.New("credential provider x: no network")

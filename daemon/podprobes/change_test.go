@@ -43,7 +43,7 @@ func TestProbesGoOnWhenTheNodePodProbeIsReplaced(t *testing.T) {
 }
 
 // Two containers are not one: what was found of the first is not said of the second.
-func TestAProbeOfAnotherContainerBeginsAnew(t *testing.T) {
+func TestProbeOfAnotherContainerStartsAgain(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		w.putPod("a", 1, "game", "lobby")

@@ -126,7 +126,7 @@ func TestRestartOfTheDaemonChangesNothing(t *testing.T) {
 	})
 }
 
-func TestObjectMadeAnewIsFilled(t *testing.T) {
+func TestRecreatedObjectIsFilled(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		w.putPod("a", 1, "game")
@@ -176,7 +176,7 @@ func TestRuntimeAwayChangesNothing(t *testing.T) {
 }
 
 // A command that leaves a child with its output open keeps the runtime from answering.
-func TestHangingExecIsAloneAndHarmsNobody(t *testing.T) {
+func TestHangingExecDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		under, most := 0, 0

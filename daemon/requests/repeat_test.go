@@ -11,7 +11,7 @@ import (
 
 // A runtime that says that a call was done and shows the contrary is asked again after a second, and not as fast as
 // it answers.
-func TestRuntimeThatDoesNotDoWhatItSays(t *testing.T) {
+func TestRuntimeThatReportsSuccessWithoutEffect(t *testing.T) {
 	t.Parallel()
 	// From the end of a first instance kubelet does not back off, so that one is not removed.
 	for method, restartCount := range map[string]uint32{"StopContainer": 0, "RemoveContainer": 1} {

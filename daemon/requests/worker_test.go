@@ -248,7 +248,7 @@ func TestForgedStaticPod(t *testing.T) {
 	}
 }
 
-func TestBackoffIsSkippedAndSaid(t *testing.T) {
+func TestBackoffIsSkippedAndReported(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.runtime.ActAsKubelet(fakecri.Kubelet{OnStart: n.started, Delay: func(exited int) time.Duration {

@@ -26,7 +26,7 @@ not a line of ours
 	}
 }
 
-func TestPrintTellsInTheOrderOfEvents(t *testing.T) {
+func TestPrintKeepsTheOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }

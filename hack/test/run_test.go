@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOutputIsTheAnswerAlone: with an empty module cache go speaks of downloads before it answers.
-func TestOutputIsTheAnswerAlone(t *testing.T) {
+// TestOutputLeavesOutStderr: with an empty module cache go speaks of downloads before it answers.
+func TestOutputLeavesOutStderr(t *testing.T) {
 	t.Parallel()
 	got, err := output(t.Context(), t.TempDir(), "sh", "-c", "echo 'go: downloading example.com' >&2; echo /path/of/tool")
 	if err != nil || got != "/path/of/tool" {

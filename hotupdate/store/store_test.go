@@ -131,7 +131,7 @@ func TestFilesOfOthersAreKept(t *testing.T) {
 }
 
 // What the application has in the folder when the first update replaces it comes back with a rollback.
-func TestAdoptedFilesComeBack(t *testing.T) {
+func TestRollbackRestoresAdoptedFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -189,7 +189,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-func TestPlanTellsAllThatIsRefused(t *testing.T) {
+func TestPlanReportsAllThatIsRefused(t *testing.T) {
 	t.Parallel()
 	updated := template()
 	updated.Spec.Containers[0].Command = []string{"sh"}

@@ -97,7 +97,7 @@ func (c *cluster) serving(t *testing.T) KeyPair {
 	return KeyPair{Certificate: data["tls.crt"], Key: data["tls.key"]}
 }
 
-func TestInstallTellsTheAPIServerFirstAndWritesOnlyChanges(t *testing.T) {
+func TestInstallUpdatesTheWebhooksFirstAndWritesOnlyChanges(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	if diff := cmp.Diff([]string{"refit-manager", "authority", "cert"}, c.run(t, start)); diff != "" {

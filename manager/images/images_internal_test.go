@@ -208,7 +208,7 @@ func TestJobRunsOnSelectedNodesAndCleansUp(t *testing.T) {
 	}
 }
 
-func TestMissingPullSecretIsSaidAndNothingIsPulled(t *testing.T) {
+func TestMissingPullSecretIsReportedAndNothingIsPulled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("a", nil), pullJob(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"registry"} }))
 	w.look()

@@ -48,7 +48,7 @@ const userJSON = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecrea
 	"annotations":{"refit.dev/reason":"node pressure","refit.dev/requested-by":"system:admin"}},
 	"spec":{"podName":"web","containers":[{"name":"app"}],"ofTheFuture":1}}`
 
-func TestCreateIsPatched(t *testing.T) {
+func TestCreatedRequestIsPatched(t *testing.T) {
 	t.Parallel()
 	a := newAdmissionHandler(t, testPod(), testNode())
 	response := a.Handle(t.Context(), review(admissionv1.Create, userJSON, ""))
@@ -84,7 +84,7 @@ func TestCreateIsPatched(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestAdmissionResponses(t *testing.T) {
 	t.Parallel()
 	stored, err := json.Marshal(storedRequest(t))
 	if err != nil {

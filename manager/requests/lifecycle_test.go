@@ -181,7 +181,7 @@ func (s staleClient) Get(ctx context.Context, key client.ObjectKey, into client.
 	return s.Client.Get(ctx, key, into, opts...)
 }
 
-func TestReconcileOfNothing(t *testing.T) {
+func TestDeletedRequestIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newAPIServer(t)
 	if result, err := w.reconciler.Reconcile(t.Context(), key); err != nil || result != (ctrl.Result{}) {

@@ -196,7 +196,7 @@ func TestManagerThatIsKilledNeitherRepeatsNorLosesAChange(t *testing.T) {
 	}
 }
 
-func TestObjectsThatComeAndGo(t *testing.T) {
+func TestReferencedObjectsAreCreatedAndDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
 	f.observed.Objects = append(f.observed.Objects, v1alpha1.ConfigObject{Kind: "Secret", Name: "optional"})

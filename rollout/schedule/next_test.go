@@ -117,7 +117,7 @@ func TestRolloutWhoseStatusWasNotWrittenIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestOfSeveralMissedTimesTheLastIsMadeUpFor(t *testing.T) {
+func TestOnlyTheLastOfSeveralMissedTimesIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	if got := f.look(5*60 + 50); got != name(5*60) {

@@ -119,7 +119,7 @@ func TestUIDOfThePod(t *testing.T) {
 }
 
 // A failed step is tried again soon, with growing pauses, and the pauses begin anew after a success.
-func TestPausesBetweenFailuresBeginAnewAfterASuccess(t *testing.T) {
+func TestBackoffIsResetAfterASuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -107,7 +107,7 @@ func TestContainerBetweenTwoRuns(t *testing.T) {
 	}
 }
 
-func TestEntryTellsWhatIsNeededFromWhatIsNot(t *testing.T) {
+func TestEntryDistinguishesNeededFromOtherChecks(t *testing.T) {
 	t.Parallel()
 	report := selftest.Report{{Name: "a", OK: true, Needed: true}, {Name: "b", Detail: "not here"}}
 	if e := report.Entry(); e.State != result.Succeeded || !strings.Contains(e.Message, "not needed: b: not here") {

@@ -199,7 +199,7 @@ func TestTriggers(t *testing.T) {
 }
 
 // A Deployment that was deleted and created again under its name is another workload.
-func TestAWorkloadMadeAgainUnderItsNameDoesNotInherit(t *testing.T) {
+func TestRecreatedWorkloadDoesNotInheritRevisions(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).run(none)
 	s.accept("v1", "/a", "A1")

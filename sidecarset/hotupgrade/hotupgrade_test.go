@@ -113,7 +113,7 @@ func TestUpgradeAndBack(t *testing.T) {
 
 // Defect 1 of the peer: x-1=v1 works, x-2=v2 is broken, and setting the spec back to v1 does nothing; only a third image
 // heals.
-func TestRollbackOfABrokenUpgradeHeals(t *testing.T) {
+func TestRollbackRepairsABrokenUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.faulty["v2"] = true

@@ -87,7 +87,7 @@ func TestAnnotationsCannotFakeAnUpdate(t *testing.T) {
 	w.is("NotUpgradable: env LEVEL of container log is not as in the spec")
 }
 
-func TestWhatCannotBeUpdatedInPlaceIsSaid(t *testing.T) {
+func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 	t.Parallel()
 	withVolume := func(c *v1beta1.SidecarContainer) {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "conf", MountPath: "/conf"}}
@@ -230,7 +230,7 @@ func TestNativeSidecarIsUpdatedInPlace(t *testing.T) {
 	}
 }
 
-func TestRollbackHealsAFaultyImage(t *testing.T) {
+func TestRollbackRepairsAFaultyImage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("log", "log:1"))
 	w.faulty["bad"] = true

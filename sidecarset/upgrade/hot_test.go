@@ -83,7 +83,7 @@ func TestNextHotUpgradeWaitsForTheEmptiedContainer(t *testing.T) {
 	}
 }
 
-func TestRollbackOfABrokenHotUpgradeHeals(t *testing.T) {
+func TestRollbackRepairsABrokenHotUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", hot))
 	w.faulty["bad"] = true

@@ -64,7 +64,7 @@ func judged(t *testing.T, folder string) verdict.Report {
 	return report
 }
 
-func TestCapturedRunKeptEveryPromise(t *testing.T) {
+func TestCapturedRunHasNoViolations(t *testing.T) {
 	t.Parallel()
 	report := judged(t, captured(t, smallDose))
 	if !report.OK() {
@@ -77,7 +77,7 @@ func TestCapturedRunKeptEveryPromise(t *testing.T) {
 	}
 }
 
-func TestCapturedRolloutsOfSidecarSetsKeptEveryPromise(t *testing.T) {
+func TestCapturedRolloutsOfSidecarSetsHaveNoViolations(t *testing.T) {
 	t.Parallel()
 	report := judged(t, captured(t, sidecarSets))
 	if !report.OK() || report.Totals.SidecarUpdates != 47 {

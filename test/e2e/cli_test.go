@@ -103,7 +103,7 @@ func TestSidecarSetIsPausedResumedAndTakenBackByCommands(t *testing.T) {
 }
 
 // watch ends by Ctrl-C, and tells of what happens meanwhile.
-func TestWatchTellsOfARestart(t *testing.T) {
+func TestWatchPrintsARestart(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.start(s.podOf("web", shell("app", obedient)))
@@ -122,7 +122,7 @@ func TestWatchTellsOfARestart(t *testing.T) {
 }
 
 // The times come from a request, its Events and the pod, and what is not known is said.
-func TestTimelineTellsWhenTheStepsOfARestartWere(t *testing.T) {
+func TestTimelineShowsWhenTheStepsOfARestartWere(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	pods := s.deployment("web", 1)

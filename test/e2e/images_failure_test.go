@@ -20,7 +20,7 @@ func (s *fixture) onFirst(retries, timeoutSeconds int32) func(*v1beta1.ImagePull
 }
 
 // Every failure ends in a phase and a message that says what it was, and is tried again as the policy says.
-func TestRegistryFailuresAreToldAndRetried(t *testing.T) {
+func TestRegistryFailuresAreReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	host := s.registry(faulty)

@@ -83,7 +83,7 @@ func ended(pod *corev1.Pod) bool {
 }
 
 // The tool tells of a missing image, and the right one leads out of it.
-func TestMissingImageIsToldAndTheRightOneRepairsIt(t *testing.T) {
+func TestMissingImageIsReportedAndTheRightOneRepairsIt(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	before := s.start(s.podOf("web", shell("app", obedient), shell("other", obedient)))

@@ -159,9 +159,9 @@ func TestProbeChangesTakeEffect(t *testing.T) {
 	}
 }
 
-// TestHostileProbesHarmNobody has commands that hang, leave a child with their output open or write without end, and a
+// TestHostileProbesDoNotAffectOthers has commands that hang, leave a child with their output open or write without end, and a
 // server whose answer has no end, beside a probe that is to be punctual all the while.
-func TestHostileProbesHarmNobody(t *testing.T) {
+func TestHostileProbesDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.start(s.server("game"))

@@ -59,7 +59,7 @@ func TestSidecarSetTakesOverPodsOfOpenKruiseAndUpdatesThemInPlace(t *testing.T) 
 	}
 }
 
-func TestFaultySidecarImageStopsOnePodAndIsHealed(t *testing.T) {
+func TestFaultySidecarImageStopsOnePodAndIsRepaired(t *testing.T) {
 	t.Parallel()
 	const n = 3
 	s := newSidecarSet(t, n)

@@ -59,7 +59,7 @@ func TestSameChartGivesTheSameArchive(t *testing.T) {
 	}
 }
 
-func TestVersionThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	if path, err := archive(source, "latest", time.Time{}, t.TempDir()); err == nil {
 		t.Errorf("packaged %s", path)

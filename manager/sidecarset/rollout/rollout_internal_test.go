@@ -89,7 +89,7 @@ func TestConflictIsTriedAgainWithoutAnEvent(t *testing.T) {
 	t.Error("the pod is not updated")
 }
 
-func TestFaultyImageStopsAtMaxUnavailableAndARollbackHeals(t *testing.T) {
+func TestFaultyImageStopsAtMaxUnavailableAndARollbackRepairsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5)
 	w.look()

@@ -67,7 +67,7 @@ func TestTripwireKillsAtThePoint(t *testing.T) {
 	}
 }
 
-func TestTripwireSpoilsLists(t *testing.T) {
+func TestTripwireTruncatesLists(t *testing.T) {
 	t.Parallel()
 	wire := &tripwire{}
 	answer, err := proto.Marshal(&runtimeapi.ListContainersResponse{Containers: []*runtimeapi.Container{{Id: "a"}, {Id: "b"}}})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOfNginx(t *testing.T) {
+func TestFilesOfNginxAreInTheImage(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"usr/sbin/nginx":                          true,

@@ -45,7 +45,7 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-func TestAliveTellsAReusedNumberApart(t *testing.T) {
+func TestProcessWithAReusedPIDIsAnother(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "self.json")
 	record, err := recordOf(os.Getpid())

@@ -16,7 +16,7 @@ import (
 
 const patience = 20 * time.Second
 
-func TestSuperviseStartsAgainUntilTold(t *testing.T) {
+func TestSupervisedProcessIsRestartedUntilItIsStopped(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	path := filepath.Join(t.TempDir(), "sleep.json")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ func emptyFolder(t *testing.T, pid int) {
 	}
 }
 
-func TestStopOfNothing(t *testing.T) {
+func TestStopOfAProcessThatWasNeverStarted(t *testing.T) {
 	t.Parallel()
 	if err := process.Stop(t.Context(), filepath.Join(t.TempDir(), "none.json"), false); err != nil {
 		t.Errorf("stop: %v", err)

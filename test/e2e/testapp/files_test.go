@@ -49,7 +49,7 @@ func TestSetsAreWholeAndOfOneVersion(t *testing.T) {
 	}
 }
 
-func TestFollowerLoadsWhatItUnderstandsWhenItIsTold(t *testing.T) {
+func TestFollowerLoadsValidFilesAfterASignal(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	putSet(t, folder, "v1")
