@@ -50,7 +50,7 @@ func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 	case s.Paused:
 		return Selection{Held: HoldPaused}
 	case s.Halted, s.MaxFailed > 0 && f.counts.FailedUpdated >= s.MaxFailed:
-		return f.heal(s, now)
+		return f.failedOnly(s, now)
 	}
 	allowed := f.outdatedInAll() - s.kept(f.counts.Matched)
 	if allowed <= 0 {
@@ -72,8 +72,8 @@ func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 	return selection
 }
 
-// heal goes on with pods that a new spec may repair although the rollout has paused: they have failed and are outdated.
-func (f *Fleet) heal(s *Strategy, now time.Time) Selection {
+// failedOnly goes on with pods that a new spec may repair although the rollout has paused: they have failed and are outdated.
+func (f *Fleet) failedOnly(s *Strategy, now time.Time) Selection {
 	selection := Selection{Held: HoldFailures}
 	candidates, retry := f.candidates(s, now)
 	for _, pod := range s.order(candidates, labelCounts{}) {
