@@ -24,6 +24,7 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/loopback"
 	"github.com/refit-project/refit/testkit/poll"
 )
 
@@ -45,27 +46,13 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
 // running starts the whole daemon, as main does, and stops it at the end of the test.
 func running(t *testing.T, server *apiServer, socket string) (Config, *logBuffer) {
 	t.Helper()
 	log := &logBuffer{}
 	config := Config{
 		Node: "node-1", Kubeconfig: server.kubeconfig(t), Socket: socket, Version: "test", MaxConcurrent: 8, MaxPulls: 1,
-		Addr: freeAddress(t), MetricsAddr: freeAddress(t), PprofAddr: freeAddress(t), Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Addr: loopback.Address(t), MetricsAddr: loopback.Address(t), PprofAddr: loopback.Address(t), Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -231,7 +218,7 @@ func TestDaemonDoesNotStartWithAWrongConfiguration(t *testing.T) {
 // Metrics on an address that others reach are served over TLS, to tokens that may read them.
 func TestMetricsForOthersAreServedOverTLS(t *testing.T) {
 	t.Parallel()
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(loopback.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/refit-project/refit/sidecarmode"
+	"github.com/refit-project/refit/testkit/loopback"
 	"github.com/refit-project/refit/testkit/poll"
 )
 
@@ -167,24 +166,9 @@ type stage struct {
 	loggedLocked sync.Mutex
 }
 
-// freeAddress has a loopback address of its own, so that nobody else takes its port before it is used.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	host := net.IPv4(127, byte(1+rand.N(250)), byte(rand.N(250)), byte(1+rand.N(250))).String()
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{t: t, dir: t.TempDir(), api: newAPIServer(), address: freeAddress(t), health: freeAddress(t), log: &strings.Builder{}}
+	return &stage{t: t, dir: t.TempDir(), api: newAPIServer(), address: loopback.Address(t), health: loopback.Address(t), log: &strings.Builder{}}
 }
 
 // mount puts the configuration in place as kubelet does.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/refit-project/refit/testkit/loopback"
 )
 
 // Every serverless pod pays for the sidecar, so its size is a feature with a test. A pod is charged for the working set
@@ -76,7 +76,7 @@ plugins:
     startDelaySeconds: 1
     probeIntervalSeconds: 1
     endpoints: [{url: '%s', storageConfig: {httpMetric: {metricName: players}}}]
-`, freeAddress(t), freeAddress(t), dir, app.URL)
+`, loopback.Address(t), loopback.Address(t), dir, app.URL)
 	config := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -120,19 +120,4 @@ func memoryOf(t *testing.T, pid int, field string) int64 {
 		t.Fatal(err)
 	}
 	return kib << 10
-}
-
-// freeAddress has a loopback address of its own, so that nobody else takes its port before it is used.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	host := net.IPv4(127, byte(1+rand.N(250)), byte(rand.N(250)), byte(1+rand.N(250))).String()
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
 }

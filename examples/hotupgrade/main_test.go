@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/refit-project/refit/testkit/loopback"
 )
 
 // start runs a container until the test ends, and returns its readiness file.
@@ -85,22 +87,10 @@ func await(t *testing.T, address, version string) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return free.Addr().String()
-}
-
 // Requests of connections that are kept and of such that are new go on through two upgrades, and no connection is closed.
 func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 	t.Parallel()
-	address, socket := freeAddress(t), filepath.Join(t.TempDir(), "s")
+	address, socket := loopback.Address(t), filepath.Join(t.TempDir(), "s")
 	start(t, address, socket, "1", "0")
 	await(t, address, "1")
 	silent, err := dial(address) // never sends anything before the end
@@ -180,7 +170,7 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 // A request that is on its way when the successor comes is answered by the predecessor, and the next one by the successor.
 func TestARequestUnderWayIsAnswered(t *testing.T) {
 	t.Parallel()
-	address, socket := freeAddress(t), filepath.Join(t.TempDir(), "s")
+	address, socket := loopback.Address(t), filepath.Join(t.TempDir(), "s")
 	start(t, address, socket, "1", "0")
 	await(t, address, "1")
 	d, err := dial(address)
@@ -228,7 +218,7 @@ func TestWhoTakesOver(t *testing.T) {
 // The container between upgrades is ready, and does not listen.
 func TestTheIdleContainerIsReady(t *testing.T) {
 	t.Parallel()
-	address := freeAddress(t)
+	address := loopback.Address(t)
 	s := &server{address: address, version: "0", alternative: "1", readyFile: filepath.Join(t.TempDir(), "ready")}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

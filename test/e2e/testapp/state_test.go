@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/refit-project/refit/testkit/loopback"
 )
 
 // The state that one of them sets is what all answer by.
@@ -24,7 +25,7 @@ func TestState(t *testing.T) {
 	broken := make(chan error, 1)
 	web := httptest.NewServer(serveState(file))
 	defer web.Close()
-	grpcAddress, tcpAddress := freePort(t), freePort(t)
+	grpcAddress, tcpAddress := loopback.Address(t), loopback.Address(t)
 	stop, err := listenGRPC(grpcAddress, file, broken)
 	if err != nil {
 		t.Fatal(err)
@@ -57,18 +58,6 @@ func TestState(t *testing.T) {
 		t.Error(err)
 	default:
 	}
-}
-
-// freePort is one of a loopback address of its own, so that nobody else takes it between two uses.
-func freePort(t *testing.T) string {
-	t.Helper()
-	host := net.IPv4(127, byte(1+rand.N(250)), byte(rand.N(250)), byte(1+rand.N(250))).String()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 func put(t *testing.T, url, text string) {
