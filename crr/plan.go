@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/record"
 )
 
 type (
@@ -96,7 +97,7 @@ func (p *planner) setAccepted(status metav1.ConditionStatus, reason, message str
 
 // layOut has a state for every container, in the order of the spec.
 func (p *planner) layOut() {
-	stored, recorded := p.status.ContainerRecreateStates, record(p.request)
+	stored, recorded := p.status.ContainerRecreateStates, record.Instances(p.request)
 	p.status.ContainerRecreateStates = make([]v1beta1.ContainerRecreateRequestRecreateState, len(p.request.Spec.Containers))
 	for i, container := range p.request.Spec.Containers {
 		state := &p.status.ContainerRecreateStates[i]
@@ -222,7 +223,7 @@ func (p *planner) verdict() Outcome {
 func (p *planner) complete(outcome Outcome) Decision {
 	states := slices.Clone(p.status.ContainerRecreateStates)
 	Complete(&p.status, outcome, p.request.Generation, p.now)
-	if outcome.Reason == ReasonDeadlineExceeded && prunes(p.request) {
+	if outcome.Reason == ReasonDeadlineExceeded && record.Pruned(p.request) {
 		p.status.ContainerRecreateStates = leave(states)
 	}
 	why := "every container has been recreated"

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/record"
 	"github.com/refit-project/refit/identity"
 )
 
@@ -87,7 +88,7 @@ func (w *world) round(event byte) {
 	if w.prunes && event%5 == 0 { // it dies between the status and the record
 		stored := w.request.DeepCopy()
 		stored.Status = prune(decision.Status)
-		w.request = crr.WithRecord(stored)
+		w.request = record.Apply(stored)
 		return
 	}
 	w.store(decision.Status)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/record"
 	"github.com/refit-project/refit/identity"
 )
 
@@ -83,7 +84,7 @@ func (l *latest) newer(cached *crr.Request) *crr.Request {
 	if write := l.writes[cached.UID]; write != nil && version(write) > version(cached) {
 		cached = write
 	}
-	return crr.WithRecord(cached)
+	return record.Apply(cached)
 }
 
 // wrote takes over our own write.

@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/queue"
+	"github.com/refit-project/refit/crr/record"
 	"github.com/refit-project/refit/daemon/requests/report"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
@@ -231,14 +232,14 @@ func (w *Worker) write(ctx context.Context, request *crr.Request, status crr.Sta
 	if err != nil {
 		return nil, err
 	}
-	if instances, missing := crr.MissingRecord(stored, status); missing {
+	if instances, missing := record.Missing(stored, status); missing {
 		stored, err = w.requestAPI.Annotate(ctx, stored, v1beta1.AnnotationInstances, instances)
 		if err != nil {
 			return nil, fmt.Errorf("record what is to be stopped: %w", err)
 		}
 	}
 	w.latest.wrote(stored)
-	return crr.WithRecord(stored), nil
+	return record.Apply(stored), nil
 }
 
 // end reports a request that has ended with this status and turns to the pod's next.

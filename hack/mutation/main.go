@@ -18,7 +18,7 @@ import (
 
 // rooms are those that decide.
 var rooms = []string{
-	"crr", "crr/admission", "crr/lifecycle", "kubelet", "hook", "podprobe", "image", "signal", "signal/procfile", "hotupdate",
+	"crr", "crr/admission", "crr/lifecycle", "crr/queue", "crr/record", "kubelet", "hook", "podprobe", "image", "signal", "signal/procfile", "hotupdate",
 	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "sidecarmode/recreate", "manager/requests", "daemon/requests", "daemon/requests/report",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
