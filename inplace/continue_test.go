@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 )
 
 // finish simulates a node without faults until the update is done.
@@ -76,7 +77,7 @@ func TestContinuesWhatOpenKruiseHasBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := pullable(newWorld(podOf(template(), true), false))
+			w := pullable(newWorld(podOf(plantest.Template(), true), false))
 			for key, value := range tt.annotations {
 				w.pod.Annotations[key] = value
 			}
@@ -102,7 +103,7 @@ func TestContinuesWhatOpenKruiseHasBegun(t *testing.T) {
 // OpenKruise reads these fields of what we write: that a batch is pending, and what the begun ones ran before.
 func TestRecordIsReadableByOpenKruise(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), false), false))
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
 	if err := begin(w, 3|64, plan.Options{Revision: "web-7d", Order: [][]string{{"app"}, {"log"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestRecordIsReadableByOpenKruise(t *testing.T) {
 
 func TestDrainLastsAsLongAsAskedFor(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), true), false))
+	w := pullable(newWorld(podOf(plantest.Template(), true), false))
 	w.now = w.now.Add(900 * time.Millisecond)
 	if err := begin(w, 1, plan.Options{DrainSeconds: 5}); err != nil {
 		t.Fatal(err)

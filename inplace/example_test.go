@@ -6,12 +6,13 @@ import (
 
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 )
 
 // A whole update: plan, make the first steps, and then do what Next says until it is done. The world of this example is a
 // simulated API server and node; a program calls Next when its watch delivers the pod.
 func ExampleNext() {
-	w := pullable(newWorld(podOf(template(), true), false))
+	w := pullable(newWorld(podOf(plantest.Template(), true), false))
 	wanted := w.pod.DeepCopy()
 	wanted.Spec.Containers[0].Image = "app:2"
 	update, err := plan.New(plan.Template(w.pod), plan.Template(wanted), plan.Options{})

@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
 )
 
@@ -126,7 +127,7 @@ func (k controller) next(state *v1beta1.InPlaceUpdateState) {
 // takeTurns has Refit begin an update and then whoever the seed says look at the pod, until nothing is left to do.
 func takeTurns(seed uint64, bits int) error {
 	random := rand.New(rand.NewPCG(seed, 2))
-	w := pullable(newWorld(podOf(template(), true), true))
+	w := pullable(newWorld(podOf(plantest.Template(), true), true))
 	w.pod.Status.Conditions = []corev1.PodCondition{{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}}
 	if err := begin(w, bits, plan.Options{Order: [][]string{{"app"}, {"log"}}}); err != nil {
 		return err
@@ -226,7 +227,7 @@ func TestContinuesEveryStateOfAWorkloadOfOpenKruise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := pullable(newWorld(podOf(template(), true), true))
+			w := pullable(newWorld(podOf(plantest.Template(), true), true))
 			w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = tt.state
 			if tt.grace != "" {
 				w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = tt.grace
@@ -258,7 +259,7 @@ func TestContinuesEveryStateOfAWorkloadOfOpenKruise(t *testing.T) {
 // A user's change of a pod that OpenKruise drains comes on top of what is to be written then, and does not cut the drain short.
 func TestChangeOfAPodThatOpenKruiseDrainsKeepsWhatIsPending(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), true), true))
+	w := pullable(newWorld(podOf(plantest.Template(), true), true))
 	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"web-7d","updateTimestamp":"2001-09-09T01:46:40Z","lastContainerStatuses":null}`
 	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = `{"revision":"web-7d","containerRefMetadata":{"app":{"labels":{"tier":"db"}}},` +
 		`"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsicGxhaW4iOiJ4In19fQ==","updateEnvFromMetadata":true,"graceSeconds":30}`

@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
 )
 
@@ -36,7 +37,7 @@ var changes = []func(*corev1.Pod){
 	func(pod *corev1.Pod) { pod.Annotations["config"] = "two" },
 	func(pod *corev1.Pod) { pod.Labels["tier"] = "db" },
 	func(pod *corev1.Pod) { pod.Labels["plain"] = "x" },
-	func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = resources("200m", "") },
+	func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = plantest.Resources("200m", "") },
 }
 
 func begin(w *world, bits int, options plan.Options) error {
@@ -104,7 +105,7 @@ func (w *world) wanted(bits int) error {
 // cannot be pulled for a while. Then all goes well, and the update has to end.
 func interleave(seed uint64, bits int, gate, facts bool, crashes int) error {
 	random := rand.New(rand.NewPCG(seed, 1))
-	w := newWorld(podOf(template(), gate), facts)
+	w := newWorld(podOf(plantest.Template(), gate), facts)
 	for _, image := range []string{"app:1", "log:1", "mesh:1"} {
 		w.pulls[image] = true
 	}
@@ -208,7 +209,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add(`{"revision":"x","updateTimestamp":"2026-11-22T00:00:00Z","lastContainerStatuses":{"app":{"imageID":"i"}}}`, `{"containers":[{"name":"app"}]}`, `{"graceSeconds":5}`)
 	f.Add(`{"nextContainerImages":{"app":"b","gone":"c"},"refit":{"order":[["x"],[]]}}`, ``, `{"metaDataPatch":"e30="}`)
 	f.Fuzz(func(t *testing.T, state, meta, grace string) {
-		pod := newWorld(podOf(template(), true), false).pod
+		pod := newWorld(podOf(plantest.Template(), true), false).pod
 		pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = state
 		pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = meta
 		if grace != "" {
@@ -260,7 +261,7 @@ func TestNextReportsWhatBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(podOf(template(), false), false)
+			w := newWorld(podOf(plantest.Template(), false), false)
 			if err := begin(w, tt.bits, plan.Options{}); err != nil {
 				t.Fatal(err)
 			}

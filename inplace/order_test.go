@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 )
 
 // wants plans changes of a pod, as begin does.
@@ -33,7 +34,7 @@ func wants(t *testing.T, w *world, bits int, options plan.Options) *plan.Update 
 // Each write to a pod's metadata or spec costs it up to a second of kubelet's attention.
 func TestImageAndRecordAreOneWriteAfterTheDrain(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), true), false))
+	w := pullable(newWorld(podOf(plantest.Template(), true), false))
 	update := wants(t, w, 1, plan.Options{})
 	for _, want := range []inplace.StepKind{inplace.StepDrain, inplace.StepWrite} {
 		step, err := inplace.Start(w.pod, update, w.now)
@@ -53,7 +54,7 @@ func TestImageAndRecordAreOneWriteAfterTheDrain(t *testing.T) {
 // What an interrupted command has left: the pod is drained, and nothing says why.
 func TestPodThatWasOnlyDrainedIsUpdatedByTheSameCommand(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), true), false))
+	w := pullable(newWorld(podOf(plantest.Template(), true), false))
 	step, err := inplace.Start(w.pod, wants(t, w, 1, plan.Options{}), w.now)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestPodThatWasOnlyDrainedIsUpdatedByTheSameCommand(t *testing.T) {
 func TestPodServesWhileKubeletObservesNewMetadata(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{true, false} {
-		w := pullable(newWorld(podOf(template(), true), known))
+		w := pullable(newWorld(podOf(plantest.Template(), true), known))
 		w.publish()
 		w.now = w.now.Add(900 * time.Millisecond)
 		if err := begin(w, 8, plan.Options{}); err != nil {
@@ -129,7 +130,7 @@ func (w *world) patchesThatOpen(t *testing.T, readyAfter int) []string {
 func TestReadyIsWrittenAsSoonAsKubeletSaysThatTheContainersAre(t *testing.T) {
 	t.Parallel()
 	for readyAfter, opens := range map[int]int{0: 1, 5: 2} {
-		w := pullable(newWorld(podOf(template(), true), false))
+		w := pullable(newWorld(podOf(plantest.Template(), true), false))
 		if err := begin(w, 1, plan.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestReadyIsWrittenAsSoonAsKubeletSaysThatTheContainersAre(t *testing.T) {
 // The daemon and a request that act at the same moment would restart the container twice.
 func TestNoRestartIsRequestedWhereADaemonReports(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), true), true))
+	w := pullable(newWorld(podOf(plantest.Template(), true), true))
 	w.start(&w.pod.Spec.Containers[0]) // the daemon has not reported of this instance yet
 	w.report()
 	if err := begin(w, 8, plan.Options{}); err != nil {
@@ -172,7 +173,7 @@ func TestNoRestartIsRequestedWhereADaemonReports(t *testing.T) {
 // Seen on a cluster: kubelet wrote Ready True 0.8 s after the drain, from a sync that had begun before it.
 func TestPodThatKubeletPutsBackIsDrainedAgain(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), true), false))
+	w := pullable(newWorld(podOf(plantest.Template(), true), false))
 	if err := begin(w, 1, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
 )
 
 // A change that is taken back before kubelet acts leaves the instance that runs, which is no reason to wait for another.
 func TestImageChangedBackBeforeKubeletSawIt(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), false), false))
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
 	if err := begin(w, 1, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestImageChangedBackBeforeKubeletSawIt(t *testing.T) {
 
 func TestNewUpdateReplacesWhatTheOldOneHasNotBegun(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), false), false))
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
 	if err := begin(w, 1|2, plan.Options{Order: [][]string{{"app"}, {"log"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestNewUpdateReplacesWhatTheOldOneHasNotBegun(t *testing.T) {
 
 func TestMalformedRecordIsReportedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(podOf(template(), false), false)
+	w := newWorld(podOf(plantest.Template(), false), false)
 	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":`
 	err := begin(w, 1, plan.Options{})
 	if !errors.Is(err, record.ErrMalformed) || !strings.Contains(err.Error(), v1beta1.AnnotationInPlaceUpdateState) {
@@ -68,7 +69,7 @@ func TestMalformedRecordIsReportedAndNothingIsWritten(t *testing.T) {
 
 func TestPodWithoutUpdateIsPutIntoItsServices(t *testing.T) {
 	t.Parallel()
-	w := newWorld(podOf(template(), true), false)
+	w := newWorld(podOf(plantest.Template(), true), false)
 	for _, want := range []inplace.Kind{inplace.KindStep, inplace.KindDone} {
 		if decision, err := w.next(w.pod.DeepCopy()); err != nil || decision.Kind != want {
 			t.Fatalf("%+v, %v; want %s", decision, err, want)
@@ -79,7 +80,7 @@ func TestPodWithoutUpdateIsPutIntoItsServices(t *testing.T) {
 // The daemon's record and the pod's may be hours apart; facts about another instance decide nothing.
 func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 	t.Parallel()
-	pod := newWorld(podOf(template(), false), true).pod
+	pod := newWorld(podOf(plantest.Template(), false), true).pod
 	pod.Spec.Containers[0].Image = "app:retagged"
 	pod.Status.ContainerStatuses[0].ContainerID = "containerd://another"
 	pod.Status.ContainerStatuses[0].Image = "app:retagged"
@@ -105,7 +106,7 @@ func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 
 func TestImageThatCannotBePulledIsReplacedByTheNext(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), false), false))
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
 	w.pulls["app:2"] = false
 	if err := begin(w, 1, plan.Options{}); err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := newWorld(podOf(template(), true), false).pod
+			pod := newWorld(podOf(plantest.Template(), true), false).pod
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
 			tt.change(pod)
 			decision := inplace.Next(pod, nil, nil, time.Unix(1e9, 0))
@@ -160,7 +161,7 @@ func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
 // Whoever wants something else of a pod that is being updated begins from what it is going to be.
 func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), false), false))
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
 	if err := begin(w, 1<<len(changes)-1, plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 // Without a daemon nothing names the image: another instance counts when one of the old image would have been stopped.
 func TestSameDigestWithoutFactsIsDoneAfterTheGracePeriods(t *testing.T) {
 	t.Parallel()
-	pod := newWorld(podOf(template(), false), false).pod
+	pod := newWorld(podOf(plantest.Template(), false), false).pod
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(5))
 	pod.Spec.Containers[0].Image = "app:retagged"
 	status := &pod.Status.ContainerStatuses[0]

@@ -7,6 +7,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
 )
 
@@ -58,7 +59,7 @@ func sidecars(t *testing.T, w *world, bits int) (writes int) {
 
 func TestImagesOfSidecarsAreUpdatedByOneWrite(t *testing.T) {
 	t.Parallel()
-	pod := podOf(template(), true)
+	pod := podOf(plantest.Template(), true)
 	pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = `{"mesh":{"revision":"other","lastContainerStatuses":{"mesh":{"imageID":"sha"}}}}`
 	w := pullable(newWorld(pod, false))
 	if writes := sidecars(t, w, 1<<1|1<<2); writes != 1 {
@@ -77,7 +78,7 @@ func TestImagesOfSidecarsAreUpdatedByOneWrite(t *testing.T) {
 
 func TestResourcesOfSidecarsAreInPlaceBeforeTheImage(t *testing.T) {
 	t.Parallel()
-	w := pullable(newWorld(podOf(template(), false), false))
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
 	if writes := sidecars(t, w, 1<<0|1<<6); writes != 4 { // record, resize, image, record
 		t.Errorf("%d writes", writes)
 	}

@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 )
 
 // A new image and more CPU for one container, in two stages.
 func ExampleNew() {
-	running := template()
+	running := plantest.Template()
 	wanted := running.DeepCopy()
 	wanted.Spec.Containers[0].Image = "app:2"
-	wanted.Spec.Containers[0].Resources = resources("200m", "")
+	wanted.Spec.Containers[0].Resources = plantest.Resources("200m", "")
 	update, err := plan.New(running, wanted, plan.Options{DrainSeconds: 5})
 	if err != nil {
 		fmt.Println(err)
@@ -30,7 +31,7 @@ func ExampleNew() {
 
 // What cannot be done in place is told field by field.
 func ExampleNew_refused() {
-	running := template()
+	running := plantest.Template()
 	wanted := running.DeepCopy()
 	wanted.Spec.Containers[0].Command = []string{"/app", "--verbose"}
 	wanted.Spec.InitContainers[0].Image = "setup:2"

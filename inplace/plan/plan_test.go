@@ -11,42 +11,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/plan/plantest"
 )
-
-// template is a pod of a finished init container, a native sidecar and two containers; app refers to an annotation and a
-// label, log to the same annotation.
-func template() *corev1.PodTemplateSpec {
-	annotation := metadataEnv("CONFIG", "metadata.annotations['config']")
-	pod := &corev1.PodTemplateSpec{}
-	pod.Labels = map[string]string{"tier": "web"}
-	pod.Annotations = map[string]string{"config": "one"}
-	pod.Spec = corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyAlways,
-		InitContainers: []corev1.Container{
-			{Name: "setup", Image: "setup:1"},
-			{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
-		},
-		Containers: []corev1.Container{
-			{Name: "app", Image: "app:1", Resources: resources("100m", ""), Env: []corev1.EnvVar{annotation, metadataEnv("TIER", "metadata.labels['tier']")}},
-			{Name: "log", Image: "log:1", Env: []corev1.EnvVar{annotation}},
-		},
-	}
-	return pod
-}
-
-func metadataEnv(name, path string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
-}
-
-func resources(request, limit string) corev1.ResourceRequirements {
-	list := func(cpu string) corev1.ResourceList {
-		if cpu == "" {
-			return nil
-		}
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
-	}
-	return corev1.ResourceRequirements{Requests: list(request), Limits: list(limit)}
-}
 
 // stages are written as "Kind container,container".
 func stages(update plan.Update) []string {
@@ -76,11 +42,11 @@ func TestPlanOrdersStages(t *testing.T) {
 			change: func(pod *corev1.PodTemplateSpec) {
 				pod.Labels["plain"] = "x"
 				pod.Spec.Containers[1].Image = "log:2"
-				pod.Spec.Containers[0].Resources = resources("200m", "")
+				pod.Spec.Containers[0].Resources = plantest.Resources("200m", "")
 			},
 			want: []string{"Resize app", "Metadata", "Image log"},
 		},
-		"an added limit":                              {change: func(pod *corev1.PodTemplateSpec) { pod.Spec.Containers[0].Resources = resources("100m", "1") }, want: []string{"Resize app"}},
+		"an added limit":                              {change: func(pod *corev1.PodTemplateSpec) { pod.Spec.Containers[0].Resources = plantest.Resources("100m", "1") }, want: []string{"Resize app"}},
 		"a native sidecar before the others":          {change: func(pod *corev1.PodTemplateSpec) { bothImages(pod); pod.Spec.InitContainers[1].Image = "mesh:2" }, want: []string{"Image mesh", "Image app,log"}},
 		"a label that an environment refers to":       {change: func(pod *corev1.PodTemplateSpec) { pod.Labels["tier"] = "db" }, want: []string{"Restart app"}},
 		"an annotation that two refer to":             {change: func(pod *corev1.PodTemplateSpec) { pod.Annotations["config"] = "two" }, want: []string{"Restart app,log"}},
@@ -111,7 +77,7 @@ func TestPlanOrdersStages(t *testing.T) {
 		},
 		"a quantity written differently is the same": {
 			change: func(pod *corev1.PodTemplateSpec) {
-				pod.Spec.Containers[0].Resources = resources("0.1", "")
+				pod.Spec.Containers[0].Resources = plantest.Resources("0.1", "")
 				pod.Spec.Containers[1].Image = "log:2"
 			},
 			want: []string{"Image log"},
@@ -119,7 +85,7 @@ func TestPlanOrdersStages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := template()
+			old := plantest.Template()
 			if tt.start != nil {
 				tt.start(old)
 			}
@@ -154,11 +120,11 @@ func TestPlanRefuses(t *testing.T) {
 		"a device": {func(_, is *corev1.PodTemplateSpec) {
 			is.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
 		}, plan.ReasonResource, "spec.containers[0].resources.limits.example.com/gpu"},
-		"a request above the limit": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("2", "1") }, plan.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
-		"a negative request":        {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = resources("-1", "") }, plan.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
+		"a request above the limit": {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = plantest.Resources("2", "1") }, plan.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
+		"a negative request":        {func(_, is *corev1.PodTemplateSpec) { is.Spec.Containers[0].Resources = plantest.Resources("-1", "") }, plan.ReasonInvalid, "spec.containers[0].resources.requests.cpu"},
 		"another QoS class": {func(was, is *corev1.PodTemplateSpec) {
 			was.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-			is.Spec.Containers[0].Resources = resources("100m", "")
+			is.Spec.Containers[0].Resources = plantest.Resources("100m", "")
 		}, plan.ReasonQoSClass, ""},
 		"the image of a container that is never restarted": {func(was, is *corev1.PodTemplateSpec) {
 			was.Spec.RestartPolicy, is.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyNever
@@ -175,7 +141,7 @@ func TestPlanRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old, updated := template(), template()
+			old, updated := plantest.Template(), plantest.Template()
 			tt.change(old, updated)
 			_, err := plan.New(old, updated, plan.Options{})
 			var refused *plan.RefusedError
@@ -191,11 +157,11 @@ func TestPlanRefuses(t *testing.T) {
 
 func TestPlanReportsAllThatIsRefused(t *testing.T) {
 	t.Parallel()
-	updated := template()
+	updated := plantest.Template()
 	updated.Spec.Containers[0].Command = []string{"sh"}
 	updated.Spec.Containers[1].WorkingDir = "/"
 	updated.Spec.InitContainers[0].Image = "setup:2"
-	_, err := plan.New(template(), updated, plan.Options{})
+	_, err := plan.New(plantest.Template(), updated, plan.Options{})
 	var refused *plan.RefusedError
 	if !errors.As(err, &refused) || len(refused.Refusals) != 3 {
 		t.Errorf("%v; want three refusals", err)
