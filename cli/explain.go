@@ -14,7 +14,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// explain tells the plan stage by stage, and what the user might not expect.
+// explain prints the plan stage by stage, and what the user might not expect.
 func (u *updater) explain(ctx context.Context, update *plan.Update, wanted *corev1.PodTemplateSpec) {
 	mode := ""
 	if u.DryRun {
@@ -174,7 +174,7 @@ func has(all, some map[string]string) bool {
 	return true
 }
 
-// summary tells what has stayed and what has not.
+// summary prints what has stayed and what has not.
 func (u *updater) summary() {
 	u.Output.Say("done")
 	same := "changed"

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Output tells a user what happens: a line for each thing that is done or waited for. On a terminal the line about what is
+// Output prints what happens: a line for each thing that is done or waited for. On a terminal the line about what is
 // waited for is kept up to date.
 type Output struct {
 	to       io.Writer
@@ -20,7 +20,7 @@ type Output struct {
 	last    string // what is waited for, or was said last
 	since   time.Time
 	pending bool // the cursor is in the line of what is waited for
-	// progress is whether the last line told of progress
+	// progress is whether the last line was one of progress
 	progress bool
 	// region are the lines at the end of the terminal that are kept up to date.
 	region []string
@@ -52,7 +52,7 @@ func (o *Output) Say(format string, args ...any) {
 	o.draw()
 }
 
-// Wait tells what is waited for, once.
+// Wait prints what is waited for, once.
 func (o *Output) Wait(format string, args ...any) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -71,7 +71,7 @@ func (o *Output) Wait(format string, args ...any) {
 // progressInterval is between lines of progress where there is no terminal.
 const progressInterval = 5 * time.Second
 
-// Progress tells how far something is that is waited for. On a terminal it replaces what was told before.
+// Progress prints the progress of what is waited for. On a terminal it replaces the line before.
 func (o *Output) Progress(text string) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

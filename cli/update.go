@@ -31,8 +31,8 @@ var (
 
 // Puller has images on a node before they are needed; [pull.Jobs] has it.
 type Puller interface {
-	// Pull returns when the node of the pod has the images, which are named by the container they are for. It tells how far
-	// it has come. The error wraps [pull.ErrNotBegun] if no daemon in the cluster pulls images before they are needed.
+	// Pull returns when the node of the pod has the images, which are named by the container they are for. It
+	// reports its progress. The error wraps [pull.ErrNotBegun] if no daemon in the cluster pulls images before they are needed.
 	Pull(ctx context.Context, pod *corev1.Pod, images map[string]string, progress func(text string)) error
 }
 
@@ -141,7 +141,7 @@ func (u *updater) pull(ctx context.Context, update *plan.Update, wanted *corev1.
 	return nil
 }
 
-// finish follows an update to its end and tells how the pod is then.
+// finish follows an update to its end and prints the state of the pod then.
 func (u *updater) finish(ctx context.Context) error {
 	if err := u.follow(ctx); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package pull has images on the node of a pod before they are needed, by ImagePullJobs, and tells how far that is.
+// Package pull has images on the node of a pod before they are needed, by ImagePullJobs, and reports the progress.
 package pull
 
 import (
@@ -55,8 +55,8 @@ type Jobs struct {
 	Open func(ctx context.Context) (API, error)
 }
 
-// Pull returns when the node of the pod has the images, which are named by the container they are for. It tells how far it
-// has come. The error wraps ErrNotBegun or ErrFailed if that is why. It makes a job for each image. Those that have not
+// Pull returns when the node of the pod has the images, which are named by the container they are for. It
+// reports its progress. The error wraps ErrNotBegun or ErrFailed if that is why. It makes a job for each image. Those that have not
 // ended when it returns are deleted, which cancels them.
 func (p Jobs) Pull(ctx context.Context, pod *corev1.Pod, images map[string]string, progress func(string)) (err error) {
 	jobs, err := p.Open(ctx)

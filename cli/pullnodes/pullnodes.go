@@ -1,5 +1,5 @@
 // Package pullnodes has images on nodes before they are needed, by an ImagePullJob for the nodes that a selector matches, and
-// tells how far that is, in nodes and in bytes.
+// prints the progress, in nodes and in bytes.
 package pullnodes
 
 import (
@@ -43,7 +43,7 @@ type Config struct {
 const (
 	poll = 500 * time.Millisecond
 	kept = 24 * 3600 // seconds that the job stays after its end
-	// shownNodes bounds the failures that are told.
+	// shownNodes bounds the failures that are printed.
 	shownNodes = 5
 )
 
@@ -121,7 +121,7 @@ func prefix(repository string) string {
 	return "pull-" + strings.Trim(name[:min(len(name), longest)], "-") + "-"
 }
 
-// follow tells how far a job is until it has ended.
+// follow prints the progress of a job until it has ended.
 func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference image.Reference) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()

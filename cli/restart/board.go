@@ -34,7 +34,7 @@ type row struct {
 	since, seen              time.Time // when the request was first seen, and last changed
 }
 
-// request takes note of a request as it is now. It returns what is new, a line for each row that has changed.
+// request updates the row of a request. It returns what is new, a line for each row that has changed.
 func (b *board) request(request *v1beta1.ContainerRecreateRequest, now time.Time) []string {
 	var news []string
 	for _, container := range request.Spec.Containers {
@@ -101,7 +101,7 @@ func (b *board) instance(r *row, now time.Time) {
 	r.start = cmp.Or(r.start, now.Sub(r.since))
 }
 
-// pod takes note of a pod as it is now.
+// pod updates the rows of a pod.
 func (b *board) pod(pod *corev1.Pod, now time.Time) {
 	b.pods[pod.Name] = pod
 	for _, r := range b.rows {

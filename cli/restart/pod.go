@@ -61,7 +61,7 @@ func generateName(of string) string {
 	return of[:min(len(of), longest)] + "-"
 }
 
-// followRequest tells how far a request is until it has ended.
+// followRequest prints the progress of a request until it has ended.
 func (r *restarter) followRequest(ctx context.Context, request *v1beta1.ContainerRecreateRequest, began time.Time) error {
 	request, err := watchObject(ctx, r.API, &v1beta1.ContainerRecreateRequestList{}, request, func(request *v1beta1.ContainerRecreateRequest) bool {
 		if message := request.Status.Message; message != "" && !crr.Completed(request) {

@@ -140,7 +140,7 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 	return nil
 }
 
-// followRollout tells how far a rollout is until it has ended.
+// followRollout prints the progress of a rollout until it has ended.
 func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartRollout) error {
 	told := map[string]bool{}
 	live := r.live(ctx, object)

@@ -105,7 +105,7 @@ func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) 
 
 func (l *Line) key() string { return l.Name + "@" + l.Object.GetNamespace() }
 
-// tell prints a line if something in it is new; silently only takes note.
+// tell prints a line if something in it is new; silently only remembers it.
 func (w *watcher) tell(line Line, silently bool) {
 	text := line.Name
 	if w.Namespace == "" {

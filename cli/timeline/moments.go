@@ -1,4 +1,4 @@
-// Package timeline shows when the parts of a restart happened, as far as the objects of the cluster tell, as text and as a picture.
+// Package timeline shows when the parts of a restart happened, as far as the objects of the cluster record it, as text and as a picture.
 package timeline
 
 import (
@@ -45,7 +45,7 @@ type Moment struct {
 	at time.Time
 }
 
-// restart is a request with what else tells about it. Pod is nil if it is gone, or another one has its name.
+// restart is a request with the other objects that record something about it. Pod is nil if it is gone, or another one has its name.
 type restart struct {
 	request *v1beta1.ContainerRecreateRequest
 	pod     *corev1.Pod

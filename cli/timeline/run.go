@@ -118,7 +118,7 @@ func (c Config) read(ctx context.Context, target Target) (*report, error) {
 	return r, nil
 }
 
-// about reads what else tells about a request. Events may be withheld from the user.
+// about reads the other objects that record something about a request. Events may be withheld from the user.
 func (c Config) about(ctx context.Context, request *v1beta1.ContainerRecreateRequest, r *report) (restart, error) {
 	of := restart{request: request}
 	var pod corev1.Pod

@@ -50,7 +50,7 @@ type Container struct {
 	ExitCode *int32 `json:"exitCode,omitempty"`
 	// Previous reports whether the log of the previous instance can be read.
 	Previous bool `json:"previous"`
-	// Probes are the last failures of each kind of probe that Events of kubelet tell of.
+	// Probes are the last failures of each kind of probe, from Events of kubelet.
 	Probes []string `json:"probes,omitempty"`
 	// Waiting says what the container waits for.
 	Waiting string `json:"waiting,omitempty"`

@@ -19,7 +19,7 @@ const (
 )
 
 // AddProbes adds to the containers which of their probes have failed, and whether kubelet has stopped the previous instance for
-// that, as far as the Events of the pod tell.
+// that, as far as Events of the pod record it.
 func AddProbes(containers []Container, pod *corev1.Pod, events []corev1.Event) {
 	for i := range containers {
 		c := &containers[i]

@@ -66,7 +66,7 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	return j.later(decision.Again), nil
 }
 
-// tell publishes the end of a job.
+// tell sends the Event of the end of a job.
 func (j *jobs) tell(before, after *v1beta1.ImagePullJob) {
 	if before.Status.CompletionTime != nil || after.Status.CompletionTime == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/refit-project/refit/podprobe"
 )
 
-// hold adds the finalizer, as OpenKruise has it: a marker that is deleted stays until its probes have ended everywhere.
+// hold adds the finalizer, as OpenKruise does: a marker that is deleted stays until its probes have ended everywhere.
 // The patch changes the marker's resource version, so its status is written afterwards.
 func (r *markerReconciler) hold(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
 	changed := marker.DeepCopy()

@@ -180,7 +180,7 @@ func (r *reconciler) measure(name string, o *status.Observed) {
 	}
 }
 
-// tell publishes what users want to know of a rollout, when it changes.
+// tell sends the Events of a rollout, when its state changes.
 func (r *reconciler) tell(before, after *v1beta1.SidecarSet) {
 	condition := func(set *v1beta1.SidecarSet, kind string) (reason, message string) {
 		for _, c := range set.Status.Conditions {

@@ -34,7 +34,7 @@ func (r *reconciler) missed(ctx context.Context, s *set, pod *corev1.Pod) (*miss
 	return &why, nil
 }
 
-// exampleNotInjected says of one pod why it was not injected. The lock is held.
+// exampleNotInjected is why one of the pods was not injected. The caller holds the lock.
 func (s *set) exampleNotInjected() string {
 	var first types.NamespacedName
 	for key := range s.notInjected {
@@ -89,7 +89,7 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	return now.Add(gather), nil
 }
 
-// workloads counts the pods of workloads, injected or not. The lock is held, also by who asks.
+// workloads counts the pods of workloads, injected or not. The caller holds the lock.
 func (s *set) workloads() func(string) missed.Workload {
 	counted, missing := map[string]missed.Workload{}, map[string]missed.Workload{}
 	for _, pod := range s.notInjected {

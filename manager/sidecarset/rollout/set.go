@@ -130,7 +130,7 @@ func (s *set) inherit(before *set) {
 	s.repair = before.repair
 }
 
-// observe takes a pod in as it is now. Selected says that the SidecarSet selects it, why is the reason if it was not injected
+// observe updates what is known of a pod. Selected says that the SidecarSet selects it, why is the reason if it was not injected
 // although it is selected; nil if it need not be. It reports whether something has changed.
 func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.Time) bool {
 	s.mu.Lock()
@@ -238,7 +238,7 @@ func (s *set) forget(key types.NamespacedName) {
 	delete(s.conditions, key)
 }
 
-// example says of one pod what is wrong with it: always the same one as long as nothing changes. The lock is held.
+// example is what is wrong with one of the pods: the same one as long as nothing changes. The caller holds the lock.
 func (s *set) example() string {
 	var first types.NamespacedName
 	for key := range s.examples {
