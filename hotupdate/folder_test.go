@@ -160,7 +160,7 @@ func TestFolderSwappedForALinkDuringUpdates(t *testing.T) {
 	b.check(t, files{"sub/c": "whole"})
 }
 
-// F12: a full disk fails the update, keeps the files, and lets the next one succeed.
+// A full disk fails the update, keeps the files, and lets the next one succeed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -104,7 +104,7 @@ func TestFullNodeImageTakesNoFurtherImage(t *testing.T) {
 	}
 }
 
-// A second job for an image that is being pulled waits for that pull; one for an image that was pulled before has it pulled anew.
+// A second job for an image that is being pulled waits for that pull; one for an image that was pulled before has it pulled again.
 func TestVersionRisesOnlyWhenThePullBeforeIsOver(t *testing.T) {
 	t.Parallel()
 	for phase, want := range map[v1beta1.ImagePullPhase]int64{
@@ -167,7 +167,7 @@ func TestEntryStaysForTheOtherJob(t *testing.T) {
 	if owners := c.nodes[0].Spec.Images["game"].Tags[0].OwnerReferences; len(owners) != 1 || owners[0].UID != "other" {
 		t.Errorf("%+v", owners)
 	}
-	made := job(func(j *v1beta1.ImagePullJob) { j.UID = "made anew under the name" })
+	made := job(func(j *v1beta1.ImagePullJob) { j.UID = "recreated under its name" })
 	c.nodes[0].Spec.Images["game"].Tags[0].OwnerReferences[0].UID = "job"
 	found := func(corev1.ObjectReference) *v1beta1.ImagePullJob { return made }
 	if image.Prune(&c.nodes[0].Spec, &c.nodes[0].Status, found, now); len(c.nodes[0].Spec.Images) != 0 {

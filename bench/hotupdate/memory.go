@@ -11,7 +11,7 @@ import (
 
 func notify(hup chan<- os.Signal) { ossignal.Notify(hup, syscall.SIGHUP) }
 
-// forgetPeak makes VmHWM begin anew (proc(5), clear_refs).
+// forgetPeak resets VmHWM (proc(5), clear_refs).
 func (c *contender) forgetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.sidecar.Process.Pid), []byte("5"), 0)
 }

@@ -108,7 +108,7 @@ func parse(args []string) (config, error) {
 	kinds := flags.String("kinds", "http,tcp,exec", "kinds of probes")
 	periods := flags.String("periods", "1s,10s", "their periods, whole seconds")
 	floor := flags.String("floor", "exec-10-1s,http-100-1s,tcp-100-1s,exec-100-10s,http-500-1s,tcp-500-1s",
-		"scenarios, KIND-COUNT-PERIOD, that are also done with kubelet's readiness probes; makes the pods anew for each")
+		"scenarios, KIND-COUNT-PERIOD, that are also done with kubelet's readiness probes; recreates the pods for each")
 	flags.IntVar(&c.each, "each", 1, fmt.Sprintf("probes of each container, at most %d; with more than one, name no -floor", v1alpha1.MaxProbesOfMarker/containers))
 	flags.Float64Var(&c.execRate, "exec-rate", 12, "exec probes a second above which a scenario is left out: each costs some 50 ms of CPU in the runtime")
 	flags.DurationVar(&c.window, "window", 30*time.Second, "time over which a scenario is measured; two periods if they are longer")

@@ -225,7 +225,7 @@ func (w *world) Event(about corev1.ObjectReference, eventType, reason, message s
 	w.events = append(w.events, fmt.Sprintf("%s %s %s/%s %s %s", eventType, about.Kind, about.Namespace, about.Name, reason, message))
 }
 
-// again makes the object anew, as if it had been deleted.
+// again recreates the object, as if it had been deleted.
 func (w *world) again() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 // killDelay is what kubectl may take to end.
 const killDelay = 2 * time.Second
 
-// Port of a pod. kubectl runs from the first dial on, and anew when it has given up, as it does when nothing listens.
+// Port of a pod. kubectl runs from the first dial on, and is started again when it has ended, as it does when nothing listens.
 type Port struct {
 	Kubectl, Namespace, Pod string
 	Number                  int

@@ -22,11 +22,11 @@ func ExampleNew() {
 	for i, stage := range update.Stages {
 		fmt.Println(i+1, stage.Kind, stage.Containers())
 	}
-	fmt.Println("stopped and started anew:", update.Stops(&running.Spec))
+	fmt.Println("stopped and started again:", update.Stops(&running.Spec))
 	// Output:
 	// 1 Resize [app]
 	// 2 Image [app]
-	// stopped and started anew: [app]
+	// stopped and started again: [app]
 }
 
 // What cannot be done in place is told field by field.

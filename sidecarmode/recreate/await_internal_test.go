@@ -118,7 +118,7 @@ func TestUIDOfThePod(t *testing.T) {
 	}
 }
 
-// A failed step is tried again soon, with growing pauses, and the pauses begin anew after a success.
+// A failed step is tried again soon, with growing pauses, which are short again after a success.
 func TestBackoffIsResetAfterASuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/refit-project/refit/kubelet"
 )
 
-// T1.
 func TestImageOfOneContainerIsChangedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -38,7 +37,7 @@ func TestImageOfOneContainerIsChangedAndNothingElse(t *testing.T) {
 	s.observed("hash annotation %s as computed; said:\n%s", runs.Hash, said)
 }
 
-// T2. Tags of one digest: the runtime shows what it likes.
+// Tags of one digest: the runtime reports any of them.
 func TestSameDigestUnderAnotherTagReplacesTheContainer(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -54,7 +53,7 @@ func TestSameDigestUnderAnotherTagReplacesTheContainer(t *testing.T) {
 	}
 }
 
-// T8. What kubelet does when the image is not to be had: the old container is gone by then.
+// What kubelet does when the image cannot be pulled: the old container is gone by then.
 func TestMissingImageIsFoundAfterTheOldContainerIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever} {
@@ -96,7 +95,6 @@ func TestMissingImageIsReportedAndTheRightOneRepairsIt(t *testing.T) {
 	s.same(before)
 }
 
-// T14.
 func TestImageOfANativeSidecarRestartsOnlyTheSidecar(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -120,7 +118,7 @@ func TestImageOfANativeSidecarRestartsOnlyTheSidecar(t *testing.T) {
 	s.observed("the API server takes the image of an init container that has run, and kubelet does nothing about it")
 }
 
-// T18. That kubelet has seen the spec does not say that its status is of the outcome.
+// That kubelet has seen the spec does not say that its status is of the outcome.
 func TestObservedGenerationComesBeforeTheNewContainer(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -150,7 +148,7 @@ func TestObservedGenerationComesBeforeTheNewContainer(t *testing.T) {
 	}
 }
 
-// T15. Ready follows the gate when kubelet has seen it; whoever writes both has them at once, and they stay.
+// Ready follows the gate when kubelet has seen it; whoever writes both has them at once, and they stay.
 func TestDrainThroughTheReadinessGate(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -183,7 +181,6 @@ func TestDrainThroughTheReadinessGate(t *testing.T) {
 	}
 }
 
-// T16.
 func TestUpdateResumesAfterKubeletWasDown(t *testing.T) {
 	s := newFixture(t)
 	s.needsOwnCluster(t)
@@ -207,7 +204,6 @@ func TestUpdateResumesAfterKubeletWasDown(t *testing.T) {
 	s.observed("one restart each, with kubelet down when the spec changed, and killed between TERM and KILL")
 }
 
-// T17.
 func TestAgentAndKubeletStopOneContainerOnce(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

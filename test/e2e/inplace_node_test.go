@@ -28,7 +28,7 @@ func (s *fixture) configureKubelet(node, line string) {
 	configure(append(slices.Clone(was), "\n"+line+"\n"...))
 }
 
-// T3 with a bounded back-off. It is not parallel: kubelet restarts.
+// Stops with a bounded back-off. It is not parallel: kubelet restarts.
 func TestMaxContainerRestartPeriodBoundsTheBackOff(t *testing.T) {
 	s := newFixture(t)
 	node := s.nodes[0]
@@ -48,7 +48,7 @@ func TestMaxContainerRestartPeriodBoundsTheBackOff(t *testing.T) {
 	s.observed("maxContainerRestartPeriod 1s: starts after stops through CRI: %s", strings.Join(delays, ", "))
 }
 
-// T12 in an image without a shell: neither the daemon nor the tool runs anything in the container.
+// A changed annotation in an image without a shell: neither the daemon nor the tool runs anything in the container.
 func TestEnvironmentOfADistrolessImageIsChangedByOneRestart(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

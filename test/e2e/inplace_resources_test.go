@@ -22,7 +22,7 @@ func sized(container corev1.Container) corev1.Container {
 	return container
 }
 
-// T11. What a resize is answered, and what it does to the container.
+// What a resize is answered, and what it does to the container.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -79,7 +79,7 @@ func resizeConditions(pod *corev1.Pod) string {
 	return strings.Join(texts, "; ")
 }
 
-// T11. A memory limit below what is used.
+// A memory limit below what is used.
 func TestResizeBelowWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -95,7 +95,7 @@ func TestResizeBelowWhatIsUsed(t *testing.T) {
 	s.updates("resources", "pod/web", "--requests=memory=32Mi", "--limits=memory=64Mi")
 }
 
-// T11. What the API server refuses whoever asks.
+// What the API server refuses whoever asks.
 func TestResizeTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -112,7 +112,7 @@ func TestResizeTheAPIServerRefuses(t *testing.T) {
 	}
 }
 
-// T10. Image and resources, one after the other; and, for what happens then, in one sync of kubelet, which is stopped
+// Image and resources, one after the other; and, for what happens then, in one sync of kubelet, which is stopped
 // while both are written. It is not parallel for that.
 func TestImageAndResourcesOneAfterTheOtherAndAtOnce(t *testing.T) {
 	s := newFixture(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/cri"
 )
 
-// T3. Each stop within ten minutes of the last start doubles the delay; with another image it begins anew.
+// Each stop within ten minutes of the last start doubles the delay; with another image it starts again from the beginning.
 func TestRepeatedStopsAreDelayedUntilTheImageChanges(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -32,11 +32,11 @@ func TestRepeatedStopsAreDelayedUntilTheImageChanges(t *testing.T) {
 	s.observed("starts after stops through CRI: %s; after an image change %s; the next stop %s", strings.Join(delays, ", "), changed.Round(100*time.Millisecond), again.Round(100*time.Millisecond))
 	// The fifth stop in a row would wait for 80 s.
 	if changed > secondBackoff || again > 4*secondBackoff {
-		t.Errorf("after an image change %s, the next stop %s: the back-off has not begun anew", changed, again)
+		t.Errorf("after an image change %s, the next stop %s: the back-off has not been reset", changed, again)
 	}
 }
 
-// T4. What kubelet does after a stop through CRI, by restart policy and exit code.
+// What kubelet does after a stop through CRI, by restart policy and exit code.
 func TestRestartAfterAStopFollowsPolicyAndExitCode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestRestartAfterAStopFollowsPolicyAndExitCode(t *testing.T) {
 	}
 }
 
-// T5. A container's own policy and rules come before the pod's.
+// A container's own policy and rules come before the pod's.
 func TestContainerPolicyAndRulesComeBeforeThePods(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Container){
@@ -103,7 +103,7 @@ func TestContainerPolicyAndRulesComeBeforeThePods(t *testing.T) {
 	}
 }
 
-// T6. An instance that is removed as well as stopped is one that kubelet has never seen.
+// An instance that is removed as well as stopped is one that kubelet has never seen.
 func TestRemovedInstanceIsStartedWhateverThePolicySays(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever} {
@@ -147,7 +147,7 @@ func (s *fixture) startsAfterRemoval(name string, policy corev1.RestartPolicy) b
 	return false
 }
 
-// T7. One container's end restarts the whole pod, init containers too (KEP-5532).
+// One container's end restarts the whole pod, init containers too (KEP-5532).
 func TestRuleRestartsAllContainersInPlace(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -179,7 +179,6 @@ func level(container corev1.Container) corev1.Container {
 	return container
 }
 
-// T12.
 func TestEnvironmentFromAnAnnotationIsChangedByOneRestart(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -198,7 +197,7 @@ func TestEnvironmentFromAnAnnotationIsChangedByOneRestart(t *testing.T) {
 	s.observed("one restart; the runtime's verbose status has LEVEL=%q", environment["LEVEL"])
 }
 
-// T12. An annotation that is edited by hand restarts nothing.
+// An annotation that is edited by hand restarts nothing.
 func TestEditedAnnotationRestartsNothing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -214,7 +213,7 @@ func TestEditedAnnotationRestartsNothing(t *testing.T) {
 	}
 }
 
-// T12 with the image: one stop is enough for both.
+// A changed annotation together with the image: one stop is enough for both.
 func TestImageAndEnvironmentTogetherAreOneRestart(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -229,7 +228,7 @@ func TestImageAndEnvironmentTogetherAreOneRestart(t *testing.T) {
 	}
 }
 
-// T19. An image that somebody else than kubelet has pulled: it is used, unless kubelet is to verify all credentials again.
+// An image that somebody else than kubelet has pulled: it is used, unless kubelet is to verify all credentials again.
 // It is not parallel: kubelet restarts.
 func TestImagePulledByAnotherThanKubelet(t *testing.T) {
 	s := newFixture(t)

@@ -94,7 +94,7 @@ func (s *fixture) completedAlpha(name string) *alphaRequest {
 }
 
 // withAlphaAlone has, until the test ends, no refit-manager and no webhook, and a CRD with v1alpha1 alone, whose status has
-// no conditions. A CRD cannot lose a version that has been stored, so it is made anew. Daemons begin anew with it.
+// no conditions. A CRD cannot lose a version that has been stored, so it is deleted and created again, and the daemons are restarted.
 func (s *fixture) withAlphaAlone() {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())

@@ -72,7 +72,7 @@ func TestFaultySidecarImageStopsOnePodAndIsRepaired(t *testing.T) {
 		t.Errorf("images %v, with maxUnavailable 1", got)
 	}
 	s.setsImage(newImage)
-	s.reaches("to heal", completed(n))
+	s.reaches("to be repaired", completed(n))
 	if got := s.images(n); got[newImage] != n {
 		t.Errorf("images %v", got)
 	}
