@@ -18,7 +18,7 @@ func TestRuntimeThatReportsSuccessWithoutEffect(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return 1500 * time.Millisecond }, OnStart: n.started})
+			n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return 3 * time.Second }, OnStart: n.started})
 			pod := n.pod("web", fakecri.Container{Name: "app", RestartCount: restartCount})
 			n.runtime.SetFault(method, fakecri.Fault{Code: codes.NotFound}) // success, as CRI wants it
 			n.request("again", pod, nil, "app")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel/attribute"
@@ -47,6 +48,8 @@ func TestRequestIsOneTrace(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	n := newNode(t, traced(t, recorder))
+	// The stop has ended for the daemon before kubelet starts the next instance, also on a busy machine.
+	n.runtime.ActAsKubelet(fakecri.Kubelet{Delay: func(int) time.Duration { return time.Second }, OnStart: n.started})
 	n.request("again", n.pod("web", app()), traceparent("01"), "app")
 	if got := n.ends("again"); got != succeeded {
 		t.Fatalf("ended as %s", got)
