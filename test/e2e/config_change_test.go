@@ -70,7 +70,7 @@ func TestChangedConfigMapRestartsTheContainersThatUseIt(t *testing.T) {
 		s.await("log of "+before[i].Name, s.says(before[i].Name, "app", "file red environment red"))
 	}
 	s.awaitEvent("ConfigChanged", "ConfigMap settings has changed")
-	s.shown([]string{"status"}, "restartrollout/web-", "ConfigMap/settings")
+	s.shown([]string{"status"}, "restartrollout/web-", "ConfigMap/settings", "restarttrigger/deployment-web")
 	s.shown([]string{"why", before[0].Name}, "ConfigMap settings has changed")
 
 	s.run("label", "configmap", "settings", "only=metadata")
@@ -122,7 +122,7 @@ func TestScheduleRestartsADeployment(t *testing.T) {
 		err := s.Get(ctx, s.key("yearly"), schedule)
 		return err == nil && len(schedule.Status.Active) == 0 && schedule.Status.LastSuccessfulTime != nil && schedule.Status.LastScheduleTime.Year() > 2020, err
 	})
-	s.shown([]string{"status"}, "restartrollout/yearly-", "RestartSchedule/yearly")
+	s.shown([]string{"status"}, "restartrollout/yearly-", "RestartSchedule/yearly", "restartschedule/yearly", "Scheduled", " Succeeded")
 	if n := len(s.rollouts(t.Context())); n != 1 {
 		t.Errorf("%d rollouts", n)
 	}

@@ -213,4 +213,8 @@ func TestRestartOfAPodShowsItsInstances(t *testing.T) {
 	}
 	s.restarted(&before[0], "app", 1)
 	s.untouched(&before[0], "log")
+	out, code = s.restart("pod/"+before[0].Name, "-c", "app", "-o", "json") // the object as it is at the end
+	if code != 0 || !containsAll(out, []string{`"kind": "ContainerRecreateRequest"`, `"phase": "Completed"`, `"reason": "Succeeded"`}) || strings.Contains(out, "managedFields") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 }
