@@ -59,7 +59,7 @@ func expected(part string) map[string]verdict.Expected {
 			Required: map[string]int{`\.TestChart$`: 1},
 			MaySkip:  map[string]string{`\.TestUpgradeFromAnEarlier`: "needs the tag or commit of an earlier version"},
 		},
-		endToEndStep: {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60, `test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds)\w+$`: 3, `test/e2e\.TestTutorials/`: 7}},
+		endToEndStep: {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 60, `test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`: 4, `test/e2e\.TestTutorials/`: 7}},
 		chaosStep:    {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
 	switch part {
