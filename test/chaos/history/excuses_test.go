@@ -14,6 +14,32 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*fixture){
 		"a stop of an instance that kubelet has not reported": unreported,
+		"a record whose line is lost as the API server is stopped": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.store("r1", recreating("c1"))
+			s.fault(entry.KindAPIServerStop, 2.6, 40, true)
+			s.call(35, "StopContainer", "c1", "OK", 0.1)
+			s.app(35.01, "uid-1", "SIGTERM")
+			s.app(36, "uid-1", "start")
+			s.pod(36.1, "uid-1", "c2", true)
+			s.status(41, "r1", completed(41, ""))
+		},
+		"an end that was stored although the API server did not say so, and is shown by a later write": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.2, "r1", recreating("c1"))
+			s.call(2.5, "StopContainer", "c1", "OK", 0.1)
+			s.app(2.51, "uid-1", "SIGTERM")
+			s.create(2.7, "r2", "uid-1", "c1")
+			s.app(3, "uid-1", "start")
+			s.pod(3.1, "uid-1", "c2", true)
+			s.store("r1", completed(4, ""))
+			s.write(4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
+			s.store("r2", recreating("c1"))
+			s.store("r1", func(*v1beta1.ContainerRecreateRequestStatus) {})
+			s.write(5, ref{"patch", managerUser, "containerrecreaterequests", "", "chaos", "r1"}, 200, s.requests["r1"])
+			s.write(5.5, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r2"}, 200, s.requests["r2"])
+			s.status(6, "r2", completed(6, ""))
+		},
 		"a sidecar whose start kubelet has broken off": func(s *fixture) {
 			s.faultOn("node-1", entry.KindKubeletRestart, 5, 7)
 			s.sidecarEnded(corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 128, Reason: "StartError", FinishedAt: metav1.NewTime(at(6))})

@@ -95,6 +95,19 @@ func TestGoodRollouts(t *testing.T) {
 			restartFor(s, 20, "r1", "uid-1", "c1", "d1")
 			s.rollout(30, "patch", "Succeeded", 2, 1)
 		},
+		"the line of its end died with the API server": func(s *fixture) {
+			s.rollout(2, "create", "", 0, 1)
+			s.rollout(3, "patch", "", 2, 1)
+			s.fault(entry.KindAPIServerKill, 10, 12, true)
+		},
+		"restarted soon after an outage in which another had become unavailable": func(s *fixture) {
+			s.rollout(2, "create", "", 0, 1)
+			s.fault(entry.KindAPIServerStop, 3, 8, true)
+			s.readyPod(4, "uid-2", "c2", false)
+			restartFor(s, 10, "r1", "uid-1", "c1", "d1")
+			restartFor(s, 20, "r2", "uid-2", "c2", "d2")
+			s.rollout(30, "patch", "Succeeded", 2, 1)
+		},
 		"deleted before its end": func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)
 			s.write(5, ref{"delete", user, entry.RolloutResource, "", "chaos", "all"}, 200, nil)
@@ -141,6 +154,17 @@ func TestPlantedRollouts(t *testing.T) {
 			s.create(20, "r2", "uid-2", "c2", ofRollout)
 			s.status(21, "r2", completed(21, "it did not start"))
 			s.rollout(30, "patch", "Succeeded", 2, 1)
+		}},
+		"without an end, long after the API server was killed": {want: "I13", proof: "not ended after", plant: func(s *fixture) {
+			s.fault(entry.KindAPIServerKill, 1.5, 2, true)
+			s.rollout(20, "create", "", 0, 1)
+			s.rollout(21, "patch", "", 2, 1)
+		}},
+		"a restart beside a pod that has not been ready since an outage": {want: "I13", proof: "pod pod-uid-1 is the 2th", plant: func(s *fixture) {
+			s.rollout(2, "create", "", 0, 1)
+			s.fault(entry.KindAPIServerStop, 3, 8, true)
+			s.readyPod(4, "uid-2", "c2", false)
+			restartFor(s, 20, "r1", "uid-1", "c1", "d1")
 		}},
 		"called failed although all pods were restarted": {want: "I13", proof: "is called failed", plant: func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)

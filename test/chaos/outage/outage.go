@@ -147,7 +147,7 @@ func (o *Outages) serverStop(ctx context.Context, _ *rand.Rand) error {
 	if err := o.cluster.Component(ctx, "start", "apiserver"); err != nil {
 		return err
 	}
-	return o.serverBack(ctx, records.KindAPIServerStop, begin)
+	return o.serverBack(ctx, entry.KindAPIServerStop, begin)
 }
 
 // serverBack waits for the API server, and a little more for its clients to come back to it.

@@ -16,7 +16,6 @@ import (
 const (
 	KindKill            = "daemon-kill"
 	KindAPIServerPause  = "apiserver-pause"
-	KindAPIServerStop   = "apiserver-stop"
 	KindEtcdPause       = "etcd-pause"
 	KindSecondManager   = "second-manager"
 	KindPodDelete       = "pod-delete"

@@ -30,6 +30,8 @@ const (
 	KindRuntimeRestart = "containerd-restart"
 	// KindAPIServerKill loses the audit lines of the writes under way.
 	KindAPIServerKill = "apiserver-kill"
+	// KindAPIServerStop loses them too: an API server that is told to end does not finish all of them.
+	KindAPIServerStop = "apiserver-stop"
 	// KindKubeletRestart makes the runtime break off the starts that kubelet waits for.
 	KindKubeletRestart = "kubelet-restart"
 	// KindCall are calls to the runtime that go wrong.
@@ -88,6 +90,9 @@ func (f Fault) On(node string) bool { return f.Node == "" || node == "" || f.Nod
 func (f Fault) OfControlPlane() bool {
 	return strings.HasPrefix(f.Kind, "apiserver-") || strings.HasPrefix(f.Kind, "etcd-") || f.Kind == KindLargePods
 }
+
+// LosesLines reports whether audit lines of the writes under way at its begin may be missing.
+func (f Fault) LosesLines() bool { return f.Kind == KindAPIServerKill || f.Kind == KindAPIServerStop }
 
 // OfManagers reports whether managers were away or slow. What a daemon has begun does not depend on them.
 func (f Fault) OfManagers() bool {

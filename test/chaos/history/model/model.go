@@ -91,7 +91,7 @@ func (m *Model) Unsure(resource, namespace, name string) []entry.Write {
 		}
 	}
 	for _, fault := range m.Faults {
-		if fault.Kind == entry.KindAPIServerKill {
+		if fault.LosesLines() {
 			writes = append(writes, entry.Write{Line: fault.Line, Received: fault.Begin.Add(-underWay), Done: fault.Begin})
 		}
 	}

@@ -63,6 +63,18 @@ func (r *Request) UnsureSince(at time.Time) bool {
 	return slices.ContainsFunc(r.Unsure, func(w entry.Write) bool { return !w.Done.Before(last) && w.Received.Before(at) })
 }
 
+// UnsureBefore is UnsureSince for a write to another object: a version of the request that was stored after it says nothing, even
+// if it was received before.
+func (r *Request) UnsureBefore(other *entry.Write) bool {
+	last := r.Created.Received
+	for _, v := range r.Versions {
+		if entry.Revision(v.Request.ResourceVersion) < entry.Revision(other.Request.ResourceVersion) {
+			last = v.Received
+		}
+	}
+	return slices.ContainsFunc(r.Unsure, func(w entry.Write) bool { return !w.Done.Before(last) && w.Received.Before(other.Received) })
+}
+
 // Recorded is the first version that names the instance as the one this request stops.
 func (r *Request) Recorded(container, id string) *entry.Write {
 	for i := range r.Versions {

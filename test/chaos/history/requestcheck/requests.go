@@ -239,7 +239,7 @@ func (c check) order() {
 			if end != nil && entry.Revision(end.Request.ResourceVersion) < entry.Revision(begun.Request.ResourceVersion) {
 				continue
 			}
-			if earlier.UnsureSince(begun.Received) {
+			if earlier.UnsureBefore(begun) {
 				continue
 			}
 			proof := []entry.Line{earlier.Created.Line, later.Created.Line, begun.Line}

@@ -160,7 +160,8 @@ func (c *check) unavailable(r *rollout, p *model.Pod, uid string, at time.Time) 
 	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool {
 		return since != nil && !w.Done.Before(since.Received) && w.Received.Before(at)
 	})
-	if since == nil || unsure || since.Received.After(at.Add(-settled)) {
+	outages := slices.DeleteFunc(slices.Clone(c.Faults), func(f entry.Fault) bool { return !f.OfControlPlane() })
+	if since == nil || unsure || entry.Unimpeded(outages, "", since.Received, at) < settled {
 		return entry.Line{}, false
 	}
 	return since.Line, true
@@ -186,11 +187,18 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
+// unsure reports whether the rollout may have been written after the last version that is known.
+func (c *check) unsure(r *rollout) bool {
+	return slices.ContainsFunc(c.Unsure(entry.RolloutResource, r.namespace, r.created.Rollout.Name), func(w entry.Write) bool {
+		return !w.Done.Before(r.last.Received)
+	})
+}
+
 // end checks that a rollout ends, and that one that has succeeded has restarted its pods.
 func (c *check) end(r *rollout) {
 	status := r.last.Rollout.Status
 	if !meta.IsStatusConditionTrue(status.Conditions, refitv1alpha1.ConditionComplete) {
-		if r.deleted != nil {
+		if r.deleted != nil || c.unsure(r) {
 			return
 		}
 		patience := c.Options.Patience * time.Duration(1+max(len(r.requests), int(status.Pods)))
