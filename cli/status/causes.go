@@ -109,8 +109,8 @@ func (d *cause) trigger(object *v1alpha1.RestartTrigger) {
 	d.state, d.detail = "Waiting", strings.Join(watched, ", ")
 	if ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		d.state = ready.Reason
-		if ready.Message != "" {
-			d.detail = joined(d.detail, ready.Message)
+		if d.detail = joined(d.detail, ready.Message); len(watched) == 0 {
+			d.detail = ready.Message
 		}
 	}
 	if last := object.Status.LastRollout; last != "" && d.made == none {

@@ -83,11 +83,13 @@ restarttrigger/deployment-web   deployment/web   Watching    <none>     <none>  
 		})
 	}
 	var out bytes.Buffer
-	config := status.Config{API: cluster(t, append(objects, request("shop", "now", -1))...), Format: "wide", Now: func() time.Time { return noon }}
+	wrong := trigger()
+	wrong.Name, wrong.Status.Objects, wrong.Status.Conditions[0].Reason, wrong.Status.Conditions[0].Message = "deployment-wrong", nil, v1alpha1.ReasonInvalidAnnotation, "no container nope"
+	config := status.Config{API: cluster(t, append(objects, request("shop", "now", -1), wrong)...), Format: "wide", Now: func() time.Time { return noon }}
 	if err := status.Run(t.Context(), config, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, words := range []string{"crr/now", "\n\nNAMESPACE   NAME", "0 3 * * * Europe/Paris: next run at 2026-11-23T02:00:00Z", "spec.timeZone", "ConfigMap/settings, Secret/token"} {
+	for _, words := range []string{"crr/now", "\n\nNAMESPACE   NAME", "0 3 * * * Europe/Paris: next run at 2026-11-23T02:00:00Z", "spec.timeZone", "ConfigMap/settings, Secret/token", "web-0a1b           no container nope"} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("no %q in:\n%s", words, out.String())
 		}
