@@ -1,5 +1,4 @@
-// Package gitops_test runs what tells Argo CD and Flux how objects of Refit are, with objects as they were on a
-// cluster, or as refit-manager writes them.
+// Package gitops_test runs what tells Argo CD and Flux how objects of Refit are, with objects as they were on a cluster.
 package gitops_test
 
 import (
