@@ -163,13 +163,18 @@ func (p *place) left(before []string) []string {
 	return slices.DeleteFunc(p.objects(), func(line string) bool { return slices.Contains(before, line) })
 }
 
-// workload makes a Deployment whose pods are restarted.
-func (p *place) workload() {
+// namespace makes that of the pods that are restarted, and removes it when the test has ended.
+func (p *place) namespace() {
 	p.t.Helper()
 	p.run(p.kubectl, "create", "namespace", shop)
 	p.t.Cleanup(func() {
-		_, _ = output(context.WithoutCancel(p.t.Context()), "", p.kubectl, "delete", "namespace", shop, "--wait=false")
+		_, _ = output(context.WithoutCancel(p.t.Context()), "", p.kubectl, "delete", "namespace", shop, "--timeout=2m")
 	})
+}
+
+// workload makes a Deployment whose pods are restarted.
+func (p *place) workload() {
+	p.t.Helper()
 	p.apply(fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
@@ -227,6 +232,7 @@ func TestChart(t *testing.T) {
 	p := newPlace(t)
 	before := p.objects()
 	p.uninstallAtEnd()
+	p.namespace()
 	flags := append([]string{p.pack(p.root), "--wait"}, p.values...)
 	notes := p.release("install", append(flags, "--create-namespace")...)
 	if !strings.Contains(notes, "kubectl refit restart deployment/NAME") {
@@ -234,9 +240,6 @@ func TestChart(t *testing.T) {
 	}
 	p.workload()
 	p.healthy()
-	if os.Getenv("REFIT_CHART_LOAD") != "" {
-		p.restartsUnderLoad()
-	}
 
 	p.during("a restart of the programs", func() {
 		p.run(p.kubectl, "rollout", "restart", "daemonset/refit-daemon", "deployment/refit-manager", "--namespace="+namespace)

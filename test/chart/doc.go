@@ -5,8 +5,7 @@
 //
 // and the images that hack/images.sh --tests has pushed.
 //
-// REFIT_CHART_LOAD=1 adds restarts under load, which need a machine without other load: with 5 s of drain a few of 19,000 requests were
-// refused on a busy one.
+// REFIT_CHART_LOAD=1 restarts ten pods under load, each after 10 s out of its Service, instead of three after 5 s.
 //
 // REFIT_CHART_PREVIOUS names a tag or commit: an upgrade from its chart and images, and back, is tested too.
 package chart

@@ -35,6 +35,7 @@ func TestUpgradeFromAnEarlierVersionAndBack(t *testing.T) {
 	}
 	earlier := p.checkout(revision)
 	p.uninstallAtEnd()
+	p.namespace()
 	p.release("install", append([]string{p.pack(earlier), "--wait", "--create-namespace"}, p.valuesOf(earlier)...)...)
 	p.workload()
 	p.release("test")
