@@ -234,12 +234,13 @@ func TestChart(t *testing.T) {
 	p.uninstallAtEnd()
 	p.namespace()
 	flags := append([]string{p.pack(p.root), "--wait"}, p.values...)
-	notes := p.release("install", append(flags, "--create-namespace")...)
+	notes := p.release("install", append(flags, "--create-namespace", "--set=tracing.endpoint="+p.collects())...)
 	if !strings.Contains(notes, "kubectl refit restart deployment/NAME") {
 		t.Errorf("the notes say:\n%s", notes)
 	}
 	p.workload()
 	p.healthy()
+	p.traced()
 
 	p.during("a restart of the programs", func() {
 		p.run(p.kubectl, "rollout", "restart", "daemonset/refit-daemon", "deployment/refit-manager", "--namespace="+namespace)
