@@ -119,6 +119,13 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			s.status(6.2, "r1", completed(6.2, ""))
 			s.audit.WriteString("{\"half\": \n")
 		}},
+		"not recorded before the stop, long before the API server was stopped": {want: "I1", proof: "before its ID was stored", plant: func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.call(5, "StopContainer", "c1", "OK", 0.1)
+			s.app(5.01, "uid-1", "SIGTERM")
+			s.fault(entry.KindAPIServerStop, 30, 60, true)
+			s.status(61, "r1", completed(61, "deadline"))
+		}},
 		"stopped 500 times": {want: "volume", proof: "stopped 500 times", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.status(2.5, "r1", recreating("c1"))

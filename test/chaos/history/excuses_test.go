@@ -24,6 +24,16 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 			s.pod(36.1, "uid-1", "c2", true)
 			s.status(41, "r1", completed(41, ""))
 		},
+		"a record whose line is lost while the API server ends": func(s *fixture) {
+			s.fault(entry.KindAPIServerStop, 2, 40, true)
+			s.create(3, "r1", "uid-1", "c1")
+			s.store("r1", recreating("c1"))
+			s.call(5, "StopContainer", "c1", "OK", 0.1)
+			s.app(5.01, "uid-1", "SIGTERM")
+			s.app(6, "uid-1", "start")
+			s.pod(41, "uid-1", "c2", true)
+			s.status(41.5, "r1", completed(41.5, ""))
+		},
 		"an end that was stored although the API server did not say so, and is shown by a later write": func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.status(2.2, "r1", recreating("c1"))

@@ -102,11 +102,11 @@ func TestGoodRollouts(t *testing.T) {
 		},
 		"restarted soon after an outage in which another had become unavailable": func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)
-			s.fault(entry.KindAPIServerStop, 3, 8, true)
-			s.readyPod(4, "uid-2", "c2", false)
-			restartFor(s, 10, "r1", "uid-1", "c1", "d1")
-			restartFor(s, 20, "r2", "uid-2", "c2", "d2")
-			s.rollout(30, "patch", "Succeeded", 2, 1)
+			s.fault(entry.KindAPIServerStop, 3, 40, true)
+			s.readyPod(35, "uid-2", "c2", false)
+			restartFor(s, 42, "r1", "uid-1", "c1", "d1")
+			restartFor(s, 50, "r2", "uid-2", "c2", "d2")
+			s.rollout(60, "patch", "Succeeded", 2, 1)
 		},
 		"deleted before its end": func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)
@@ -162,9 +162,9 @@ func TestPlantedRollouts(t *testing.T) {
 		}},
 		"a restart beside a pod that has not been ready since an outage": {want: "I13", proof: "pod pod-uid-1 is the 2th", plant: func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)
-			s.fault(entry.KindAPIServerStop, 3, 8, true)
-			s.readyPod(4, "uid-2", "c2", false)
-			restartFor(s, 20, "r1", "uid-1", "c1", "d1")
+			s.fault(entry.KindAPIServerStop, 3, 40, true)
+			s.readyPod(35, "uid-2", "c2", false)
+			restartFor(s, 60, "r1", "uid-1", "c1", "d1")
 		}},
 		"called failed although all pods were restarted": {want: "I13", proof: "is called failed", plant: func(s *fixture) {
 			s.rollout(2, "create", "", 0, 1)

@@ -92,7 +92,11 @@ func (m *Model) Unsure(resource, namespace, name string) []entry.Write {
 	}
 	for _, fault := range m.Faults {
 		if fault.LosesLines() {
-			writes = append(writes, entry.Write{Line: fault.Line, Received: fault.Begin.Add(-underWay), Done: fault.Begin})
+			done := fault.Begin
+			if fault.Kind == entry.KindAPIServerStop { // it goes on for a while when it is told to end
+				done = done.Add(underWay)
+			}
+			writes = append(writes, entry.Write{Line: fault.Line, Received: fault.Begin.Add(-underWay), Done: done})
 		}
 	}
 	return writes
