@@ -37,7 +37,7 @@ func (s *suite) unit(ctx context.Context, modules []string) error {
 		}
 		// lint runs vet. Without symbol tables, which stack traces do not need, a test is linked in two thirds of the time. More
 		// tests of a package run at once than there are cores, since many of them wait for something.
-		args := []string{"-race", "-vet=off", "-ldflags=-s", "-parallel=8", "-timeout=" + unitTimeout.String()}
+		args := []string{"-race", "-vet=off", "-ldflags=-s", "-parallel=4", "-timeout=" + unitTimeout.String()}
 		// make check may answer from the cache of unchanged tests, CI may not
 		if s.part != partCheck {
 			args = append(args, "-count=1")
