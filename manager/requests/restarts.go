@@ -15,6 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/record"
 )
 
 // Values of the label cause of refit_manager_container_restarts_total.
@@ -83,8 +84,9 @@ func (r *restarts) count(ctx context.Context, was, is *corev1.Pod) {
 	}
 }
 
-// requested reports whether a request has stopped the instance. Its status was written before the stop, so the cache shows
-// it by the time that the pod's status shows the next instance.
+// requested reports whether a request has stopped the instance. The instance is recorded in its status, or in an annotation,
+// before the stop, so the cache shows it by the time that the pod's status shows the next instance. The phase of the container may
+// still be Pending then: the daemon writes the next status only when the container is ready, or after seconds.
 func (r *restarts) requested(ctx context.Context, pod *corev1.Pod, instance *corev1.ContainerStatus) bool {
 	var list v1beta1.ContainerRecreateRequestList
 	if err := r.reader.List(ctx, &list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -92,7 +94,12 @@ func (r *restarts) requested(ctx context.Context, pod *corev1.Pod, instance *cor
 		return false
 	}
 	for i := range list.Items {
-		if request := &list.Items[i]; request.Spec.PodName == pod.Name && instance.ContainerID != "" && crr.Stopped(request, instance.Name) == instance.ContainerID {
+		if list.Items[i].Spec.PodName != pod.Name || instance.ContainerID == "" {
+			continue
+		}
+		request := record.Apply(&list.Items[i])
+		state, _ := crr.RecreateStateOf(request, instance.Name)
+		if state.ContainerID == instance.ContainerID || crr.Stopped(request, instance.Name) == instance.ContainerID {
 			return true
 		}
 	}

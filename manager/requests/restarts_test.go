@@ -16,12 +16,14 @@ func TestRestartsAreCountedByCause(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		stopped          string // the instance that a request has stopped
+		pending          bool   // the daemon has written no status since the stop
 		pod              string // of the request
 		before, after    int32
 		requested, other float64
 	}{
 		"no restart":             {stopped: "containerd://app1", pod: "web"},
 		"requested":              {stopped: "containerd://app1", pod: "web", after: 1, requested: 1},
+		"status not yet written": {stopped: "containerd://app1", pending: true, pod: "web", after: 1, requested: 1},
 		"crash":                  {pod: "web", after: 1, other: 1},
 		"crash after a request":  {stopped: "containerd://app0", pod: "web", before: 1, after: 2, other: 1},
 		"request for another":    {stopped: "containerd://app1", pod: "db", after: 1, other: 1},
@@ -33,6 +35,9 @@ func TestRestartsAreCountedByCause(t *testing.T) {
 			request.Spec.PodName = tc.pod
 			if tc.stopped != "" {
 				request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: v1beta1.ContainerRecreateRequestRecreating, ContainerID: tc.stopped}}
+			}
+			if tc.pending {
+				request.Status.ContainerRecreateStates[0].Phase = v1beta1.ContainerRecreateRequestPending
 			}
 			total := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"cause"})
 			r := &restarts{reader: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(client.Object(request)).Build(), total: total, log: discard}
