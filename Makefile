@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-load test-vm check fmt generate images cluster-up cluster-down mutation chaos release
+.PHONY: help demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -63,6 +63,10 @@ cluster-down: ## Stop it and leave nothing behind
 
 timeline: ## Record a restart in place beside a deletion and draw docs/images/restart-timeline.svg
 	@hack/run.sh timeline
+
+dashboard-picture: export KUBECONFIG = $(CURDIR)/.cluster/kubeconfig
+dashboard-picture: ## Run end-to-end tests on the cluster that is up and draw what the dashboard shows of it, docs/images/dashboard.svg (RUN=TestName)
+	@cd hack/monitoring && go run -tags=remove_all_sd ./picture --kubectl='$(CURDIR)/.cluster/bin/kubectl' -- '$(CURDIR)/hack/e2e.sh' '$(or $(RUN),TestRestartOf|TestProbesOf|TestProbesAre|TestPullCommand|TestMetricsOf|TestSidecarSetIs|TestImagePullJobOf)' -count=4
 
 mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (ROOMS="crr hook")
 	@hack/run.sh mutation $(ROOMS)
