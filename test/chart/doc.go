@@ -5,7 +5,7 @@
 //
 // and the images that hack/images.sh --tests has pushed.
 //
-// REFIT_CHART_LOAD=1 restarts ten pods under load, each after 10 s out of its Service, instead of three after 5 s.
+// REFIT_CHART_LOAD=1 adds restarts of ten pods under load, which take 4 minutes.
 //
 // REFIT_CHART_PREVIOUS names a tag or commit: an upgrade from its chart and images, and back, is tested too.
 package chart
