@@ -209,13 +209,20 @@ func TestChart(t *testing.T) {
 		p.run(p.kubectl, "rollout", "restart", "daemonset/refit-daemon", "deployment/refit-manager", "--namespace="+namespace)
 		p.run(p.kubectl, "rollout", "status", "deployment/refit-manager", "--namespace="+namespace, "--timeout=3m")
 	})
+	if p.mayReadSecrets() {
+		t.Error("refit-manager may read Secrets without manager.features.secretChanges")
+	}
 	p.during("an upgrade", func() {
-		p.release("upgrade", append(flags, "--set=log.level=debug", "--set=commonLabels.team=a", "--set=networkPolicy.enabled=true")...)
+		p.release("upgrade", append(flags, "--set=log.level=debug", "--set=commonLabels.team=a", "--set=networkPolicy.enabled=true", "--set=manager.features.secretChanges=true")...)
 	})
+	p.restartsOnSecretChange()
 	if args := p.run(p.kubectl, "get", "daemonset/refit-daemon", "--namespace="+namespace, "--output=jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(args, "--log-level=debug") {
 		t.Errorf("the upgrade has not reached the daemon: %s", args)
 	}
 	p.during("a rollback", func() { p.run(p.helm, "rollback", "refit", "1", "--namespace="+namespace, "--wait", "--timeout=4m") })
+	if p.mayReadSecrets() {
+		t.Error("refit-manager may still read Secrets after the rollback")
+	}
 	p.healthy()
 
 	p.release("uninstall", "--wait")
