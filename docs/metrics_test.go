@@ -145,7 +145,12 @@ const metricsHead = `# Metrics
 How they are served: [install.md](install.md#refit-daemon) for refit-daemon and refit-manager, [sidecar.md](sidecar.md) for refit-sidecar. Each program
 has the metrics of the Go runtime and of its process as well, refit-manager those of controller-runtime. A histogram NAME has the series NAME_bucket, NAME_sum and NAME_count.
 
-The chart has recording and alerting rules and a dashboard of them: ` + "`metrics.prometheusRule.enabled`, `metrics.dashboard.enabled`.\n"
+The chart has recording and alerting rules and a dashboard of them: ` + "`metrics.prometheusRule.enabled`, `metrics.dashboard.enabled`.\n" + `
+![The panels of the dashboard during end-to-end tests](images/dashboard.svg)
+
+This is not a screenshot of Grafana: ` + "`make dashboard-picture`" + ` reads the metrics of the programs on a test cluster while end-to-end tests run there, as
+Prometheus does, evaluates the queries of the dashboard by Prometheus' engine and draws the result.
+`
 
 func TestMetricsReferenceIsUpToDate(t *testing.T) {
 	t.Parallel()
