@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 func built(t *testing.T, signer *signing.Signer) string {
 	t.Helper()
 	common.Do(func() {
-		if common.folder, common.err = os.MkdirTemp("", "refit-release-"); common.err == nil {
+		if common.folder, common.err = os.MkdirTemp("", "refit-release-"); common.err == nil { //nolint:usetesting // more than one test uses it
 			common.err = unsigned(t.Context(), checkout(t), common.folder)
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,12 +89,62 @@ func (s *slowServer) Get(ctx context.Context, key client.ObjectKey, object clien
 	return err
 }
 
-func (s *slowServer) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
-	err := s.Client.Update(ctx, object, options...)
-	if apierrors.IsConflict(err) {
+func (s *slowServer) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	err := s.Client.Patch(ctx, object, patch, options...)
+	if err != nil {
 		s.conflicts.Add(1)
 	}
 	return err
+}
+
+// busyDaemon writes the status of a NodeImage again between each read and write of the manager, as daemons do while images are
+// pulled and the API server is slow.
+type busyDaemon struct {
+	client.Client
+	world *world
+}
+
+func (b *busyDaemon) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	b.world.daemon(object.GetName(), v1beta1.ImagePhasePulling) //nolint:contextcheck // the daemon has a context of its own
+	return b.Client.Patch(ctx, object, patch, options...)
+}
+
+func (b *busyDaemon) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	b.world.daemon(object.GetName(), v1beta1.ImagePhasePulling) //nolint:contextcheck // the daemon has a context of its own
+	return b.Client.Update(ctx, object, options...)
+}
+
+func TestWritesOfTheDaemonDoNotConflictWithThoseOfTheManager(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob())
+	w.look()
+	w.check(w.Delete(t.Context(), w.job("j")))
+	w.api.client = &busyDaemon{w.Client, w}
+	result, err := (&nodeImages{w.api}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}})
+	if n := len(w.nodeImage("a").Spec.Images); err != nil || n != 0 {
+		t.Errorf("%d images are left, %+v, %v", n, result, err)
+	}
+}
+
+// TestChangeOfAnotherManagerIsKept has another manager add an image between read and write.
+func TestChangeOfAnotherManagerIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob())
+	w.look()
+	other := &v1beta1.NodeImage{}
+	w.check(w.Get(t.Context(), client.ObjectKey{Name: "a"}, other))
+	tries := 0
+	err := w.api.write(t.Context(), "a", func(object *v1beta1.NodeImage) bool {
+		if tries++; tries == 1 {
+			other.Spec.Images["other"] = v1beta1.ImageSpec{Tags: []v1beta1.ImageTagSpec{{Tag: "v1"}}}
+			w.check(w.Update(t.Context(), other))
+		}
+		object.Spec.Images["ours"] = v1beta1.ImageSpec{Tags: []v1beta1.ImageTagSpec{{Tag: "v1"}}}
+		return true
+	})
+	if images := w.nodeImage("a").Spec.Images; err != nil || tries != 2 || len(images) != 3 {
+		t.Errorf("after %d tries %d images, %v", tries, len(images), err)
+	}
 }
 
 func TestWritesOfTheManagerToANodeImageDoNotConflict(t *testing.T) {

@@ -2,21 +2,26 @@ package images
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
@@ -42,13 +47,37 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(types).WithObjects(objects...).
-		WithStatusSubresource(&v1beta1.NodeImage{}, &v1beta1.ImagePullJob{}, &v1beta1.ImageListPullJob{}).Build()
+		WithStatusSubresource(&v1beta1.NodeImage{}, &v1beta1.ImagePullJob{}, &v1beta1.ImageListPullJob{}).
+		WithInterceptorFuncs(interceptor.Funcs{Create: numberFirstSpec, Update: numberSpec, Patch: numberPatchedSpec}).Build()
 	w := &world{Client: c, t: t, now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
 	w.api = &api{client: c, Config: Config{
 		Nodes: cache.NewNodes(c, c), Live: c, SecretNamespace: secretNamespace, Clock: func() time.Time { return w.now },
 		Recorder: events.NewFakeRecorder(100), Logger: slog.New(slog.DiscardHandler),
 	}}
 	return w
+}
+
+// numberFirstSpec sets metadata.generation, which the client does not do, as the API server does. numberSpec and numberPatchedSpec
+// increase it with a spec.
+func numberFirstSpec(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	object.SetGeneration(1)
+	return c.Create(ctx, object, options...)
+}
+
+func numberSpec(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+	object.SetGeneration(object.GetGeneration() + 1)
+	return c.Update(ctx, object, options...)
+}
+
+func numberPatchedSpec(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	err := c.Patch(ctx, object, patch, options...)
+	switch {
+	case errors.Is(err, jsonpatch.ErrTestFailed): // in the words of the API server
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	case err != nil:
+		return err
+	}
+	return numberSpec(ctx, c, object)
 }
 
 func node(name string, labels map[string]string) *corev1.Node {

@@ -63,9 +63,10 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	return n.later(again), nil
 }
 
-// write changes a NodeImage. The daemon writes its status and jobs their images at any time, so after a conflict the object
-// is read from the API server: the cache would be behind again, and deleted jobs would go on to be pulled for. Writes of the
-// manager wait for each other: where the API server is slow they would conflict for as long as there are two.
+// write changes the labels and the spec of a NodeImage. It is bound to the spec that the change is for and not to the whole
+// object: the daemon writes the status at any time, and where the API server is slow each write would be a conflict, while
+// images of deleted jobs go on to be pulled. After a conflict the object is read from the API server: the cache would be behind
+// again. Writes of the manager wait for each other.
 func (a *api) write(ctx context.Context, name string, change func(*v1beta1.NodeImage) bool) error {
 	unlock, err := a.locks.lock(ctx, name)
 	if err != nil {
@@ -79,10 +80,11 @@ func (a *api) write(ctx context.Context, name string, change func(*v1beta1.NodeI
 			return err
 		}
 		reader = a.Live
+		before := object.DeepCopy()
 		if !change(&object) {
 			return nil
 		}
-		return a.client.Update(ctx, &object)
+		return a.patch(ctx, before, &object)
 	})
 	if err != nil {
 		return fmt.Errorf("write NodeImage %s: %w", name, err)
