@@ -1,10 +1,13 @@
 package cache
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/podprobe"
 	"github.com/refit-project/refit/result"
@@ -21,6 +24,10 @@ func TrimPod(object any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("trim pod: got %T", object)
 	}
+	return trimPod(pod), nil
+}
+
+func trimPod(pod *corev1.Pod) *corev1.Pod {
 	trimmed := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -47,7 +54,27 @@ func TrimPod(object any) (any, error) {
 	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
 	trimmed.Status.Conditions = trimConditions(pod)
 	keepSidecars(trimmed, pod)
-	return trimmed, nil
+	return trimmed
+}
+
+// livePage is how many pods are read at a time, so that the pods of a large workload do not take the manager's memory.
+const livePage = 500
+
+// LivePods lists pods as the API server has them now, past the cache, and trimmed as those in the cache are.
+func LivePods(ctx context.Context, live client.Reader, options ...client.ListOption) ([]*corev1.Pod, error) {
+	var pods []*corev1.Pod
+	for next := ""; ; {
+		var page corev1.PodList
+		if err := live.List(ctx, &page, append(slices.Clone(options), client.Limit(livePage), client.Continue(next))...); err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range page.Items {
+			pods = append(pods, trimPod(&page.Items[i]))
+		}
+		if next = page.Continue; next == "" {
+			return pods, nil
+		}
+	}
 }
 
 // trimConditions leaves those that others than kubelet write, and of kubelet's the ones that are needed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,81 +17,121 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/rollout"
 )
 
-// errNoTarget means that the workload of a rollout does not exist.
-var errNoTarget = errors.New("the workload does not exist")
+var (
+	// errNoTarget means that the workload of a rollout does not exist.
+	errNoTarget = errors.New("the workload does not exist")
+	// errReplaced means that the cache still has the rollout that had the name before; it may have had another workload.
+	errReplaced = errors.New("the RestartRollout has been deleted and created again")
+)
 
-// observe reads what rollout.Next decides from.
-func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Observation, error) {
+// target is what selects the pods of a rollout.
+type target struct {
+	workload *v1alpha1.WorkloadReference // nil for a rollout with a selector
+	uid      string                      // of the workload
+	selector labels.Selector
+}
+
+// observe reads from the cache what rollout.Next decides from. The workload is read from the API server.
+func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Observation, target, error) {
 	var observed rollout.Observation
 	if object.Status.CompletionTime != nil {
-		return observed, nil
+		return observed, target{}, nil
 	}
-	var err error
-	if observed.Pods, err = r.pods(ctx, object); err != nil {
+	of, err := r.target(ctx, object)
+	if err != nil {
 		if errors.Is(err, errNoTarget) {
-			return rollout.Observation{TargetGone: true}, nil
+			return rollout.Observation{TargetGone: true}, of, nil
 		}
-		return observed, err
+		return observed, of, err
+	}
+	if !of.selector.Empty() {
+		var list corev1.PodList
+		if err := r.client.List(ctx, &list, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector}, client.UnsafeDisableDeepCopy); err != nil {
+			return observed, of, fmt.Errorf("list pods: %w", err)
+		}
+		observed.Pods = of.own(pointers(list.Items))
 	}
 	if observed.Requests, err = requests(ctx, r.client, object); err != nil {
-		return observed, err
+		return observed, of, err
 	}
-	var budgets policyv1.PodDisruptionBudgetList
-	if err := r.client.List(ctx, &budgets, client.InNamespace(object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return observed, fmt.Errorf("list PodDisruptionBudgets: %w", err)
-	}
-	for i := range budgets.Items {
-		observed.Budgets = append(observed.Budgets, &budgets.Items[i])
-	}
-	return observed, nil
+	observed.Budgets, err = budgets(ctx, r.client, object)
+	return observed, of, err
 }
 
-// pods are those of the workload or the selector.
-func (r *reconciler) pods(ctx context.Context, object *v1alpha1.RestartRollout) ([]*corev1.Pod, error) {
-	selector, uid, err := r.selector(ctx, object)
-	if err != nil || selector.Empty() {
-		return nil, err
+// refresh reads from the API server what was observed from the cache. Budgets are read again if there are any.
+func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollout, of target, observed *rollout.Observation) error {
+	uid := object.UID
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("read RestartRollout: %w", err)
 	}
-	var list corev1.PodList
-	err = r.client.List(ctx, &list, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+	if object.UID != uid {
+		return errReplaced
 	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if target := object.Spec.TargetRef; target == nil || rollout.Owns(target, uid, &list.Items[i]) {
-			pods = append(pods, &list.Items[i])
+	var err error
+	if observed.Requests, err = requests(ctx, r.live, object); err != nil {
+		return err
+	}
+	if len(observed.Budgets) > 0 && !object.Spec.IgnorePodDisruptionBudgets {
+		if observed.Budgets, err = budgets(ctx, r.live, object); err != nil {
+			return err
 		}
 	}
-	return pods, nil
+	pods, err := cache.LivePods(ctx, r.live, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector})
+	if err != nil {
+		return err
+	}
+	observed.Pods = of.own(pods)
+	return nil
 }
 
-// selector is that of the rollout, or that of its workload with the workload's UID.
-func (r *reconciler) selector(ctx context.Context, object *v1alpha1.RestartRollout) (labels.Selector, string, error) {
-	target := object.Spec.TargetRef
-	if target == nil {
+// own are the pods that belong to the workload, if there is one.
+func (t target) own(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return t.workload != nil && !rollout.Owns(t.workload, t.uid, pod) })
+}
+
+func budgets(ctx context.Context, reader client.Reader, object *v1alpha1.RestartRollout) ([]*policyv1.PodDisruptionBudget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	if err := reader.List(ctx, &list, client.InNamespace(object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	return pointers(list.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	to := make([]*T, len(items))
+	for i := range items {
+		to[i] = &items[i]
+	}
+	return to
+}
+
+// target is the selector of the rollout, or that of its workload with the workload's UID.
+func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout) (target, error) {
+	reference := object.Spec.TargetRef
+	if reference == nil {
 		selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)
 		if err != nil {
-			return labels.Nothing(), "", fmt.Errorf("selector of RestartRollout: %w", err)
+			return target{}, fmt.Errorf("selector of RestartRollout: %w", err)
 		}
-		return selector, "", nil
+		return target{selector: selector}, nil
 	}
 	workload := &unstructured.Unstructured{}
-	workload.SetGroupVersionKind(schema.FromAPIVersionAndKind(target.APIVersion, target.Kind))
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: target.Name}, workload); err != nil {
+	workload.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: reference.Name}, workload); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, "", errNoTarget
+			return target{}, errNoTarget
 		}
-		return nil, "", fmt.Errorf("read %s %s: %w", target.Kind, target.Name, err)
+		return target{}, fmt.Errorf("read %s %s: %w", reference.Kind, reference.Name, err)
 	}
 	selector, err := rollout.WorkloadSelector(workload)
 	if err != nil {
-		return nil, "", err
+		return target{}, err
 	}
-	return selector, string(workload.GetUID()), nil
+	return target{workload: reference, uid: string(workload.GetUID()), selector: selector}, nil
 }
 
 // requests are those that the rollout has created.

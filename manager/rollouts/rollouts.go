@@ -136,10 +136,11 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(r.Clock()), time.Millisecond)}, nil
 }
 
-// decide decides from the cache; before anything is started, again from the requests and the rollout that the API server
-// has, so that no request which the cache does not show yet is left out of the budget.
+// decide decides from the cache; before anything is started, again from what the API server has. After an outage, or when
+// another replica has led, the cache may be seconds behind: a pod that it shows ready may be unavailable, and a request of
+// the other replica may be missing. That costs one list of pods and one of requests for each batch, not for each event.
 func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Decision, error) {
-	observed, err := r.observe(ctx, object)
+	observed, of, err := r.observe(ctx, object)
 	if err != nil {
 		return rollout.Decision{}, err
 	}
@@ -147,10 +148,7 @@ func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout
 	if len(decision.Start) == 0 {
 		return decision, nil
 	}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return decision, fmt.Errorf("read RestartRollout: %w", err)
-	}
-	if observed.Requests, err = requests(ctx, r.live, object); err != nil {
+	if err := r.refresh(ctx, object, of, &observed); err != nil {
 		return decision, err
 	}
 	return rollout.Next(object, observed, r.Clock()), nil
