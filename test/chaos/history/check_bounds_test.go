@@ -102,6 +102,14 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.status(12, "r1", failedBy(12, "DeadlineExceeded"))
 		}},
+		"an end that the API server did not store, and that is not written again": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			lostEnd(s, 5.5)
+			s.create(30, "r2", "uid-1", "c1")
+			s.status(30.5, "r2", func(status *v1beta1.ContainerRecreateRequestStatus) {
+				status.Phase = v1beta1.ContainerRecreateRequestPending
+			})
+		}},
 		"a deadline passed over while another node had a fault": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
 			s.faultOn("node-2", "daemon-kill", 4, 30)
 			s.create(2, "r1", "uid-1", "c1", deadline(3))

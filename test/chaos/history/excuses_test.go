@@ -10,6 +10,13 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
+// lostEnd is the end of r1 by its deadline, whose answer the daemon did not get.
+func lostEnd(s *fixture, second float64) {
+	s.store("r1", failedBy(second, "DeadlineExceeded"))
+	end := map[string]any{"status": map[string]any{"completionTime": at(second)}}
+	s.writePatch(second, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, end, nil)
+}
+
 func TestExcusesOfTheSameNodeHold(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*fixture){
@@ -81,6 +88,34 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 			s.app(8, "uid-1", "start")
 			s.pod(8.1, "uid-1", "c3", true)
 			s.status(8.2, "r2", completed(8.2, ""))
+		},
+		"an end that was stored although the daemon died, shown by its deletion after its time to live": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			lostEnd(s, 5.5)
+			s.write(40, ref{"delete", managerUser, "containerrecreaterequests", "", "chaos", "r1"}, 200, nil)
+		},
+		"an end that was stored although the daemon died, shown by the next request of the pod": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", deadline(3))
+			lostEnd(s, 5.5)
+			restart(s, 40, "r2", "c1", "c2")
+		},
+		"a replacement that was stopped for another request before kubelet said so": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1", forced)
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.create(3.2, "r2", "uid-1", "c1", forced, deadline(4))
+			s.create(3.4, "r3", "uid-1", "c1", deadline(25))
+			s.app(4, "uid-1", "start")
+			s.pod(4.1, "uid-1", "c2", true)
+			s.status(4.2, "r1", completed(4.2, ""))
+			s.status(4.4, "r2", recreating("c2"))
+			s.call(5, "StopContainer", "c2", "OK", 0.1)
+			s.app(5.01, "uid-1", "SIGTERM")
+			s.app(5.02, "uid-1", "exit signal")
+			s.status(7.5, "r2", failedBy(7.5, "DeadlineExceeded"))
+			s.status(7.7, "r3", recreating("c1"))
+			s.status(28.5, "r3", failedBy(28.5, "DeadlineExceeded"))
 		},
 		"an end whose audit line is lost, shown by the next write": func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1", deadline(10))

@@ -33,6 +33,8 @@ type Write struct {
 	SidecarSet *v1beta1.SidecarSet
 	// Annotations and Labels are those that a patch changes, where the audit policy keeps it.
 	Annotations, Labels []string
+	// Ends says that the patch was to end a request, whether or not it was stored.
+	Ends bool
 }
 
 // Names in the audit log.
@@ -107,7 +109,7 @@ func writeOf(event auditEvent) (Write, error) {
 		Received: event.Received, Done: event.At, Code: event.Status.Code,
 	}
 	if w.Verb == "patch" {
-		w.Annotations, w.Labels = metadata(event.Request)
+		w.Annotations, w.Labels, w.Ends = changes(event.Request)
 	}
 	if nodes := event.User.Extra[nodeNameExtra]; len(nodes) == 1 {
 		w.Node = nodes[0]
@@ -119,18 +121,21 @@ func writeOf(event auditEvent) (Write, error) {
 	return w, nil
 }
 
-// metadata are the annotations and labels that a merge patch changes.
-func metadata(patch json.RawMessage) (annotations, labels []string) {
+// changes are the annotations and labels that a merge patch changes, and whether it ends a request.
+func changes(patch json.RawMessage) (annotations, labels []string, ends bool) {
 	var changes struct {
 		Metadata struct {
 			Annotations map[string]any `json:"annotations"`
 			Labels      map[string]any `json:"labels"`
 		} `json:"metadata"`
+		Status struct {
+			CompletionTime string `json:"completionTime"`
+		} `json:"status"`
 	}
 	if json.Unmarshal(patch, &changes) != nil {
-		return nil, nil // another kind of patch
+		return nil, nil, false // another kind of patch
 	}
-	return slices.Sorted(maps.Keys(changes.Metadata.Annotations)), slices.Sorted(maps.Keys(changes.Metadata.Labels))
+	return slices.Sorted(maps.Keys(changes.Metadata.Annotations)), slices.Sorted(maps.Keys(changes.Metadata.Labels)), changes.Status.CompletionTime != ""
 }
 
 // decode reads the stored object. Deletions answer with a Status or a list, and other versions' requests are not

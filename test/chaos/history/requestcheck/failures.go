@@ -56,7 +56,7 @@ func (c check) notEarly(r *model.Request, end entry.Write) {
 }
 
 // notRecreated checks that no other container had been running and ready for long enough to be seen, in the place of one
-// that is called failed.
+// that is called failed. One that was stopped for another request meanwhile was ready until then, whatever kubelet reports.
 func (c check) notRecreated(r *model.Request, state v1beta1.ContainerRecreateRequestRecreateState, end entry.Write) {
 	p := c.Pods[r.PodUID]
 	if p == nil || p.Deleted != nil || c.FirstStop(state.ContainerID) == nil {
@@ -67,24 +67,31 @@ func (c check) notRecreated(r *model.Request, state v1beta1.ContainerRecreateReq
 		up += time.Duration(strategy.MinStartedSeconds) * time.Second
 	}
 	var since *entry.Write
+	var until time.Time
 	for n := range p.Statuses {
 		w := &p.Statuses[n]
 		if !w.Received.Before(end.Received) {
 			break
 		}
-		ready := slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		i := slices.IndexFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 			return s.Name == state.Name && model.Replaced(s, state.ContainerID)
 		})
-		if !ready {
+		if i < 0 {
 			since = nil
-		} else if since == nil {
+			continue
+		}
+		if since == nil || until.Before(w.Received) {
 			since = w
+		}
+		until = end.Received
+		if stop := c.FirstStop(w.Pod.Status.ContainerStatuses[i].ContainerID); stop != nil && stop.Begin.Before(until) {
+			until = stop.Begin
 		}
 	}
 	if since == nil {
 		return
 	}
-	if took := entry.Unimpeded(c.Faults, r.Node(), since.Received, end.Received); took > up {
+	if took := entry.Unimpeded(c.Faults, r.Node(), since.Received, until); took > up {
 		c.Violate("verdict", "request "+r.String(), fmt.Sprintf("container %s is called failed, and its replacement had been ready for %s",
 			state.Name, took.Round(time.Millisecond)), since.Line, end.Line)
 	}

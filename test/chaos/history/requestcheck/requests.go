@@ -160,6 +160,9 @@ func (c check) ends() {
 		if !ended {
 			end = c.End
 		}
+		if lost := c.lostEnd(r); lost != nil && (!ended || lost.Received.Before(end)) {
+			end, ended = lost.Received, true
+		}
 		begin := r.Created.Received
 		if turn[r.PodUID].After(begin) {
 			begin = turn[r.PodUID]
@@ -192,33 +195,6 @@ func (c check) ends() {
 			c.Violate("I5", "request "+r.String(), "not ended at the end of the run", r.Created.Line, last)
 		}
 	}
-}
-
-// slow is how long the API server may take for a write.
-const slow = time.Second
-
-// slowWrites are the times in which the API server took long for a write of the request: those do not count.
-func (c check) slowWrites(r *model.Request) []entry.Fault {
-	var faults []entry.Fault
-	for _, w := range c.Writes {
-		if w.Resource == entry.RequestResource && w.Namespace == r.Namespace && w.Name == r.Name && w.Done.Sub(w.Received) > slow {
-			faults = append(faults, entry.Fault{Kind: "slow write", Begin: w.Received, End: w.Done, Impedes: true})
-		}
-	}
-	return faults
-}
-
-// patience is the time the request asks for itself and what is added for the machine.
-func (c check) patience(r *model.Request) time.Duration {
-	each := c.Grace(r)
-	patience := c.Options.Patience
-	if strategy := r.Spec().Strategy; strategy != nil {
-		each += time.Duration(strategy.MinStartedSeconds) * time.Second
-		if strategy.UnreadyGracePeriodSeconds != nil {
-			patience += time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second
-		}
-	}
-	return patience + time.Duration(len(r.Spec().Containers))*each
 }
 
 // order checks I6. Which of two requests is older is certain only when one was created before the other was sent.

@@ -1,0 +1,55 @@
+package requestcheck
+
+import (
+	"slices"
+	"time"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
+)
+
+// lostEnd is the daemon's write of the end of a request whose answer was lost, as the daemon was killed, if what followed
+// shows that it was stored: the manager has deleted the request, or a later one of the same pod has begun.
+func (c check) lostEnd(r *model.Request) *entry.Write {
+	for i := range r.Unsure {
+		w := &r.Unsure[i]
+		if !w.Ends || w.User != c.Options.Daemon {
+			continue
+		}
+		deleted := r.Deleted != nil && r.Deleted.User == c.Options.Manager && r.Deleted.Received.After(w.Received)
+		if deleted || slices.ContainsFunc(c.Requests, func(later *model.Request) bool {
+			begun := later.Begun()
+			return later.PodUID == r.PodUID && later.Created.Received.After(r.Created.Done) && begun != nil && begun.Received.After(w.Done)
+		}) {
+			return w
+		}
+	}
+	return nil
+}
+
+// slow is how long the API server may take for a write.
+const slow = time.Second
+
+// slowWrites are the times in which the API server took long for a write of the request: those do not count.
+func (c check) slowWrites(r *model.Request) []entry.Fault {
+	var faults []entry.Fault
+	for _, w := range c.Writes {
+		if w.Resource == entry.RequestResource && w.Namespace == r.Namespace && w.Name == r.Name && w.Done.Sub(w.Received) > slow {
+			faults = append(faults, entry.Fault{Kind: "slow write", Begin: w.Received, End: w.Done, Impedes: true})
+		}
+	}
+	return faults
+}
+
+// patience is the time the request asks for itself and what is added for the machine.
+func (c check) patience(r *model.Request) time.Duration {
+	each := c.Grace(r)
+	patience := c.Options.Patience
+	if strategy := r.Spec().Strategy; strategy != nil {
+		each += time.Duration(strategy.MinStartedSeconds) * time.Second
+		if strategy.UnreadyGracePeriodSeconds != nil {
+			patience += time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second
+		}
+	}
+	return patience + time.Duration(len(r.Spec().Containers))*each
+}
