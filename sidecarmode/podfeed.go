@@ -14,8 +14,12 @@ import (
 	"github.com/refit-project/refit/kube/ownpod"
 )
 
-// firstLook bounds the wait for the pod at start. Later it comes with the watch.
-const firstLook = 10 * time.Second
+const (
+	// firstLook bounds the wait for the pod at start. Later it comes with the watch.
+	firstLook = 10 * time.Second
+	// oneLook bounds a read of the pod for somebody who waits for it.
+	oneLook = 3 * time.Second
+)
 
 func types(uid string) apitypes.UID { return apitypes.UID(uid) }
 
@@ -61,14 +65,35 @@ func (f *podFeed) set(pod *corev1.Pod) {
 	}
 }
 
+// read reads the pod now.
+func (f *podFeed) read(ctx context.Context, client *ownpod.Client, pod identity.Pod) error {
+	seen, err := client.Pod(ctx, pod)
+	if err != nil {
+		return err
+	}
+	f.set(seen)
+	return nil
+}
+
+// reader reads the pod within oneLook; it is nil without a client.
+func (f *podFeed) reader(client *ownpod.Client, pod identity.Pod) func(context.Context) error {
+	if client == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, oneLook)
+		defer cancel()
+		return f.read(ctx, client, pod)
+	}
+}
+
 // look reads the pod for the first time. That its role forbids it is no reason not to run.
 func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
 	for {
-		seen, err := client.Pod(ctx, pod)
+		err := f.read(ctx, client, pod)
 		if err == nil {
-			f.set(seen)
 			return
 		}
 		logger.Warn("pod not read", "pod", pod, "err", err)

@@ -139,8 +139,8 @@ func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
 	manager, err := plugin.NewManager(plugin.Config{
 		Factories: s.factories(),
 		Host: plugin.Host{
-			Logger: s.logger, Pod: s.pod, Observed: s.feed.latest, Changes: s.feed.changes, Own: s.config.Container,
-			Results: s.writer, API: s.api, Processes: s.processes, Tell: s.tell,
+			Logger: s.logger, Pod: s.pod, Observed: s.feed.latest, Look: s.feed.reader(s.api, s.pod), Changes: s.feed.changes,
+			Own: s.config.Container, Results: s.writer, API: s.api, Processes: s.processes, Tell: s.tell,
 		},
 	})
 	if err != nil {

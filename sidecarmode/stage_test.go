@@ -40,6 +40,8 @@ type apiServer struct {
 	watches []chan string // of the pod
 	// refused is a path that may not be patched.
 	refused string
+	// down: every request fails. unwatched: the pod can be read, but not be followed.
+	down, unwatched bool
 }
 
 func newAPIServer() *apiServer {
@@ -55,6 +57,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/status")
 	document, known := a.objects[path]
 	switch {
+	case a.down, a.unwatched && path == "/api/v1/namespaces/games/pods":
+		http.Error(w, "down", http.StatusInternalServerError)
 	case strings.HasSuffix(path, "selfsubjectaccessreviews"):
 		fmt.Fprint(w, `{"status":{"allowed":true}}`)
 	case strings.HasSuffix(path, "/events"):

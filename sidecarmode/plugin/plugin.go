@@ -103,6 +103,9 @@ type Host struct {
 	Pod identity.Pod
 	// Observed is the pod as it was last seen; nil when it cannot be read.
 	Observed func() *corev1.Pod
+	// Look reads the pod now, for Observed: after an outage of the API server the watch comes back late. It bounds itself,
+	// and is nil without an API server.
+	Look func(context.Context) error
 	// Changes are told of by a token in the channel, until the function is called.
 	Changes func() (<-chan struct{}, func())
 	// Own is the name of the container that we are.

@@ -11,17 +11,13 @@ import (
 
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/kube/ownpod"
-	"github.com/refit-project/refit/sidecarmode/process"
 	"github.com/refit-project/refit/sidecarmode/update/record"
-	"github.com/refit-project/refit/signal"
 	"github.com/refit-project/refit/wait"
 )
 
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// processInterval is between searches for the program's process.
-	processInterval = 500 * time.Millisecond
 )
 
 // restore takes the folder over and brings it to what the workload accepted last, unless the volume still has what this
@@ -142,35 +138,6 @@ func (p *Plugin) reloadProgram(ctx context.Context, u *hotupdate.Updater) error 
 	return u.Reload(ctx)
 }
 
-// programRuns reports whether all processes that are signalled can be found.
-func (p *Plugin) programRuns(ctx context.Context) bool { return p.missing(ctx) == nil }
-
-func (p *Plugin) missing(ctx context.Context) error {
-	for _, finder := range p.finders() {
-		if finder.FS == nil {
-			continue
-		}
-		if _, err := finder.Find(ctx); errors.Is(err, signal.ErrNotFound) || errors.Is(err, process.ErrNoStatus) {
-			return err
-		}
-	}
-	return nil
-}
-
-// awaitProgram waits until the processes that are signalled can be found, or cannot have been started yet.
-func (p *Plugin) awaitProgram(ctx context.Context) error {
-	for {
-		err := p.missing(ctx)
-		if err == nil || p.beforeProgram() {
-			return nil
-		}
-		p.setNote("waiting for the process: " + err.Error())
-		if wait.For(ctx, processInterval) != nil {
-			return err
-		}
-	}
-}
-
 func (p *Plugin) beforeProgram() bool { return beforeProgram(p.host.Observed(), p.host.Own) }
 
 // beforeProgram reports that kubelet starts none of the pod's regular containers before we are ready: we are a
@@ -189,19 +156,4 @@ func beforeProgram(pod *corev1.Pod, own string) bool {
 	// After a restart of the sidecar alone the program runs on.
 	runs := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running != nil })
 	return gates && !started && !runs
-}
-
-// finders are those of the processes that are signalled.
-func (p *Plugin) finders() []process.Finder {
-	chain, err := p.config.chain()
-	if err != nil {
-		return nil
-	}
-	var finders []process.Finder
-	for _, a := range chain {
-		if a.Signal != nil {
-			finders = append(finders, process.Finder{Config: a.Signal.Config, FS: p.host.Processes, Observed: p.host.Observed})
-		}
-	}
-	return finders
 }

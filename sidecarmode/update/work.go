@@ -86,6 +86,11 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 		if err != nil {
 			return outcome{err: err}
 		}
+		if !request.DryRun { // which tells nobody
+			if err := p.unavailable(ctx, request.Version); err != nil {
+				return outcome{err: err}
+			}
+		}
 		res, err := u.Apply(ctx, request)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
 			return outcome{res, err}
@@ -102,6 +107,9 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, error) {
 	return p.submit(ctx, false, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
+		if err := p.unavailable(ctx, id); err != nil {
+			return outcome{err: err}
+		}
 		res, err := u.Rollback(ctx, id)
 		if errors.Is(err, hotupdate.ErrUnknownRevision) || errors.Is(err, hotupdate.ErrInvalid) {
 			return outcome{res, err}
@@ -155,7 +163,7 @@ func (p triggered) Delivered(name string) string {
 // for it may need them to start, and it is told when it runs.
 func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
 	gated := p.beforeProgram()
-	request.Quiet = gated || !p.programRuns(ctx)
+	request.Quiet = gated || p.locate(ctx) != nil
 	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
 		res, err := u.Apply(ctx, request)

@@ -46,7 +46,7 @@ func (h *handlers) answer(w http.ResponseWriter, r *http.Request, version string
 	code, said := http.StatusOK, saidDone
 	if err != nil {
 		code, said = explain(err)
-		if errors.Is(err, hotupdate.ErrBusy) || errors.Is(err, ErrRestoring) {
+		if errors.Is(err, hotupdate.ErrBusy) || errors.Is(err, ErrRestoring) || errors.Is(err, ErrUnavailable) {
 			w.Header().Set("Retry-After", "5")
 		}
 	}
@@ -81,7 +81,7 @@ func explain(err error) (int, string) {
 		return http.StatusNotFound, err.Error()
 	case errors.Is(err, hotupdate.ErrBusy):
 		return http.StatusConflict, err.Error()
-	case errors.Is(err, ErrRestoring), errors.Is(err, ErrStopping):
+	case errors.Is(err, ErrRestoring), errors.Is(err, ErrStopping), errors.Is(err, ErrUnavailable):
 		return http.StatusServiceUnavailable, err.Error()
 	case errors.As(err, &failure) && failure.Phase == hotupdate.Fetching:
 		return http.StatusInternalServerError, "failed to download file: " + failure.Err.Error()

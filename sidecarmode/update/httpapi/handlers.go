@@ -61,9 +61,11 @@ var (
 	ErrRestoring = errors.New("the accepted revision is being restored")
 	// ErrStopping means that updates are not accepted any more.
 	ErrStopping = errors.New("the sidecar is stopping")
+	// ErrUnavailable means that the API server is needed to find the process to signal, and does not respond.
+	ErrUnavailable = errors.New("the process to signal cannot be found while the API server does not respond")
 )
 
-// Updates carries out what is requested. The errors are those of the room hotupdate, ErrRestoring and ErrStopping.
+// Updates carries out what is requested. The errors are those of the room hotupdate, ErrRestoring, ErrStopping and ErrUnavailable.
 type Updates interface {
 	Apply(ctx context.Context, request hotupdate.Request) (hotupdate.Result, error)
 	Rollback(ctx context.Context, id string) (hotupdate.Result, error)
