@@ -53,6 +53,24 @@ func TestGoodUpdates(t *testing.T) {
 	}
 }
 
+// The times are those of a run on a machine with too much to do: the application is told at once, and reads late.
+func TestFollowerThatReadsLate(t *testing.T) {
+	t.Parallel()
+	for seen, ok := range map[float64]bool{7.738: true, 8.1: false} {
+		s := opening(t)
+		s.updated(2, "v0-good")
+		s.update(2.27, "asker", "update", "v1-poison")
+		s.update(2.406, "app", "file", "v1-poison")
+		s.update(7.115, "asker", "updated", "v1-poison 500")
+		s.update(7.233, "app", "signal", "SIGHUP")
+		s.update(seen, "app", "file", "v0-good")
+		s.update(8.62, "asker", "update", "v2-short")
+		if report := s.check(); report.OK() != ok {
+			t.Errorf("seen at %v: violations %v", seen, report.Violations)
+		}
+	}
+}
+
 func TestNobodySeesWhatIsInPlaceWhileTheFollowerIsDown(t *testing.T) {
 	t.Parallel()
 	s := opening(t)
