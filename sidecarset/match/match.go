@@ -40,6 +40,9 @@ func (s *Selector) Pod(podLabels map[string]string) bool {
 	return s.pods.Matches(labels.Set(podLabels))
 }
 
+// Labels is the selector of pods alone, to list them by.
+func (s *Selector) Labels() labels.Selector { return s.pods }
+
 // Namespace reports whether pods of the namespace are selected.
 func (s *Selector) Namespace(name string, namespaceLabels map[string]string) bool {
 	if s.namespace != "" && s.namespace != name {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -43,6 +44,12 @@ type Pod struct {
 	Scheduled bool
 	Running   bool
 	Restarts  int32 // of all containers
+}
+
+// Equal reports whether nothing that the rollout depends on differs.
+func (p *Pod) Equal(q *Pod) bool {
+	return p.UID == q.UID && p.State == q.State && p.InFlight == q.InFlight && p.Failed == q.Failed && p.Ready == q.Ready &&
+		p.ReadySince.Equal(q.ReadySince) && p.Scheduled == q.Scheduled && p.Running == q.Running && labels.Equals(p.Labels, q.Labels)
 }
 
 // availableAt is when the pod has been ready for as long as is asked for; false if it is not ready or in an update.

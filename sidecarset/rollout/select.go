@@ -68,7 +68,7 @@ func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 	}
 	b := f.budget(s, unavailable)
 	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
-	selection.Again = earliest(again, retry)
+	selection.Again = Earliest(again, retry)
 	return selection
 }
 
@@ -97,7 +97,7 @@ func (f *Fleet) candidates(s *Strategy, now time.Time) (candidates []*Pod, retry
 			continue
 		}
 		if now.Before(pod.RetryAt) {
-			retry = earliest(retry, pod.RetryAt)
+			retry = Earliest(retry, pod.RetryAt)
 			continue
 		}
 		candidates = append(candidates, pod)
@@ -105,7 +105,8 @@ func (f *Fleet) candidates(s *Strategy, now time.Time) (candidates []*Pod, retry
 	return candidates, retry
 }
 
-func earliest(a, b time.Time) time.Time {
+// Earliest is the earlier of two times; a zero time is none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

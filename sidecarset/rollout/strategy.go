@@ -3,8 +3,11 @@ package rollout
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/refit-project/refit/api/v1beta1"
 )
 
 // Strategy says how fast and in which order pods are updated. The zero value updates one pod at a time.
@@ -43,6 +46,42 @@ type Weight struct {
 
 // Term is a label by which pods are distributed. The value "*" stands for each value that occurs.
 type Term struct{ Key, Value string }
+
+// NewStrategy compiles the strategy of a SidecarSet. Errors are about selectors, which admission refuses.
+func NewStrategy(from *v1beta1.SidecarSetUpdateStrategy, halted bool) (Strategy, error) {
+	s := Strategy{
+		Paused: from.Paused || from.Type == v1beta1.SidecarSetNotUpdate, Partition: from.Partition, MaxUnavailable: from.MaxUnavailable,
+		WorkloadMaxUnavailable: from.MaxUnavailablePerWorkload, MinReady: time.Duration(from.MinReadySeconds) * time.Second,
+		Halted: halted, Recreate: from.RecreatePolicy == v1beta1.RecreateEvict,
+	}
+	if from.PauseAfterFailedPods != nil {
+		s.MaxFailed = int(*from.PauseAfterFailedPods)
+	}
+	var err error
+	if from.Selector != nil {
+		if s.Selector, err = metav1.LabelSelectorAsSelector(from.Selector); err != nil {
+			return s, err
+		}
+	}
+	for _, term := range from.ScatterStrategy {
+		s.Scatter = append(s.Scatter, Term{Key: term.Key, Value: term.Value})
+	}
+	if from.PriorityStrategy == nil {
+		return s, nil
+	}
+	for _, term := range from.PriorityStrategy.OrderPriority {
+		s.Orders = append(s.Orders, term.OrderedKey)
+	}
+	for i := range from.PriorityStrategy.WeightPriority {
+		term := &from.PriorityStrategy.WeightPriority[i]
+		matches, err := metav1.LabelSelectorAsSelector(&term.MatchSelector)
+		if err != nil {
+			return s, err
+		}
+		s.Weights = append(s.Weights, Weight{Weight: term.Weight, Selector: matches})
+	}
+	return s, nil
+}
 
 // scaled is an absolute number, or a percentage of the total.
 func scaled(value *intstr.IntOrString, total int, roundUp bool, otherwise int) int {

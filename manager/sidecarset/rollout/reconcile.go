@@ -40,7 +40,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err = errors.Join(fault, err); err != nil {
 		return settle(err)
 	}
-	if again = sooner(again, later); again.IsZero() {
+	if again = rollout.Earliest(again, later); again.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(again.Sub(r.Clock()), gather)}, nil
@@ -52,13 +52,6 @@ func settle(err error) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, err
-}
-
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // current is what is kept of the SidecarSet, computed again if its spec has changed.
@@ -86,28 +79,38 @@ func (r *reconciler) current(ctx context.Context, object *v1beta1.SidecarSet) (*
 // roll updates the pods whose turn it is, and says when to look again.
 func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 	r.judgeDue(ctx, s)
+	selection := s.choose(r.Clock())
 	s.mu.Lock()
-	now := r.Clock()
-	selection := s.fleet.Select(&s.strategy, now)
 	started := make([]types.NamespacedName, 0, len(s.unfinished))
 	for key := range s.unfinished {
 		started = append(started, key)
 	}
-	s.held = selection.Held
 	s.mu.Unlock()
 	if len(selection.Pods) > 0 {
 		wait, err := r.prePull(ctx, s)
+		if err == nil && wait.IsZero() {
+			wait, err = r.refresh(ctx, s)
+		}
 		if err != nil {
 			return time.Time{}, err
 		}
-		if !wait.IsZero() {
-			selection.Pods, selection.Again = nil, sooner(selection.Again, wait)
+		if selection = s.choose(r.Clock()); !wait.IsZero() {
+			selection.Pods, selection.Again = nil, rollout.Earliest(selection.Again, wait)
 		}
 	}
 	r.updateAll(ctx, s, append(started, selection.Pods...))
 	r.mark(ctx, s)
 	again, err := r.repair(ctx, s)
-	return sooner(sooner(selection.Again, again), s.nextDue()), err
+	return rollout.Earliest(rollout.Earliest(selection.Again, again), s.nextDue()), err
+}
+
+// choose selects the pods that are to be updated now.
+func (s *set) choose(now time.Time) rollout.Selection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	selection := s.fleet.Select(&s.strategy, now)
+	s.held = selection.Held
+	return selection
 }
 
 // judgeDue evaluates again the pods whose time has come, although nothing has changed.
@@ -137,7 +140,7 @@ func (s *set) nextDue() time.Time {
 	defer s.mu.Unlock()
 	var next time.Time
 	for _, at := range s.due {
-		next = sooner(next, at)
+		next = rollout.Earliest(next, at)
 	}
 	return next
 }
@@ -157,7 +160,7 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 		return again, nil
 	}
 	if due := status.Due(&object.Status, next, s.reported); now.Before(due) {
-		return sooner(again, due), nil
+		return rollout.Earliest(again, due), nil
 	}
 	s.reported = now
 	changed := object.DeepCopy()

@@ -1,14 +1,12 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -32,21 +30,6 @@ func (r *reconciler) missed(ctx context.Context, s *set, pod *corev1.Pod) (*miss
 	disabled := pod.Namespace == metav1.NamespaceSystem || pod.Namespace == r.Namespace || labels[missed.LabelInjection] == "disabled"
 	why := missed.Judge(pod, s.object, cache.IsReady(pod), disabled)
 	return &why, nil
-}
-
-// exampleNotInjected is why one of the pods was not injected. The caller holds the lock.
-func (s *set) exampleNotInjected() string {
-	var first types.NamespacedName
-	for key := range s.notInjected {
-		if first.Name == "" || cmp.Compare(key.String(), first.String()) < 0 {
-			first = key
-		}
-	}
-	if first.Name == "" {
-		return ""
-	}
-	text := s.notInjected[first].Message
-	return first.String() + ": " + text[:min(len(text), longestExample)]
 }
 
 // repair evicts a pod that was not injected, if the SidecarSet asks for it and it is time. It returns when to look again.

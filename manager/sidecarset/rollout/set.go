@@ -10,9 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kubelet"
@@ -31,9 +29,10 @@ type set struct {
 	target   *upgrade.Target
 	strategy rollout.Strategy
 	selector match.Selector
-	// Only the reconciler looks at these two.
+	// Only the reconciler looks at these.
 	pulled   bool      // the images
 	reported time.Time // when the status was written
+	listed   time.Time // when the pods were read from the API server
 
 	mu          sync.Mutex
 	fleet       *rollout.Fleet
@@ -43,6 +42,7 @@ type set struct {
 	examples    map[types.NamespacedName]string // pods that have failed or cannot be updated, with the reason
 	due         map[types.NamespacedName]time.Time
 	unfinished  map[types.NamespacedName]bool                 // an update that goes on without being chosen
+	gone        map[types.UID]bool                            // pods deleted while all are read from the API server; nil otherwise
 	held        rollout.Hold                                  // of the last selection
 	conditions  map[types.NamespacedName]*corev1.PodCondition // that are to be written
 }
@@ -50,7 +50,7 @@ type set struct {
 // known is what is kept of a pod beside what the fleet has.
 type known struct {
 	uid types.UID
-	// version is the resource version of our last write. Events from before it are dropped.
+	// version is that of our last write, or of what the API server had then. Events from before it are dropped.
 	version string
 	// revision is the ControllerRevision that the pod names.
 	revision string
@@ -76,46 +76,10 @@ func newSet(object *v1beta1.SidecarSet, latest string, history []*appsv1.Control
 	if s.selector, err = match.NewSelector(&object.Spec); err != nil {
 		return nil, err
 	}
-	if s.strategy, err = strategyOf(object, latest); err != nil {
+	if s.strategy, err = rollout.NewStrategy(&object.Spec.UpdateStrategy, status.Paused(object, latest)); err != nil {
 		return nil, err
 	}
 	s.fleet = rollout.NewFleet(s.strategy.Scatter)
-	return s, nil
-}
-
-func strategyOf(object *v1beta1.SidecarSet, latest string) (rollout.Strategy, error) {
-	from := &object.Spec.UpdateStrategy
-	s := rollout.Strategy{
-		Paused: from.Paused || from.Type == v1beta1.SidecarSetNotUpdate, Partition: from.Partition, MaxUnavailable: from.MaxUnavailable,
-		WorkloadMaxUnavailable: from.MaxUnavailablePerWorkload, MinReady: time.Duration(from.MinReadySeconds) * time.Second,
-		Halted: status.Paused(object, latest), Recreate: from.RecreatePolicy == v1beta1.RecreateEvict,
-	}
-	if from.PauseAfterFailedPods != nil {
-		s.MaxFailed = int(*from.PauseAfterFailedPods)
-	}
-	var err error
-	if from.Selector != nil {
-		if s.Selector, err = metav1.LabelSelectorAsSelector(from.Selector); err != nil {
-			return s, err
-		}
-	}
-	for _, term := range from.ScatterStrategy {
-		s.Scatter = append(s.Scatter, rollout.Term{Key: term.Key, Value: term.Value})
-	}
-	if from.PriorityStrategy == nil {
-		return s, nil
-	}
-	for _, term := range from.PriorityStrategy.OrderPriority {
-		s.Orders = append(s.Orders, term.OrderedKey)
-	}
-	for i := range from.PriorityStrategy.WeightPriority {
-		term := &from.PriorityStrategy.WeightPriority[i]
-		matches, err := metav1.LabelSelectorAsSelector(&term.MatchSelector)
-		if err != nil {
-			return s, err
-		}
-		s.Weights = append(s.Weights, rollout.Weight{Weight: term.Weight, Selector: matches})
-	}
 	return s, nil
 }
 
@@ -138,7 +102,7 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	before, had := s.fleet.Get(key)
 	was, counted := s.notInjected[key]
-	if k := s.known[key]; k != nil && k.uid == pod.UID && older(pod.ResourceVersion, k.version) {
+	if k := s.known[key]; s.gone[pod.UID] || k != nil && k.uid == pod.UID && cache.Older(pod.ResourceVersion, k.version) {
 		return false
 	}
 	active := pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
@@ -156,20 +120,7 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.
 	if s.conditions[key] != nil || s.unfinished[key] {
 		return true
 	}
-	return !had || counted || !equalPods(&before, &after)
-}
-
-func older(version, than string) bool {
-	if than == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
-}
-
-func equalPods(a, b *rollout.Pod) bool {
-	return a.UID == b.UID && a.State == b.State && a.InFlight == b.InFlight && a.Failed == b.Failed && a.Ready == b.Ready &&
-		a.ReadySince.Equal(b.ReadySince) && a.Scheduled == b.Scheduled && a.Running == b.Running && labels.Equals(a.Labels, b.Labels)
+	return !had || counted || !before.Equal(&after)
 }
 
 // judge compares a pod with the target. The lock is held.
@@ -240,17 +191,25 @@ func (s *set) forget(key types.NamespacedName) {
 
 // example is what is wrong with one of the pods: the same one as long as nothing changes. The caller holds the lock.
 func (s *set) example() string {
-	var first types.NamespacedName
-	for key := range s.examples {
-		if first.Name == "" || cmp.Compare(key.String(), first.String()) < 0 {
-			first = key
+	key, text := first(s.examples)
+	if key.Name == "" {
+		var pod missed.Pod
+		if key, pod = first(s.notInjected); key.Name == "" {
+			return ""
+		}
+		text = pod.Message
+	}
+	return key.String() + ": " + text[:min(len(text), longestExample)]
+}
+
+// first is the pod whose key is the smallest; without a name if there is none.
+func first[V any](pods map[types.NamespacedName]V) (key types.NamespacedName, value V) {
+	for k, v := range pods {
+		if key.Name == "" || cmp.Compare(k.String(), key.String()) < 0 {
+			key, value = k, v
 		}
 	}
-	if first.Name == "" {
-		return s.exampleNotInjected()
-	}
-	text := s.examples[first]
-	return first.String() + ": " + text[:min(len(text), longestExample)]
+	return key, value
 }
 
 // longestExample is the most of an example that the status has, in bytes.

@@ -103,6 +103,9 @@ func (s *set) knows(key types.NamespacedName) bool {
 func (s *set) remove(key types.NamespacedName, uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone != nil {
+		s.gone[uid] = true
+	}
 	if k := s.known[key]; k != nil && k.uid != uid {
 		return false
 	}

@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// liveLists counts the lists that the API server is asked for.
+type liveLists struct {
+	client.Reader
+	lists int
+	after func() // is called after a list has been answered; nil for nothing
+}
+
+func (l *liveLists) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	l.lists++
+	err := l.Reader.List(ctx, list, options...)
+	if l.after != nil {
+		l.after()
+	}
+	return err
+}
+
+// updatedPod is the one with the new image.
+func (w *world) updatedPod() *corev1.Pod {
+	w.t.Helper()
+	for _, pod := range w.pods() {
+		if pod.Spec.Containers[1].Image == "log:2" {
+			return &pod
+		}
+	}
+	w.t.Fatal("no pod has been updated")
+	return nil
+}
+
+func TestPodThatTheCacheShowsReadyCountsAgainstTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.look()
+	w.change(image("log:2"))
+	w.look()
+	w.kubelet()
+	w.now = w.now.Add(time.Second)
+	for _, s := range w.r.all() {
+		w.check(w.r.observeAll(t.Context(), s)) // the cache shows the pod updated and ready
+	}
+	old := w.updatedPod()
+	unavailable := old.DeepCopy()
+	unavailable.Status.Conditions[0].Status = corev1.ConditionFalse
+	w.check(w.Status().Update(t.Context(), unavailable)) // which no event tells
+	w.reconcile()
+	if got := w.images(); got["log:2"] != 1 {
+		t.Fatalf("%v while the updated pod is not ready", got)
+	}
+	if changed, err := w.r.observe(t.Context(), w.r.find("logs"), old); err != nil || changed {
+		t.Errorf("a late event from before changes what is known: %v", err)
+	}
+	w.rounds(8)
+	if got := w.images(); got["log:2"] != 3 {
+		t.Errorf("%v after the pod has become ready", got)
+	}
+}
+
+func TestPodsAreReadFromTheAPIServerOnceForEachBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	live := &liveLists{Reader: w.Client}
+	w.r.Live = live
+	w.look()
+	w.look()
+	if live.lists != 0 {
+		t.Fatalf("%d lists without an update", live.lists)
+	}
+	w.change(image("log:2"))
+	w.rounds(8)
+	if got := w.images(); got["log:2"] != 3 || live.lists != 3 {
+		t.Errorf("%v, %d lists for 3 batches", got, live.lists)
+	}
+}
+
+func TestPodThatIsDeletedWhilePodsAreReadStaysForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.look()
+	gone := w.pods()[0]
+	live := &liveLists{Reader: w.Client}
+	live.after = func() {
+		live.after = nil
+		w.check(w.Delete(t.Context(), &gone))
+		w.r.find("logs").remove(client.ObjectKeyFromObject(&gone), gone.UID)
+	}
+	w.r.Live = live
+	w.change(image("log:2"))
+	w.rounds(8)
+	if s := w.set().Status; s.MatchedPods != 2 || s.UpdatedReadyPods != 2 {
+		t.Errorf("%+v", s)
+	}
+}
