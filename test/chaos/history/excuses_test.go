@@ -99,6 +99,19 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 			lostEnd(s, 5.5)
 			restart(s, 40, "r2", "c1", "c2")
 		},
+		"a container that kubelet reports 30 s after its start": func(s *fixture) {
+			s.create(2, "r1", "uid-1", "c1")
+			s.status(2.5, "r1", recreating("c1"))
+			s.call(3, "StopContainer", "c1", "OK", 0.1)
+			s.app(3.01, "uid-1", "SIGTERM")
+			s.app(4, "uid-1", "start")
+			pod := s.pods["uid-1"].DeepCopy()
+			pod.ResourceVersion = "900"
+			pod.Status.ContainerStatuses[0].ContainerID = "containerd://" + id("c2")
+			pod.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(at(4))
+			s.write(34, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-1"}, 200, pod)
+			s.status(35, "r1", completed(35, ""))
+		},
 		"a replacement that was stopped for another request before kubelet said so": func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1", forced)
 			s.status(2.5, "r1", recreating("c1"))

@@ -41,6 +41,29 @@ func (c check) slowWrites(r *model.Request) []entry.Fault {
 	return faults
 }
 
+// slowReports are the times from the start of a container of the request until kubelet first reported it, if that took long:
+// nothing could be done then. A deadline does not wait for kubelet, so it counts them.
+func (c check) slowReports(r *model.Request) []entry.Fault {
+	p := c.Pods[r.PodUID]
+	if p == nil {
+		return nil
+	}
+	var faults []entry.Fault
+	reported := map[string]bool{}
+	for _, w := range p.Statuses {
+		for _, status := range slices.Concat(w.Pod.Status.ContainerStatuses, w.Pod.Status.InitContainerStatuses) {
+			if reported[status.ContainerID] || status.State.Running == nil {
+				continue
+			}
+			reported[status.ContainerID] = true
+			if began := status.State.Running.StartedAt.Time; w.Received.Sub(began) > slow {
+				faults = append(faults, entry.Fault{Kind: "slow report", Begin: began, End: w.Received, Impedes: true})
+			}
+		}
+	}
+	return faults
+}
+
 // patience is the time the request asks for itself and what is added for the machine.
 func (c check) patience(r *model.Request) time.Duration {
 	each := c.Grace(r)

@@ -188,7 +188,7 @@ func (c check) ends() {
 				continue
 			}
 		}
-		if took := entry.Unimpeded(faults, r.Node(), begin, end); took > c.patience(r) {
+		if took := entry.Unimpeded(append(faults, c.slowReports(r)...), r.Node(), begin, end); took > c.patience(r) {
 			c.Violate("I5", "request "+r.String(), fmt.Sprintf("not ended %s after its turn had come, not counting faults; it asks for %s at most",
 				took.Round(time.Millisecond), c.patience(r)), r.Created.Line, last)
 		} else if !ended {
