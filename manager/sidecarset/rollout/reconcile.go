@@ -89,7 +89,7 @@ func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 	if len(selection.Pods) > 0 {
 		wait, err := r.prePull(ctx, s)
 		if err == nil && wait.IsZero() {
-			wait, err = r.refresh(ctx, s)
+			err = r.refresh(ctx, s)
 		}
 		if err != nil {
 			return time.Time{}, err

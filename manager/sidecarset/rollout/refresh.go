@@ -11,35 +11,31 @@ import (
 	"github.com/refit-project/refit/manager/cache"
 )
 
-// listEvery bounds how often the pods of a SidecarSet are read from the API server, for each pod: 10,000 pods are read
-// once in 10 s, and what becomes available meanwhile is one batch.
-const listEvery = time.Millisecond
+// believable is how long after an event of any pod the cache is taken for what the API server has: the watch works.
+const believable = 2 * time.Second
 
-// refresh shows the pods to the SidecarSet as the API server has them: after an outage, or when another replica has led, the
-// cache may still show a pod ready that is not, and the next update would exceed maxUnavailable. It returns when that may
-// be done; zero if it has been.
-func (r *reconciler) refresh(ctx context.Context, s *set) (time.Time, error) {
-	now := r.Clock()
+// refresh shows the pods to the SidecarSet as the API server has them, if no event of a pod has come lately: after an outage, or
+// when another replica has led, the cache may still show a pod ready that is not, and the next update would exceed
+// maxUnavailable. While a rollout goes on there are events, so that pods are not listed for each batch.
+func (r *reconciler) refresh(ctx context.Context, s *set) error {
+	if r.Clock().Sub(time.Unix(0, r.heard.Load())) < believable {
+		return nil
+	}
 	s.mu.Lock()
-	due := s.listed.Add(time.Duration(s.fleet.Counts().Matched) * listEvery)
 	s.gone = map[types.UID]bool{}
 	s.mu.Unlock()
 	defer s.forgetGone()
-	if now.Before(due) {
-		return due, nil
-	}
 	pods, err := cache.LivePods(ctx, r.Live, client.InNamespace(s.object.Spec.Namespace), client.MatchingLabelsSelector{Selector: s.selector.Labels()})
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
-	s.listed = now
 	for _, pod := range pods {
 		if _, err := r.observe(ctx, s, pod); err != nil {
-			return time.Time{}, err
+			return err
 		}
 		s.seen(pod)
 	}
-	return time.Time{}, nil
+	return nil
 }
 
 func (s *set) forgetGone() {

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // liveLists counts the lists that the API server is asked for.
@@ -79,6 +82,28 @@ func TestPodsAreReadFromTheAPIServerOnceForEachBatch(t *testing.T) {
 	w.rounds(8)
 	if got := w.images(); got["log:2"] != 3 || live.lists != 3 {
 		t.Errorf("%v, %d lists for 3 batches", got, live.lists)
+	}
+}
+
+func TestPodsAreNotReadWhileEventsCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	live := &liveLists{Reader: w.Client}
+	w.r.Live = live
+	w.look()
+	w.change(image("log:2"))
+	pod := &w.pods()[0]
+	events := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer events.ShutDown()
+	w.r.podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, events)
+	w.look()
+	if got := w.images(); got["log:2"] != 1 || live.lists != 0 {
+		t.Errorf("%v, %d lists after an event", got, live.lists)
+	}
+	w.now = w.now.Add(3 * time.Second)
+	w.rounds(1)
+	if got := w.images(); got["log:2"] != 2 || live.lists != 1 {
+		t.Errorf("%v, %d lists when no event has come for 3 s", got, live.lists)
 	}
 }
 

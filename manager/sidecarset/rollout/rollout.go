@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,8 @@ type api struct {
 // reconciler reconciles SidecarSets.
 type reconciler struct {
 	*api
+
+	heard atomic.Int64 // when the last event of a pod has come, in nanoseconds since 1970
 
 	mu   sync.Mutex
 	sets map[string]*set

@@ -29,10 +29,9 @@ type set struct {
 	target   *upgrade.Target
 	strategy rollout.Strategy
 	selector match.Selector
-	// Only the reconciler looks at these.
+	// Only the reconciler looks at these two.
 	pulled   bool      // the images
 	reported time.Time // when the status was written
-	listed   time.Time // when the pods were read from the API server
 
 	mu          sync.Mutex
 	fleet       *rollout.Fleet

@@ -40,7 +40,10 @@ func (r *reconciler) podEvents() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { observe(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { observe(ctx, e.ObjectNew, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			r.heard.Store(r.Clock().UnixNano())
+			observe(ctx, e.ObjectNew, q)
+		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			key := client.ObjectKeyFromObject(e.Object)
 			for _, s := range r.all() {
