@@ -19,7 +19,7 @@ const (
 	watchLife = 5 * time.Minute
 
 	firstRetry = time.Second
-	lastRetry  = time.Minute
+	lastRetry  = 20 * time.Second // up to 30 s with the jitter
 )
 
 // Selection is what Follow follows: the object that Of names, or of a collection what Labels select.

@@ -18,6 +18,9 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
+	// forbiddenTries is how often 403 is answered before it counts as a missing role, after 3 s: an API server that has just started
+	// may not have read the roles yet.
+	forbiddenTries = 3
 )
 
 // restore takes the folder over and brings it to what the workload accepted last, unless the volume still has what this
@@ -95,9 +98,9 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 // retry repeats what may succeed later, until ctx ends.
 func (p *Plugin) retry(ctx context.Context, doing string, try func() error) error {
 	pause := firstRetry
-	for {
+	for tries := 1; ; tries++ {
 		err := try()
-		if err == nil || permanent(err) {
+		if err == nil || permanent(err) && (tries == forbiddenTries || !errors.Is(err, ownpod.ErrForbidden)) {
 			return err
 		}
 		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)

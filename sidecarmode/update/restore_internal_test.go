@@ -1,9 +1,17 @@
 package update
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/sidecarmode/plugin"
 )
 
 func TestBeforeProgram(t *testing.T) {
@@ -41,6 +49,36 @@ func TestBeforeProgram(t *testing.T) {
 			if got := beforeProgram(tc.pod, "refit-sidecar"); got != tc.want {
 				t.Errorf("beforeProgram is %t, want %t", got, tc.want)
 			}
+		})
+	}
+}
+
+// An API server that has just started may answer 403 until it has read the roles.
+func TestForbiddenIsTriedAgainForAMoment(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		refusals, tries int
+		took            time.Duration
+		want            error
+	}{
+		"the API server has just started": {2, 3, 3 * time.Second, nil},
+		"the role is missing":             {100, 3, 3 * time.Second, ownpod.ErrForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &Plugin{host: plugin.Host{Logger: slog.New(slog.DiscardHandler)}}
+				tries, began := 0, time.Now()
+				err := p.retry(t.Context(), "read", func() error {
+					if tries++; tries <= tc.refusals {
+						return fmt.Errorf("get ConfigMap: %w", ownpod.ErrForbidden)
+					}
+					return nil
+				})
+				if !errors.Is(err, tc.want) || tries != tc.tries || time.Since(began) != tc.took {
+					t.Errorf("%v after %d tries and %s", err, tries, time.Since(began))
+				}
+			})
 		})
 	}
 }
