@@ -64,3 +64,19 @@ func TestMemoryOfAManagerThatComesToLeadIsNoLeak(t *testing.T) {
 		t.Errorf("violations %v, %+v", report.Violations, report.Totals)
 	}
 }
+
+// A replica may be the leader by its Lease while it waits for the API server after a restart, and lead only later.
+func TestMemoryOfAManagerThatLeadsAgainIsNoLeak(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	for second := 0; second < 300; second += 5 {
+		sample := entry.Sample{At: at(float64(second)), Program: "refit-manager", PID: 7, Anon: 8 << 20, Leads: second < 130 || second >= 190}
+		if second >= 190 {
+			sample.Anon = 25 << 20
+		}
+		s.line(&s.samples, sample)
+	}
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v", report.Violations)
+	}
+}

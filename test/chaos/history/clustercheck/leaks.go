@@ -19,16 +19,29 @@ const (
 
 // leaks checks that processes do not use more and more. A manager that comes to lead is judged anew.
 func (c check) leaks() {
-	byProcess := map[string][]entry.Sample{}
-	for _, s := range c.Samples {
-		name := fmt.Sprintf("%s %d", s.Program, s.PID)
-		if s.Leads {
+	type process struct {
+		program string
+		pid     int
+	}
+	type stretch struct { // of the life of a process, in which it led or did not
+		process
+		number int
+	}
+	last, numbers := map[process]entry.Sample{}, map[process]int{}
+	byStretch := map[stretch][]entry.Sample{}
+	for _, s := range slices.SortedStableFunc(slices.Values(c.Samples), func(a, b entry.Sample) int { return a.At.Compare(b.At) }) {
+		of := process{s.Program, s.PID}
+		if last[of].Leads != s.Leads {
+			numbers[of]++
+		}
+		last[of] = s
+		byStretch[stretch{of, numbers[of]}] = append(byStretch[stretch{of, numbers[of]}], s)
+	}
+	for of, all := range byStretch {
+		name := fmt.Sprintf("%s %d", of.program, of.pid)
+		if all[0].Leads {
 			name += " as leader"
 		}
-		byProcess[name] = append(byProcess[name], s)
-	}
-	for name, all := range byProcess {
-		slices.SortFunc(all, func(a, b entry.Sample) int { return a.At.Compare(b.At) })
 		if all[len(all)-1].At.Sub(all[0].At) < leakTime {
 			continue
 		}

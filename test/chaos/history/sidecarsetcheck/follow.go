@@ -121,8 +121,9 @@ func (f *Follower) See(v Version) {
 	if after := image(v.Pod, f.Container); image(was.Pod, f.Container) != after && after != "" {
 		f.update(p, was, after)
 	}
-	if status := statusOf(v.Pod, f.Container); p.inFlight && ready(v.Pod) && status != nil && status.ContainerID != p.replaced {
-		p.inFlight = false
+	if status := statusOf(v.Pod, f.Container); p.inFlight && ready(v.Pod) && status != nil {
+		takenBack := v.Pod.Status.ObservedGeneration == v.Pod.Generation && status.Image == image(v.Pod, f.Container)
+		p.inFlight = status.ContainerID == p.replaced && !takenBack // before kubelet had done anything
 	}
 	f.restarts(p, was)
 }

@@ -103,6 +103,38 @@ func TestAGoodRolloutIsAccepted(t *testing.T) {
 	}
 }
 
+// kubelet has done nothing yet when the SidecarSet has its old image again, and then has nothing to do.
+func TestAnUpdateThatIsTakenBackIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		running string // image of the sidecar by kubelet's report
+		want    int
+	}{
+		"before kubelet replaced the container": {"side:1", 0},
+		"after it":                              {"side:2", 2}, // and the last of its workload
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory()
+			for _, name := range []string{"web-0", "web-2"} {
+				h.update(name, "side:2")
+			}
+			h.target("side:1")
+			for _, name := range []string{"web-0", "web-2"} {
+				h.update(name, "side:1")
+				h.store(name, func(pod *corev1.Pod) {
+					pod.Status.ContainerStatuses[1].Image, pod.Status.ObservedGeneration = test.running, pod.Generation
+				})
+			}
+			h.target("side:3")
+			h.update("web-1", "side:3")
+			if got := h.Findings(); len(got) != test.want {
+				t.Errorf("found %q", got)
+			}
+		})
+	}
+}
+
 // What the manager cannot know, and what others have done, is no fault of the rollout.
 func TestOthersAreExcused(t *testing.T) {
 	t.Parallel()

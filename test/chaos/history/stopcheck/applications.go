@@ -70,7 +70,7 @@ func (c check) terms(p *model.Pod, name string, i *model.Instance) {
 
 // startCancelled reports whether the runtime ended the instance while it was starting it: kubelet, on whose behalf it did,
 // was killed at that time, and says so when it is back. The program may have come to its first line by then. What we
-// have called the runtime about is not excused.
+// have called the runtime about until then is not excused; what is left of it may be removed later.
 func (c check) startCancelled(p *model.Pod, name string, i *model.Instance) bool {
 	if len(i.Terms) > 0 || i.Exit != nil {
 		return false
@@ -78,12 +78,14 @@ func (c check) startCancelled(p *model.Pod, name string, i *model.Instance) bool
 	killed := slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 		return f.Kind == entry.KindKubeletRestart && f.On(p.Node()) && f.Overlaps(i.Start.Time.Add(-verdict.Noticed), i.Start.Time.Add(verdict.Noticed))
 	})
-	called := func(id string) bool {
-		return slices.ContainsFunc(c.Calls, func(call entry.Call) bool { return call.Changes() && call.ContainerID == entry.BareID(id) })
+	called := func(end *corev1.ContainerStateTerminated) bool {
+		return slices.ContainsFunc(c.Calls, func(call entry.Call) bool {
+			return call.Changes() && call.ContainerID == entry.BareID(end.ContainerID) && !call.Begin.After(end.FinishedAt.Add(2*verdict.Noticed))
+		})
 	}
 	cancelled := func(end *corev1.ContainerStateTerminated) bool {
 		return end != nil && end.Reason == startError && i.Start.Time.Sub(end.FinishedAt.Time).Abs() <= verdict.Noticed &&
-			killed && !called(end.ContainerID)
+			killed && !called(end)
 	}
 	return slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
 		return slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
