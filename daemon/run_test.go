@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,32 +22,15 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/testkit/logbuffer"
 	"github.com/refit-project/refit/testkit/loopback"
 	"github.com/refit-project/refit/testkit/poll"
 )
 
-// logBuffer is a log that goroutines write and a test reads.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // running starts the whole daemon, as main does, and stops it at the end of the test.
-func running(t *testing.T, server *apiServer, socket string) (Config, *logBuffer) {
+func running(t *testing.T, server *apiServer, socket string) (Config, *logbuffer.Buffer) {
 	t.Helper()
-	log := &logBuffer{}
+	log := &logbuffer.Buffer{}
 	config := Config{
 		Node: "node-1", Kubeconfig: server.kubeconfig(t), Socket: socket, Version: "test", MaxConcurrent: 8, MaxPulls: 1,
 		Addr: loopback.Address(t), MetricsAddr: loopback.Address(t), PprofAddr: loopback.Address(t), Logger: slog.New(slog.NewTextHandler(log, nil)),

@@ -10,43 +10,16 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/refit-project/refit/manager"
+	"github.com/refit-project/refit/testkit/logbuffer"
+	"github.com/refit-project/refit/testkit/loopback"
+	"github.com/refit-project/refit/testkit/poll"
 )
-
-// logBuffer is a log that goroutines write and a test reads.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
 
 func kubeconfig(t *testing.T, server string) string {
 	t.Helper()
@@ -79,30 +52,19 @@ func get(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !done(); <-ticker.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("never %s", what)
-		}
-	}
-}
-
 // A manager that starts while the API server cannot be reached is alive, not ready, and goes on as soon as it can be.
 func TestManagerWaitsForTheAPIServer(t *testing.T) { //nolint:paralleltest // the manager sets the loggers of libraries
-	away, log := freeAddress(t), &logBuffer{}
+	away, log := loopback.Address(t), &logbuffer.Buffer{}
 	config := manager.Config{
 		Kubeconfig: kubeconfig(t, "http://"+away), Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
-		HealthAddr: freeAddress(t), Workers: 1, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		HealthAddr: loopback.Address(t), Workers: 1, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx, config) }()
-	eventually(t, "alive", func() bool { code, _ := get(t, "http://"+config.HealthAddr+"/healthz"); return code == http.StatusOK })
-	eventually(t, "a log line", func() bool { return strings.Contains(log.String(), "connection refused") })
+	poll.Until(t, "alive", func() bool { code, _ := get(t, "http://"+config.HealthAddr+"/healthz"); return code == http.StatusOK })
+	poll.Until(t, "a log line", func() bool { return strings.Contains(log.String(), "connection refused") })
 	if code, body := get(t, "http://"+config.HealthAddr+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "API server") {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
@@ -143,13 +105,13 @@ func TestManagerWaitsForTheAPIServer(t *testing.T) { //nolint:paralleltest // th
 
 func TestManagerThatIsStoppedWhileItWaitsEndsWithoutError(t *testing.T) { //nolint:paralleltest // the manager sets the loggers of libraries
 	config := manager.Config{
-		Kubeconfig: kubeconfig(t, "http://"+freeAddress(t)), Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
-		HealthAddr: freeAddress(t), Workers: 1, Logger: slog.New(slog.DiscardHandler),
+		Kubeconfig: kubeconfig(t, "http://"+loopback.Address(t)), Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
+		HealthAddr: loopback.Address(t), Workers: 1, Logger: slog.New(slog.DiscardHandler),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx, config) }()
-	eventually(t, "alive", func() bool { code, _ := get(t, "http://"+config.HealthAddr+"/healthz"); return code == http.StatusOK })
+	poll.Until(t, "alive", func() bool { code, _ := get(t, "http://"+config.HealthAddr+"/healthz"); return code == http.StatusOK })
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

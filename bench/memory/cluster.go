@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -245,7 +246,7 @@ func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) err
 	command := exec.CommandContext(ctx, c.config.Kubectl, args...)
 	command.Stdin = bytes.NewReader(input)
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %v: %w: %s", args, err, out)
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }

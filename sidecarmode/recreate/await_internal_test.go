@@ -1,7 +1,6 @@
 package recreate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,27 +24,10 @@ import (
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/testkit/logbuffer"
 )
 
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), part)
-}
-
-func newPlugin(t *testing.T, api http.Handler, pod identity.Pod, observed func() *corev1.Pod) (*Plugin, *lines) {
+func newPlugin(t *testing.T, api http.Handler, pod identity.Pod, observed func() *corev1.Pod) (*Plugin, *logbuffer.Buffer) {
 	t.Helper()
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
@@ -54,7 +35,7 @@ func newPlugin(t *testing.T, api http.Handler, pod identity.Pod, observed func()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lines{}
+	log := &logbuffer.Buffer{}
 	return &Plugin{host: plugin.Host{Logger: slog.New(slog.NewTextHandler(log, nil)), Pod: pod, API: client, Observed: observed}}, log
 }
 
@@ -75,7 +56,7 @@ func TestAnAPIServerThatIsAwayIsLogged(t *testing.T) {
 	go func() { found <- p.await(t.Context()) }()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for log.count("ContainerRecreateRequests are not carried out") == 0 || p.Status().Healthy {
+	for strings.Count(log.String(), "ContainerRecreateRequests are not carried out") == 0 || p.Status().Healthy {
 		select {
 		case <-ticker.C:
 		case <-t.Context().Done():
@@ -86,7 +67,7 @@ func TestAnAPIServerThatIsAwayIsLogged(t *testing.T) {
 	if requests := <-found; requests == nil {
 		t.Error("no requests")
 	}
-	if n := log.count("are not carried out"); n != 1 || !p.Status().Healthy {
+	if n := strings.Count(log.String(), "are not carried out"); n != 1 || !p.Status().Healthy {
 		t.Errorf("logged %d times, status %+v", n, p.Status())
 	}
 }

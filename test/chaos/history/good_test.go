@@ -39,33 +39,15 @@ func TestGoodHistories(t *testing.T) {
 		"kubelet was killed while it had a container started": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
 			play: func(s *fixture) {
-				s.create(2, "r1", "uid-1", "c1")
-				s.status(2.5, "r1", recreating("c1"))
-				s.call(3, "StopContainer", "c1", "OK", 0.1)
-				s.app(3.01, "uid-1", "SIGTERM")
-				s.app(3.02, "uid-1", "exit signal")
-				s.app(5, "uid-1", "start")
 				s.fault(entry.KindKubeletRestart, 4.8, 7, true)
-				s.startError(6, "uid-1", "c2", 5)
-				s.app(8, "uid-1", "start")
-				s.pod(8.1, "uid-1", "c3", true)
-				s.status(8.2, "r1", completed(8.2, ""))
+				startedTwice(s)
 			}},
 		"what is left of a start that was cancelled is removed later": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
 			play: func(s *fixture) {
-				s.create(2, "r1", "uid-1", "c1")
-				s.status(2.5, "r1", recreating("c1"))
-				s.call(3, "StopContainer", "c1", "OK", 0.1)
-				s.app(3.01, "uid-1", "SIGTERM")
-				s.app(3.02, "uid-1", "exit signal")
-				s.app(5, "uid-1", "start")
 				s.fault(entry.KindKubeletRestart, 4.8, 7, true)
-				s.startError(6, "uid-1", "c2", 5)
+				startedTwice(s)
 				s.call(7.5, "RemoveContainer", "c2", "OK", 0.1)
-				s.app(8, "uid-1", "start")
-				s.pod(8.1, "uid-1", "c3", true)
-				s.status(8.2, "r1", completed(8.2, ""))
 			}},
 		"containerd forgot the first TERM": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 1},
