@@ -49,7 +49,7 @@ type set struct {
 // known is what is kept of a pod beside what the fleet has.
 type known struct {
 	uid types.UID
-	// version is that of our last write, or of what the API server had then. Events from before it are dropped.
+	// version is that of our last write, or of the last read from the API server. Events from before it are dropped.
 	version string
 	// revision is the ControllerRevision that the pod names.
 	revision string
