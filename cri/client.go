@@ -93,6 +93,7 @@ func (c *Client) intercept(
 	ctx context.Context, method string, req, reply any,
 	cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
+	callers := ctx
 	if limit := c.limit(req); limit > 0 {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -101,6 +102,9 @@ func (c *Client) intercept(
 	name := path.Base(method)
 	start := time.Now()
 	err := invoke(ctx, method, req, reply, cc, opts...)
+	if err != nil {
+		awaitPassed(callers)
+	}
 	if pull, ok := req.(*runtimeapi.PullImageRequest); ok && err != nil {
 		err = pullError(ctx, pull.GetImage().GetImage(), err)
 	} else {
@@ -108,6 +112,14 @@ func (c *Client) intercept(
 	}
 	c.cfg.OnCall(name, time.Since(start), err)
 	return err
+}
+
+// awaitPassed returns when ctx has ended, if its deadline has passed. The runtime is told of the deadline and may end the call
+// before the timer of ctx fires; callers that ask ctx why the call has failed would find no reason.
+func awaitPassed(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
 }
 
 // limit is how long a call may take; 0: as long as the caller lets it. The calls whose length the request says are given that and a

@@ -171,6 +171,27 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
+// lateTimer is a context whose timer fires some time after its deadline, as on a busy machine.
+type lateTimer struct{ context.Context }
+
+func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
+
+// The runtime knows the deadline of the call and may end it before the caller's timer fires: the caller finds the reason in ctx.
+func TestCallThatEndsByItsDeadlineEndsAfterTheCallersContext(t *testing.T) {
+	t.Parallel()
+	runtime, _ := newRuntime(t)
+	client := newClient(t, runtime.Endpoint(), nil)
+	why := errors.New("why the caller gave up")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, why)
+	defer cancel()
+	if _, err := client.Version(lateTimer{ctx}); !errors.Is(err, cri.ErrDeadline) {
+		t.Errorf("Version = %v, want ErrDeadline", err)
+	}
+	if got := context.Cause(ctx); !errors.Is(got, why) {
+		t.Errorf("the call has ended before its context: cause %v", got)
+	}
+}
+
 // A runtime that hangs in one method, many times over, holds up no other.
 func TestHungCallsHoldUpNoOther(t *testing.T) {
 	t.Parallel()
