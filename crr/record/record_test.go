@@ -3,21 +3,25 @@ package record_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/record"
 )
 
+// states of the containers app and log, with these container IDs.
+func states(ids ...string) crr.Status {
+	var status crr.Status
+	for i, id := range ids {
+		status.ContainerRecreateStates = append(status.ContainerRecreateStates,
+			v1beta1.ContainerRecreateRequestRecreateState{Name: []string{"app", "log"}[i], ContainerID: id})
+	}
+	return status
+}
+
 func TestInstancesThatTheCRDDropsAreRecorded(t *testing.T) {
 	t.Parallel()
-	states := func(ids ...string) crr.Status {
-		var status crr.Status
-		for i, id := range ids {
-			status.ContainerRecreateStates = append(status.ContainerRecreateStates,
-				v1beta1.ContainerRecreateRequestRecreateState{Name: []string{"app", "log"}[i], ContainerID: id})
-		}
-		return status
-	}
 	for name, tt := range map[string]struct {
 		annotation      string
 		stored, written crr.Status
@@ -28,6 +32,7 @@ func TestInstancesThatTheCRDDropsAreRecorded(t *testing.T) {
 		"the CRD has no such field":         {stored: states("", ""), written: states("c://1", ""), want: `{"app":"c://1"}`},
 		"recorded":                          {annotation: `{"app":"c://1"}`, stored: states("", ""), written: states("c://1", "")},
 		"the second container":              {annotation: `{"app":"c://1"}`, stored: states("", ""), written: states("c://1", "c://2"), want: `{"app":"c://1","log":"c://2"}`},
+		"another instance than recorded":    {annotation: `{"app":"c://1"}`, stored: states(""), written: states("c://2"), want: `{"app":"c://2"}`},
 		"the annotation is malformed":       {annotation: `nonsense`, stored: states(""), written: states("c://1"), want: `{"app":"c://1"}`},
 		"the annotation is of another type": {annotation: `["c://1"]`, stored: states(""), written: states("c://1"), want: `{"app":"c://1"}`},
 	} {
@@ -43,6 +48,41 @@ func TestInstancesThatTheCRDDropsAreRecorded(t *testing.T) {
 					t.Errorf("record %q, %v; want %q", got, missing, tt.want)
 				}
 				request = record.Apply(request)
+			}
+		})
+	}
+}
+
+// What the annotation has is read as if the API server had stored it; what the API server has stored counts first.
+func TestRecordedInstancesAreReadAsStored(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		annotation string
+		stored     []string
+		want       []string
+	}{
+		"no annotation":                 {stored: []string{"", "c://2"}, want: []string{"", "c://2"}},
+		"dropped by the CRD":            {annotation: `{"app":"c://1","log":"c://2"}`, stored: []string{"", ""}, want: []string{"c://1", "c://2"}},
+		"the second is not recorded":    {annotation: `{"app":"c://1"}`, stored: []string{"", ""}, want: []string{"c://1", ""}},
+		"stored and recorded":           {annotation: `{"app":"c://9"}`, stored: []string{"c://1", ""}, want: []string{"c://1", ""}},
+		"of a container that is not in": {annotation: `{"db":"c://9"}`, stored: []string{""}, want: []string{""}},
+		"malformed":                     {annotation: `{"app":`, stored: []string{""}, want: []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			request := &crr.Request{Status: states(tt.stored...)}
+			if tt.annotation != "" {
+				request.Annotations = map[string]string{v1beta1.AnnotationInstances: tt.annotation}
+			}
+			if got := record.Pruned(request); got != (tt.annotation != "") {
+				t.Errorf("the CRD is taken for one that drops container IDs: %t", got)
+			}
+			before := request.DeepCopy()
+			if diff := cmp.Diff(states(tt.want...), record.Apply(request).Status); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, request); diff != "" {
+				t.Errorf("the argument was changed (-before +after):\n%s", diff)
 			}
 		})
 	}
