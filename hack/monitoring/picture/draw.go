@@ -19,7 +19,7 @@ const (
 	unitHeight = 27
 	top        = 40 // room for the title of the picture
 	padding    = 10
-	axisWidth  = 46
+	axisWidth  = 58
 	titleRoom  = 26
 	lineHeight = 14
 	maxLegends = 8
@@ -60,9 +60,9 @@ func draw(results []result, from, to time.Time) []byte {
 		case r.Type == "heatmap":
 			heatmap(&out, inner, r.series)
 		case r.Type == "timeseries":
-			lines(&out, inner, r.series)
+			lines(&out, inner, r)
 		default:
-			values(&out, inner, r.series)
+			values(&out, inner, r)
 		}
 	}
 	out.WriteString("</svg>\n")
@@ -74,9 +74,9 @@ func text(out *bytes.Buffer, x, y float64, colour, words string) {
 }
 
 // values writes the last value of each series.
-func values(out *bytes.Buffer, in box, all []series) {
-	for i, s := range all {
-		text(out, in.x, in.y+float64(lineHeight*(i+1)), "#111827", strings.TrimSpace(s.legend+" "+number(last(s))))
+func values(out *bytes.Buffer, in box, of result) {
+	for i, s := range of.series {
+		text(out, in.x, in.y+float64(lineHeight*(i+1)), "#111827", strings.TrimSpace(s.legend+" "+of.amount(last(s))))
 	}
 }
 
@@ -86,8 +86,6 @@ func last(s series) float64 {
 	}
 	return s.points[len(s.points)-1].F
 }
-
-func number(value float64) string { return strconv.FormatFloat(value, 'g', 3, 64) }
 
 func highest(points []promql.FPoint) float64 {
 	most := 0.0
@@ -100,7 +98,8 @@ func highest(points []promql.FPoint) float64 {
 }
 
 // lines draws series over time, with the highest value of each in the legend below. Those that are highest come first.
-func lines(out *bytes.Buffer, in box, all []series) {
+func lines(out *bytes.Buffer, in box, of result) {
+	all := of.series
 	slices.SortStableFunc(all, func(a, b series) int { return cmp.Compare(highest(b.points), highest(a.points)) })
 	shown := all[:min(len(all), maxLegends)]
 	columns := 2
@@ -113,7 +112,7 @@ func lines(out *bytes.Buffer, in box, all []series) {
 	if most == 0 {
 		most = 1
 	}
-	axes(out, in, most)
+	axes(out, in, most, of.amount)
 	for i, s := range shown {
 		for _, part := range unbroken(s.points) {
 			var path strings.Builder
@@ -124,7 +123,7 @@ func lines(out *bytes.Buffer, in box, all []series) {
 		}
 		x, y := in.x-axisWidth+float64(i%columns)*(in.w+axisWidth)/2, in.y+in.h+2*lineHeight+float64(lineHeight*(i/columns))
 		fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="10" height="3" fill="%s"/>`+"\n", x, y-4, colours[i])
-		words := fmt.Sprintf("%s, at most %s", s.legend, number(highest(s.points)))
+		words := fmt.Sprintf("%s, at most %s", s.legend, of.amount(highest(s.points)))
 		if i == maxLegends-1 && len(all) > maxLegends {
 			words += fmt.Sprintf("; %d more", len(all)-maxLegends)
 		}
@@ -133,11 +132,11 @@ func lines(out *bytes.Buffer, in box, all []series) {
 }
 
 // axes draws lines at nothing, at half and at the most, and the minutes.
-func axes(out *bytes.Buffer, in box, most float64) {
+func axes(out *bytes.Buffer, in box, most float64, amount func(float64) string) {
 	for _, part := range []float64{0, 0.5, 1} {
 		y := in.y + in.h*(1-part)
 		fmt.Fprintf(out, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#e5e7eb"/><text x="%.1f" y="%.1f" text-anchor="end" fill="#6b7280">%s</text>`+"\n",
-			in.x, in.x+in.w, y, y, in.x-6, y+4, number(most*part))
+			in.x, in.x+in.w, y, y, in.x-6, y+4, amount(most*part))
 	}
 	minutes(out, in)
 }

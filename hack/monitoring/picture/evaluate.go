@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,14 @@ type panel struct {
 	Type    string
 	GridPos struct{ X, Y, W, H int }
 	Targets []struct{ Expr, LegendFormat string }
+
+	FieldConfig struct{ Defaults struct{ Unit string } }
+}
+
+// amount is a value in the panel's unit, in words; of Grafana's names of units those that the dashboard has.
+func (p panel) amount(value float64) string {
+	suffix := map[string]string{"s": " s", "reqps": "/s", "d": " days"}[p.FieldConfig.Defaults.Unit]
+	return strconv.FormatFloat(value, 'g', 3, 64) + suffix
 }
 
 func readPanels(file string) ([]panel, error) {
@@ -84,7 +93,10 @@ var placeholder = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
 
 // legend is the name of a series as Grafana makes it.
 func legend(format string, of labels.Labels) string {
-	if format == "" {
+	switch {
+	case format == "" && of.Len() == 0:
+		return ""
+	case format == "":
 		return of.String()
 	}
 	return strings.TrimSpace(placeholder.ReplaceAllStringFunc(format, func(text string) string {

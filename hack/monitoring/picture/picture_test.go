@@ -57,7 +57,7 @@ func TestPanelsShowWhatWasRead(t *testing.T) {
 		}
 	}
 	picture := draw(results, from, to)
-	for _, words := range []string{"succeeded Succeeded, at most 0.2", "<polyline", "fill-opacity", "nothing in this time", "&lt;dev&gt;"} {
+	for _, words := range []string{"succeeded Succeeded, at most 0.2/s", "{program=&#34;refit-daemon&#34;, version=&#34;&lt;dev&gt;&#34;} 1<", "<polyline", "fill-opacity", "nothing in this time", "&lt;dev&gt;"} {
 		if !strings.Contains(string(picture), words) {
 			t.Errorf("the picture has no %q", words)
 		}
