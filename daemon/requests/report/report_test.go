@@ -100,6 +100,21 @@ func TestEndedRequestsAreCountedByResultAndReason(t *testing.T) {
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "refit_crr_completed_total"); err != nil {
 		t.Error(err)
 	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if histogram := metric.GetHistogram(); histogram != nil {
+				took[metric.GetLabel()[0].GetValue()] += histogram.GetSampleSum()
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"total": 2}, took); diff != "" {
+		t.Errorf("seconds by step (-want +got):\n%s", diff)
+	}
 }
 
 func TestActsStopsAndNudgesAreMeasured(t *testing.T) {
