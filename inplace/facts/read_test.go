@@ -74,6 +74,8 @@ func TestVariablesThatComeFromMetadata(t *testing.T) {
 	t.Parallel()
 	container := &corev1.Container{Env: []corev1.EnvVar{
 		{Name: "PLAIN", Value: "x"},
+		{Name: "EMPTY"},
+		metadataEnv("OPEN", "metadata.labels['tier"),
 		metadataEnv("TIER", "metadata.labels['tier']"),
 		metadataEnv("CONFIG", "metadata.annotations['config']"),
 		metadataEnv("NAME", "metadata.name"),
