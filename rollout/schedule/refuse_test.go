@@ -39,7 +39,9 @@ func TestHistoryIsThatOfACronJobByDefault(t *testing.T) {
 		f.look(hour * 60)
 		f.end(hour*60+1, hour > 3)
 	}
+	slices.Reverse(f.rollouts) // a cache has no order
 	f.look(10*60 + 30)
+	slices.Reverse(f.rollouts)
 	var kept []string
 	for _, r := range f.rollouts {
 		kept = append(kept, r.Name)
@@ -49,6 +51,16 @@ func TestHistoryIsThatOfACronJobByDefault(t *testing.T) {
 	}
 	if got, want := f.schedule.Status.LastSuccessfulTime, midnight.Add((10*60+1)*time.Minute); got == nil || !got.Time.Equal(want) {
 		t.Errorf("last success at %v, want %s", got, want)
+	}
+}
+
+func TestActiveRolloutsAreInTheStatus(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, minutes := range []int{60, 65} { // when it is created, and later
+		if f.look(minutes); !slices.Equal(f.schedule.Status.Active, []string{name(60)}) {
+			t.Errorf("after %d minutes: active %v", minutes, f.schedule.Status.Active)
+		}
 	}
 }
 

@@ -45,11 +45,7 @@ func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 
 // After is the first scheduled time after t; zero if there is none within five years.
 func (s Times) After(t time.Time) time.Time {
-	next := s.cron.Next(t.In(s.zone))
-	if next.IsZero() {
-		return next
-	}
-	return next.UTC()
+	return s.cron.Next(t.In(s.zone)).UTC()
 }
 
 // Last is the last scheduled time after begin and not after now; zero if there is none.
