@@ -199,7 +199,8 @@ func TestResourcesAreResizedAndThenTheImage(t *testing.T) {
 	if container.Image != "log:2" || container.Resources.Requests.Cpu().String() != "200m" {
 		t.Errorf("%+v, writes %v", container, w.writes)
 	}
-	container.Resources.Requests = cpu("5").Requests // by an autoscaler
+	w.pod.Spec.Containers[1].Resources.Requests = cpu("5").Requests // by an autoscaler
+	w.kubelet()
 	w.is("Updated")
 }
 
