@@ -26,9 +26,10 @@ const maxRedirects = 10
 
 // HTTP asks a web server. Make it with NewHTTP.
 type HTTP struct {
-	config  HTTPConfig
-	request *http.Request // for a copy each time
-	client  http.Client
+	config    HTTPConfig
+	request   *http.Request
+	prepared  *transport.Request // the same
+	transport *transport.Transport
 }
 
 // HTTPConfig says what to ask and what to make of the answer.
@@ -75,12 +76,16 @@ func NewHTTP(config HTTPConfig) (*HTTP, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("http probe: %w", err)
 	}
-	return &HTTP{config: config, request: newRequest(u, config), client: http.Client{
-		CheckRedirect: sameHostRedirects,
-		Transport: &transport.Transport{Dial: dialer().DialContext, MaxHeader: maxHeader, TLS: &tls.Config{
+	request := newRequest(u, config)
+	prepared, err := transport.Prepare(request)
+	if err != nil {
+		return nil, fmt.Errorf("http probe: %w", err)
+	}
+	return &HTTP{config: config, request: request, prepared: prepared, transport: &transport.Transport{
+		Dial: dialer().DialContext, MaxHeader: maxHeader, TLS: &tls.Config{
 			InsecureSkipVerify: config.SkipTLSVerify, //nolint:gosec // as Kubernetes' probes, when asked for
 			MinVersion:         tls.VersionTLS12,
-		}},
+		},
 	}}, nil
 }
 
@@ -95,7 +100,7 @@ func sameHostRedirects(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// newRequest is what is asked, to be given a context each time.
+// newRequest is what is asked.
 func newRequest(u *url.URL, config HTTPConfig) *http.Request {
 	header := http.Header{}
 	for name, values := range config.Header {
@@ -113,7 +118,7 @@ func newRequest(u *url.URL, config HTTPConfig) *http.Request {
 // Probe implements Prober. No answer in time is a failure; an answer that is well but has nothing at the JSON
 // path is unknown.
 func (h *HTTP) Probe(ctx context.Context) Outcome {
-	resp, err := h.client.Do(h.request.WithContext(ctx))
+	resp, err := h.ask(ctx)
 	if err != nil {
 		return failed("%s", reason(ctx, err))
 	}
@@ -126,6 +131,32 @@ func (h *HTTP) Probe(ctx context.Context) Outcome {
 		return failed("read body: %s", reason(ctx, err))
 	}
 	return result(body, h.config.JSONPath)
+}
+
+// ask sends the request and follows redirects. http.Client, which makes copies of a request to keep it for redirects, has
+// a part only in those.
+func (h *HTTP) ask(ctx context.Context) (*http.Response, error) {
+	resp, err := h.transport.Send(ctx, h.prepared)
+	if err != nil || resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" {
+		return resp, err
+	}
+	client := http.Client{CheckRedirect: sameHostRedirects, Transport: &continued{first: resp, next: h.transport}}
+	return client.Do(h.request.WithContext(ctx))
+}
+
+// continued is a RoundTripper for a client whose first request has been answered already.
+type continued struct {
+	first *http.Response
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *continued) RoundTrip(request *http.Request) (*http.Response, error) {
+	if first := c.first; first != nil {
+		c.first = nil
+		return first, nil
+	}
+	return c.next.RoundTrip(request)
 }
 
 func (h *HTTP) well(status int) bool {

@@ -114,31 +114,38 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 // probe runs the probe once, and returns when it started. The outcome does not count when the thing probed has changed
 // meanwhile, or when the probe could not run.
 func (w *Worker) probe(ctx context.Context, spec Spec) (outcome Outcome, started time.Time, counts bool) {
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	w.mu.Lock()
-	same := w.spec.Since.Equal(spec.Since)
-	w.abandon = abandon
-	w.mu.Unlock()
-	if !same {
-		return Outcome{}, time.Time{}, false
-	}
 	if spec.Admit != nil {
-		done, err := spec.Admit(ctx)
+		waiting, abandon := context.WithCancel(ctx)
+		defer abandon()
+		if !w.underWay(abandon, spec) {
+			return Outcome{}, time.Time{}, false
+		}
+		done, err := spec.Admit(waiting)
 		if err != nil {
 			return Outcome{}, time.Time{}, false
 		}
 		defer done()
 	}
 	started = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
-	defer cancel()
+	ctx, abandon := context.WithTimeout(ctx, spec.Timeout)
+	defer abandon()
+	if !w.underWay(abandon, spec) {
+		return Outcome{}, time.Time{}, false
+	}
 	outcome = safely(ctx, spec.Prober)
 	outcome.Message = tidy(outcome.Message)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.abandon = nil
 	return outcome, started, outcome.State != "" && w.spec.Since.Equal(spec.Since)
+}
+
+// underWay has Update call abandon when the thing probed changes. It reports whether that is still the one of spec.
+func (w *Worker) underWay(abandon context.CancelFunc, spec Spec) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.abandon = abandon
+	return w.spec.Since.Equal(spec.Since)
 }
 
 // safely makes an outcome of a panic: one probe's fault is not to end the program with all others.

@@ -3,6 +3,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -33,27 +34,54 @@ const (
 	// maxInformational bounds the responses of status 1xx before the one that counts, as net/http does.
 	maxInformational = 5
 	readBuffer       = 1 << 10
-	writeBuffer      = 512
 )
 
-// buffers are used by one probe after another: there are many probes, of which few run at the same moment.
-var buffers = sync.Pool{New: func() any {
-	return &bufferPair{reader: bufio.NewReaderSize(nil, readBuffer), writer: bufio.NewWriterSize(nil, writeBuffer)}
-}}
+// readers are used by one probe after another: there are many probes, of which few run at the same moment.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-type bufferPair struct {
-	reader *bufio.Reader
-	writer *bufio.Writer
+// Request is one that is sent many times, by one goroutine at a time. Make it with Prepare.
+type Request struct {
+	request *http.Request // which answers belong to; not changed
+	address string        // host:port
+	message []byte        // as it is sent
+}
+
+// Prepare makes the bytes of a request without a body, once for all times that it is sent.
+func Prepare(request *http.Request) (*Request, error) {
+	port := request.URL.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[request.URL.Scheme]
+	}
+	sent := request.Clone(request.Context())
+	sent.Close = true
+	// As http.Client does it.
+	if user := sent.URL.User; user != nil && sent.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		sent.SetBasicAuth(user.Username(), password)
+	}
+	var message bytes.Buffer
+	if err := sent.Write(&message); err != nil {
+		return nil, err
+	}
+	return &Request{request: request, address: net.JoinHostPort(request.URL.Hostname(), port), message: message.Bytes()}, nil
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx := request.Context()
+	prepared, err := Prepare(request)
+	if err != nil {
+		return nil, err
+	}
+	return t.Send(request.Context(), prepared)
+}
+
+// Send sends a request and reads the response, whose body has to be closed. Both end with ctx.
+func (t *Transport) Send(ctx context.Context, request *Request) (*http.Response, error) {
 	conn, err := t.connect(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	e := &exchange{conn: conn, buffers: buffers.Get().(*bufferPair)}       //nolint:forcetypeassert // of the pool's New
+	e := &exchange{conn: conn, reader: readers.Get().(*bufio.Reader)}      //nolint:forcetypeassert // of the pool's New
 	e.stop = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) }) // which ends reading and writing
 	response, err := e.do(request, t.MaxHeader)
 	if err != nil {
@@ -68,24 +96,20 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 var past = time.Unix(1, 0)
 
-func (t *Transport) connect(ctx context.Context, request *http.Request) (net.Conn, error) {
-	port := request.URL.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[request.URL.Scheme]
-	}
-	conn, err := t.Dial(ctx, "tcp", net.JoinHostPort(request.URL.Hostname(), port))
+func (t *Transport) connect(ctx context.Context, request *Request) (net.Conn, error) {
+	conn, err := t.Dial(ctx, "tcp", request.address)
 	if err != nil {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	if request.URL.Scheme != "https" {
+	if request.request.URL.Scheme != "https" {
 		return conn, nil
 	}
 	config := t.TLS.Clone()
 	if config.ServerName == "" {
-		config.ServerName = request.URL.Hostname()
+		config.ServerName = request.request.URL.Hostname()
 	}
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -97,24 +121,21 @@ func (t *Transport) connect(ctx context.Context, request *http.Request) (net.Con
 
 // exchange is one request and its response. It is closed with the response's body.
 type exchange struct {
-	conn    net.Conn
-	stop    func() bool
-	buffers *bufferPair
-	body    io.ReadCloser
-	closed  bool
+	conn   net.Conn
+	stop   func() bool
+	reader *bufio.Reader
+	body   io.ReadCloser
+	closed bool
 }
 
-func (e *exchange) do(request *http.Request, maxHeader int64) (*http.Response, error) {
-	e.buffers.writer.Reset(e.conn)
-	plain := request.Clone(request.Context())
-	plain.Close = true
-	if err := errors.Join(plain.Write(e.buffers.writer), e.buffers.writer.Flush()); err != nil {
+func (e *exchange) do(request *Request, maxHeader int64) (*http.Response, error) {
+	if _, err := e.conn.Write(request.message); err != nil {
 		return nil, err
 	}
 	limited := &io.LimitedReader{R: e.conn, N: maxHeader}
-	e.buffers.reader.Reset(limited)
+	e.reader.Reset(limited)
 	for range maxInformational + 1 {
-		response, err := http.ReadResponse(e.buffers.reader, request)
+		response, err := http.ReadResponse(e.reader, request.request)
 		switch {
 		case err != nil && limited.N <= 0:
 			return nil, fmt.Errorf("the header of the response exceeds %d bytes", maxHeader)
@@ -146,8 +167,7 @@ func (e *exchange) Close() error {
 	e.closed = true
 	e.stop()
 	_ = e.conn.Close() // an error would not change anything
-	e.buffers.reader.Reset(nil)
-	e.buffers.writer.Reset(nil)
-	buffers.Put(e.buffers)
+	e.reader.Reset(nil)
+	readers.Put(e.reader)
 	return nil
 }
