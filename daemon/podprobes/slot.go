@@ -10,7 +10,7 @@ import (
 // waking up; and the fewer start together, the sooner the last of them does.
 const (
 	// batch is how many network probes are to start together.
-	batch = 20
+	batch = 50
 	// execSlot is how far apart the moments are for exec probes: the runtime needs a hundred times as long for one of
 	// those, so that many of them together would wait for each other.
 	execSlot = 100 * time.Millisecond
