@@ -30,6 +30,7 @@ type modelPod struct {
 	// stopped says that the pod was available when its update began, and has not become available since.
 	stopped bool
 	denied  bool
+	refused int         // writes in a row
 	updates map[int]int // by version
 }
 
@@ -98,7 +99,9 @@ func (m *model) round() {
 		}
 		seen[key] = true
 		if p.denied {
-			p.RetryAt = m.now.Add(5 * time.Second)
+			// The controller doubles the delay as well: several pods that are retried at a fixed rate take all turns.
+			p.RetryAt = m.now.Add(time.Second << min(p.refused, 8))
+			p.refused++
 			m.see(p)
 			continue
 		}
@@ -106,7 +109,7 @@ func (m *model) round() {
 			m.stops(p)
 		}
 		p.stopped = p.stopped || p.Ready && !p.InFlight
-		p.version, p.InFlight, p.Failed = m.version, true, false
+		p.version, p.InFlight, p.Failed, p.refused = m.version, true, false, 0
 		p.updates[m.version]++
 		m.see(p)
 	}
