@@ -18,7 +18,10 @@ func Judge(folder string) (verdict.Report, error) {
 }
 
 func options(least verdict.Least) verdict.Options {
-	return verdict.Options{Daemon: account(cluster.DaemonName), Manager: account(cluster.ManagerName), Patience: patience, Probed: load.ProbedCondition, Follow: load.FollowTime, Least: least}
+	return verdict.Options{
+		Daemon: account(cluster.DaemonName), Manager: account(cluster.ManagerName), Patience: patience,
+		Probed: load.ProbedCondition, Follow: load.FollowTime, Reconnect: load.ReconnectTime, Least: least,
+	}
 }
 
 func account(name string) string {

@@ -23,7 +23,7 @@ import (
 
 const (
 	// drainTime is what the last requests may take once nothing is broken any more.
-	drainTime = 2 * time.Minute
+	drainTime = 4 * time.Minute
 	// clearTime is for cleaning up after an interrupt.
 	clearTime = 2 * time.Minute
 	// patience of the judge with a request whose turn has come.

@@ -20,8 +20,9 @@ const (
 	LogFolder = "refit-chaos"
 	// UpdatesLog is how the names of logs of updates end there.
 	UpdatesLog = ".updates"
-	// RolloutTime is what a rollout of Refit or the start or end of a pod may take.
-	RolloutTime = 2 * time.Minute
+	// RolloutTime is what a rollout of Refit or the start or end of a pod may take: at a load of 45 on two cores kubelet reports
+	// the end of a container after up to 100 s.
+	RolloutTime = 5 * time.Minute
 )
 
 // ChangeDaemons patches the DaemonSet of the daemon.

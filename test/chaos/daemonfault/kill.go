@@ -12,7 +12,6 @@ import (
 
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history/entry"
-	"github.com/refit-project/refit/test/chaos/records"
 	"github.com/refit-project/refit/test/criproxy"
 )
 
@@ -91,7 +90,7 @@ func (d *Daemons) Kill(ctx context.Context, n int, choice *rand.Rand) error {
 		return err
 	}
 	d.kills++
-	return d.journal.Fault(entry.Fault{Kind: records.KindKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
+	return d.journal.Fault(entry.Fault{Kind: entry.KindDaemonKill, Node: wire.node, Detail: fmt.Sprintf("%s, %s in %.1f s", name, how, back.Seconds()), Begin: begin, Impedes: true})
 }
 
 // aim makes the point shoot.

@@ -35,6 +35,16 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			s.fault(entry.KindCertificates, 2, 6, false)
 			s.write(4, ref{"create", user, "containerrecreaterequests", "", "chaos", "r1"}, 500, nil)
 		}},
+		"a status refused while the certificate is replaced, before the daemon that writes it is killed": {want: "admission", proof: "another certificate", plant: func(s *fixture) {
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
+			s.faultOn("node-1", entry.KindDaemonKill, 5.5, 9)
+		}},
+		"a status refused while the certificate is replaced, as the daemon of another node is killed": {want: "admission", proof: "another certificate", plant: func(s *fixture) {
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
+			s.faultOn("node-2", entry.KindDaemonKill, 4, 9)
+		}},
 		"a pod refused while no manager answers": {want: "admission", proof: "no webhook answered", plant: func(s *fixture) {
 			s.fault(entry.KindManagerAway, 2, 20, true)
 			s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 500, nil)
@@ -49,6 +59,17 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			t.Parallel()
 			found(t, test)
 		})
+	}
+}
+
+func TestADaemonThatIsKilledBreaksItsCallsOff(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.fault(entry.KindCertificates, 2, 6, false)
+	s.write(4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
+	s.faultOn("node-1", entry.KindDaemonKill, 4.2, 9)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
 }
 

@@ -74,6 +74,7 @@ func load(j *verdict.Judgement) {
 	refuse("succeeded requests", totals.Succeeded, least.Succeeded)
 	refuse("stopped containers", totals.Stops, least.Stops)
 	refuse("followed turns", totals.Followed, least.Followed)
+	refuse("turns with the time to be followed", totals.Due, least.Due)
 	refuse("jobs deleted after a failed pull", totals.Cancelled, least.Cancelled)
 	refuse("refused writes to another node", totals.Denied, least.Denied)
 	refuse("accepted updates", totals.Updated, least.Updated)

@@ -40,7 +40,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	return &fixture{
 		t: t, revision: 100, requests: map[string]*v1beta1.ContainerRecreateRequest{}, pods: map[string]*corev1.Pod{},
-		options: verdict.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second, Probed: probed, Follow: 10 * time.Second},
+		options: verdict.Options{Daemon: daemonUser, Manager: managerUser, Patience: 20 * time.Second, Probed: probed, Follow: 10 * time.Second, Reconnect: 30 * time.Second},
 	}
 }
 

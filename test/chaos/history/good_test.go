@@ -187,7 +187,7 @@ func TestGoodHistories(t *testing.T) {
 			s.status(14, "r1", completed(14, ""))
 		}},
 		"turns are followed, faults aside": {
-			want: verdict.Totals{Turns: 3, Followed: 3, Slowest: 8 * time.Second},
+			want: verdict.Totals{Turns: 3, Followed: 3, Due: 2, Slowest: 8 * time.Second},
 			play: func(s *fixture) {
 				s.mark(5, "uid-1", "True")
 				s.turn(10, "uid-1", "http", false)
@@ -198,14 +198,14 @@ func TestGoodHistories(t *testing.T) {
 				s.turn(100, "uid-1", "http", false)
 				s.mark(102, "uid-1", "False")
 			}},
-		"turned back before anybody could see it": {want: verdict.Totals{Turns: 2, Followed: 1, Slowest: 500 * time.Millisecond}, play: func(s *fixture) {
+		"turned back before anybody could see it": {want: verdict.Totals{Turns: 2, Followed: 1, Due: 1, Slowest: 500 * time.Millisecond}, play: func(s *fixture) {
 			s.mark(5, "uid-1", "True")
 			s.turn(10, "uid-1", "http", false)
 			s.turn(10.5, "uid-1", "http", true)
 			s.mark(11, "uid-1", "True")
 		}},
 		"the runtime did not answer for a while": {
-			want: verdict.Totals{Turns: 1, Followed: 1, Slowest: time.Second},
+			want: verdict.Totals{Turns: 1, Followed: 1, Due: 1, Slowest: time.Second},
 			play: func(s *fixture) {
 				s.mark(5, "uid-1", "True")
 				s.fault("cri-call", 20, 30, false)

@@ -99,6 +99,15 @@ func TestPlantedUpdates(t *testing.T) {
 			s.update(2.1, "app", "file", "v0-digest")
 			s.update(2.2, "asker", "updated", "v0-digest 500")
 		}},
+		"a good update is refused as if it were a bad one": {want: "I10", proof: "was refused with 422", plant: func(s *fixture) {
+			s.update(2, "asker", "update", "v0-good")
+			s.update(2.2, "asker", "updated", "v0-good 422")
+		}},
+		"a good update is refused when the disk has had room again for a while": {want: "I10", proof: "v0-good was refused with 500", plant: func(s *fixture) {
+			s.fault(entry.KindDiskFull, 2, 7, false)
+			s.update(11, "asker", "update", "v0-good")
+			s.update(11.2, "asker", "updated", "v0-good 500")
+		}},
 		"half a download is accepted": {want: "I10", proof: "v0-short was accepted", plant: func(s *fixture) {
 			s.update(2, "asker", "update", "v0-short")
 			s.update(2.2, "asker", "updated", "v0-short 200")

@@ -28,15 +28,17 @@ const (
 	// ProbedCondition is what the probes of all turning pods bring on them.
 	ProbedCondition = "chaos.refit.dev/up"
 	statePort       = 8080
-	// FollowTime is the judge's patience with a condition: client-go waits for 30 s at most after an outage.
-	FollowTime = 45 * time.Second
+	// FollowTime is the judge's patience with a condition while nothing is broken.
+	FollowTime = 10 * time.Second
+	// ReconnectTime is how long after an outage of the API server its clients may wait until they try again, as client-go does.
+	ReconnectTime = 30 * time.Second
 )
 
 // pace is how often a pod turns: at least, and how much longer at most.
 type pace struct{ least, more time.Duration }
 
 // paces: one that hardly leaves time to follow, and one at which each turn has to be followed.
-var paces = []pace{{2 * time.Second, 6 * time.Second}, {FollowTime + 10*time.Second, 20 * time.Second}}
+var paces = []pace{{2 * time.Second, 6 * time.Second}, {FollowTime + ReconnectTime + 10*time.Second, 20 * time.Second}}
 
 // askings are the handlers of probes for what a pod says.
 var askings = map[string]func(file string) corev1.ProbeHandler{
@@ -190,7 +192,7 @@ func (s *Turns) Last(ctx context.Context) error {
 			return err
 		}
 	}
-	limit := FollowTime + 5*time.Second
+	limit := FollowTime + ReconnectTime + 5*time.Second
 	deadline := time.Now().Add(limit)
 	for _, t := range s.turners {
 		err := cluster.Until(ctx, "condition of "+t.Name, time.Until(deadline), func(ctx context.Context) bool { return s.says(ctx, t) })

@@ -14,7 +14,6 @@ import (
 
 // The kinds of faults beside those the judge knows by name.
 const (
-	KindKill            = "daemon-kill"
 	KindAPIServerPause  = "apiserver-pause"
 	KindEtcdPause       = "etcd-pause"
 	KindSecondManager   = "second-manager"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
@@ -16,15 +17,15 @@ func Print(out io.Writer, report verdict.Report) {
 	fmt.Fprintf(out, "\nrequests    %d: %d succeeded, %d failed, %d deleted\n", t.Requests, t.Succeeded, t.Failed, t.Deleted)
 	fmt.Fprintf(out, "stops       %d containers for %d containers of requests; %d repeated calls; %d ends seen by the applications\n",
 		t.Stops, t.Orders, t.Repeated, t.Ends)
-	fmt.Fprintf(out, "turns       %d of probed applications, %d followed before the next, the slowest in %s, not counting faults\n",
-		t.Turns, t.Followed, t.Slowest.Round(time.Millisecond))
+	fmt.Fprintf(out, "turns       %d of probed applications, %d followed before the next, the slowest in %s, not counting faults; %d had to be\n",
+		t.Turns, t.Followed, t.Slowest.Round(time.Millisecond), t.Due)
 	fmt.Fprintf(out, "pulls       %d; %d jobs deleted after a pull had failed\n", t.Pulls, t.Cancelled)
 	fmt.Fprintf(out, "processes   %d of ours lived for minutes\n", t.Sampled)
 	fmt.Fprintf(out, "updates     %d of files by sidecars: %d accepted, %d refused\n", t.Updates, t.Updated, t.Refused)
 	fmt.Fprintf(out, "rollouts    %d of workloads, %d ended; %d for changes of a ConfigMap, %d by a schedule\n", t.Rollouts, t.RolledOut, t.Triggered, t.Scheduled)
 	fmt.Fprintf(out, "sidecars    %d updates of pods by SidecarSets\n", t.SidecarUpdates)
 	fmt.Fprintf(out, "trespasses  %d refused\n", t.Denied)
-	if kills := t.Faults[KindKill]; kills > 0 && t.Lasted > 0 {
+	if kills := t.Faults[entry.KindDaemonKill]; kills > 0 && t.Lasted > 0 {
 		fmt.Fprintf(out, "kills       %d of daemons, %.0f an hour\n", kills, float64(kills)/t.Lasted.Hours())
 	}
 	for _, kind := range slices.Sorted(maps.Keys(t.Faults)) {

@@ -55,7 +55,7 @@ func TestJournalIsWhatTheJudgeReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Fault(entry.Fault{Kind: records.KindKill, Detail: "at once", Begin: time.Now().Add(-time.Second), Impedes: true}); err != nil {
+	if err := j.Fault(entry.Fault{Kind: entry.KindDaemonKill, Detail: "at once", Begin: time.Now().Add(-time.Second), Impedes: true}); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(name)
@@ -63,7 +63,7 @@ func TestJournalIsWhatTheJudgeReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	faults, err := entry.ParseFaults(name, strings.NewReader(string(content)))
-	if err != nil || len(faults) != 1 || faults[0].Kind != records.KindKill || !faults[0].Impedes || faults[0].End.Sub(faults[0].Begin) < time.Second {
+	if err != nil || len(faults) != 1 || faults[0].Kind != entry.KindDaemonKill || !faults[0].Impedes || faults[0].End.Sub(faults[0].Begin) < time.Second {
 		t.Errorf("faults %+v, %v", faults, err)
 	}
 }

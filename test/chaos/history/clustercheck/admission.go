@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/verdict"
 )
 
 const (
@@ -31,7 +32,7 @@ func (c check) admission() {
 			if fault.Kind == entry.KindCertificates {
 				end = end.Add(certificateTime)
 			}
-			if w.Received.Before(fault.Begin) || w.Received.After(end) || c.otherwiseImpeded(fault, w) {
+			if w.Received.Before(fault.Begin) || w.Received.After(end) || c.otherwiseImpeded(fault, w) || c.brokenOff(w) {
 				continue
 			}
 			failed := w.Code >= 500
@@ -55,6 +56,13 @@ func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 		return f.Impedes && (f.OfControlPlane() || f.OfManagers() || f.Kind == entry.KindNodeLost) &&
 			f.Line != fault.Line && f.Overlaps(w.Received.Add(-leaseTime), w.Done)
+	})
+}
+
+// brokenOff reports whether the daemon that wrote was killed before it had the answer: the API server then gives up.
+func (c check) brokenOff(w entry.Write) bool {
+	return w.Code == 504 && w.User == c.Options.Daemon && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindDaemonKill && f.On(w.Node) && !f.Begin.Before(w.Received.Add(-verdict.Noticed)) && !f.Begin.After(w.Done.Add(verdict.Noticed))
 	})
 }
 

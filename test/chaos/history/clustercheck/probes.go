@@ -15,7 +15,7 @@ import (
 
 // probes checks I8.
 func (c check) probes() {
-	turns := map[string][]entry.Turn{} // by pod UID
+	turns, faults := map[string][]entry.Turn{}, c.untilReconnected() // turns by pod UID
 	for _, t := range c.Turns {
 		turns[t.PodUID] = append(turns[t.PodUID], t)
 	}
@@ -31,14 +31,14 @@ func (c check) probes() {
 			if n+1 < len(all) {
 				until = all[n+1].At
 			}
-			c.follows(p, t, until)
+			c.follows(p, t, until, faults)
 		}
 		c.unprovoked(p, all)
 	}
 }
 
 // follows checks that the condition has become what the application says when it has had time to.
-func (c check) follows(p *model.Pod, t entry.Turn, until time.Time) {
+func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []entry.Fault) {
 	for _, w := range p.Statuses {
 		if w.Received.Before(t.At) || !w.Received.Before(until) {
 			continue
@@ -49,10 +49,14 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time) {
 			break
 		}
 	}
-	due, judged := freeSince(c.Faults, t.At, c.Options.Follow, until)
+	if t.Asked != entry.AskedByExec { // what is asked over the network does not need the runtime
+		faults = slices.DeleteFunc(slices.Clone(faults), func(f entry.Fault) bool { return f.Kind == entry.KindCall || f.Kind == entry.KindRuntimeRestart })
+	}
+	due, judged := freeSince(faults, t.At, c.Options.Follow, until)
 	if !judged {
 		return
 	}
+	c.Report.Totals.Due++
 	said, last := corev1.ConditionStatus("nothing"), t.Line
 	for _, w := range p.Statuses {
 		if w.Received.Before(due) {
@@ -64,6 +68,17 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time) {
 		c.Violate("I8", "pod "+p.Namespace+"/"+p.Name, fmt.Sprintf("its condition says %s %s after its application has turned, not counting faults, want %s",
 			said, c.Options.Follow, wanted(t)), t.Line, last)
 	}
+}
+
+// untilReconnected are the faults, those of the API server until its clients know that they are over.
+func (c check) untilReconnected() []entry.Fault {
+	faults := slices.Clone(c.Faults)
+	for i := range faults {
+		if faults[i].OfControlPlane() {
+			faults[i].End = faults[i].End.Add(c.Options.Reconnect)
+		}
+	}
+	return faults
 }
 
 // unprovoked checks that there are no more marks than turns: what did not change is not written. A probe that asks

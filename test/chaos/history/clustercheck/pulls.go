@@ -13,6 +13,9 @@ import (
 // NodeImage, to the daemon.
 const settled = 10 * time.Second
 
+// slow is how long the API server may take for a write.
+const slow = time.Second
+
 // older is for how long after the begin of the records a pull may be for a job that was deleted before.
 const older = time.Minute
 
@@ -26,14 +29,14 @@ type pullJob struct {
 
 // pulls checks I9.
 func (c check) pulls() {
-	jobs := c.pullJobs()
+	jobs, faults := c.pullJobs(), append(c.slowNodeImages(), c.Faults...)
 	for _, call := range c.Calls {
 		if call.Method != entry.MethodPull {
 			continue
 		}
 		c.Report.Totals.Pulls++
 		wanting := jobs[call.Image]
-		if slices.ContainsFunc(wanting, func(j *pullJob) bool { return c.wants(j, call) }) {
+		if slices.ContainsFunc(wanting, func(j *pullJob) bool { return wants(j, call, faults) }) {
 			continue
 		}
 		if len(wanting) == 0 {
@@ -98,9 +101,20 @@ func (c check) counted(image string, job *pullJob) {
 }
 
 // wants reports whether the job was there when the pull began, or its deletion could not be known yet.
-func (c check) wants(j *pullJob, pull entry.Call) bool {
+func wants(j *pullJob, pull entry.Call, faults []entry.Fault) bool {
 	return !j.created.Received.After(pull.Begin) &&
-		(j.deleted == nil || entry.Unimpeded(c.Faults, "", j.deleted.Done, pull.Begin) <= settled)
+		(j.deleted == nil || entry.Unimpeded(faults, "", j.deleted.Done, pull.Begin) <= settled)
+}
+
+// slowNodeImages are the times in which the API server took long for a write of what nodes are to pull: those do not count.
+func (c check) slowNodeImages() []entry.Fault {
+	var faults []entry.Fault
+	for _, w := range c.Writes {
+		if w.Resource == entry.NodeImageResource && w.Done.Sub(w.Received) > slow {
+			faults = append(faults, entry.Fault{Kind: "slow write", Begin: w.Received, End: w.Done, Impedes: true})
+		}
+	}
+	return faults
 }
 
 // pulled reports whether the call has brought the image.

@@ -13,7 +13,7 @@ import (
 const (
 	writesAtLeast     = 12              // of one request
 	writesByContainer = 4               // more for each container
-	writesByFault     = 4               // more for each fault meanwhile
+	writesByFault     = 4               // more for each fault in its way meanwhile
 	writesInterval    = 2 * time.Second // one more for each while the request is open
 	stopsAtLeast      = 6               // of one container
 	stopsByFault      = 6
@@ -26,7 +26,7 @@ const (
 func (c check) volume() {
 	for _, s := range c.StopsByID() {
 		first, last := s.Calls[0], s.Calls[len(s.Calls)-1]
-		most := stopsAtLeast + stopsByFault*c.faultsIn(first.Begin, last.End) + int(last.End.Sub(first.Begin)/stopsInterval)
+		most := stopsAtLeast + stopsByFault*c.faultsIn(c.nodeOf(s.ID), first.Begin, last.End) + int(last.End.Sub(first.Begin)/stopsInterval)
 		if len(s.Calls) > most {
 			c.Violate("volume", "container "+entry.Short(s.ID), fmt.Sprintf("stopped %d times, want %d at most", len(s.Calls), most), first.Line, last.Line)
 		}
@@ -48,7 +48,7 @@ func (c check) volume() {
 			}
 			most := writesAtLeast + writesByContainer*len(r.Spec().Containers) + int(end.Sub(r.Created.Received)/writesInterval)
 			if len(all) > 0 {
-				most += writesByFault * c.faultsIn(r.Created.Received, all[len(all)-1].Done)
+				most += writesByFault * c.faultsIn(r.Node(), r.Created.Received, all[len(all)-1].Done)
 			}
 			if len(all) > most {
 				c.Violate("volume", "request "+r.String(), fmt.Sprintf("written %d times by %s, want %d at most", len(all), user, most),
@@ -80,10 +80,19 @@ func (c check) busy() {
 	}
 }
 
-func (c check) faultsIn(begin, end time.Time) int {
+// nodeOf is the node of a container; empty if nobody has said whose it is.
+func (c check) nodeOf(id string) string {
+	if known := c.Containers[id]; known != nil && c.Pods[known.PodUID] != nil {
+		return c.Pods[known.PodUID].Node()
+	}
+	return ""
+}
+
+// faultsIn is how many faults were in the way of requests of that node.
+func (c check) faultsIn(node string, begin, end time.Time) int {
 	found := 0
 	for _, f := range c.Faults {
-		if f.Overlaps(begin, end) {
+		if f.Impedes && f.On(node) && f.Overlaps(begin, end) {
 			found++
 		}
 	}

@@ -39,14 +39,15 @@ type Write struct {
 
 // Names in the audit log.
 const (
-	RequestResource  = "containerrecreaterequests"
-	RolloutResource  = refitv1alpha1.ResourceRestartRollout
-	ScheduleResource = refitv1alpha1.ResourceRestartSchedule
-	ConfigResource   = "configmaps"
-	PullResource     = "imagepulljobs"
-	SetResource      = "sidecarsets"
-	StatusResource   = "status"
-	nodeNameExtra    = "authentication.kubernetes.io/node-name"
+	RequestResource   = "containerrecreaterequests"
+	RolloutResource   = refitv1alpha1.ResourceRestartRollout
+	ScheduleResource  = refitv1alpha1.ResourceRestartSchedule
+	ConfigResource    = "configmaps"
+	PullResource      = "imagepulljobs"
+	SetResource       = "sidecarsets"
+	NodeImageResource = "nodeimages"
+	StatusResource    = "status"
+	nodeNameExtra     = "authentication.kubernetes.io/node-name"
 )
 
 // Stored reports whether the API server said that the write took place.

@@ -54,6 +54,8 @@ const (
 	KindNodeLost = "node-lost"
 	// KindNodeDiskFull is a node whose container runtime has no room on its disk.
 	KindNodeDiskFull = "node-disk-full"
+	// KindDaemonKill is an end of a daemon.
+	KindDaemonKill = "daemon-kill"
 	// KindManagerKill is an end of the manager that leads.
 	KindManagerKill = "manager-kill"
 	// KindManagerPause is a manager that leads and is suspended until another one does.

@@ -10,10 +10,11 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
-// Pod is one pod of the run, as kubelet reported it.
+// Pod is one pod of the run.
 type Pod struct {
 	UID, Namespace, Name string
-	Statuses             []entry.Write // in the order of their revisions
+	First                entry.Write   // the first write that shows it
+	Statuses             []entry.Write // by kubelet, in the order of their revisions; none if the pod was deleted before
 	Unsure               []entry.Write
 	Deleted              *entry.Write
 	Instances            map[string][]*Instance // by container, in the order of their starts
@@ -60,13 +61,16 @@ func Replaced(status corev1.ContainerStatus, old string) bool {
 
 func (m *Model) addPods() {
 	for _, w := range m.Writes {
-		if w.Pod == nil || w.Subresource != entry.StatusResource {
+		if w.Pod == nil {
 			continue
 		}
 		p := m.Pods[string(w.Pod.UID)]
 		if p == nil {
-			p = &Pod{UID: string(w.Pod.UID), Namespace: w.Pod.Namespace, Name: w.Pod.Name, Instances: map[string][]*Instance{}}
+			p = &Pod{UID: string(w.Pod.UID), Namespace: w.Pod.Namespace, Name: w.Pod.Name, First: w, Instances: map[string][]*Instance{}}
 			m.Pods[p.UID] = p
+		}
+		if w.Subresource != entry.StatusResource {
+			continue
 		}
 		p.Statuses = append(p.Statuses, w)
 		for _, status := range w.Pod.Status.ContainerStatuses {
@@ -121,7 +125,7 @@ func (m *Model) addDeletions() {
 			}
 		case "pods":
 			for _, p := range m.Pods {
-				if w.Subresource == "" && p.Deleted == nil && matches(p.Namespace, p.Name) && p.Statuses[0].Received.Before(w.Done) {
+				if w.Subresource == "" && p.Deleted == nil && matches(p.Namespace, p.Name) && p.First.Received.Before(w.Done) {
 					p.Deleted = w
 				}
 			}

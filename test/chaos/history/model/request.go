@@ -75,6 +75,26 @@ func (r *Request) UnsureBefore(other *entry.Write) bool {
 	return slices.ContainsFunc(r.Unsure, func(w entry.Write) bool { return !w.Done.Before(last) && w.Received.Before(other.Received) })
 }
 
+// StoredSince is the earliest time at which what the version shows may have been stored: by that write, or by one before it of which nothing
+// is known.
+func (r *Request) StoredSince(version entry.Write) time.Time {
+	last, at := r.Created.Received, version.Received
+	for _, v := range r.Versions {
+		if entry.Revision(v.Request.ResourceVersion) < entry.Revision(version.Request.ResourceVersion) {
+			last = v.Received
+		}
+	}
+	for _, w := range r.Unsure {
+		if !w.Done.Before(last) && w.Received.Before(at) {
+			at = w.Received
+		}
+	}
+	if at.Before(last) {
+		return last
+	}
+	return at
+}
+
 // Recorded is the first version that names the instance as the one this request stops.
 func (r *Request) Recorded(container, id string) *entry.Write {
 	for i := range r.Versions {

@@ -87,10 +87,11 @@ func (c check) recreated(r *model.Request, state v1beta1.ContainerRecreateReques
 	if strategy := r.Spec().Strategy; strategy != nil {
 		up = time.Duration(strategy.MinStartedSeconds) * time.Second
 	}
-	c.newInstance(p, subject, state, success, up)
+	since := r.StoredSince(success)
+	c.newInstance(p, subject, state, success, since, up)
 	var seen []entry.Line
 	for n, w := range p.Statuses {
-		superseded := n+1 < len(p.Statuses) && p.Statuses[n+1].Received.Before(success.Received.Add(-believed))
+		superseded := n+1 < len(p.Statuses) && p.Statuses[n+1].Received.Before(since.Add(-believed))
 		if w.Received.After(success.Done) || superseded {
 			continue
 		}
@@ -104,15 +105,12 @@ func (c check) recreated(r *model.Request, state v1beta1.ContainerRecreateReques
 			seen = append(seen, w.Line)
 		}
 	}
-	// Kubelet's report may be a write after its last one that is known, if that is older than the request.
+	// Kubelet's report may be a write whose line is lost, if it was not superseded before the daemon last looked.
 	var last time.Time
 	for _, w := range p.Statuses {
-		if !w.Received.After(success.Done) {
+		if w.Received.Before(since.Add(-believed)) {
 			last = w.Received
 		}
-	}
-	if r.Created.Received.Before(last) {
-		last = r.Created.Received
 	}
 	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool {
 		return !w.Done.Before(last) && w.Received.Before(success.Received)
@@ -122,16 +120,16 @@ func (c check) recreated(r *model.Request, state v1beta1.ContainerRecreateReques
 	}
 }
 
-// newInstance looks in the application's log for what ran at the time of the verdict. That is one of two when a start
-// or a stop lies beside it.
-func (c check) newInstance(p *model.Pod, subject string, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write, up time.Duration) {
+// newInstance looks in the application's log for what ran at the time of the verdict, which was stored at since at the
+// earliest. That is one of two when a start or a stop lies beside it.
+func (c check) newInstance(p *model.Pod, subject string, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write, since time.Time, up time.Duration) {
 	instances := p.Instances[state.Name]
 	if len(instances) == 0 { // a container that keeps no log
 		return
 	}
 	what, proof := "succeeded, but the application was not running", []entry.Line{success.Line}
 	for _, i := range instances {
-		if i.Start.Time.After(success.Done.Add(verdict.Noticed)) || i.End(c.End).Before(success.Received.Add(-believed)) {
+		if i.Start.Time.After(success.Done.Add(verdict.Noticed)) || i.End(c.End).Before(since.Add(-believed)) {
 			continue
 		}
 		proof = []entry.Line{i.Start.Line, success.Line}

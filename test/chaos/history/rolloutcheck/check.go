@@ -194,6 +194,19 @@ func (c *check) unsure(r *rollout) bool {
 	})
 }
 
+// endsCalm is how long a rollout of the run may take once nothing is broken any more: less than the run waits for it.
+const endsCalm = 3 * time.Minute
+
+// calmSince is when the last fault was over, or begin if that is later.
+func (c *check) calmSince(begin time.Time) time.Time {
+	for _, f := range c.Faults {
+		if f.Kind != entry.KindAbsent && f.End.After(begin) {
+			begin = f.End
+		}
+	}
+	return begin
+}
+
 // end checks that a rollout ends, and that one that has succeeded has restarted its pods.
 func (c *check) end(r *rollout) {
 	status := r.last.Rollout.Status
@@ -204,6 +217,8 @@ func (c *check) end(r *rollout) {
 		patience := c.Options.Patience * time.Duration(1+max(len(r.requests), int(status.Pods)))
 		if took := entry.Unimpeded(c.Faults, "", r.created.Received, c.End); took > patience {
 			c.Violate("I13", "rollout "+r.name, fmt.Sprintf("not ended after %s, not counting faults", took.Round(time.Millisecond)), r.created.Line, r.last.Line)
+		} else if took := entry.Unimpeded(c.Faults, "", c.calmSince(r.created.Received), c.End); took > endsCalm {
+			c.Violate("I13", "rollout "+r.name, fmt.Sprintf("not ended %s after the last fault", took.Round(time.Millisecond)), r.created.Line, r.last.Line)
 		}
 		return
 	}

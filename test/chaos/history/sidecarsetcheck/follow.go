@@ -122,8 +122,11 @@ func (f *Follower) See(v Version) {
 		f.update(p, was, after)
 	}
 	if status := statusOf(v.Pod, f.Container); p.inFlight && ready(v.Pod) && status != nil {
-		takenBack := v.Pod.Status.ObservedGeneration == v.Pod.Generation && status.Image == image(v.Pod, f.Container)
-		p.inFlight = status.ContainerID == p.replaced && !takenBack // before kubelet had done anything
+		current := status.Image == image(v.Pod, f.Container)
+		takenBack := v.Pod.Status.ObservedGeneration == v.Pod.Generation && current // before kubelet had done anything
+		// The first container of the pod may be the one that kubelet was creating when the update was begun.
+		before := p.replaced == "" && status.Image != "" && !current
+		p.inFlight = (status.ContainerID == p.replaced || before) && !takenBack
 	}
 	f.restarts(p, was)
 }

@@ -135,6 +135,39 @@ func TestAnUpdateThatIsTakenBackIsOver(t *testing.T) {
 	}
 }
 
+// A pod that is updated while kubelet creates its containers gets the sidecar of before first.
+func TestAnUpdateOfAPodThatStartsIsOverWithItsImage(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		running string // image of the first sidecar
+		want    int
+	}{
+		"of before":     {"side:1", 0},
+		"of the update": {"side:2", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory()
+			for _, pod := range h.pods {
+				pod.OwnerReferences = nil
+			}
+			h.store("web-0", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].ContainerID, pod.Status.Conditions = "", nil })
+			for _, name := range []string{"web-2", "web-3", "web-0"} {
+				h.update(name, "side:2")
+			}
+			h.store("web-0", func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses[1].ContainerID, pod.Status.ContainerStatuses[1].Image = "first", test.running
+				pod.Status.Conditions = h.pods["web-1"].Status.Conditions
+			})
+			h.target("side:1")
+			h.update("web-0", "side:1")
+			if got := h.Findings(); len(got) != test.want {
+				t.Errorf("found %q", got)
+			}
+		})
+	}
+}
+
 // What the manager cannot know, and what others have done, is no fault of the rollout.
 func TestOthersAreExcused(t *testing.T) {
 	t.Parallel()

@@ -94,10 +94,14 @@ func (c check) startCancelled(p *model.Pod, name string, i *model.Instance) bool
 	})
 }
 
-// lost reports whether the instance ended with its node.
+// powerOff is how long it takes to end all processes of a node.
+const powerOff = 10 * time.Second
+
+// lost reports whether the instance ended with its node: it ran then, and nobody had told it to end. One that kubelet started
+// when the node was back did not.
 func (c check) lost(p *model.Pod, i *model.Instance) bool {
-	return i.Exit == nil && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		return f.Kind == entry.KindNodeLost && f.On(p.Node()) && f.Overlaps(i.Start.Time, i.End(c.End))
+	return i.Exit == nil && len(i.Terms) == 0 && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindNodeLost && f.On(p.Node()) && i.Start.Time.Before(f.Begin.Add(powerOff)) && i.End(c.End).After(f.Begin)
 	})
 }
 

@@ -91,7 +91,7 @@ func (c check) justify(call entry.Call) []order {
 			case !c.open(r, call):
 			case (recorded != nil || call.Method == "RemoveContainer") && !begun.Received.After(call.Begin):
 				certain = append(certain, o)
-			case r.UnsureSince(call.Begin) && !recordedLate(recorded, spec.Name, call):
+			case r.UnsureSince(call.Begin) && !recordedLate(recorded, spec.Name, call) && !unrecorded(r, spec.Name, call):
 				if recorded != nil { // likelier than one that has never named the instance
 					likely = append(likely, o)
 				} else {
@@ -125,6 +125,13 @@ func recordedLate(recorded *entry.Write, container string, call entry.Call) bool
 		slices.ContainsFunc(recorded.Request.Status.ContainerRecreateStates, func(s v1beta1.ContainerRecreateRequestRecreateState) bool {
 			return s.Name == container && s.Phase == v1beta1.ContainerRecreateRequestRecreating && !s.IsKilled
 		})
+}
+
+// unrecorded reports whether a version of the request that was stored after the call says nothing of the instance that was
+// stopped by it: a record whose line is lost would be in it.
+func unrecorded(r *model.Request, container string, call entry.Call) bool {
+	return call.Method != "RemoveContainer" && r.Recorded(container, call.ContainerID) == nil &&
+		slices.ContainsFunc(r.Versions, func(v entry.Write) bool { return v.Received.After(call.Begin) })
 }
 
 // open reports whether the request had been created, and not ended, when the call was decided.

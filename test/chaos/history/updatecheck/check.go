@@ -28,8 +28,10 @@ const (
 	// looked is how late it may see that a version has gone: at a load of 55 on two cores up to 0.62 s after the answer, with
 	// the SIGHUP that follows the swap handled before. It is less than the pause before the next update (testapp updates).
 	looked = 900 * time.Millisecond
-	// recovery is how long after a fault what it has broken may still be broken.
-	recovery = 10 * time.Second
+	// recovery is how long after a fault of the pod what it has broken may still be broken: the pod is ready when the fault ends.
+	recovery = 3 * time.Second
+	// reconnect is how long after an outage of the API server a sidecar that asks it may not know that it is over.
+	reconnect = 10 * time.Second
 	// begins is how long after its first line a pod may not answer: its containers start one after the other.
 	begins   = 30 * time.Second
 	accepted = 200
@@ -157,7 +159,7 @@ func (c *check) answer(u *update) {
 		if u.asked.Time.Sub(c.events[0].Time) > begins && !c.brokenBy(u, unanswering) && !c.gone(u) {
 			c.violate(fmt.Sprintf("update %s was not carried out (%d), and nothing was broken", u.version, u.code), proof...)
 		}
-	case u.kind == good && u.code >= 500 && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull):
+	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull):
 		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
 	default:
 		c.Report.Totals.Refused++
@@ -219,7 +221,11 @@ func (c *check) brokenBy(u *update, kind func(entry.Fault) bool) bool {
 		end = u.answered.Time
 	}
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
-		return kind(f) && f.On(c.node) && f.Overlaps(u.asked.Time.Add(-recovery), end.Add(noticed))
+		after := recovery
+		if f.OfControlPlane() {
+			after = reconnect
+		}
+		return kind(f) && f.On(c.node) && f.Overlaps(u.asked.Time.Add(-after), end.Add(noticed))
 	})
 }
 

@@ -40,6 +40,8 @@ type Options struct {
 	// follow a turn.
 	Probed string
 	Follow time.Duration
+	// Reconnect is how long after an outage of the API server programs may not know that it is over.
+	Reconnect time.Duration
 	// Least is what must have happened for the run to prove anything.
 	Least Least
 }
@@ -49,8 +51,8 @@ type Least struct {
 	Requests, Succeeded, Stops int
 	// Denied are attempts of the daemon's token on another node that were refused.
 	Denied int
-	// Followed are turns that a condition has followed.
-	Followed int
+	// Followed are turns that a condition has followed, Due those that it had the time to follow.
+	Followed, Due int
 	// Cancelled are jobs that were deleted after a pull of theirs had failed, before the next attempt.
 	Cancelled int
 	// RolledOut are RestartRollouts that have ended.
@@ -76,9 +78,9 @@ type Totals struct {
 	// Denied are attempts of the daemon's token that were refused.
 	Denied int
 	// Turns of applications; Followed are those that their condition followed before the next, and Slowest is how long
-	// that took at most, not counting faults.
-	Turns, Followed int
-	Slowest         time.Duration
+	// that took at most, not counting faults. Due are those that had to be followed: there was the time for it.
+	Turns, Followed, Due int
+	Slowest              time.Duration
 	// Pulls are attempts of the daemon to pull an image. Cancelled are jobs that were deleted after an attempt of theirs had
 	// failed: without the deletion others would have followed.
 	Pulls, Cancelled int
