@@ -17,7 +17,11 @@ import (
 // Atomic apply: readers in a loop during 200 updates never see a part, a mix or nothing at all.
 func TestAtomicApplyTearsNoRead(t *testing.T) {
 	t.Parallel()
-	const updates, size = 200, 20_000
+	const size = 20_000
+	updates := int64(200)
+	if testing.Short() {
+		updates = 20
+	}
 	set := func(n int) files {
 		s := strings.Repeat(string(rune('a'+n%26)), size)
 		return files{"index.html": s, "conf/app.json": s}
@@ -74,7 +78,7 @@ func TestAtomicApplyTearsNoRead(t *testing.T) {
 		pairs.Add(1)
 		return nil
 	})
-	for n := 1; n <= updates; n++ {
+	for n := 1; n <= int(updates); n++ {
 		b.apply(t, inline(fmt.Sprintf("v%d", n), set(n)))
 	}
 	close(stop)

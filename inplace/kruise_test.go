@@ -165,8 +165,12 @@ func takeTurns(seed uint64, bits int) error {
 // Images and environments, of one container or both. Each turn may be the last of the one or the other.
 func TestRefitAndOpenKruiseContinueEachOther(t *testing.T) {
 	t.Parallel()
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 3
+	}
 	for _, bits := range []int{1, 2, 3, 8, 9, 11, 16, 17, 19, 24, 27} {
-		for seed := range uint64(40) {
+		for seed := range seeds {
 			if err := takeTurns(seed, bits); err != nil {
 				t.Fatalf("changes %b, seed %d: %v", bits, seed, err)
 			}

@@ -91,7 +91,11 @@ func finished(f *fixture) error {
 
 func TestRandomRolloutsKeepTheBudgetRestartEachPodOnceAndEnd(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2000) {
+	seeds := uint64(2000)
+	if testing.Short() {
+		seeds = 200
+	}
+	for seed := range seeds {
 		if err := run(seed, 1+int(seed%12), 1+int(seed%4)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

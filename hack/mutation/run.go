@@ -153,7 +153,7 @@ const (
 func (r *room) run(ctx context.Context, root string, number int) (result outcome, out []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	command := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.parallel=8", "-test.timeout="+r.limit.String())
+	command := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.short", "-test.parallel=8", "-test.timeout="+r.limit.String())
 	command.Dir = filepath.Join(root, r.path)
 	command.Env = append(os.Environ(), "REFIT_MUTANT="+strconv.Itoa(number))
 	var buffer bytes.Buffer

@@ -192,7 +192,11 @@ func (m *model) disturb() {
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(400) {
+	seeds := uint64(400)
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			m := newModel(t, seed)
