@@ -42,6 +42,9 @@ func TestImageIsUpdatedByOneWrite(t *testing.T) {
 	if step, err := w.target.Begin(w.pod, w.now); step != nil || err != nil {
 		t.Errorf("an updated pod is written again: %+v, %v", step, err)
 	}
+	if working, ok := w.pod.Annotations[v1beta1.AnnotationHotUpgradeWorking]; ok {
+		t.Errorf("a pod without hot upgrades says which container works: %s", working)
+	}
 }
 
 // A pod that OpenKruise has injected and updated, with annotations as it writes them.
@@ -256,11 +259,19 @@ func TestUpdateThatIsNeverReportedIsOverAfterAMinute(t *testing.T) {
 	if v := w.judge(); !v.InFlight || v.Again.IsZero() {
 		t.Errorf("%+v", v)
 	}
-	w.now = w.now.Add(2 * time.Minute)
+	w.now = w.now.Add(62 * time.Second)
 	w.is("Updated")
-	status.Ready = false
+	w.pod.Status.ObservedGeneration--
 	if v := w.judge(); !v.InFlight {
-		t.Errorf("a container that is not ready counts as updated: %+v", v)
+		t.Errorf("a pod of which kubelet has not seen the change counts as updated: %+v", v)
+	}
+	w.pod.Status.ObservedGeneration++
+	status.Ready = false
+	for _, later := range []time.Duration{0, time.Hour} {
+		w.now = w.now.Add(later)
+		if v := w.judge(); !v.InFlight || !v.Again.IsZero() && !v.Again.After(w.now) {
+			t.Errorf("a container that is not ready counts as updated, or the pod is looked at again at once: %+v", v)
+		}
 	}
 }
 

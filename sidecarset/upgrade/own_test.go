@@ -25,7 +25,7 @@ func (w *world) own(name string) {
 func TestContainerOfTheApplicationIsNeverChanged(t *testing.T) {
 	t.Parallel()
 	for policy, obstacle := range map[v1beta1.ConflictPolicy]bool{"": true, v1beta1.ConflictFail: true, v1beta1.ConflictKeepPod: false} {
-		w := newWorld(t, cold("log", "log:1"), cold("proxy", "proxy:1", native))
+		w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Command = []string{"log"} }), cold("proxy", "proxy:1", native))
 		w.own("log")
 		w.own("proxy")
 		w.spec(func(s *v1beta1.SidecarSetSpec) { s.InjectionStrategy.ConflictPolicy = policy })

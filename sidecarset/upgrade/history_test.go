@@ -1,0 +1,134 @@
+package upgrade_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/sidecarset/annotation"
+)
+
+// OpenKruise names revisions otherwise, and writes the name before it knows the newest: the hash decides.
+func TestSpecOfAPodIsFoundByItsHash(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(w *world, injected *annotation.Version)
+		want   string
+	}{
+		"a name that is not known": {func(_ *world, v *annotation.Version) { v.Revision = "logs-6d9f7c8b5d" }, "Outdated"},
+		"the name of the newest":   {func(w *world, v *annotation.Version) { v.Revision = w.target.Revision }, "Outdated"},
+		"a hash that is not known": {func(_ *world, v *annotation.Version) { v.Hashes.Full, v.Hashes.WithoutImage = "x", "y" },
+			"NotUpgradable: the pod is of a revision that is no longer known, and more than images has changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+			injected := w.target.Version
+			w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = cpu("200m") })
+			tt.change(w, &injected)
+			for key, value := range annotation.Write(w.pod, &injected, annotation.Of(w.pod, "logs").UpdateTimestamp) {
+				w.pod.Annotations[key] = value
+			}
+			w.is(tt.want)
+			if tt.want != "Outdated" {
+				return
+			}
+			w.update()
+			w.is("Updated")
+			if got := w.pod.Spec.Containers[1].Resources.Requests.Cpu().String(); got != "200m" {
+				t.Errorf("CPU %s", got)
+			}
+		})
+	}
+}
+
+// What other webhooks have added to an injected container is theirs; what the spec asks for has to be there.
+func TestContainerMayHaveMoreThanTheSpec(t *testing.T) {
+	t.Parallel()
+	from := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}
+	asked := func(c *v1beta1.SidecarContainer) {
+		c.Env = []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "B", ValueFrom: from}}
+	}
+	for name, tt := range map[string]struct {
+		change func(*corev1.Container)
+		want   string
+	}{
+		"as injected":          {func(*corev1.Container) {}, "Updated"},
+		"command and args":     {func(c *corev1.Container) { c.Command, c.Args = []string{"wrap"}, []string{"log"} }, "Updated"},
+		"another variable":     {func(c *corev1.Container) { c.Env = append([]corev1.EnvVar{{Name: "X", Value: "x"}}, c.Env...) }, "Updated"},
+		"a variable less":      {func(c *corev1.Container) { c.Env = c.Env[1:] }, "NotUpgradable: env A of container log is not as in the spec"},
+		"another value":        {func(c *corev1.Container) { c.Env[0].Value = "x" }, "NotUpgradable: env A of container log is not as in the spec"},
+		"a value from nowhere": {func(c *corev1.Container) { c.Env[1].ValueFrom = nil }, "NotUpgradable: env B of container log is not as in the spec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1", asked))
+			tt.change(&w.pod.Spec.Containers[1])
+			w.is(tt.want)
+		})
+	}
+}
+
+func TestPodMayHaveItsOwnResources(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		allowed []v1beta1.PodOverride
+		own     bool
+		want    string
+	}{
+		"allowed, and its own":     {[]v1beta1.PodOverride{v1beta1.OverrideResources}, true, "100m"},
+		"allowed, and not its own": {[]v1beta1.PodOverride{v1beta1.OverrideResources}, false, "200m"},
+		"not allowed":              {nil, true, "200m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+			if tt.own {
+				w.pod.Annotations[v1beta1.PrefixSidecarResources+"log"] = `{"requests":{"cpu":"100m"}}`
+			}
+			w.spec(func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[0].Resources, s.Containers[0].Image = cpu("200m"), "log:2"
+				s.InjectionStrategy.AllowedPodOverrides = tt.allowed
+			})
+			w.update()
+			w.is("Updated")
+			got := w.pod.Spec.Containers[1]
+			if want := resource.MustParse(tt.want); got.Resources.Requests.Cpu().Cmp(want) != 0 || got.Image != "log:2" {
+				t.Errorf("%+v, want CPU %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// With a daemon nothing is unclear: two tags of one digest are told apart at once.
+func TestFactsOfTheNodeTellThatAnUpdateIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.image("log:1-again")
+	w.update()
+	status := &w.pod.Status.ContainerStatuses[1]
+	status.Image, status.ImageID = "log:1", "sha256:log:1"
+	if v := w.judge(); !v.InFlight {
+		t.Fatalf("without facts: %+v", v)
+	}
+	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = factsOf(t, status, &w.pod.Spec.Containers[1])
+	w.is("Updated")
+	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = "broken"
+	if v := w.judge(); !v.InFlight {
+		t.Errorf("with facts that cannot be read: %+v", v)
+	}
+}
+
+func factsOf(t *testing.T, status *corev1.ContainerStatus, container *corev1.Container) string {
+	t.Helper()
+	hash, err := strconv.ParseUint(kubelet.ContainerHash(container), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"containers":[{"name":%q,"containerID":%q,"hashes":{"plainHash":%d}}]}`, status.Name, status.ContainerID, hash)
+}
