@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,11 +26,17 @@ import (
 	"github.com/refit-project/refit/daemon/podprobes"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serverVariable) != "" {
+		serveHTTP()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // world is a node with its pods, its runtime and the API server, and a Manager at work on it.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	manager  *podprobes.Manager
 	registry *prometheus.Registry
 	end      func()
@@ -62,7 +69,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	})
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
 		t: t, pods: map[string]*corev1.Pod{}, registry: prometheus.NewRegistry(), end: func() {},
