@@ -4,5 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1
 shift
+if [ ! -e "dist/bin/$program" ]; then
+	echo "building hack/$program; on a machine that has not built it before this takes a minute"
+fi
 go build -o "dist/bin/$program" "./hack/$program"
 exec "dist/bin/$program" "$@"

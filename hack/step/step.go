@@ -118,7 +118,9 @@ func (r *Reporter) run(ctx context.Context, name string, command Command) error 
 		return fmt.Errorf("run %s: %w", name, err)
 	}
 	process := exec.CommandContext(ctx, command.Argv[0], command.Argv[1:]...)
-	process.Dir, process.Env = command.Dir, append(os.Environ(), command.Env...)
+	// The cluster's program shows times too: from the same clock.
+	process.Dir, process.Env = command.Dir, append(os.Environ(), "PROGRESS_START="+r.start.Format(time.RFC3339Nano))
+	process.Env = append(process.Env, command.Env...)
 	// A process group of its own, so that an interrupt ends the command with all that it has started.
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	process.Cancel = func() error { return syscall.Kill(-process.Process.Pid, syscall.SIGTERM) }

@@ -84,6 +84,22 @@ func TestOnlyAStepThatPrintsNothingSaysThatItRuns(t *testing.T) {
 	}
 }
 
+func TestACommandIsToldWhenTheStepsBegan(t *testing.T) {
+	t.Parallel()
+	before := time.Now()
+	var out bytes.Buffer
+	report := step.New(&out, t.TempDir())
+	after := time.Now()
+	if err := report.Run(t.Context(), "step", step.Command{Argv: []string{"sh", "-c", "echo since $PROGRESS_START"}, Echo: true}); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(out.String(), "since ")
+	text, _, _ := strings.Cut(rest, "\n")
+	if began, err := time.Parse(time.RFC3339Nano, text); err != nil || began.Before(before.Truncate(0)) || began.After(after) {
+		t.Errorf("told %q, want a time from %s to %s", text, before, after)
+	}
+}
+
 // TestInterruptEndsTheChildrenToo has a command whose child would outlive it.
 func TestInterruptEndsTheChildrenToo(t *testing.T) {
 	defer goleak.VerifyNone(t)

@@ -55,8 +55,12 @@ func (p *Progress) Status() string {
 	}
 	took := time.Since(p.began)
 	left := p.cpu/time.Duration(p.Cores) - took
-	if p.done >= fewest {
-		left = took * time.Duration(max(p.total-p.done, 0)) / time.Duration(p.done)
+	if p.done > 0 {
+		atThisRate := took * time.Duration(max(p.total-p.done, 0)) / time.Duration(p.done)
+		// Of a few packages only a slow machine can be told.
+		if p.done >= fewest || atThisRate > left {
+			left = atThisRate
+		}
 	}
 	if p.total <= p.done {
 		return fmt.Sprintf("%d packages compiled, linking", p.done)

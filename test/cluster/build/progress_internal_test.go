@@ -37,3 +37,18 @@ func TestStatusSaysHowFarTheBuildIs(t *testing.T) {
 		want("300 packages compiled, linking")
 	})
 }
+
+func TestFirstEstimateOnABusyMachine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &Progress{Cores: 2}
+		p.begin(270, time.Minute)
+		if _, err := p.Write([]byte("example.com/a\nexample.com/b\nexample.com/c\n")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if got, want := p.Status(), "3 of 270 packages, about 15 min left on 2 cores"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -4,6 +4,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"os"
 	"time"
 )
 
@@ -15,8 +16,15 @@ type Reporter struct {
 	start time.Time
 }
 
-// New returns a Reporter whose clock starts now.
-func New(out io.Writer) *Reporter { return &Reporter{out: out, start: time.Now()} }
+// New returns a Reporter whose clock starts now, or when the program did of which this is a step: hack/step says so in
+// PROGRESS_START (RFC 3339), so that the times of both are of one clock.
+func New(out io.Writer) *Reporter {
+	start, err := time.Parse(time.RFC3339Nano, os.Getenv("PROGRESS_START"))
+	if err != nil {
+		start = time.Now()
+	}
+	return &Reporter{out: out, start: start}
+}
 
 // Step runs do and reports it. It returns the error of do, which is the caller's to report.
 func (r *Reporter) Step(name string, do func() error) error {
