@@ -71,10 +71,13 @@ func Explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, names
 func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) Container {
 	previous := status.LastTerminationState.Terminated
 	c := Container{Name: status.Name, State: state(status), Ready: status.Ready, Restarts: status.RestartCount, Previous: previous != nil, Waiting: waiting(status)}
+	request := lastRequest(requests, status)
+	if previous != nil && request != nil && crr.Stopped(request, status.Name) != previous.ContainerID {
+		previous, c.Previous = nil, false // of an instance before the one that was stopped
+	}
 	if previous != nil {
 		c.ExitCode = &previous.ExitCode
 	}
-	request := lastRequest(requests, status)
 	switch {
 	case status.RestartCount == 0 && request == nil:
 		c.Cause, c.Message = CauseNone, "has not been restarted"
@@ -109,11 +112,24 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 			continue
 		case previous != nil && previous.ContainerID == id:
 			return &of[i]
+		// Else the instance that was stopped has been removed, to avoid kubelet's back-off; kubelet then reports the one before it, or none.
 		case previous == nil && startedDuring(&of[i], status):
-			return &of[i] // the instance that was stopped has been removed, to avoid kubelet's back-off
+			return &of[i]
+		case previous != nil && previous.ContainerID != status.ContainerID && restartsBefore(&of[i], status.Name, id)+1 == status.RestartCount:
+			return &of[i]
 		}
 	}
 	return nil
+}
+
+// restartsBefore is the restart count that the instance of that ID had when the request was admitted; -1 if it is not known.
+func restartsBefore(request *v1beta1.ContainerRecreateRequest, container, id string) int32 {
+	for _, c := range request.Spec.Containers {
+		if c.Name == container && c.StatusContext != nil && c.StatusContext.ContainerID == id {
+			return c.StatusContext.RestartCount
+		}
+	}
+	return -1
 }
 
 // clockDifference between nodes and the API server is allowed for.

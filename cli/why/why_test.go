@@ -53,6 +53,28 @@ func request(name string) v1beta1.ContainerRecreateRequest {
 	return r
 }
 
+// second has stopped app2, the first instance that was restarted.
+func second() v1beta1.ContainerRecreateRequest {
+	r := request("second")
+	r.CreationTimestamp = at(2)
+	r.Status.ContainerRecreateStates[0].ContainerID = "containerd://app2"
+	r.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
+		{Name: "app", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "containerd://app2", RestartCount: 1}},
+	}
+	return r
+}
+
+// TestThePreviousInstanceIsTheOneThatWasStopped: kubelet may report the end of an earlier one, whose log is gone.
+func TestThePreviousInstanceIsTheOneThatWasStopped(t *testing.T) {
+	t.Parallel()
+	p := pod()
+	p.Status.ContainerStatuses[0].RestartCount, p.Status.ContainerStatuses[0].ContainerID = 2, "containerd://app3"
+	got := why.Explain(p, []v1beta1.ContainerRecreateRequest{request("first"), second()}, []string{"app"})
+	if len(got) != 1 || got[0].Previous || got[0].ExitCode != nil {
+		t.Errorf("%+v, want no previous instance", got)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	type requests = []v1beta1.ContainerRecreateRequest
@@ -71,6 +93,19 @@ func TestExplain(t *testing.T) {
 			pod:      func(p *corev1.Pod) { app(p).LastTerminationState.Terminated = nil },
 			requests: func(r requests) requests { return append(r, request("r")) },
 			cause:    why.CauseRequest,
+		},
+		"a second request, whose stopped instance was removed: kubelet reports the one before it": {
+			pod:      func(p *corev1.Pod) { app(p).RestartCount, app(p).ContainerID = 2, "containerd://app3" },
+			requests: func(r requests) requests { return append(r, request("first"), second()) },
+			cause:    why.CauseRequest, words: []string{"ContainerRecreateRequest second "},
+		},
+		"a crash after such a request, and kubelet's back-off": {
+			pod: func(p *corev1.Pod) {
+				app(p).RestartCount, app(p).ContainerID, app(p).State = 2, "containerd://app3", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+				app(p).LastTerminationState.Terminated.ContainerID = "containerd://app3"
+			},
+			requests: func(r requests) requests { return append(r, request("first"), second()) },
+			cause:    why.CauseExit,
 		},
 		"a request that was long before": {
 			pod: func(p *corev1.Pod) {
