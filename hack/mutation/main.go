@@ -19,9 +19,9 @@ import (
 // rooms are those that decide.
 var rooms = []string{
 	"crr", "crr/admission", "crr/lifecycle", "crr/queue", "crr/record", "kubelet", "hook", "podprobe", "image", "signal", "signal/procfile", "hotupdate",
-	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "sidecarmode/recreate", "manager/requests", "daemon/requests", "daemon/requests/report",
+	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate", "manager/requests", "daemon/requests", "daemon/requests/report",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
-	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
+	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
 }
 
 // equivalent lists the mutants that change nothing that could be noticed: key, tab, reason.
