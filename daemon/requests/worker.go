@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,7 +53,7 @@ type Worker struct {
 
 	acts    *acts
 	slots   chan struct{}  // bounds the acts under way
-	running sync.WaitGroup // acts and planners
+	running sync.WaitGroup // acts, and what processes the queue
 	queue   workqueue.TypedRateLimitingInterface[identity.Pod]
 	hooks   *hook.Runner
 	synced  func()
@@ -93,20 +94,28 @@ func (w *Worker) Run(ctx context.Context) error {
 		return nil
 	}
 	w.synced()
-	for range planners {
-		w.running.Go(func() {
-			for {
-				key, shutdown := w.queue.Get()
-				if shutdown {
-					return
-				}
-				w.process(ctx, key)
-				w.queue.Done(key)
-			}
-		})
-	}
+	w.running.Go(func() { w.processAll(ctx) })
 	<-ctx.Done()
 	return nil
+}
+
+// processAll processes the pods of the queue, until it is shut down, some at a time: each in a goroutine of its own, since
+// those that wait for the next burst would keep the stacks that they needed in the last one.
+func (w *Worker) processAll(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(planners)
+	for {
+		key, shutdown := w.queue.Get()
+		if shutdown {
+			_ = group.Wait() // there are no errors
+			return
+		}
+		group.Go(func() error {
+			defer w.queue.Done(key)
+			w.process(ctx, key)
+			return nil
+		})
+	}
 }
 
 func (w *Worker) process(ctx context.Context, key identity.Pod) {
