@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"time"
@@ -39,6 +40,9 @@ func releaseFreeMemory(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 			if burst.over(allocatedBytes()) {
+				// A collection halves the stacks of goroutines that wait, and two empty a sync.Pool. Each takes 5 ms of CPU.
+				runtime.GC()
+				runtime.GC()
 				debug.FreeOSMemory()
 			}
 		case <-ctx.Done():
