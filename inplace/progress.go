@@ -83,11 +83,12 @@ func (v *view) observed() bool {
 
 // hasImage reports whether the instance in the status was created from the image in the spec.
 //
-// The node's facts decide if they are about this instance. Without them it has to be another instance than the recorded
-// one, of another image ID; or show the very name in the spec, as different names of one image have the same ID. That
+// The node's facts decide if they are about this instance. While they are late, an instance of another image ID than the
+// recorded one has to show the name or the digest in the spec: kubelet may have started it with an image that was in the spec
+// for a moment, and stops it again. Where there are no facts any other image ID will do, as the runtime may show another name of
+// the image; or the very name in the spec, as different names of one image have the same ID. That
 // second rule is wrong for a moment when an instance of the old image crashes and starts again before kubelet has seen the
-// new spec, and both images are the same: then nothing of the image is out of date. It is not used where there are facts,
-// which are only late.
+// new spec, and both images are the same: then nothing of the image is out of date. It is not used where there are facts.
 func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerStatus) bool {
 	hashes, known := v.facts.Of(status)
 	if known && hashes.PlainHash != 0 {
@@ -100,11 +101,12 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 	if status.ImageID == "" {
 		return false
 	}
-	if status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID {
+	_, reported := v.facts[container.Name]
+	switch another := status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID; {
+	case another && !reported:
 		return true
-	}
-	if _, reported := v.facts[container.Name]; reported {
-		return false
+	case reported:
+		return another && (sameImageName(status.Image, container.Image) || sameImageDigest(status.ImageID, container.Image))
 	}
 	at := v.unlessSameDigest(container, status)
 	return sameImageName(status.Image, container.Image) || !at.IsZero() && !v.now.Before(at)
@@ -136,6 +138,16 @@ func sameImageName(a, b string) bool {
 	left, errLeft := reference.ParseNormalizedNamed(a)
 	right, errRight := reference.ParseNormalizedNamed(b)
 	return errLeft == nil && errRight == nil && reference.TagNameOnly(left).String() == reference.TagNameOnly(right).String()
+}
+
+// sameImageDigest reports whether an image is named by the digest that its ID has.
+func sameImageDigest(id, image string) bool {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return false
+	}
+	digested, ok := named.(reference.Digested)
+	return ok && strings.HasSuffix(id, digested.Digest().String())
 }
 
 // environment is nil if the running instance was started after the metadata was written. Otherwise the instance is to be

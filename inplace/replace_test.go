@@ -104,6 +104,46 @@ func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 	}
 }
 
+// kubelet may start a container with an image that has been replaced by the next one, or changed back, meanwhile. It stops that
+// container again.
+func TestContainerOfAnImageBetweenIsNotTheOneOfTheUpdate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		spec, imageID, image string
+		want                 inplace.Kind
+	}{
+		"changed back":                           {"app:1", "example.com/app@sha256:22", "app:2", inplace.KindWait},
+		"replaced by the next":                   {"app:3", "example.com/app@sha256:22", "app:2", inplace.KindWait},
+		"the next":                               {"app:3", "example.com/app@sha256:33", "docker.io/library/app:3", inplace.KindDone},
+		"the next by its digest":                 {digested, "example.com/app@" + digest, "app:3", inplace.KindDone},
+		"another digest than that in the update": {digested, "example.com/app@sha256:22", "app:2", inplace.KindWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := newWorld(podOf(plantest.Template(), false), true).pod
+			known, err := facts.Read(pod) // of the instance before
+			if err != nil {
+				t.Fatal(err)
+			}
+			status := &pod.Status.ContainerStatuses[0]
+			kept := &record.Record{State: v1beta1.InPlaceUpdateState{
+				UpdateImages: true, UpdateTimestamp: metav1.Unix(1e9, 0),
+				LastContainerStatuses: map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: status.ImageID}},
+			}}
+			pod.Spec.Containers[0].Image = tt.spec
+			status.ContainerID, status.ImageID, status.Image = "containerd://another", tt.imageID, tt.image
+			if decision := inplace.Next(pod, kept, known, time.Unix(1e9, 0)); decision.Kind != tt.want {
+				t.Errorf("%+v, want %s", decision, tt.want)
+			}
+		})
+	}
+}
+
+const (
+	digest   = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
+	digested = "example.com/app:3@" + digest
+)
+
 func TestImageThatCannotBePulledIsReplacedByTheNext(t *testing.T) {
 	t.Parallel()
 	w := pullable(newWorld(podOf(plantest.Template(), false), false))
