@@ -105,6 +105,10 @@ func TestPlantedBugsBesideFaults(t *testing.T) {
 			s.slowWrite(7, 5, "imagepulljobs")
 			s.pull(17, "a", "NotFound")
 		}},
+		"removed long after the request had ended, and the stop before it": {want: "I1", proof: "RemoveContainer before its ID was stored", plant: func(s *fixture) {
+			s.stopBeyondItsDeadline(0.5)
+			s.call(9, "RemoveContainer", "c1", "OK", 0.1)
+		}},
 		"a rollout of many pods that has not ended minutes after the last fault": {want: "I13", proof: "after the last fault", plant: func(s *fixture) {
 			s.fault(entry.KindManagerKill, 5, 20, true)
 			s.rollout(2, "create", "", 0, 1)
@@ -148,6 +152,10 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.deletePullJob(5, "a")
 			s.slowWrite(7, 5, entry.NodeImageResource)
 			s.pull(17, "a", "NotFound")
+		},
+		"removed when the stop returned, after the request had ended": func(s *fixture) {
+			s.stopBeyondItsDeadline(4)
+			s.call(8, "RemoveContainer", "c1", "OK", 0.1)
 		},
 		"killed by the run": func(s *fixture) {
 			s.faultOn("node-1", entry.KindDaemonKill, 5.9, 8)
@@ -196,4 +204,16 @@ func (s *fixture) slowWrite(seconds, took float64, resource string) {
 		"objectRef":      map[string]string{"resource": resource, "name": "node-1", "apiGroup": "apps.kruise.io"},
 		"responseStatus": map[string]int{"code": 200}, "requestReceivedTimestamp": at(seconds), "stageTimestamp": at(seconds + took),
 	})
+}
+
+// stopBeyondItsDeadline is a request that ends by its deadline in the 5th second, and its stop, which begins in the 3rd.
+func (s *fixture) stopBeyondItsDeadline(took float64) {
+	s.t.Helper()
+	s.create(2, "r1", "uid-1", "c1", deadline(3))
+	s.status(2.5, "r1", recreating("c1"))
+	s.call(3, "StopContainer", "c1", "OK", took)
+	s.app(3.01, "uid-1", "SIGTERM")
+	s.status(5.1, "r1", failedBy(5.1, "DeadlineExceeded"))
+	s.app(10, "uid-1", "start")
+	s.pod(10.1, "uid-1", "c2", true)
 }

@@ -124,9 +124,9 @@ func (f *Follower) See(v Version) {
 	if status := statusOf(v.Pod, f.Container); p.inFlight && ready(v.Pod) && status != nil {
 		current := status.Image == image(v.Pod, f.Container)
 		takenBack := v.Pod.Status.ObservedGeneration == v.Pod.Generation && current // before kubelet had done anything
-		// The first container of the pod may be the one that kubelet was creating when the update was begun.
-		before := p.replaced == "" && status.Image != "" && !current
-		p.inFlight = (status.ContainerID == p.replaced || before) && !takenBack
+		// The next container may be the one that kubelet was creating when the update was begun.
+		replaced := status.ContainerID != p.replaced && (current || status.Image == "")
+		p.inFlight = !replaced && !takenBack
 	}
 	f.restarts(p, was)
 }

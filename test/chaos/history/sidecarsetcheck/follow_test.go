@@ -135,15 +135,18 @@ func TestAnUpdateThatIsTakenBackIsOver(t *testing.T) {
 	}
 }
 
-// A pod that is updated while kubelet creates its containers gets the sidecar of before first.
+// A pod that is updated while kubelet creates its sidecar, for the first time or again, gets the one of before first.
 func TestAnUpdateOfAPodThatStartsIsOverWithItsImage(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		running string // image of the first sidecar
+		last    string // container ID of the sidecar before
+		running string // image of the sidecar that is created
 		want    int
 	}{
-		"of before":     {"side:1", 0},
-		"of the update": {"side:2", 1},
+		"of before":            {"", "side:1", 0},
+		"of the update":        {"", "side:2", 1},
+		"of before, again":     {"side", "side:1", 0},
+		"of the update, again": {"side", "side:2", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,12 +154,14 @@ func TestAnUpdateOfAPodThatStartsIsOverWithItsImage(t *testing.T) {
 			for _, pod := range h.pods {
 				pod.OwnerReferences = nil
 			}
-			h.store("web-0", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].ContainerID, pod.Status.Conditions = "", nil })
+			h.store("web-0", func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses[1].ContainerID, pod.Status.Conditions = test.last, nil
+			})
 			for _, name := range []string{"web-2", "web-3", "web-0"} {
 				h.update(name, "side:2")
 			}
 			h.store("web-0", func(pod *corev1.Pod) {
-				pod.Status.ContainerStatuses[1].ContainerID, pod.Status.ContainerStatuses[1].Image = "first", test.running
+				pod.Status.ContainerStatuses[1].ContainerID, pod.Status.ContainerStatuses[1].Image = "next", test.running
 				pod.Status.Conditions = h.pods["web-1"].Status.Conditions
 			})
 			h.target("side:1")

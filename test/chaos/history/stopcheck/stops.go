@@ -134,9 +134,16 @@ func unrecorded(r *model.Request, container string, call entry.Call) bool {
 		slices.ContainsFunc(r.Versions, func(v entry.Write) bool { return v.Received.After(call.Begin) })
 }
 
-// open reports whether the request had been created, and not ended, when the call was decided.
+// open reports whether the request had been created, and not ended, when the call was decided. What a stop has left is removed
+// when that returns, even if the request has ended meanwhile.
 func (c check) open(r *model.Request, call entry.Call) bool {
 	end, ended := r.EndedAt()
+	for _, stop := range c.Calls {
+		underWay := stop.Method == "StopContainer" && stop.ContainerID == call.ContainerID && stop.Begin.Before(end) && stop.End.After(end)
+		if call.Method == "RemoveContainer" && underWay && stop.End.Before(call.Begin) {
+			end = stop.End
+		}
+	}
 	return r.Created.Received.Before(call.Begin) && (!ended || call.Begin.Before(end.Add(late+c.HookTime(r))))
 }
 
