@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 )
 
@@ -13,6 +14,7 @@ import (
 var version = "dev"
 
 func main() {
+	runtime.MemProfileRate = 0 // no profile is served, and its table gets into memory page by page, 1.4 MiB in the end
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(version).ExecuteContext(ctx)
 	stop()
