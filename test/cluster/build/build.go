@@ -94,7 +94,7 @@ func Components(module, kubernetes string) ([]Component, error) {
 		},
 		{
 			Name: "kube", dir: part("kube"),
-			cpu:      24 * time.Minute,
+			cpu:      12 * time.Minute,
 			packages: []string{"./kube", "k8s.io/kubernetes/cmd/kubectl"},
 			flags:    []string{"-ldflags=-s -w " + version},
 			sources:  []string{"."},

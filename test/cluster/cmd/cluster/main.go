@@ -34,7 +34,7 @@ func main() {
 const about = `A real Kubernetes on this machine, one for each checkout: etcd, kube-apiserver, kube-controller-manager,
 kube-scheduler and, on every node, kubelet, containerd, runc and kube-proxy, in network and mount namespaces of
 their own, so that nothing of the machine is in the way or changed. The first start on a machine builds them
-(12 minutes on two cores) and keeps them in $XDG_CACHE_HOME/refit/cluster; later starts take seconds.
+(15 minutes of CPU time) and keeps them in $XDG_CACHE_HOME/refit/cluster; later starts take seconds.
 
   cluster build                    build and download what up needs
   cluster up                       bring it up, or complete what is missing
