@@ -37,6 +37,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
+	tuneRuntime()
 	conn, err := connect(config)
 	if err != nil {
 		return err
