@@ -109,6 +109,21 @@ func TestPlantedBugsBesideFaults(t *testing.T) {
 			s.stopBeyondItsDeadline(0.5)
 			s.call(9, "RemoveContainer", "c1", "OK", 0.1)
 		}},
+		"ended by nobody, and the runtime was restarted after it had started": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.faultOn("node-1", entry.KindRuntimeRestart, 1.5, 4)
+			s.app(8, "uid-1", "start")
+			s.pod(8.1, "uid-1", "c2", true)
+		}},
+		"told to end, and the runtime was restarted while it started, without a word of kubelet": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.faultOn("node-1", entry.KindRuntimeRestart, 5.9, 9)
+			s.app(6, "uid-1", "start")
+			s.app(20, "uid-1", "SIGTERM")
+		}},
+		"succeeded without an application, long after a restart of the runtime": {want: "I4", proof: "the application was not running", plant: func(s *fixture) {
+			s.succeededUnseen(8)
+			s.faultOn("node-1", entry.KindRuntimeRestart, 3, 5)
+		}},
 		"a rollout of many pods that has not ended minutes after the last fault": {want: "I13", proof: "after the last fault", plant: func(s *fixture) {
 			s.fault(entry.KindManagerKill, 5, 20, true)
 			s.rollout(2, "create", "", 0, 1)
@@ -156,6 +171,26 @@ func TestWhatFaultsExplain(t *testing.T) {
 		"removed when the stop returned, after the request had ended": func(s *fixture) {
 			s.stopBeyondItsDeadline(4)
 			s.call(8, "RemoveContainer", "c1", "OK", 0.1)
+		},
+		"a start that a restart of the runtime has broken off": func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.faultOn("node-1", entry.KindRuntimeRestart, 5.9, 9)
+			s.app(6, "uid-1", "start")
+			s.app(12, "uid-1", "start")
+			s.pod(12.1, "uid-1", "c3", true)
+		},
+		"a start that was broken off, and ended by kubelet": func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.faultOn("node-1", entry.KindRuntimeRestart, 5.9, 9)
+			s.app(6, "uid-1", "start")
+			s.app(20, "uid-1", "SIGTERM")
+			s.startError(23, "uid-1", "c2", 22)
+			s.app(25, "uid-1", "start")
+			s.pod(25.1, "uid-1", "c3", true)
+		},
+		"succeeded before a restart of the runtime ended the program that had begun": func(s *fixture) {
+			s.succeededUnseen(8)
+			s.faultOn("node-1", entry.KindRuntimeRestart, 7.5, 9)
 		},
 		"killed by the run": func(s *fixture) {
 			s.faultOn("node-1", entry.KindDaemonKill, 5.9, 8)
@@ -216,4 +251,18 @@ func (s *fixture) stopBeyondItsDeadline(took float64) {
 	s.status(5.1, "r1", failedBy(5.1, "DeadlineExceeded"))
 	s.app(10, "uid-1", "start")
 	s.pod(10.1, "uid-1", "c2", true)
+}
+
+// succeededUnseen is a success for a container that kubelet calls ready and that has written no line.
+func (s *fixture) succeededUnseen(seconds float64) {
+	s.t.Helper()
+	s.create(2, "r1", "uid-1", "c1")
+	s.status(2.1, "r1", recreating("c1"))
+	s.call(2.2, "StopContainer", "c1", "OK", 0.1)
+	s.app(2.21, "uid-1", "SIGTERM")
+	s.app(2.22, "uid-1", "exit signal")
+	s.pod(seconds, "uid-1", "c2", true)
+	s.status(seconds+0.1, "r1", completed(seconds+0.1, ""))
+	s.app(seconds+5, "uid-1", "start")
+	s.pod(seconds+5.1, "uid-1", "c3", true)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -143,7 +144,23 @@ func (c check) newInstance(p *model.Pod, subject string, state v1beta1.Container
 		}
 		what = fmt.Sprintf("succeeded after %s, want minStartedSeconds %s", ran.Round(time.Millisecond), up)
 	}
-	c.Violate("I4", subject, what, proof...)
+	if !c.neverSeen(p, state, success, since) {
+		c.Violate("I4", subject, what, proof...)
+	}
+}
+
+// neverSeen reports whether the container that kubelet called ready at the time of the verdict was ended by a restart of its
+// runtime before its program came to the first line of its log.
+func (c check) neverSeen(p *model.Pod, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write, since time.Time) bool {
+	return slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
+		return !w.Received.After(success.Done) && !w.Received.Before(since.Add(-believed)) &&
+			slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+				return s.Name == state.Name && model.Replaced(s, state.ContainerID) && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+					begun := s.State.Running.StartedAt.Time
+					return f.Kind == entry.KindRuntimeRestart && f.On(p.Node()) && f.Overlaps(begun.Add(-verdict.Noticed), begun.Add(2*verdict.Noticed))
+				})
+			})
+	})
 }
 
 // endsLate is how long after its deadline a request may end.

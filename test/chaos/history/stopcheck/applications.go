@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
@@ -94,6 +95,33 @@ func (c check) startCancelled(p *model.Pod, name string, i *model.Instance) bool
 	})
 }
 
+// startBrokenOff reports whether the runtime was restarted while it started the instance. It ends what it has not started to the
+// end, or kubelet does later, which then reports a container that ended and was never started.
+func (c check) startBrokenOff(p *model.Pod, name string, i *model.Instance) bool {
+	restarted := slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindRuntimeRestart && f.On(p.Node()) && f.Overlaps(i.Start.Time.Add(-verdict.Noticed), i.Start.Time.Add(verdict.Noticed))
+	})
+	started, neverStarted := false, false
+	for _, w := range p.Statuses {
+		for _, s := range w.Pod.Status.ContainerStatuses {
+			if s.Name != name {
+				continue
+			}
+			near := func(at time.Time) bool { return at.Sub(i.Start.Time).Abs() <= 2*verdict.Noticed }
+			started = started || s.State.Running != nil && near(s.State.Running.StartedAt.Time)
+			for _, end := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
+				if end == nil {
+					continue
+				}
+				started = started || near(end.StartedAt.Time)
+				neverStarted = neverStarted || end.StartedAt.Unix() <= 0 && c.FirstStop(end.ContainerID) == nil &&
+					!end.FinishedAt.Before(&metav1.Time{Time: i.Start.Time}) && !end.FinishedAt.After(i.End(c.End).Add(verdict.Noticed))
+			}
+		}
+	}
+	return restarted && !started && i.Exit == nil && (len(i.Terms) == 0 || neverStarted)
+}
+
 // powerOff is how long it takes to end all processes of a node.
 const powerOff = 10 * time.Second
 
@@ -110,7 +138,7 @@ func (c check) lost(p *model.Pod, i *model.Instance) bool {
 func (c check) explain(p *model.Pod, name string, i *model.Instance, left []model.Stop) []model.Stop {
 	crashed := i.Exit != nil && i.Exit.Reason == entry.ExitCrash && len(i.Terms) == 0
 	over := i.Exit != nil || i.Next != nil || len(i.Terms) > 0
-	if crashed || !over || c.startCancelled(p, name, i) || c.lost(p, i) {
+	if crashed || !over || c.startCancelled(p, name, i) || c.startBrokenOff(p, name, i) || c.lost(p, i) {
 		return left
 	}
 	first := i.End(c.End)
