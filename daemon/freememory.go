@@ -14,7 +14,8 @@ const (
 	// 300 probes a second, now 18, and 14 MiB two minutes later, now 13 (make bench-memory).
 	collectAt = 50
 	// maxProcs is the default of GOMAXPROCS on nodes with more processors. Go looks for work on each of them, and each keeps
-	// memory to allocate from: 500 http probes a second took 45 % more CPU with 32 on two processors (135 us each instead of 94).
+	// memory to allocate from. With 32, on two processors, 500 http probes a second took 45 % more CPU (135 us each instead of 94), and
+	// 330 requests left 18.1 MiB (RssAnon) instead of 12.0.
 	maxProcs = 2
 	// freeMemoryInterval is between looks at what has been allocated.
 	freeMemoryInterval = 15 * time.Second

@@ -140,23 +140,8 @@ func (h *HTTP) ask(ctx context.Context) (*http.Response, error) {
 	if err != nil || resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" {
 		return resp, err
 	}
-	client := http.Client{CheckRedirect: sameHostRedirects, Transport: &continued{first: resp, next: h.transport}}
+	client := http.Client{CheckRedirect: sameHostRedirects, Transport: &transport.Continued{First: resp, Next: h.transport}}
 	return client.Do(h.request.WithContext(ctx))
-}
-
-// continued is a RoundTripper for a client whose first request has been answered already.
-type continued struct {
-	first *http.Response
-	next  http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c *continued) RoundTrip(request *http.Request) (*http.Response, error) {
-	if first := c.first; first != nil {
-		c.first = nil
-		return first, nil
-	}
-	return c.next.RoundTrip(request)
 }
 
 func (h *HTTP) well(status int) bool {
