@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -91,6 +93,33 @@ func TestRequiredSidecarsPolicyLetsInjectedPodsThrough(t *testing.T) {
 				t.Errorf("refused: %q", refused)
 			}
 		})
+	}
+}
+
+// Until the API server knows a kind that a CRD has added, for up to 30 s after the CRD has been created, it cannot evaluate a
+// policy that has it as the kind of its parameters.
+func TestNothingOfOthersIsRefusedWhileTheKindOfParametersIsUnknown(t *testing.T) {
+	t.Parallel()
+	ours := func(group string) bool { return group == "apps.kruise.io" || group == "refit.dev" }
+	found := 0
+	for _, p := range documents[admissionregistrationv1.ValidatingAdmissionPolicy](t, "*/*.yaml", "ValidatingAdmissionPolicy") {
+		if p.Spec.ParamKind == nil {
+			continue
+		}
+		if kind, err := schema.ParseGroupVersion(p.Spec.ParamKind.APIVersion); err != nil || !ours(kind.Group) {
+			continue
+		}
+		found++
+		for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+			for _, group := range rule.APIGroups {
+				if !ours(group) && *p.Spec.FailurePolicy != admissionregistrationv1.Ignore {
+					t.Errorf("policy %s refuses %s of group %q while the kind of its parameters is unknown: failurePolicy %s, want Ignore", p.Name, rule.Resources, group, *p.Spec.FailurePolicy)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no policy has parameters of our kinds")
 	}
 }
 

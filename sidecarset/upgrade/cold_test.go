@@ -169,19 +169,6 @@ func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 	}
 }
 
-func TestPodOfAnUnknownRevision(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, cold("log", "log:1"))
-	w.revisions = nil
-	w.image("log:2")
-	w.is("Outdated")
-	w.revisions = nil
-	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = cpu("2") })
-	w.is("NotUpgradable: the pod is of a revision that is no longer known, and more than images has changed")
-	w.pod.Annotations = nil
-	w.is("NotUpgradable: the pod has no readable annotation kruise.io/sidecarset-hash of the SidecarSet")
-}
-
 func TestResourcesAreResizedAndThenTheImage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
@@ -287,15 +274,6 @@ func TestPodMayHaveItsOwnImage(t *testing.T) {
 	if image := w.pod.Spec.Containers[1].Image; image != "log:debug" {
 		t.Error(image)
 	}
-	w.is("Updated")
-}
-
-func TestUnreadableRecordIsReplaced(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, cold("log", "log:1"))
-	w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = "broken"
-	w.image("log:2")
-	w.update()
 	w.is("Updated")
 }
 

@@ -132,3 +132,25 @@ func factsOf(t *testing.T, status *corev1.ContainerStatus, container *corev1.Con
 	}
 	return fmt.Sprintf(`{"containers":[{"name":%q,"containerID":%q,"hashes":{"plainHash":%d}}]}`, status.Name, status.ContainerID, hash)
 }
+
+func TestPodOfAnUnknownRevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.revisions = nil
+	w.image("log:2")
+	w.is("Outdated")
+	w.revisions = nil
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = cpu("2") })
+	w.is("NotUpgradable: the pod is of a revision that is no longer known, and more than images has changed")
+	w.pod.Annotations = nil
+	w.is("NotUpgradable: the pod has no readable annotation kruise.io/sidecarset-hash of the SidecarSet")
+}
+
+func TestUnreadableRecordIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = "broken"
+	w.image("log:2")
+	w.update()
+	w.is("Updated")
+}

@@ -197,7 +197,9 @@ func TestChart(t *testing.T) {
 	p.uninstallAtEnd()
 	p.namespace()
 	flags := append([]string{p.pack(p.root), "--wait"}, p.values...)
+	others := p.admitsOthers()
 	notes := p.release("install", append(flags, "--create-namespace", "--set=tracing.endpoint="+p.collects())...)
+	others()
 	if !strings.Contains(notes, "kubectl refit restart deployment/NAME") {
 		t.Errorf("the notes say:\n%s", notes)
 	}
