@@ -1,6 +1,10 @@
 package kubelet
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // StatusOf returns what kubelet reports of a container or init container, nil if it has not reported it. It points into the
 // pod.
@@ -29,4 +33,13 @@ func Condition(status *corev1.PodStatus, kind corev1.PodConditionType) *corev1.P
 func Ready(pod *corev1.Pod) bool {
 	c := Condition(&pod.Status, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// LogIsGone reports whether text, which was read as the log of an instance, is kubelet's message in the place of that log: the
+// runtime has removed the instance. The API server answers 200 then. Source: GetContainerLogs in
+// kubelet's kuberuntime_container.go.
+func LogIsGone(text string) bool {
+	const message = "unable to retrieve container logs for "
+	id, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), message)
+	return ok && !strings.ContainsAny(id, " \n")
 }

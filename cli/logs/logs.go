@@ -110,7 +110,7 @@ func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
 	}
 	fmt.Fprintf(r.out, "==> %s: previous instance %s, ended %s with exit code %d <==\n", r.Container, short(last.ContainerID), clock(last.FinishedAt.Time), last.ExitCode)
 	err := r.copy(ctx, &corev1.PodLogOptions{Previous: true})
-	if apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {
+	if errors.Is(err, errGone) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {
 		fmt.Fprintln(r.out, "its log is gone")
 		return nil
 	}
@@ -131,6 +131,9 @@ func (r *reader) present(ctx context.Context, status *corev1.ContainerStatus) er
 	return err
 }
 
+// errGone: kubelet finds no log of the previous instance.
+var errGone = errors.New("the log is gone")
+
 func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error {
 	options.Container = r.Container
 	if r.Tail >= 0 {
@@ -142,8 +145,11 @@ func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error 
 	}
 	defer stream.Close()
 	text := bufio.NewReader(stream)
-	for {
+	for first := true; ; first = false {
 		line, err := text.ReadString('\n')
+		if first && options.Previous && errors.Is(err, io.EOF) && kubelet.LogIsGone(line) {
+			return errGone
+		}
 		if line != "" {
 			if _, err := io.WriteString(r.out, strings.TrimSuffix(line, "\n")+"\n"); err != nil {
 				return err

@@ -68,14 +68,15 @@ func TestBothSidesOfARestart(t *testing.T) {
 		want      string
 		code      int
 	}{
-		"both":            {container: "app", open: texts("bye", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nbye\n" + present},
-		"log is gone":     {container: "app", open: texts("", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
-		"removed":         {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{} }, container: "app", open: texts("", "hello"), want: "==> app: the previous instance has been removed, and its log with it <==\n" + present},
-		"first instance":  {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 0 }, container: "app", open: texts("", "hello"), want: "==> app: instance second, since 12:00:00 UTC, restarts 0 <==\nhello\n"},
-		"only container":  {change: func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, open: texts("", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
-		"none named":      {open: texts("", ""), code: cli.ExitRefused},
-		"no such":         {container: "db", open: texts("", ""), code: cli.ExitRefused},
-		"not yet started": {container: "log", open: texts("", ""), code: cli.ExitFailed},
+		"both":             {container: "app", open: texts("bye", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nbye\n" + present},
+		"log is gone":      {container: "app", open: texts("", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
+		"kubelet has none": {container: "app", open: texts("unable to retrieve container logs for containerd://first", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
+		"removed":          {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{} }, container: "app", open: texts("", "hello"), want: "==> app: the previous instance has been removed, and its log with it <==\n" + present},
+		"first instance":   {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 0 }, container: "app", open: texts("", "hello"), want: "==> app: instance second, since 12:00:00 UTC, restarts 0 <==\nhello\n"},
+		"only container":   {change: func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, open: texts("", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
+		"none named":       {open: texts("", ""), code: cli.ExitRefused},
+		"no such":          {container: "db", open: texts("", ""), code: cli.ExitRefused},
+		"not yet started":  {container: "log", open: texts("", ""), code: cli.ExitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 )
 
 // Logs reads the last lines of the previous instance of a container.
@@ -102,6 +103,10 @@ func (config *Config) write(ctx context.Context, out io.Writer, pod string, c *C
 	if err != nil {
 		fmt.Fprintf(out, "  the log of the previous instance cannot be read: %s\n", err)
 		return nil // the runtime may have removed it meanwhile
+	}
+	if kubelet.LogIsGone(text) {
+		fmt.Fprintln(out, "  the log of the previous instance is gone")
+		return nil
 	}
 	fmt.Fprintln(out, "  last lines of the previous instance:")
 	for line := range strings.Lines(text) {

@@ -245,6 +245,18 @@ func TestRunShowsTheRequesterAndTheLastLines(t *testing.T) {
 	}
 }
 
+func TestRunSaysThatTheLogIsGone(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	c.Logs = func(context.Context, string, string, string, int64) (string, error) {
+		return "unable to retrieve container logs for containerd://first", nil
+	}
+	var out bytes.Buffer
+	if err := why.Run(t.Context(), c, &out, "web"); err != nil || !strings.Contains(out.String(), "the log of the previous instance is gone\n") {
+		t.Errorf("%v, got:\n%s", err, out.String())
+	}
+}
+
 func TestRunWritesJSON(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "yaml"} {
