@@ -36,6 +36,24 @@ func TestGoodHistories(t *testing.T) {
 				s.pod(6.1, "uid-1", "c2", true)
 				s.status(6.2, "r1", completed(6.2, ""))
 			}},
+		"told to end before it handled signals": {
+			want: verdict.Totals{Requests: 3, Succeeded: 3, Stops: 3, Ends: 3, Orders: 3},
+			play: func(s *fixture) {
+				restart(s, 2, "r1", "c1", "c2") // c2 starts at 4
+				s.app(6.12, "uid-1", "start")   // c3
+				s.create(5, "r2", "uid-1", "c2")
+				s.status(5.5, "r2", recreating("c2"))
+				s.call(5.6, "StopContainer", "c2", "OK", 0.1)
+				s.app(5.61, "uid-1", "SIGTERM")
+				s.pod(6.05, "uid-1", "c3", true)
+				s.status(6.06, "r2", completed(6.06, ""))
+				s.create(6.07, "r3", "uid-1", "c3")
+				s.status(6.08, "r3", recreating("c3"))
+				s.call(6.1, "StopContainer", "c3", "OK", 0.1)
+				s.app(8, "uid-1", "start")
+				s.pod(8.1, "uid-1", "c4", true)
+				s.status(8.2, "r3", completed(8.2, ""))
+			}},
 		"kubelet was killed while it had a container started": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
 			play: func(s *fixture) {

@@ -174,10 +174,11 @@ func (c check) explain(p *model.Pod, name string, i *model.Instance, left []mode
 }
 
 // warned checks that an application whose stop ended before its grace period was over has been told to end: nothing else can
-// have ended it.
+// have ended it. One that was not yet up when the stop began may have been told before it could handle the signal, which then
+// ends it.
 func (c check) warned(p *model.Pod, name string, i *model.Instance, s model.Stop) {
 	n := slices.IndexFunc(s.Calls, func(call entry.Call) bool {
-		return call.Code == "OK" && call.Grace > 0 && call.End.Sub(call.Begin) < call.Grace-verdict.Noticed/2
+		return call.Code == "OK" && call.Grace > 0 && call.End.Sub(call.Begin) < call.Grace-verdict.Noticed/2 && i.Start.Time.Before(call.Begin)
 	})
 	if n >= 0 && len(i.Terms) == 0 && i.Exit == nil {
 		c.Violate("grace", fmt.Sprintf("container %s of pod %s", name, p.UID), "an instance ended without SIGTERM, before its grace period was over",
