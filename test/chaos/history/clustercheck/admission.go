@@ -61,7 +61,7 @@ func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {
 
 // brokenOff reports whether the daemon that wrote was killed before it had the answer: the API server then gives up.
 func (c check) brokenOff(w entry.Write) bool {
-	return w.Code == 504 && w.User == c.Options.Daemon && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+	return (w.Code == 504 || w.Disconnected) && w.User == c.Options.Daemon && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 		return f.Kind == entry.KindDaemonKill && f.On(w.Node) && !f.Begin.Before(w.Received.Add(-verdict.Noticed)) && !f.Begin.After(w.Done.Add(verdict.Noticed))
 	})
 }

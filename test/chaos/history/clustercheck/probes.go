@@ -70,11 +70,18 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []ent
 	}
 }
 
+// relistTime is how long clients of an API server that was started anew may know nothing: after a pause they go on with their
+// watch, are told that its version is too old, and list after another pause. 83 s were seen.
+const relistTime = 2 * entry.ClientPause
+
 // untilReconnected are the faults, those of the API server until its clients know that they are over.
 func (c check) untilReconnected() []entry.Fault {
 	faults := slices.Clone(c.Faults)
 	for i := range faults {
-		if faults[i].OfControlPlane() {
+		switch {
+		case faults[i].LosesLines():
+			faults[i].End = faults[i].End.Add(relistTime)
+		case faults[i].OfControlPlane():
 			faults[i].End = faults[i].End.Add(c.Options.Reconnect)
 		}
 	}

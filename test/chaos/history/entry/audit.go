@@ -35,6 +35,8 @@ type Write struct {
 	Annotations, Labels []string
 	// Ends says that the patch was to end a request, whether or not it was stored.
 	Ends bool
+	// Disconnected says that the API server failed as its client had gone.
+	Disconnected bool
 }
 
 // Names in the audit log.
@@ -49,6 +51,9 @@ const (
 	StatusResource    = "status"
 	nodeNameExtra     = "authentication.kubernetes.io/node-name"
 )
+
+// disconnected is the error of HTTP/2 for a client that has gone before the API server had read its request.
+const disconnected = "client disconnected"
 
 // Stored reports whether the API server said that the write took place.
 func (w Write) Stored() bool { return w.Code >= 200 && w.Code < 300 }
@@ -72,7 +77,8 @@ type auditEvent struct {
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
 	Status struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 	Request  json.RawMessage `json:"requestObject"`
 	Response json.RawMessage `json:"responseObject"`
@@ -108,6 +114,7 @@ func writeOf(event auditEvent) (Write, error) {
 		Verb: event.Verb, User: event.User.Username, Namespace: event.Ref.Namespace, Name: event.Ref.Name,
 		Resource: event.Ref.Resource, Subresource: event.Ref.Subresource,
 		Received: event.Received, Done: event.At, Code: event.Status.Code,
+		Disconnected: event.Status.Message == disconnected,
 	}
 	if w.Verb == "patch" {
 		w.Annotations, w.Labels, w.Ends = changes(event.Request)

@@ -96,6 +96,10 @@ func (f Fault) OfControlPlane() bool {
 // LosesLines reports whether audit lines of the writes under way at its begin may be missing.
 func (f Fault) LosesLines() bool { return f.Kind == KindAPIServerKill || f.Kind == KindAPIServerStop }
 
+// ClientPause is the longest pause of client-go between two attempts to list or watch, which it takes when the API server was away
+// for about a minute (tools/cache/reflector.go: [30,60) s).
+const ClientPause = time.Minute
+
 // OfManagers reports whether managers were away or slow. What a daemon has begun does not depend on them.
 func (f Fault) OfManagers() bool {
 	return slices.Contains([]string{KindManagerAway, KindManagerKill, KindManagerPause, KindSlowWebhook}, f.Kind)

@@ -35,6 +35,22 @@ func (r *Request) Terminal() *entry.Write {
 	return nil
 }
 
+// EndWritten is when the write that ended the request was received. What shows the end may be a write that cannot have stored it,
+// as it is none of the status: then one before it did that was to end it, and of which the API server has not said so.
+func (r *Request) EndWritten() time.Time {
+	terminal := r.Terminal()
+	at := terminal.Received
+	if terminal.Subresource == entry.StatusResource {
+		return at
+	}
+	for _, w := range r.Unsure {
+		if w.Ends && w.Received.Before(at) {
+			at = w.Received
+		}
+	}
+	return at
+}
+
 // EndedAt is when the request had ended or was deleted, and whether it was.
 func (r *Request) EndedAt() (time.Time, bool) {
 	var at time.Time

@@ -27,6 +27,26 @@ func (c check) lostEnd(r *model.Request) *entry.Write {
 	return nil
 }
 
+// untilWritten are the faults, restarts of the API server until Refit has written to a request again, for a pause of its clients
+// at most: at a load of 50 on two cores it answered others up to 47 s before.
+func (c check) untilWritten(faults []entry.Fault) []entry.Fault {
+	faults = slices.Clone(faults)
+	for i := range faults {
+		if !faults[i].LosesLines() {
+			continue
+		}
+		answers, until := faults[i].End, faults[i].End.Add(entry.ClientPause)
+		for _, w := range c.Writes {
+			ours := w.Resource == entry.RequestResource && (w.User == c.Options.Daemon || w.User == c.Options.Manager)
+			if ours && w.Stored() && w.Received.After(answers) && w.Done.Before(until) {
+				until = w.Done
+			}
+		}
+		faults[i].End = until
+	}
+	return faults
+}
+
 // slow is how long the API server may take for a write.
 const slow = time.Second
 

@@ -68,9 +68,10 @@ func (c check) notRecreated(r *model.Request, state v1beta1.ContainerRecreateReq
 	}
 	var since *entry.Write
 	var until time.Time
+	decided := r.EndWritten()
 	for n := range p.Statuses {
 		w := &p.Statuses[n]
-		if !w.Received.Before(end.Received) {
+		if !w.Received.Before(decided) {
 			break
 		}
 		i := slices.IndexFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
@@ -83,7 +84,7 @@ func (c check) notRecreated(r *model.Request, state v1beta1.ContainerRecreateReq
 		if since == nil || until.Before(w.Received) {
 			since = w
 		}
-		until = end.Received
+		until = decided
 		if stop := c.FirstStop(w.Pod.Status.ContainerStatuses[i].ContainerID); stop != nil && stop.Begin.Before(until) {
 			until = stop.Begin
 		}

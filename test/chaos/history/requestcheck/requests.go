@@ -169,7 +169,7 @@ const endsLate = 5 * time.Second
 // ends checks I5.
 func (c check) ends() {
 	turn := map[string]time.Time{} // by pod UID: when the next request's turn came
-	impeding := slices.DeleteFunc(slices.Clone(c.Faults), entry.Fault.OfManagers)
+	impeding := slices.DeleteFunc(c.untilWritten(c.Faults), entry.Fault.OfManagers)
 	for _, r := range c.Requests {
 		end, ended := r.EndedAt()
 		if !ended {

@@ -134,17 +134,25 @@ func unrecorded(r *model.Request, container string, call entry.Call) bool {
 		slices.ContainsFunc(r.Versions, func(v entry.Write) bool { return v.Received.After(call.Begin) })
 }
 
-// open reports whether the request had been created, and not ended, when the call was decided. What a stop has left is removed
-// when that returns, even if the request has ended meanwhile.
+// open reports whether the request had been created, and not ended, when the call was decided.
 func (c check) open(r *model.Request, call entry.Call) bool {
 	end, ended := r.EndedAt()
-	for _, stop := range c.Calls {
-		underWay := stop.Method == "StopContainer" && stop.ContainerID == call.ContainerID && stop.Begin.Before(end) && stop.End.After(end)
-		if call.Method == "RemoveContainer" && underWay && stop.End.Before(call.Begin) {
-			end = stop.End
+	return r.Created.Received.Before(call.Begin) &&
+		(!ended || call.Begin.Before(end.Add(late+c.HookTime(r))) || call.Method == "RemoveContainer" && c.afterStop(r, end, call))
+}
+
+// afterStop reports whether a stop for the request was under way at its end, and has returned just before a removal. The daemon
+// then removes what kubelet would back off from: the instance that was stopped, and exited ones of the same container.
+func (c check) afterStop(r *model.Request, end time.Time, removal entry.Call) bool {
+	known := c.container(removal.ContainerID)
+	return slices.ContainsFunc(c.Calls, func(stop entry.Call) bool {
+		if stop.Method != "StopContainer" || !stop.Begin.Before(end) || !stop.End.After(end) ||
+			!stop.End.Before(removal.Begin) || !removal.Begin.Before(stop.End.Add(late+c.HookTime(r))) {
+			return false
 		}
-	}
-	return r.Created.Received.Before(call.Begin) && (!ended || call.Begin.Before(end.Add(late+c.HookTime(r))))
+		return stop.ContainerID == removal.ContainerID ||
+			known != nil && known.PodUID == r.PodUID && r.Recorded(known.Name, stop.ContainerID) != nil
+	})
 }
 
 func (c check) unjustified(call entry.Call, known *model.Container, candidates []order) {

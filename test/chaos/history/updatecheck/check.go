@@ -20,6 +20,7 @@ const (
 	eventLoaded  = "loaded"
 	eventUpdate  = "update"
 	eventUpdated = "updated"
+	eventNote    = "note" // of a version that the program does not understand
 )
 
 const (
@@ -28,6 +29,8 @@ const (
 	// looked is how late it may see that a version has gone: at a load of 55 on two cores up to 0.62 s after the answer, with
 	// the SIGHUP that follows the swap handled before. It is less than the pause before the next update (testapp updates).
 	looked = 900 * time.Millisecond
+	// handling is how long it may take to handle a signal on such a machine: 1.6 s were seen.
+	handling = 5 * time.Second
 	// recovery is how long after a fault of the pod what it has broken may still be broken: the pod is ready when the fault ends.
 	recovery = 3 * time.Second
 	// reconnect is how long after an outage of the API server a sidecar that asks it may not know that it is over.
@@ -170,10 +173,13 @@ func (c *check) answer(u *update) {
 // inPlace checks what is in place some time after the answer, if nothing else was asked for by then.
 func (c *check) inPlace(u *update, proof []entry.Line) {
 	at := u.answered.Time.Add(looked)
+	if handled := c.handled(at); handled.After(at) {
+		at = handled.Add(noticed)
+	}
 	if u.code == 0 || u.code == restoring || at.After(u.next) || c.broken(u, entry.KindSidecarKill) {
 		return
 	}
-	if c.blind(at) || u.code != accepted && c.blind(u.asked.Time) {
+	if c.blind(at) || u.code != accepted && (c.blind(u.asked.Time) || c.handled(u.asked.Time).After(u.asked.Time)) {
 		return
 	}
 	want, _ := c.last(eventFile, u.asked.Time)
@@ -208,6 +214,26 @@ func (c *check) blind(at time.Time) bool {
 	return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 		return f.Kind == entry.KindWatchedKill && f.On(c.node) && f.Begin.After(seen) && f.Begin.Before(at)
 	})
+}
+
+// handled is when the follower had handled the signals that it had got by that time. Until then it does not look at its file.
+func (c *check) handled(at time.Time) time.Time {
+	open := false
+	for _, e := range c.events {
+		switch {
+		case e.Container != follower:
+		case e.Time.After(at.Add(handling)):
+			return at
+		case e.Event == entry.EventSignal && e.Signal == hup && !e.Time.After(at):
+			open = true
+		case e.Event == eventLoaded || e.Event == eventNote || e.Event == entry.EventStart:
+			if open && e.Time.After(at) {
+				return e.Time
+			}
+			open = false
+		}
+	}
+	return at
 }
 
 // broken reports whether such a fault was near the update, on the node: there is one such pod on each.

@@ -40,7 +40,7 @@ type Options struct {
 	// follow a turn.
 	Probed string
 	Follow time.Duration
-	// Reconnect is how long after an outage of the API server programs may not know that it is over.
+	// Reconnect is how long after an outage of the API server programs may not know that it is over, if it was not started anew.
 	Reconnect time.Duration
 	// Least is what must have happened for the run to prove anything.
 	Least Least
