@@ -93,7 +93,7 @@ func TestPlantedBugsInAStorm(t *testing.T) {
 			s.turn(20, "uid-1", "http", false)
 			s.mark(145, "uid-1", "False")
 		}},
-		"ended late after a restart of the API server, as no other request": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
+		"ended late after a restart of the API server, as no other request": {want: "I5", proof: "request chaos/r1: not ended 4", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1", deadline(6))
 			s.fault(entry.KindAPIServerKill, 3, 10, true)
 			s.create(11, "r2", "uid-1", "c1", deadline(60))
