@@ -14,18 +14,24 @@ import (
 // handoverLimit bounds the hand-over of the listening socket.
 const handoverLimit = 5 * time.Second
 
-// offer waits for a successor and sends it the listening socket. It returns the connection to the successor when that
-// accepts connections, or an error when ctx has ended.
-func offer(ctx context.Context, listener net.Listener, path string) (*net.UnixConn, error) {
+// openEntrance opens the socket at which a successor asks. It has to be open before the container serves: a successor that finds
+// none opens the address, which is in use.
+func openEntrance(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of a container that was killed
 		return nil, fmt.Errorf("remove old socket: %w", err)
 	}
 	entrance, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("offer: %w", err)
+		return nil, fmt.Errorf("listen for a successor: %w", err)
 	}
 	entrance.SetUnlinkOnClose(false) // the successor has its own socket at this path by then
-	defer entrance.Close()           //nolint:errcheck // nothing depends on it
+	return entrance, nil
+}
+
+// offer waits for a successor, sends it the listening socket and closes the entrance. It returns the connection to the successor
+// when that accepts connections, or an error when ctx has ended.
+func offer(ctx context.Context, entrance *net.UnixListener, listener net.Listener) (*net.UnixConn, error) {
+	defer entrance.Close() //nolint:errcheck // nothing depends on it
 	defer context.AfterFunc(ctx, func() { _ = entrance.Close() })()
 	for {
 		successor, err := entrance.AcceptUnix()

@@ -73,6 +73,10 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	entrance, err := openEntrance(s.socket)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	open := newConnections()
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, s.version) })
 	web := &http.Server{ReadHeaderTimeout: limit, Handler: answer, ConnState: open.stateChanged}
@@ -84,10 +88,10 @@ func (s *server) run(ctx context.Context) error {
 		go func() { served <- web.Serve(open.of(&inherited{predecessor})) }() // until the predecessor has sent all
 	}
 	if err := s.ready(); err != nil {
-		return errors.Join(err, web.Close())
+		return errors.Join(err, entrance.Close(), web.Close())
 	}
 	slog.Info("serving", "version", s.version, "tookOver", predecessor != nil)
-	successor, err := offer(ctx, listener, s.socket)
+	successor, err := offer(ctx, entrance, listener)
 	if err != nil {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -205,6 +206,21 @@ func TestARequestUnderWayIsAnswered(t *testing.T) {
 	}
 	if got, _, err := d.ask(); err != nil || got != "2" {
 		t.Errorf("the next one: %q, %v", got, err)
+	}
+}
+
+// A successor asks at the socket as soon as the container is ready, or serves.
+func TestContainerThatNoSuccessorCanAskIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := &server{
+		address: loopback.Address(t), socket: filepath.Join(t.TempDir(), "missing", "s"), version: "1", alternative: "0",
+		readyFile: filepath.Join(t.TempDir(), "ready"),
+	}
+	if err := s.run(t.Context()); err == nil {
+		t.Error("a container that cannot be asked goes on")
+	}
+	if _, err := os.Stat(s.readyFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was ready: %v", err)
 	}
 }
 
