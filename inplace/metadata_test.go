@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/inplace"
@@ -30,6 +31,22 @@ func TestLabelsAndAnnotationsReachThePod(t *testing.T) {
 	}
 	if w.pod.Labels["team"] != "gold" || w.pod.Annotations["example.com/owner"] != "shop" {
 		t.Errorf("labels %v, annotations %v", w.pod.Labels, w.pod.Annotations)
+	}
+}
+
+func TestPodIsDrainedForAResizeThatRestartsAContainerOnly(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[corev1.ResourceResizeRestartPolicy]inplace.StepKind{
+		corev1.NotRequired: inplace.StepResize, corev1.RestartContainer: inplace.StepDrain,
+	} {
+		w := newWorld(podOf(plantest.Template(), true), false)
+		w.pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: policy}}
+		if err := begin(w, 1<<6, plan.Options{DrainSeconds: 5}); err != nil {
+			t.Fatal(err)
+		}
+		if decision, err := w.next(w.pod.DeepCopy()); err != nil || decision.Step == nil || decision.Step.Kind != want {
+			t.Errorf("resize policy %s: %+v, %v, want step %s", policy, decision, err, want)
+		}
 	}
 }
 
