@@ -30,8 +30,8 @@ func main() {
 
 func run(ctx context.Context, config daemon.Config, libraries *slog.Logger) error {
 	if config.PprofAddr == "" {
-		// Nobody can read the profile, and the table of the places that allocate, 1.4 MiB, gets into memory page by page as
-		// more of them are met: little of it in an idle daemon, most of it after a load.
+		// Nobody can read the profile, and its table of allocation sites takes up to 1.4 MiB: little in an idle daemon, most of
+		// it after a load.
 		runtime.MemProfileRate = 0
 	}
 	klog.SetSlogLogger(libraries)

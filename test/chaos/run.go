@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// drainTime is what the last requests may take once nothing is broken any more.
+	// drainTime is what the last requests may take once nothing is broken any more. It exceeds the judge's patience with rollouts,
+	// so that one that does not end is seen.
 	drainTime = 4 * time.Minute
 	// clearTime is for cleaning up after an interrupt.
 	clearTime = 2 * time.Minute

@@ -21,6 +21,17 @@ func restart(s *fixture, second float64, name, old, next string, change ...func(
 	s.status(second+2.2, name, completed(second+2.2, ""))
 }
 
+// clean plays a history in which nothing is a violation.
+func clean(t *testing.T, play func(*fixture)) {
+	t.Helper()
+	t.Parallel()
+	s := opening(t)
+	play(s)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
+	}
+}
+
 // opening is a pod with its first container.
 func opening(t *testing.T) *fixture {
 	t.Helper()

@@ -212,14 +212,7 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.sidecarEnded(ended)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opening(t)
-			play(s)
-			if report := s.check(); !report.OK() {
-				t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
-			}
-		})
+		t.Run(name, func(t *testing.T) { clean(t, play) })
 	}
 }
 

@@ -169,13 +169,6 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 			s.status(10.2, "r1", completed(10.2, ""))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opening(t)
-			play(s)
-			if report := s.check(); !report.OK() {
-				t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
-			}
-		})
+		t.Run(name, func(t *testing.T) { clean(t, play) })
 	}
 }

@@ -55,14 +55,7 @@ func TestWhatIsLateInAStorm(t *testing.T) {
 			s.update(45, "asker", "update", "v3-short")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := opening(t)
-			play(s)
-			if report := s.check(); !report.OK() {
-				t.Errorf("violations %v, refused %v; want neither", report.Violations, report.Refused)
-			}
-		})
+		t.Run(name, func(t *testing.T) { clean(t, play) })
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // electTime is what another manager may take to lead: the lease of the one that was killed lasts 15 s.
-const electTime = time.Minute
+const electTime = 30 * time.Second
 
 // managerKill kills the manager that leads, and waits until another one does.
 func (o *Outages) managerKill(ctx context.Context, _ *rand.Rand) error {

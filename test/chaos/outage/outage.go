@@ -4,7 +4,6 @@ package outage
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -157,7 +156,10 @@ func (o *Outages) serverBack(ctx context.Context, kind string, begin time.Time) 
 	if err := o.cluster.ServerAnswers(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(o.cluster.ServiceAnswers(ctx), o.cluster.WebhooksAnswer(ctx)); err != nil {
+	if err := o.cluster.ServiceAnswers(ctx); err != nil {
+		return err
+	}
+	if err := o.cluster.WebhooksAnswer(ctx); err != nil {
 		return err
 	}
 	if err := cluster.Pause(ctx, clients); err != nil {
