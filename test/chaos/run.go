@@ -182,7 +182,7 @@ func (r *run) start(ctx context.Context) (w works, err error) {
 // storm is the time of requests and faults. The lane of faults says when it is over.
 func (r *run) storm(ctx context.Context, lanes ...func(context.Context) error) error {
 	group, limited := errgroup.WithContext(ctx)
-	for _, lane := range append(lanes, r.faults, r.churn, r.trespass, r.sample) {
+	for _, lane := range append(lanes, r.faults, r.churn, r.trespass, r.sample, r.linkLogs) {
 		group.Go(func() error { return lane(limited) })
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, errOver) {

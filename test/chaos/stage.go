@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,18 @@ func (r *run) logs() error {
 		folder := r.cluster.Run(node, cluster.LogFolder)
 		if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755), os.Chmod(folder, 0o777)); err != nil { // testapp is not root
 			return fmt.Errorf("make folder of the logs: %w", err)
+		}
+	}
+	return nil
+}
+
+// linkLogs keeps the logs of Refit's programs, whose pods the faults replace, until the context ends.
+func (r *run) linkLogs(ctx context.Context) error {
+	for cluster.Pause(ctx, time.Second) == nil {
+		for _, node := range r.cluster.Nodes {
+			if err := records.LinkLogs(r.Records, node, r.cluster.PodLogs(node), cluster.SystemNamespace); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

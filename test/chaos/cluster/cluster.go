@@ -95,6 +95,11 @@ func (c *Cluster) Run(node string, elem ...string) string {
 	return filepath.Join(append([]string{c.state, "nodes", node, "run"}, elem...)...)
 }
 
+// PodLogs is where the kubelet of a node keeps the logs of pods.
+func (c *Cluster) PodLogs(node string) string {
+	return filepath.Join(c.state, "nodes", node, "var", "log", "pods")
+}
+
 // Socket is the real containerd's.
 func (c *Cluster) Socket(node string) string { return c.Run(node, "containerd", "containerd.sock") }
 
