@@ -19,6 +19,12 @@ func keepSidecars(trimmed, pod *corev1.Pod) {
 			trimmed.Annotations[key] = value
 		}
 	}
+	// What the node's daemon reports says whether the instance that runs is the one of an update.
+	if _, updated := pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState]; updated {
+		if value, ok := pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta]; ok {
+			trimmed.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = value
+		}
+	}
 	trimmed.Generation, trimmed.CreationTimestamp = pod.Generation, pod.CreationTimestamp
 	trimmed.Spec.RestartPolicy = pod.Spec.RestartPolicy
 	trimmed.Status.Conditions, trimmed.Status.ObservedGeneration = pod.Status.Conditions, pod.Status.ObservedGeneration

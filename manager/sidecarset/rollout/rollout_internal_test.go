@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
 )
 
 func TestRolloutIsOneWriteForEachPod(t *testing.T) {
@@ -108,6 +111,57 @@ func TestFaultyImageStopsAtMaxUnavailableAndARollbackRepairsIt(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	w.condition(v1beta1.ConditionDegraded, "False AsExpected")
+}
+
+// The SidecarSet has had another image for a moment. The container that kubelet has started with it is not the one of the newest
+// image, as the node's daemon reports, so the pod is still in an update.
+func TestAContainerOfAnImageBetweenIsNotUpdated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.look()
+	w.change(image("log:2"))
+	w.look()
+	w.change(image("log:3"))
+	w.look()
+	for _, pod := range w.pods() {
+		if pod.Spec.Containers[1].Image != "log:3" {
+			continue
+		}
+		between := pod.DeepCopy()
+		between.Spec.Containers[1].Image = "log:2"
+		w.run(between)
+		pod.Status = between.Status
+		w.check(w.Status().Update(t.Context(), &pod))
+		pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = reported(between)
+		w.check(w.Update(t.Context(), &pod))
+	}
+	w.look()
+	if got := w.images(); got["log:3"] != 1 {
+		t.Fatalf("%v while the first pod has the image between, with maxUnavailable 1", got)
+	}
+	w.rounds(6)
+	if got := w.images(); got["log:3"] != 3 {
+		t.Errorf("%v at the end", got)
+	}
+}
+
+// reported is what the daemon reports of the containers of a pod.
+func reported(pod *corev1.Pod) string {
+	var set v1beta1.RuntimeContainerMetaSet
+	for i, status := range pod.Status.ContainerStatuses {
+		hash, err := strconv.ParseUint(kubelet.ContainerHash(&pod.Spec.Containers[i]), 16, 64)
+		if err != nil {
+			panic(err)
+		}
+		set.Containers = append(set.Containers, v1beta1.RuntimeContainerMeta{
+			Name: status.Name, ContainerID: status.ContainerID, Hashes: v1beta1.RuntimeContainerHashes{PlainHash: hash, ExtractedEnvFromMetadataHash: 86995377},
+		})
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 func TestRolloutPausesByItselfAndByTheUser(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
@@ -68,15 +69,46 @@ func newWorld(t *testing.T, pods int) *world {
 		w.run(pod)
 		objects = append(objects, pod)
 	}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1beta1.SidecarSet{}, &corev1.Pod{}).WithInterceptorFuncs(interceptor.Funcs{Patch: w.patch}).Build()
+	w.Client = api
 	recorder := events.NewFakeRecorder(1000)
 	w.events = recorder.Events
-	w.r = newReconciler(w.Client, Config{
+	w.r = newReconciler(cached(api), Config{
 		Namespace: "refit-system", Workers: 1, Live: w.Client, PrePull: true, Clock: func() time.Time { return w.now }, Recorder: recorder,
 		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
 	return w
+}
+
+// cached returns pods as the manager's cache does.
+func cached(api client.WithWatch) client.Client {
+	return interceptor.NewClient(api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, object, options...)
+			if pod, ok := object.(*corev1.Pod); ok && err == nil {
+				err = trim(pod)
+			}
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if pods, ok := list.(*corev1.PodList); ok {
+				for i := range pods.Items {
+					err = errors.Join(err, trim(&pods.Items[i]))
+				}
+			}
+			return err
+		},
+	})
+}
+
+func trim(pod *corev1.Pod) error {
+	trimmed, err := cache.TrimPod(pod)
+	if err == nil {
+		*pod = *trimmed.(*corev1.Pod)
+	}
+	return err
 }
 
 func (w *world) patch(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
