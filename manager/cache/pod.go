@@ -54,6 +54,7 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
 	trimmed.Status.Conditions = trimConditions(pod)
 	keepSidecars(trimmed, pod)
+	internPod(trimmed)
 	return trimmed
 }
 
