@@ -61,6 +61,7 @@ type pod struct {
 	Version
 	inFlight bool       // its update has been begun and has not taken effect
 	begun    entry.Line // of that update
+	since    time.Time  // of that update
 	free     time.Time  // when it was begun, if the pod was not available anyway
 	replaced string     // container ID of the sidecar when the update was begun
 	updates  map[string]int
@@ -121,6 +122,7 @@ func (f *Follower) See(v Version) {
 	if after := image(v.Pod, f.Container); image(was.Pod, f.Container) != after && after != "" {
 		f.update(p, was, after)
 	}
+	updating := p.inFlight
 	if status := statusOf(v.Pod, f.Container); p.inFlight && ready(v.Pod) && status != nil {
 		current := status.Image == image(v.Pod, f.Container)
 		takenBack := v.Pod.Status.ObservedGeneration == v.Pod.Generation && current // before kubelet had done anything
@@ -128,7 +130,7 @@ func (f *Follower) See(v Version) {
 		replaced := status.ContainerID != p.replaced && (current || status.Image == "")
 		p.inFlight = !replaced && !takenBack
 	}
-	f.restarts(p, was)
+	f.restarts(p, was, updating)
 }
 
 // update judges the begin of an update.
@@ -148,7 +150,7 @@ func (f *Follower) update(p *pod, was Version, to string) {
 	case !p.inFlight:
 		p.free = p.At
 	}
-	p.inFlight, p.begun = true, p.Line
+	p.inFlight, p.begun, p.since = true, p.Line, p.At
 	if status := statusOf(was.Pod, f.Container); status != nil {
 		p.replaced = status.ContainerID
 	}
@@ -214,7 +216,7 @@ func (f *Follower) injected(pod *corev1.Pod) bool {
 }
 
 // restarts: an update restarts the sidecar once, and no other container.
-func (f *Follower) restarts(p *pod, was Version) {
+func (f *Follower) restarts(p *pod, was Version, updating bool) {
 	for _, status := range p.Pod.Status.ContainerStatuses {
 		before := statusOf(was.Pod, status.Name)
 		switch {
@@ -223,37 +225,12 @@ func (f *Follower) restarts(p *pod, was Version) {
 			if !f.otherwiseEnded(p, before, was.At) {
 				f.find(p, "container %s was restarted", status.Name)
 			}
-		case status.RestartCount > p.restarts && (f.doubt(p, was.At) || f.otherwiseEnded(p, before, was.At)):
+		case status.RestartCount > p.restarts && (f.doubt(p, was.At) || f.otherwiseEnded(p, before, was.At) || updating && f.brokenOff(p)):
 			p.restarts = status.RestartCount
 		case status.RestartCount > p.restarts && status.RestartCount > before.RestartCount:
 			f.find(p, "the sidecar was restarted %d times for %d updates", status.RestartCount, p.restarts)
 		}
 	}
-}
-
-// doubt reports whether versions of the pod may be missing before the newest.
-func (f *Follower) doubt(p *pod, since time.Time) bool { return f.doubtAt(p, since, p.At) }
-
-func (f *Follower) doubtAt(p *pod, since, until time.Time) bool {
-	if f.Records == nil || f.Records.Pods[string(p.Pod.UID)] == nil {
-		return false
-	}
-	return slices.ContainsFunc(f.Records.Pods[string(p.Pod.UID)].Unsure, func(w entry.Write) bool {
-		return !w.Done.Before(since) && w.Received.Before(until)
-	})
-}
-
-// otherwiseEnded reports whether the node of the pod was lost, or the container was being started when its runtime or kubelet
-// was restarted, which breaks the start off.
-func (f *Follower) otherwiseEnded(p *pod, before *corev1.ContainerStatus, since time.Time) bool {
-	const reported = 30 * time.Second // kubelet may have reported an end before the fault is over
-	return f.Records != nil && slices.ContainsFunc(f.Records.Faults, func(fault entry.Fault) bool {
-		if !fault.On(p.Pod.Spec.NodeName) || !fault.Overlaps(since.Add(-reported), p.At) {
-			return false
-		}
-		starts := fault.Kind == entry.KindRuntimeRestart || fault.Kind == entry.KindKubeletRestart
-		return fault.Kind == entry.KindNodeLost || starts && before.State.Running == nil
-	})
 }
 
 func (f *Follower) find(p *pod, format string, args ...any) { f.findBy(p, nil, format, args...) }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
-	"github.com/refit-project/refit/test/chaos/history/model"
 	"github.com/refit-project/refit/test/chaos/history/sidecarsetcheck"
 )
 
@@ -174,83 +173,6 @@ func TestAnUpdateOfAPodThatStartsIsOverWithItsImage(t *testing.T) {
 }
 
 // What the manager cannot know, and what others have done, is no fault of the rollout.
-func TestOthersAreExcused(t *testing.T) {
-	t.Parallel()
-	fault := func(kind string) *model.Model {
-		return model.New(model.Records{Faults: []entry.Fault{{Kind: kind, Node: "node-1", Begin: time.Unix(0, 0), End: time.Unix(1, 0).Add(24 * time.Hour)}}})
-	}
-	restartApp := func(p *corev1.Pod) { p.Spec.NodeName, p.Status.ContainerStatuses[0].ContainerID = "node-1", "app+" }
-	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	for name, test := range map[string]struct {
-		play func(*history)
-		want string
-	}{
-		"the other pod became unavailable just now": {play: func(h *history) {
-			h.kubelet("web-1", false)
-			h.now = h.now.Add(-59 * time.Second)
-			h.update("web-0", "side:2")
-		}},
-		"the other pod has been unavailable for long": {want: "the last of its workload", play: func(h *history) {
-			h.kubelet("web-1", false)
-			h.update("web-0", "side:2")
-		}},
-		"the other pod was deleted just now": {play: func(h *history) {
-			h.see(h.pods["web-1"], true)
-			h.now = h.now.Add(-59 * time.Second)
-			h.update("web-0", "side:2")
-		}},
-		"a pod that is not available is updated along with as many as may be": {play: func(h *history) {
-			h.kubelet("web-3", false)
-			h.update("web-3", "side:2")
-			h.now = h.now.Add(-119 * time.Second)
-			h.update("web-0", "side:2")
-			h.pods["web-1"].OwnerReferences = nil
-			h.now = h.now.Add(-59 * time.Second)
-			h.update("web-1", "side:2")
-		}},
-		"a pod that is not available was updated long before": {want: "updated while 2 others", play: func(h *history) {
-			h.kubelet("web-3", false)
-			h.update("web-3", "side:2")
-			h.update("web-0", "side:2")
-			h.pods["web-1"].OwnerReferences = nil
-			h.update("web-1", "side:2")
-		}},
-		"the node was lost": {play: func(h *history) {
-			h.Records = fault(entry.KindNodeLost)
-			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
-			h.store("web-0", restartApp)
-		}},
-		"the runtime was restarted while it started the container": {play: func(h *history) {
-			h.Records = fault(entry.KindRuntimeRestart)
-			h.store("web-0", restartApp)
-		}},
-		"the runtime was restarted while the container ran": {want: "container app was restarted", play: func(h *history) {
-			h.Records = fault(entry.KindRuntimeRestart)
-			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
-			h.store("web-0", restartApp)
-		}},
-		"the end of an update may be missing": {play: func(h *history) {
-			h.update("web-0", "side:2")
-			h.update("web-2", "side:2")
-			h.pods["web-1"].OwnerReferences = nil
-			pod := &model.Pod{Unsure: []entry.Write{{Received: h.now.Add(time.Second), Done: h.now.Add(time.Second)}}}
-			h.Records = &model.Model{Pods: map[string]*model.Pod{"uid-0": pod}}
-			h.update("web-1", "side:2")
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHistory()
-			test.play(h)
-			switch got := h.Findings(); {
-			case test.want == "" && len(got) == 0:
-			case test.want == "" || len(got) != 1 || !strings.Contains(got[0].String(), test.want):
-				t.Errorf("found %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 // Each history has a fault, which has to be found, and no other.
 func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,43 @@
+package sidecarsetcheck
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/test/chaos/history/entry"
+)
+
+// doubt reports whether versions of the pod may be missing before the newest.
+func (f *Follower) doubt(p *pod, since time.Time) bool { return f.doubtAt(p, since, p.At) }
+
+func (f *Follower) doubtAt(p *pod, since, until time.Time) bool {
+	if f.Records == nil || f.Records.Pods[string(p.Pod.UID)] == nil {
+		return false
+	}
+	return slices.ContainsFunc(f.Records.Pods[string(p.Pod.UID)].Unsure, func(w entry.Write) bool {
+		return !w.Done.Before(since) && w.Received.Before(until)
+	})
+}
+
+// otherwiseEnded reports whether the node of the pod was lost, or the container was being started when its runtime or kubelet
+// was restarted, which breaks the start off.
+func (f *Follower) otherwiseEnded(p *pod, before *corev1.ContainerStatus, since time.Time) bool {
+	const reported = 30 * time.Second // kubelet may have reported an end before the fault is over
+	return f.Records != nil && slices.ContainsFunc(f.Records.Faults, func(fault entry.Fault) bool {
+		if !fault.On(p.Pod.Spec.NodeName) || !fault.Overlaps(since.Add(-reported), p.At) {
+			return false
+		}
+		starts := fault.Kind == entry.KindRuntimeRestart || fault.Kind == entry.KindKubeletRestart
+		return fault.Kind == entry.KindNodeLost || starts && before.State.Running == nil
+	})
+}
+
+// brokenOff reports whether kubelet or the runtime was restarted during the update of the pod, when kubelet may have been starting
+// its container.
+func (f *Follower) brokenOff(p *pod) bool {
+	return f.Records != nil && slices.ContainsFunc(f.Records.Faults, func(fault entry.Fault) bool {
+		return fault.On(p.Pod.Spec.NodeName) && fault.Overlaps(p.since, p.At) && (fault.Kind == entry.KindRuntimeRestart || fault.Kind == entry.KindKubeletRestart)
+	})
+}
