@@ -69,7 +69,7 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="name must not contain '#', which separates it from the marker's name"
 	Name string `json:"name"`
-	// ContainerName of the pods. Pods without such a container are told of in the condition Ready.
+	// ContainerName of the pods. Pods without such a container are named in the condition Ready.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -24,7 +24,7 @@ type Manager struct {
 // manifest of refit-manager, from the root of the repository.
 const manifest = "deploy/manager/30-deployment.yaml"
 
-// environment is what refit-manager is installed with: its soft memory limit, which the garbage collector obeys.
+// environment is what refit-manager is installed with: its soft memory limit for the garbage collector.
 func environment() ([]string, error) {
 	text, err := os.ReadFile(manifest)
 	if err != nil {
