@@ -44,8 +44,8 @@ type Plugin struct {
 
 	slot     chan struct{} // holds one token, which allows to submit work
 	work     chan job
-	later    chan func(context.Context) // records, written in order, in the background
-	untold   chan string                // version that the program has to be told of when its process has started
+	later    chan recording // carried out in order, in the background
+	untold   chan string    // version that the program has to be told of when its process has started
 	stopping atomic.Bool
 	ready    atomic.Bool
 
@@ -57,9 +57,12 @@ type Plugin struct {
 // job is work for the goroutine that has the updater.
 type job func(ctx context.Context, u *hotupdate.Updater)
 
+// recording records something for other pods. It bounds itself, and may be called again after an error.
+type recording func(ctx context.Context) error
+
 // New is the plugin's Factory.
 func New() plugin.Plugin {
-	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), later: make(chan func(context.Context), laterBuffer), untold: make(chan string, 1)}
+	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), later: make(chan recording, laterBuffer), untold: make(chan string, 1)}
 }
 
 // Name implements plugin.Plugin.
@@ -126,7 +129,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case do := <-p.later:
-				do(context.WithoutCancel(ctx)) // bounds itself
+				p.recordFor(ctx, do)
 			}
 		}
 	})
@@ -174,7 +177,7 @@ func (p *Plugin) finish(ctx context.Context) {
 	for {
 		select {
 		case do := <-p.later:
-			do(ctx)
+			_ = do(ctx) // has said why it failed
 		default:
 			return
 		}

@@ -100,7 +100,7 @@ func (p *Plugin) retry(ctx context.Context, doing string, try func() error) erro
 	pause := firstRetry
 	for tries := 1; ; tries++ {
 		err := try()
-		if err == nil || permanent(err) && (tries == forbiddenTries || !errors.Is(err, ownpod.ErrForbidden)) {
+		if err == nil || hopeless(err, tries) {
 			return err
 		}
 		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)
@@ -110,6 +110,11 @@ func (p *Plugin) retry(ctx context.Context, doing string, try func() error) erro
 		}
 		pause = min(pause*2, lastRetry)
 	}
+}
+
+// hopeless reports whether another attempt is of no use, after so many.
+func hopeless(err error, tries int) bool {
+	return permanent(err) && (tries >= forbiddenTries || !errors.Is(err, ownpod.ErrForbidden))
 }
 
 // permanent errors stay as they are however often it is tried.

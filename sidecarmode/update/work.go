@@ -9,6 +9,7 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/update/httpapi"
+	"github.com/refit-project/refit/wait"
 )
 
 // outcome is how an update ended.
@@ -97,7 +98,12 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 		}
 		p.conclude(request.Version, began, res, err)
 		if err == nil {
-			p.later <- func(ctx context.Context) { p.persistRevision(ctx, request, before, res.Revision) }
+			for i := range request.Sources {
+				request.Sources[i].Data = nil // is not recorded, and may be megabytes
+			}
+			p.later <- func(ctx context.Context) error {
+				return p.noteRecord(res.Revision.Version, p.record.Accepted(ctx, request, before, res.Revision))
+			}
 		}
 		return outcome{res, err}
 	})
@@ -116,8 +122,8 @@ func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, e
 		}
 		p.conclude(cmp.Or(res.Revision.Version, id), began, res, err)
 		if err == nil {
-			p.later <- func(ctx context.Context) {
-				p.noteRecord(res.Revision.Version, p.record.RolledBack(ctx, res.Revision))
+			p.later <- func(ctx context.Context) error {
+				return p.noteRecord(res.Revision.Version, p.record.RolledBack(ctx, res.Revision))
 			}
 		}
 		return outcome{res, err}
@@ -133,19 +139,29 @@ func (p requested) Revisions() ([]hotupdate.Revision, error) {
 	return u.Revisions()
 }
 
-// persistRevision records how to get a revision that has been accepted. That it could not is logged, and no failure of
-// the update: the files are in force.
-func (p *Plugin) persistRevision(ctx context.Context, request hotupdate.Request, before, accepted hotupdate.Revision) {
-	p.noteRecord(accepted.Version, p.record.Accepted(ctx, request, before, accepted))
+// recordFor records something, again with growing pauses while the API server does not take it, until the next is waiting:
+// a new pod would begin with what was accepted before.
+func (p *Plugin) recordFor(ctx context.Context, do recording) {
+	pause := firstRetry
+	for tries := 1; ; tries++ {
+		err := do(context.WithoutCancel(ctx))
+		if err == nil || hopeless(err, tries) || len(p.later) > 0 || wait.For(ctx, pause) != nil {
+			return
+		}
+		pause = min(pause*2, lastRetry)
+	}
 }
 
-func (p *Plugin) noteRecord(version string, err error) {
+// noteRecord says whether a revision has been recorded for other pods. That it has not is no failure of the update: the files
+// are in force.
+func (p *Plugin) noteRecord(version string, err error) error {
 	if err != nil {
 		p.host.Logger.Warn("revision not recorded for other pods", "version", version, "err", err)
 		p.setNote("not recorded for other pods: " + err.Error())
-		return
+		return err
 	}
 	p.setNote("")
+	return nil
 }
 
 // triggered is the plugin for triggers.

@@ -6,7 +6,6 @@ package record
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -27,7 +26,7 @@ const (
 type record struct {
 	// UID of the workload; another one of its name has other files. Empty where it cannot be known.
 	UID       string     `json:"uid,omitempty"`
-	Current   string     `json:"current"` // digest of the revision accepted last
+	Current   string     `json:"current"` // digest of the revision accepted last; empty after going back to before the first
 	Revisions []Revision `json:"revisions"`
 }
 
@@ -68,7 +67,7 @@ func parseRecord(text string) (record, error) {
 }
 
 // errTooLong means that a revision has too many sources for the record.
-var errTooLong = errors.New("too many sources for the record")
+var errTooLong = fmt.Errorf("%w: too many sources for the record", hotupdate.ErrTooLarge)
 
 // formatRecord drops old revisions until the rest fits.
 func formatRecord(r record) (string, error) {
@@ -88,24 +87,33 @@ func formatRecord(r record) (string, error) {
 }
 
 // current is the revision accepted last.
-func (r record) current() (Revision, bool) { return r.find(r.Current) }
+func (r record) current() (Revision, bool) { return r.find(r.Current, "") }
 
-func (r record) find(digest string) (Revision, bool) {
-	i := slices.IndexFunc(r.Revisions, func(m Revision) bool { return m.Digest == digest && digest != "" })
-	if i < 0 {
-		return Revision{}, false
+// find looks for a revision by its digest, or else by that of the files that its sources bring: the files of triggers may have
+// changed since.
+func (r record) find(digest, set string) (Revision, bool) {
+	for _, is := range []func(Revision) bool{
+		func(m Revision) bool { return m.Digest == digest && digest != "" },
+		func(m Revision) bool { return m.Set == set && set != "" },
+	} {
+		if i := slices.IndexFunc(r.Revisions, is); i >= 0 {
+			return r.Revisions[i], true
+		}
 	}
-	return r.Revisions[i], true
+	return Revision{}, false
 }
 
-// accept makes a revision the current one, the newest first.
+// accept makes a revision the current one, the newest first. With the zero Revision there is none, as before the first.
 func (r record) accept(m Revision) record {
+	r.Current = m.Digest
+	if m.Digest == "" {
+		return r
+	}
 	rest := slices.DeleteFunc(slices.Clone(r.Revisions), func(o Revision) bool { return o.Digest == m.Digest })
 	r.Revisions = append([]Revision{m}, rest...)
 	if len(r.Revisions) > maxRevisions {
 		r.Revisions = r.Revisions[:maxRevisions]
 	}
-	r.Current = m.Digest
 	return r
 }
 

@@ -51,11 +51,13 @@ type Store struct {
 	options Options
 	ref     ownpod.Reference
 	own     workload
-	// record as it was read or written last.
+	// record as it was read last, with what this pod has accepted since.
 	record record
 	// current is how to get what this pod has.
 	current Revision
 	known   bool
+	// unwritten is when this pod accepted what the ConfigMap does not have yet; zero: it has everything.
+	unwritten time.Time
 }
 
 // New makes a Store; nothing is read yet.
@@ -75,35 +77,49 @@ func (s *Store) Latest(ctx context.Context) (Revision, bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	w, err := s.workload(ctx)
+	ours, data, err := s.read(ctx)
 	if err != nil {
 		return Revision{}, false, err
+	}
+	if ours != nil {
+		s.record = *ours
+		found, ok := ours.current()
+		return found, ok, nil
+	}
+	// What the reference implementation has written for this very pod. It read those of all other pods, too.
+	found, ok := parseReference(data[referenceKey(s.options.Pod.Namespace, s.options.Pod.Name)])
+	return found, ok, nil
+}
+
+// read reads the record of our workload, nil if there is none, and the data of the ConfigMap, if it exists.
+func (s *Store) read(ctx context.Context) (*record, map[string]string, error) {
+	w, err := s.workload(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	b, err := s.options.API.Get(ctx, s.ref)
 	if errors.Is(err, ownpod.ErrNotFound) {
-		return Revision{}, false, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return Revision{}, false, err
+		return nil, nil, err
 	}
 	var stored corev1.ConfigMap
 	if err := json.Unmarshal(b, &stored); err != nil {
-		return Revision{}, false, fmt.Errorf("decode %s: %w", s.ref, err)
+		return nil, nil, fmt.Errorf("decode %s: %w", s.ref, err)
 	}
-	if text, ok := stored.Data[w.key()]; ok {
-		r, err := parseRecord(text)
-		if err != nil {
-			return Revision{}, false, fmt.Errorf("%s, key %s: %w", s.ref, w.key(), err)
-		}
-		if r.UID == w.uid { // else it is of a workload that had the name before
-			s.record = r
-			found, ok := r.current()
-			return found, ok, nil
-		}
+	text, ok := stored.Data[w.key()]
+	if !ok {
+		return nil, stored.Data, nil
 	}
-	// What the reference implementation has written for this very pod. It read those of all other pods, too.
-	found, ok := parseReference(stored.Data[referenceKey(s.options.Pod.Namespace, s.options.Pod.Name)])
-	return found, ok, nil
+	r, err := parseRecord(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s, key %s: %w", s.ref, w.key(), err)
+	}
+	if r.UID != w.uid { // of a workload that had the name before
+		return nil, stored.Data, nil
+	}
+	return &r, stored.Data, nil
 }
 
 // Restored says that this pod has what Latest gave.
@@ -120,7 +136,7 @@ func (s *Store) find(ctx context.Context, before hotupdate.Revision) error {
 	if _, _, err := s.Latest(ctx); err != nil {
 		return err
 	}
-	found, ok := s.record.find(before.Digest)
+	found, ok := s.of(before)
 	if !ok {
 		found = Revision{Version: before.Version, Digest: before.Digest, Partial: true, Reason: "files that this pod had and the record does not know"}
 	}
@@ -128,7 +144,19 @@ func (s *Store) find(ctx context.Context, before hotupdate.Revision) error {
 	return nil
 }
 
-// Accepted records how to get a revision that has been accepted; before is the one that it replaced.
+// of is how to get a revision that this pod has: the zero Revision if no request has brought any of its files, since those
+// that were there before, and those of triggers, are in a new pod without the record. ok is false if the record does not
+// know it.
+func (s *Store) of(r hotupdate.Revision) (of Revision, ok bool) {
+	set := r.DigestWithout(s.options.delivered())
+	if r.Version == hotupdate.InitialVersion || set == (hotupdate.Revision{}).DigestWithout(nil) {
+		return Revision{}, true
+	}
+	return s.record.find(r.Digest, set)
+}
+
+// Accepted records how to get a revision that has been accepted; before is the one that it replaced. After an error it may be
+// called again with the same.
 func (s *Store) Accepted(ctx context.Context, request hotupdate.Request, before, accepted hotupdate.Revision) error {
 	if !s.enabled() {
 		return nil
@@ -138,12 +166,12 @@ func (s *Store) Accepted(ctx context.Context, request hotupdate.Request, before,
 	}
 	if m, ok := s.record.current(); ok && m.Version == accepted.Version && m.Digest == accepted.Digest {
 		s.current = m
-		return nil
+		return s.writeAgain(ctx)
 	}
 	return s.write(ctx, s.options.newRevision(request, accepted, s.current, time.Now()))
 }
 
-// RolledBack makes a revision that was gone back to the recorded one.
+// RolledBack makes a revision that was gone back to the recorded one. After an error it may be called again with the same.
 func (s *Store) RolledBack(ctx context.Context, accepted hotupdate.Revision) error {
 	if !s.enabled() {
 		return nil
@@ -151,27 +179,55 @@ func (s *Store) RolledBack(ctx context.Context, accepted hotupdate.Revision) err
 	if err := s.find(ctx, accepted); err != nil {
 		return err
 	}
-	m, ok := s.record.find(accepted.Digest)
+	m, ok := s.of(accepted)
 	if !ok {
-		m = Revision{Version: accepted.Version, Digest: accepted.Digest, Accepted: time.Now(), Partial: true, Reason: "a revision that the record does not know"}
+		m = Revision{Version: accepted.Version, Digest: accepted.Digest, Partial: true, Reason: "a revision that the record does not know"}
 	}
+	if !s.unwritten.IsZero() && s.record.Current == m.Digest {
+		return s.writeAgain(ctx)
+	}
+	m.Accepted = time.Now().UTC().Truncate(time.Second)
 	return s.write(ctx, m)
 }
 
 // write makes a revision the current one, here and in the ConfigMap.
 func (s *Store) write(ctx context.Context, r Revision) error {
-	s.current = r
+	s.current, s.record, s.unwritten = r, s.record.accept(r), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	return s.writeRecord(ctx)
+}
+
+// writeAgain writes what could not be written before, unless another pod has accepted something since.
+func (s *Store) writeAgain(ctx context.Context) error {
+	if s.unwritten.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stored, _, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	if stored != nil {
+		if latest, ok := stored.current(); ok && latest.Accepted.After(s.unwritten) {
+			s.unwritten = time.Time{}
+			return nil
+		}
+	}
+	return s.writeRecord(ctx)
+}
+
+// writeRecord writes the record into the ConfigMap.
+func (s *Store) writeRecord(ctx context.Context) error {
 	w, err := s.workload(ctx)
 	if err != nil {
 		return err
 	}
 	s.record.UID = w.uid
-	s.record = s.record.accept(r)
 	text, err := formatRecord(s.record)
 	if err != nil {
-		return fmt.Errorf("record %s in %s: %w", r.Version, s.ref, err)
+		return fmt.Errorf("record %s in %s: %w", s.current.Version, s.ref, err)
 	}
 	// A merge patch of one key meets no conflict with other workloads' pods.
 	body, err := json.Marshal(map[string]any{"data": map[string]string{w.key(): text}})
@@ -179,12 +235,14 @@ func (s *Store) write(ctx context.Context, r Revision) error {
 		return fmt.Errorf("encode %s: %w", s.ref, err)
 	}
 	_, err = s.options.API.Patch(ctx, s.ref, "application/merge-patch+json", body)
-	if !errors.Is(err, ownpod.ErrNotFound) {
-		return err
+	if errors.Is(err, ownpod.ErrNotFound) {
+		err = s.create(ctx, map[string]string{w.key(): text})
+		if errors.Is(err, ownpod.ErrConflict) { // another pod was faster
+			_, err = s.options.API.Patch(ctx, s.ref, "application/merge-patch+json", body)
+		}
 	}
-	err = s.create(ctx, map[string]string{w.key(): text})
-	if errors.Is(err, ownpod.ErrConflict) { // another pod was faster
-		_, err = s.options.API.Patch(ctx, s.ref, "application/merge-patch+json", body)
+	if err == nil {
+		s.unwritten = time.Time{}
 	}
 	return err
 }
