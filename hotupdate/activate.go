@@ -51,11 +51,12 @@ func (u *Updater) rollback(ctx context.Context, to Revision) error {
 		return err
 	}
 	u.enter(Writing, to.Version, nil)
-	return u.activate(ctx, current, to, false, u.state.Delivered)
+	return u.activate(ctx, current, to, false, store.State{Delivered: u.state.Delivered})
 }
 
-// activate goes from one revision to another, tells the program unless quiet, and goes back if that fails.
-func (u *Updater) activate(ctx context.Context, from, to Revision, quiet bool, delivered map[string]store.Delivery) error {
+// activate goes from one revision to another, tells the program unless quiet, and goes back if that fails. The state is after,
+// but for the revisions.
+func (u *Updater) activate(ctx context.Context, from, to Revision, quiet bool, after store.State) error {
 	pending := u.state
 	pending.Pending = to.ID
 	if err := u.store.Save(pending); err != nil {
@@ -72,10 +73,10 @@ func (u *Updater) activate(ctx context.Context, from, to Revision, quiet bool, d
 		return u.back(ctx, to, from, told, err)
 	}
 	u.store.Step("verified")
-	st := store.State{Current: to.ID, Delivered: delivered}
+	after.Current = to.ID
 	// A revision that is in force again moves to the end, so that the one before it is the one left.
-	st.Accepted = append(slices.DeleteFunc(slices.Clone(u.state.Accepted), func(id string) bool { return id == to.ID }), to.ID)
-	if err := u.settle(st); err != nil {
+	after.Accepted = append(slices.DeleteFunc(slices.Clone(u.state.Accepted), func(id string) bool { return id == to.ID }), to.ID)
+	if err := u.settle(after); err != nil {
 		// In force and verified, but not on record: the next Open would undo it, so it is undone now.
 		return u.back(ctx, to, from, told, err)
 	}

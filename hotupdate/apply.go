@@ -118,7 +118,8 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	return Result{Revision: next, Changed: true}, u.activate(ctx, current, next, req.Quiet, u.delivered(req, sources))
+	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater}
+	return Result{Revision: next, Changed: true}, u.activate(ctx, current, next, req.Quiet, after)
 }
 
 // known reports that current is what req asks for, as far as can be told without fetching.

@@ -30,8 +30,9 @@ type Request struct {
 	// content. Both are recorded when the request has been accepted, see Updater.Delivered. Files that the trigger
 	// brought before and does not bring any more are removed.
 	Trigger, TriggerDigest string
-	// Quiet puts the files in place without telling the program, which has not been started yet.
-	Quiet bool
+	// Quiet puts the files in place without telling the program, which has not been started yet. With TellLater Reload is to
+	// follow, and until it has, Untold is true, also of the next Updater of the folder.
+	Quiet, TellLater bool
 	// Trusted sources need no signature: where they come from is proof enough.
 	Trusted bool
 }

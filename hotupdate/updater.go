@@ -97,7 +97,8 @@ func (u *Updater) recover(ctx context.Context) error {
 	if err := u.store.Publish(pending, current); err != nil {
 		return err
 	}
-	u.interrupted, st.Pending = st.Pending != "", ""
+	u.interrupted = st.Pending != ""
+	st.Untold, st.Pending = st.Untold || u.interrupted, ""
 	return u.settle(st)
 }
 
@@ -152,6 +153,13 @@ func (u *Updater) Close() {
 // files that are no longer there; Reload tells it.
 func (u *Updater) Interrupted() bool { return u.interrupted }
 
+// Untold reports that files are in force of which the program has still to be told, see Request.TellLater; Reload does that.
+func (u *Updater) Untold() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state.Untold
+}
+
 // Status is of the update under way, or else of the last one.
 func (u *Updater) Status() Status {
 	u.mu.Lock()
@@ -198,5 +206,10 @@ func (u *Updater) Reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return u.tell(ctx, r)
+	if err := u.tell(ctx, r); err != nil || !u.state.Untold {
+		return err
+	}
+	st := u.state
+	st.Untold = false
+	return u.record(st)
 }

@@ -59,6 +59,8 @@ type State struct {
 	Accepted []string `json:"accepted"`
 	// Delivered is what each trigger brought last, by the trigger's name.
 	Delivered map[string]Delivery `json:"delivered,omitempty"`
+	// Untold: Current is in force, and the program has still to be told.
+	Untold bool `json:"untold,omitempty"`
 }
 
 // Delivery is the content of a trigger that was accepted last.

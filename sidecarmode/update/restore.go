@@ -39,8 +39,12 @@ func (p *Plugin) restore(ctx context.Context) (*hotupdate.Updater, error) {
 		u.Close()
 		return nil, nil //nolint:nilnil // the end
 	}
-	if fault == nil && (restored || u.Interrupted()) && len(p.updater.Reload) > 0 {
+	switch {
+	case fault != nil || len(p.updater.Reload) == 0:
+	case restored || u.Interrupted():
 		fault = p.reloadProgram(deadline, u)
+	case u.Untold(): // the sidecar before this one has ended in between
+		p.untold <- version
 	}
 	p.setNote("")
 	switch {
@@ -81,7 +85,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 		return wanted.Version, false, fmt.Errorf("some of its files cannot be downloaded again: %s", wanted.Reason)
 	}
 	request := wanted.Request()
-	request.Quiet = true
+	request.Quiet, request.TellLater = true, len(p.updater.Reload) > 0 && !p.beforeProgram()
 	var res hotupdate.Result
 	err = p.retry(ctx, "restore "+wanted.Version, func() (err error) {
 		res, err = u.Apply(ctx, request)

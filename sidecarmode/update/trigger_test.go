@@ -94,6 +94,31 @@ func TestATriggerWaitsForItsProcess(t *testing.T) {
 	}
 }
 
+// The sidecar may end between putting the files in place and telling the program.
+func TestAProgramIsToldOfFilesByTheNextSidecar(t *testing.T) {
+	t.Parallel()
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := withSettings(t, map[string]string{"a": "1"})
+	s.fs = fs
+	title := "refit-next: master process of " + filepath.Base(s.dir)
+	configuration := "loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGTERM}\ntriggers: [{configMap: settings}]\n"
+	s.run(configuration)
+	s.check("a", "1")
+	s.stop()
+	s.run(configuration)
+	app := exec.CommandContext(t.Context(), "/usr/bin/sleep", "20")
+	app.Args[0] = title
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("the process ended with %v, want the signal", err)
+	}
+}
+
 // A source of a trigger that cannot be reached does not keep the pod from becoming ready.
 func TestATriggerThatCannotBeReadDelaysReadinessForABoundedTime(t *testing.T) {
 	t.Parallel()

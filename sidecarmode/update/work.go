@@ -180,6 +180,7 @@ func (p triggered) Delivered(name string) string {
 func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
 	gated := p.beforeProgram()
 	request.Quiet = gated || p.locate(ctx) != nil
+	request.TellLater = request.Quiet && !gated && len(p.updater.Reload) > 0
 	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
 		res, err := u.Apply(ctx, request)
@@ -188,7 +189,7 @@ func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry 
 		}
 		return outcome{res, err}
 	})
-	if err == nil && request.Quiet && !gated && len(p.updater.Reload) > 0 {
+	if err == nil && request.TellLater {
 		p.host.Logger.Info("the files are in place before the process runs that reads them", "version", request.Version)
 		select {
 		case p.untold <- request.Version:
@@ -212,7 +213,10 @@ func (p *Plugin) tellLater(ctx context.Context) {
 			_, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 				return outcome{err: u.Reload(ctx)}
 			})
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case err == nil:
+				p.setNote("") // it has been waited for
+			case ctx.Err() == nil:
 				p.conclude(version, began, hotupdate.Result{}, err)
 			}
 		}

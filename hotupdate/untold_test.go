@@ -1,0 +1,83 @@
+package hotupdate_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/refit-project/refit/hotupdate"
+)
+
+// Files that were put in place before the program ran, or while it could not be found, are not forgotten by a restart.
+func TestThatTheProgramHasToBeToldOutlastsARestart(t *testing.T) {
+	t.Parallel()
+	fails := errors.New("not found")
+	b := newBench(t, nil, nil)
+	b.apply(t, hotupdate.Request{Version: "v1", Quiet: true, Sources: inline("v1", files{"a": "1"}).Sources})
+	if b.Untold() {
+		t.Error("a program that is started afterwards has to be told")
+	}
+	b.apply(t, hotupdate.Request{Version: "v2", Quiet: true, TellLater: true, Sources: inline("v2", files{"a": "2"}).Sources})
+	for _, tt := range []struct {
+		name   string
+		reload error
+		untold bool // afterwards
+	}{{"failed", fails, true}, {"succeeded", nil, false}} {
+		b.Close()
+		b.open(t, func(c *hotupdate.Config) {
+			if tt.reload != nil {
+				c.Reload = failing(tt.reload.Error())
+			}
+		})
+		if !b.Untold() {
+			t.Errorf("before the reload that %s: forgotten", tt.name)
+		}
+		if err := b.Reload(t.Context()); (err == nil) != (tt.reload == nil) {
+			t.Error(err)
+		}
+		if b.Untold() != tt.untold {
+			t.Errorf("after the reload that %s: %t", tt.name, b.Untold())
+		}
+	}
+	b.Close()
+	b.open(t, nil)
+	if b.Untold() {
+		t.Error("told once more")
+	}
+	b.checkTold(t, "v2")
+}
+
+func TestAnUpdateThatIsToldOfSettlesTheOneBefore(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	b.apply(t, hotupdate.Request{Version: "v1", Quiet: true, TellLater: true, Sources: inline("v1", files{"a": "1"}).Sources})
+	b.apply(t, inline("v2", files{"a": "2"}))
+	if b.Untold() {
+		t.Error("has to be told once more")
+	}
+}
+
+// After a kill amid an update the program may have read the files that are no longer there. A second kill does not hide that.
+func TestAnInterruptedUpdateIsUntoldUntilTheProgramIsTold(t *testing.T) {
+	t.Parallel()
+	for last := 1; ; last++ {
+		b := newBench(t, nil, nil)
+		b.Close()
+		switch runVictim(t, b.dir, last) {
+		case "":
+			t.Fatal("never killed after the reload")
+		case "reloaded":
+			for range 2 {
+				b.open(t, nil)
+				if !b.Untold() {
+					t.Error("forgotten")
+				}
+				b.Close()
+			}
+			b.open(t, nil)
+			if err := b.Reload(t.Context()); err != nil || b.Untold() {
+				t.Errorf("after the reload: %v, %t", err, b.Untold())
+			}
+			return
+		}
+	}
+}
