@@ -124,7 +124,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 
 // known reports that current is what req asks for, as far as can be told without fetching.
 func known(current Revision, req Request) bool {
-	if current.Version != req.Version || len(current.Sources) != len(req.Sources) {
+	if current.Version != req.Version || len(current.Sources) != len(req.Sources) || current.Kept && !req.Keep {
 		return false
 	}
 	for i, s := range req.Sources {
@@ -144,8 +144,10 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 	for _, s := range req.Sources {
 		o := Origin{URL: public(s.URL), Address: addressOf(s.URL), Name: s.name(), Format: s.Format}
 		etag := ""
-		if len(req.Sources) == 1 && len(current.Sources) == 1 && req.Version == current.Version {
-			if was := current.Sources[0]; was.Address == o.Address && was.Name == o.Name && was.Format == o.Format && s.Mode == 0 {
+		if len(req.Sources) == 1 && len(current.Sources) == 1 && req.Version == current.Version && (req.Keep || !current.Kept) {
+			was := current.Sources[0]
+			same := was.Address == o.Address && was.Name == o.Name && was.Format == o.Format && s.Mode == 0
+			if same && (s.SHA256 == "" || strings.EqualFold(s.SHA256, was.SHA256)) {
 				etag = was.ETag
 			}
 		}

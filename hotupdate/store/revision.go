@@ -31,6 +31,8 @@ type Revision struct {
 	Digest  string   `json:"digest"`
 	Sources []Origin `json:"sources,omitempty"`
 	Files   []File   `json:"files"`
+	// Kept says that some of the files are of the revision before, and not of Sources.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // InitialVersion is the version of files that were there before the first update.

@@ -26,6 +26,7 @@ type Stage struct {
 	// size is the sum of the files' sizes, and made counts the folders.
 	size   int64
 	made   int
+	kept   bool // some files are of another revision
 	sealed bool
 }
 
@@ -175,6 +176,7 @@ func (g *Stage) Keep(r Revision, removed map[string]string) error {
 		if err := g.link(FilesPath(r.ID)+"/"+f.Name, f); err != nil {
 			return err
 		}
+		g.kept = true
 	}
 	return nil
 }
@@ -215,7 +217,7 @@ func (g *Stage) Preview(version string, sources []Origin) Revision {
 	sum := digest(g.files)
 	return Revision{
 		ID: fmt.Sprintf("%06d-%s", g.store.next, sum[:12]), Version: version,
-		Created: time.Now().UTC().Truncate(time.Second), Digest: sum, Sources: sources, Files: g.files,
+		Created: time.Now().UTC().Truncate(time.Second), Digest: sum, Sources: sources, Files: g.files, Kept: g.kept,
 	}
 }
 
