@@ -41,11 +41,18 @@ type Probe struct {
 }
 
 // List prints the probes. Users who may not read NodePodProbes, which are the cluster's, see the results that are conditions
-// of pods.
+// of pods. Those are all that there is of pods on virtual nodes.
 func List(ctx context.Context, config Config, out io.Writer) error {
 	found, err := config.ofNodes(ctx)
-	if apierrors.IsForbidden(err) {
-		found, err = config.ofPods(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		found, err = config.ofPods(ctx, func(*corev1.Pod, v1beta1.PodContainerProbe) bool { return true })
+	case err == nil:
+		var more []Probe
+		if more, err = config.ofPods(ctx, onVirtualNode); apierrors.IsForbidden(err) {
+			err = nil // the others are of use without them
+		}
+		found = append(found, more...)
 	}
 	if err != nil {
 		return err
@@ -126,8 +133,13 @@ func result(status *v1beta1.NodePodProbeStatus, uid, name string) *v1beta1.Conta
 	return nil
 }
 
-// ofPods reads the markers, and the conditions of the pods that they select.
-func (c Config) ofPods(ctx context.Context) ([]Probe, error) {
+// onVirtualNode reports whether a probe is run there, by the sidecar in the pod or the agent of the provider.
+func onVirtualNode(pod *corev1.Pod, probe v1beta1.PodContainerProbe) bool {
+	return pod.Annotations[v1beta1.AnnotationPodProbe] != "" && probe.PodConditionType != ""
+}
+
+// ofPods reads the markers, and the conditions of the pods that they select, as far as these are wanted.
+func (c Config) ofPods(ctx context.Context, wanted func(*corev1.Pod, v1beta1.PodContainerProbe) bool) ([]Probe, error) {
 	var markers v1beta1.PodProbeMarkerList
 	if err := c.API.List(ctx, &markers, client.InNamespace(c.Namespace)); err != nil {
 		return nil, err
@@ -149,12 +161,17 @@ func (c Config) ofPods(ctx context.Context) ([]Probe, error) {
 				continue
 			}
 			for _, probe := range marker.Spec.Probes {
-				found = append(found, ofPod(pod, marker.Name, probe))
+				if wanted(pod, probe) {
+					found = append(found, ofPod(pod, marker.Name, probe))
+				}
 			}
 		}
 	}
 	return found, nil
 }
+
+// reasonUnknown is that of a condition which refit-manager has set to False for want of a result.
+const reasonUnknown = "ProbeUnknown"
 
 func ofPod(pod *corev1.Pod, marker string, probe v1beta1.PodContainerProbe) Probe {
 	one := Probe{Object: pod, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.ContainerName, Marker: marker, Name: probe.Name, Node: pod.Spec.NodeName, State: "?"}
@@ -162,9 +179,13 @@ func ofPod(pod *corev1.Pod, marker string, probe v1beta1.PodContainerProbe) Prob
 		if probe.PodConditionType == "" || string(condition.Type) != probe.PodConditionType {
 			continue
 		}
-		one.State = string(v1beta1.ProbeFailed)
-		if condition.Status == corev1.ConditionTrue {
+		switch {
+		case condition.Status == corev1.ConditionTrue:
 			one.State = string(v1beta1.ProbeSucceeded)
+		case condition.Status == corev1.ConditionUnknown, condition.Reason == reasonUnknown:
+			one.State = string(v1beta1.ProbeUnknown)
+		default:
+			one.State = string(v1beta1.ProbeFailed)
 		}
 		one.Message, one.Since = condition.Message, condition.LastTransitionTime.Time
 	}

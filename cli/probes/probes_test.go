@@ -40,11 +40,25 @@ func cluster(t *testing.T, mayReadNodes bool) client.Client {
 	marker.Spec.Probes = []v1beta1.PodContainerProbe{{Name: "state", ContainerName: "app", PodConditionType: "example.com/idle"}, {Name: "new", ContainerName: "app"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "node-1"}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "example.com/idle", Status: corev1.ConditionTrue, LastTransitionTime: minute, Message: "idle"}}
+	virtual := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "games", Name: "gs-0", Labels: map[string]string{"app": "game"}, Annotations: map[string]string{v1beta1.AnnotationPodProbe: "[]"},
+	}, Spec: corev1.PodSpec{NodeName: "virtual"}}
+	virtual.Status.Conditions = []corev1.PodCondition{
+		{Type: "example.com/idle", Status: corev1.ConditionFalse, LastTransitionTime: minute},
+		{Type: "example.com/late", Status: corev1.ConditionUnknown, LastTransitionTime: minute},
+		{Type: "example.com/new", Status: corev1.ConditionFalse, Reason: "ProbeUnknown", LastTransitionTime: minute},
+	}
+	game := &v1beta1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "game"}}
+	game.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}
+	for _, name := range []string{"idle", "late", "new"} {
+		game.Spec.Probes = append(game.Spec.Probes, v1beta1.PodContainerProbe{Name: name, ContainerName: "app", PodConditionType: "example.com/" + name})
+	}
+	game.Spec.Probes = append(game.Spec.Probes, v1beta1.PodContainerProbe{Name: "marks", ContainerName: "app"})
 	kinds := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(kinds), v1beta1.AddToScheme(kinds)); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(kinds).WithObjects(node, marker, pod).WithInterceptorFuncs(interceptor.Funcs{
+	return fake.NewClientBuilder().WithScheme(kinds).WithObjects(node, marker, pod, game, virtual).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, nodes := list.(*v1beta1.NodePodProbeList); nodes && !mayReadNodes {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "nodepodprobes"}, "", errors.New("no"))
@@ -65,17 +79,20 @@ func TestList(t *testing.T) {
 web-0   app         idle     new     Unknown     -
 web-0   app         idle     state   Succeeded   60s
 `},
-		"of all namespaces": {true, "", "", "wide", `NAMESPACE   POD     CONTAINER   MARKER   PROBE     STATE       FOR   NODE     MESSAGE
-other       db-0    db          lag      replica   Unknown     -     node-1   
-shop        web-0   app         idle     new       Unknown     -     node-1   
-shop        web-0   app         idle     state     Succeeded   60s   node-1   idle ...
+		"of all namespaces": {true, "", "", "wide", `NAMESPACE   POD     CONTAINER   MARKER   PROBE     STATE       FOR   NODE      MESSAGE
+games       gs-0    app         game     idle      Failed      60s   virtual   
+games       gs-0    app         game     late      Unknown     60s   virtual   
+games       gs-0    app         game     new       Unknown     60s   virtual   
+other       db-0    db          lag      replica   Unknown     -     node-1    
+shop        web-0   app         idle     new       Unknown     -     node-1    
+shop        web-0   app         idle     state     Succeeded   60s   node-1    idle ...
 `},
 		"of another pod": {true, "shop", "web-1", "", "there are no probes\n"},
 		"without the right to read NodePodProbes": {false, "shop", "", "", `POD     CONTAINER   MARKER   PROBE   STATE       FOR
 web-0   app         idle     new     ?           -
 web-0   app         idle     state   Succeeded   60s
 `},
-		"names": {true, "", "", "name", "nodepodprobe.apps.kruise.io/node-1\n"},
+		"names": {true, "", "", "name", "pod/gs-0\nnodepodprobe.apps.kruise.io/node-1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +84,7 @@ func (w wanted) spec(pod *corev1.Pod, own string) (probe.Spec, error) {
 	if place.Host == "" {
 		return probe.Spec{}, errors.New("the pod has no IP yet")
 	}
-	for _, c := range pod.Spec.Containers {
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		if c.Name == w.ContainerName {
 			place.Ports = c.Ports
 		}

@@ -187,6 +187,23 @@ func TestDefaultsAreKruiseDaemons(t *testing.T) {
 	}
 }
 
+// A marker names ports as the container does, and the container may be a native sidecar.
+func TestPortsAreNamedByEveryContainerThatKeepsRunning(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80}}}}
+	pod.Spec.InitContainers = []corev1.Container{{Name: "proxy", Ports: []corev1.ContainerPort{{Name: "admin", ContainerPort: 15000}}}}
+	for container, port := range map[string]string{"app": "http", "proxy": "admin"} {
+		w := wanted{ContainerName: container}
+		if err := json.Unmarshal([]byte(`{"tcpSocket":{"port":"`+port+`"}}`), &w.Probe); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.spec(pod, ""); err != nil {
+			t.Errorf("container %s: %v", container, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(`[{"name":"a","containerName":"c","podConditionType":"t","probe":{"tcpSocket":{"port":"x"}}}]`)
 	f.Add(`[{}, {}]`)
