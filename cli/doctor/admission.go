@@ -117,10 +117,28 @@ func (e *examiner) certificates(ctx context.Context) []Finding {
 		}
 	}
 	var secret corev1.Secret
-	if err := e.API.Get(ctx, client.ObjectKey{Namespace: e.System, Name: "refit-manager-webhook-cert"}, &secret); err == nil {
-		findings = append(findings, e.certificate("serving certificate", secret.Data[corev1.TLSCertKey])...)
+	if err := e.API.Get(ctx, client.ObjectKey{Namespace: e.System, Name: e.certSecret()}, &secret); err == nil {
+		findings = append(findings, e.certificate("serving certificate", leaf(secret.Data[corev1.TLSCertKey]))...)
 	}
 	return shortened(findings)
+}
+
+// certSecret is the Secret with the serving certificate, as the arguments of refit-manager name it.
+func (e *examiner) certSecret() string {
+	for _, container := range e.deployment.Spec.Template.Spec.Containers {
+		for _, arg := range container.Args {
+			if name, ok := strings.CutPrefix(arg, "--cert-secret="); ok {
+				return name
+			}
+		}
+	}
+	return "refit-manager-webhook-cert"
+}
+
+// leaf is the first certificate of a chain: the others, which may be valid for longer, are its authorities.
+func leaf(chain []byte) []byte {
+	_, rest := pem.Decode(chain)
+	return chain[:len(chain)-len(rest)]
 }
 
 // shortened leaves one of several findings that are all well.

@@ -195,6 +195,13 @@ func TestFindings(t *testing.T) {
 		"certificate that ends soon": {func(t *testing.T, w *world) {
 			w.objects["secret"].(*corev1.Secret).Data["tls.crt"] = certificate(t, now.Add(48*time.Hour))
 		}, "certificates", doctor.Warning, "in 2 days"},
+		"certificate that ends before its authority": {func(t *testing.T, w *world) {
+			w.objects["secret"].(*corev1.Secret).Data["tls.crt"] = append(certificate(t, now.Add(48*time.Hour)), certificate(t, now.Add(900*24*time.Hour))...)
+		}, "certificates", doctor.Warning, "in 2 days"},
+		"certificate in another Secret": {func(t *testing.T, w *world) {
+			w.objects["manager"].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Args = []string{"--cert-secret=ours"}
+			w.add("ours", &corev1.Secret{ObjectMeta: meta("refit-system", "ours"), Data: map[string][]byte{"tls.crt": certificate(t, now.Add(-time.Hour))}})
+		}, "certificates", doctor.Failed, "serving certificate: expired"},
 		"authority that has ended": {func(t *testing.T, w *world) {
 			w.add("webhook", configuration("refit-manager", certificate(t, now.Add(-time.Hour)), "a"))
 		}, "certificates", doctor.Failed, "expired on"},
