@@ -41,6 +41,10 @@ func TestValues(t *testing.T) {
 			},
 			absent: []string{"Namespace/" + namespace, "NetworkPolicy/refit-manager", "Certificate/refit-manager-webhook", "ServiceAccount/refit-sidecar", "ValidatingAdmissionPolicy/refit-sidecar-pods"},
 		},
+		"a schedule that means something in YAML": {
+			values: "webhook: {certificates: {self: {schedule: '*/30 * * * *'}}}",
+			want:   map[string]string{"CronJob/refit-certificates {.spec.schedule}": "*/30 * * * *"},
+		},
 		"traces": {
 			values: "tracing: {endpoint: 'collector.observability:4317', samplingRatePerMillion: 10000}",
 			want: map[string]string{
