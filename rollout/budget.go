@@ -58,7 +58,7 @@ func (v *view) start(budgets []*policyv1.PodDisruptionBudget) (reason, message s
 	case heldBy != "" && free > 0:
 		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %d pods are left", heldBy, len(left)-started)
 	default:
-		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time", len(left)-started, limit, len(v.all))
+		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time", len(left)-started, limit, v.size())
 	}
 }
 
@@ -79,15 +79,15 @@ func (v *view) limit() int {
 	if limit == nil {
 		return 1
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(limit, len(v.all), false)
+	n, err := intstr.GetScaledValueFromIntOrPercent(limit, v.size(), false)
 	if err != nil {
 		return 1 // the CRD refuses such values
 	}
 	return max(n, 1)
 }
 
-// disruptions counts what PodDisruptionBudgets still allow. A restart that has started, and that the status of the budget
-// cannot show yet, as the pod is ready, is subtracted.
+// disruptions counts what PodDisruptionBudgets still allow. What the status of the budget does not show yet is subtracted: a
+// restart that has started while the pod is ready, and pods that have become not ready since it was written.
 type disruptions struct {
 	budgets []budget
 }
@@ -109,14 +109,29 @@ func newDisruptions(budgets []*policyv1.PodDisruptionBudget, pods []*pod) *disru
 		if object.Status.ObservedGeneration < object.Generation {
 			b.left = 0 // the controller of budgets has not seen its last change
 		}
+		var selected, unready int32
 		for _, p := range pods {
-			if ready, _ := readiness(p.Pod); ready && !p.available && selector.Matches(labels.Set(p.Labels)) {
+			if !selector.Matches(labels.Set(p.Labels)) {
+				continue
+			}
+			selected++
+			switch ready, _ := readiness(p.Pod); {
+			case !ready:
+				unready++
+			case !p.available:
 				b.left--
 			}
 		}
+		b.left -= outdated(&object.Status, selected, unready)
 		d.budgets = append(d.budgets, b)
 	}
 	return d
+}
+
+// outdated is how many pods at least the status of a budget counts as healthy although they are not: of all that it expects,
+// or that there are, some are not ready.
+func outdated(status *policyv1.PodDisruptionBudgetStatus, selected, unready int32) int32 {
+	return max(0, status.CurrentHealthy-(max(status.ExpectedPods, selected)-unready))
 }
 
 // take uses one disruption of every budget that selects the pod, or returns the name of the one that has none left.

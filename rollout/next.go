@@ -29,6 +29,8 @@ type Observation struct {
 	TargetGone bool
 	// Pods of the target, whatever their state.
 	Pods []*corev1.Pod
+	// Replicas is how many pods the target is to have; 0 if that is not known.
+	Replicas int32
 	// Requests that the rollout has created.
 	Requests []*v1beta1.ContainerRecreateRequest
 	// Budgets of the namespace.
@@ -50,7 +52,7 @@ type Decision struct {
 // Next says what is to be done about a rollout. It starts nothing beyond maxUnavailable, nor what a PodDisruptionBudget
 // does not allow, if Requests are all that exist.
 func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time) Decision {
-	v := &view{rollout: rollout, now: now, decision: Decision{Status: *rollout.Status.DeepCopy()}}
+	v := &view{rollout: rollout, now: now, replicas: observed.Replicas, decision: Decision{Status: *rollout.Status.DeepCopy()}}
 	v.decision.Status.ObservedGeneration = rollout.Generation
 	if ended := rollout.Status.CompletionTime; ended != nil {
 		v.expire(ended.Time)
@@ -72,8 +74,12 @@ type view struct {
 	now     time.Time
 	// all are the pods of the target that are not ending, pods those that existed when the rollout was created, in order.
 	all, pods []*pod
+	replicas  int32 // Observation.Replicas
 	decision  Decision
 }
+
+// size is how many pods the target has or is to have, if that is more.
+func (v *view) size() int { return max(len(v.all), int(v.replicas)) }
 
 // pod is a pod of the target and how far its restart is.
 type pod struct {
@@ -223,11 +229,16 @@ func (v *view) count() {
 	// Refusals are first, as only the status knows of them.
 	status.Failures = slices.Concat(refusals, failures)
 	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
+	var present int32
 	for _, p := range v.all {
+		present++
 		if !p.available {
 			status.Unavailable++
 		}
 	}
+	// A pod that is to be replaced, and whose successor has not been created, is unavailable too. A StatefulSet and a DaemonSet
+	// create it only when the pod before has ended.
+	status.Unavailable += max(0, v.replicas-present)
 	if status.Restarted > before || status.LastProgressTime == nil {
 		status.LastProgressTime = &metav1.Time{Time: v.now}
 	}

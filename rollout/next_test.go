@@ -81,9 +81,17 @@ func TestBudgetOfUnavailablePods(t *testing.T) {
 			f.observed.Pods = append(f.observed.Pods, pod)
 		}, nil, "MaxUnavailable"},
 		"ready for too short a time": {func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 60 }, func(f *fixture) { setReady(f.pod("web-3"), true, start.Add(-time.Second)) }, []string{"web-3"}, "MaxUnavailable"},
-		"paused":                     {func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }, func(*fixture) {}, nil, "Paused"},
-		"all but the partition":      {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 8; maxUnavailable("100%")(s) }, func(*fixture) {}, []string{"web-9", "web-8"}, "Restarting"},
-		"a partition of all":         {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 80 }, func(*fixture) {}, nil, "Partition"},
+		"pods that the workload lacks count": {maxUnavailable("1"), func(f *fixture) {
+			f.observed.Replicas = 10 // that of a StatefulSet whose pod web-0 is being deleted, or has been
+			f.observed.Pods[0].DeletionTimestamp = &metav1.Time{Time: start}
+		}, nil, "MaxUnavailable"},
+		"a percentage of the pods that are to be": {maxUnavailable("30%"), func(f *fixture) {
+			f.observed.Replicas, f.observed.Pods = 10, f.observed.Pods[1:]
+		}, []string{"web-9", "web-8"}, "MaxUnavailable"},
+		"more pods than the workload is to have": {maxUnavailable("1"), func(f *fixture) { f.observed.Replicas = 9 }, []string{"web-9"}, "MaxUnavailable"},
+		"paused":                                 {func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }, func(*fixture) {}, nil, "Paused"},
+		"all but the partition":                  {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 8; maxUnavailable("100%")(s) }, func(*fixture) {}, []string{"web-9", "web-8"}, "Restarting"},
+		"a partition of all":                     {func(s *v1alpha1.RestartRolloutSpec) { s.Partition = 80 }, func(*fixture) {}, nil, "Partition"},
 		"a disruption budget": {maxUnavailable("5"), func(f *fixture) {
 			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(2)}
 		}, []string{"web-9", "web-8"}, "PodDisruptionBudget"},
@@ -116,26 +124,6 @@ func TestBudgetOfUnavailablePods(t *testing.T) {
 				t.Errorf("Progressing: %s, want %s", reason, tt.reason)
 			}
 		})
-	}
-}
-
-func TestDisruptionBudgetDoesNotSeeARestartTwice(t *testing.T) {
-	t.Parallel()
-	f := newFixture(5, maxUnavailable("3"))
-	f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(1)}
-	f.look()
-	if started := f.look(); started != nil { // the pod is still ready, and the budget's status as before
-		t.Fatalf("%v beyond the budget", started)
-	}
-	setReady(f.pod("web-4"), false, f.now)
-	f.observed.Budgets[0].Status.DisruptionsAllowed = 0
-	if started := f.look(); started != nil {
-		t.Fatalf("%v beyond the budget", started)
-	}
-	f.restart("web-4")
-	f.observed.Budgets[0].Status.DisruptionsAllowed = 1
-	if started := f.look(); !cmp.Equal(started, []string{"web-3"}) {
-		t.Fatalf("%v", started)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strconv"
 	"strings"
 
@@ -92,6 +93,19 @@ func ordinal(name string) int {
 
 func hasContainer(pod *corev1.Pod, name string) bool {
 	return crr.ContainerNamed(pod.Spec.Containers, name) != nil || crr.ContainerNamed(pod.Spec.InitContainers, name) != nil
+}
+
+// WorkloadReplicas is how many pods a workload is to have; 0 if it does not say.
+func WorkloadReplicas(workload *unstructured.Unstructured) int32 {
+	field := []string{"spec", "replicas"}
+	if workload.GetKind() == "DaemonSet" {
+		field = []string{"status", "desiredNumberScheduled"}
+	}
+	n, _, err := unstructured.NestedInt64(workload.Object, field...)
+	if err != nil {
+		return 0
+	}
+	return int32(max(0, min(n, math.MaxInt32)))
 }
 
 // WorkloadSelector is the label selector by which a workload selects its pods.

@@ -137,3 +137,23 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		t.Errorf("%d failures, want at most %d", len(d.Status.Failures), rollout.MaxFailures)
 	}
 }
+
+func TestReplicasOfWorkloads(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind         string
+		spec, status any
+		want         int32
+	}{
+		"of a StatefulSet":    {"StatefulSet", map[string]any{"replicas": int64(3)}, map[string]any{"desiredNumberScheduled": int64(4)}, 3},
+		"of a DaemonSet":      {"DaemonSet", map[string]any{"replicas": int64(3)}, map[string]any{"desiredNumberScheduled": int64(4)}, 4},
+		"not said":            {"CloneSet", map[string]any{}, nil, 0},
+		"no number":           {"CloneSet", map[string]any{"replicas": "3"}, nil, 0},
+		"more than a counter": {"CloneSet", map[string]any{"replicas": int64(1) << 40}, nil, 1<<31 - 1},
+	} {
+		workload := &unstructured.Unstructured{Object: map[string]any{"kind": tt.kind, "spec": tt.spec, "status": tt.status}}
+		if got := rollout.WorkloadReplicas(workload); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}

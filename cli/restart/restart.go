@@ -151,6 +151,7 @@ func Run(ctx context.Context, config Config, target Target) error {
 type restarter struct {
 	Config
 	selector labels.Selector // of the pods of a rollout
+	replicas int32           // of its workload
 }
 
 func (r *restarter) key(name string) client.ObjectKey {

@@ -93,7 +93,7 @@ func (r *restarter) pods(ctx context.Context, target Target) ([]*corev1.Pod, err
 		if selector, err = rollout.WorkloadSelector(workload); err != nil {
 			return nil, err
 		}
-		uid = string(workload.GetUID())
+		uid, r.replicas = string(workload.GetUID()), rollout.WorkloadReplicas(workload)
 	} else {
 		var err error
 		if selector, err = metav1.LabelSelectorAsSelector(target.Selector); err != nil {
@@ -120,7 +120,7 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 	if err := r.API.List(ctx, &budgets, client.InNamespace(r.Namespace)); err != nil {
 		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
-	observed := rollout.Observation{Pods: pods}
+	observed := rollout.Observation{Pods: pods, Replicas: r.replicas}
 	for i := range budgets.Items {
 		observed.Budgets = append(observed.Budgets, &budgets.Items[i])
 	}

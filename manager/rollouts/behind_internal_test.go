@@ -57,6 +57,18 @@ func TestPodThatTheCacheShowsReadyCountsAgainstTheBudget(t *testing.T) {
 	}
 }
 
+func TestPodThatTheWorkloadLacksCountsAgainstTheBudget(t *testing.T) {
+	t.Parallel()
+	two := deployment()
+	two.Spec.Replicas = new(int32(2))
+	if pods := newAPIServer(t, two, podOf("web-abc", 0), object()).started(); len(pods) != 0 {
+		t.Errorf("%v, although the pod beside has been deleted and not been created again", pods)
+	}
+	if pods := newAPIServer(t, two, podOf("web-abc", 0), podOf("web-abc", 1), object()).started(); len(pods) != 1 {
+		t.Errorf("%v, want one", pods)
+	}
+}
+
 func TestDisruptionsThatTheCacheShowsAllowedAreReadAgain(t *testing.T) {
 	t.Parallel()
 	a := behind(t, []client.Object{deployment(), podOf("web-abc", 0), disruptionBudget(1), object()},

@@ -32,6 +32,7 @@ var (
 type target struct {
 	workload *v1alpha1.WorkloadReference // nil for a rollout with a selector
 	uid      string                      // of the workload
+	replicas int32                       // of the workload
 	selector labels.Selector
 }
 
@@ -48,6 +49,7 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		}
 		return observed, of, err
 	}
+	observed.Replicas = of.replicas
 	if !of.selector.Empty() {
 		var list corev1.PodList
 		if err := r.client.List(ctx, &list, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector}, client.UnsafeDisableDeepCopy); err != nil {
@@ -75,17 +77,16 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	if observed.Requests, err = requests(ctx, r.live, object); err != nil {
 		return err
 	}
-	if len(observed.Budgets) > 0 && !object.Spec.IgnorePodDisruptionBudgets {
-		if observed.Budgets, err = budgets(ctx, r.live, object); err != nil {
-			return err
-		}
-	}
 	pods, err := cache.LivePods(ctx, r.live, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector})
 	if err != nil {
 		return err
 	}
 	observed.Pods = of.own(pods)
-	return nil
+	// After the pods: a restart that both show is subtracted twice, which one that neither shows is not.
+	if len(observed.Budgets) > 0 && !object.Spec.IgnorePodDisruptionBudgets {
+		observed.Budgets, err = budgets(ctx, r.live, object)
+	}
+	return err
 }
 
 // own are the pods that belong to the workload, if there is one.
@@ -131,7 +132,7 @@ func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout
 	if err != nil {
 		return target{}, err
 	}
-	return target{workload: reference, uid: string(workload.GetUID()), selector: selector}, nil
+	return target{workload: reference, uid: string(workload.GetUID()), replicas: rollout.WorkloadReplicas(workload), selector: selector}, nil
 }
 
 // requests are those that the rollout has created.
