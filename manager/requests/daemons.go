@@ -51,7 +51,7 @@ func (d *daemons) absentSince(ctx context.Context, request *v1beta1.ContainerRec
 	return d.absent[node], nil
 }
 
-// forget drops a node that does not exist any more.
+// forget drops a node that has a ready daemon, or that does not exist any more.
 func (d *daemons) forget(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -91,3 +91,31 @@ func withVersionOf(t *testing.T, w *apiServer, pod *corev1.Pod) *corev1.Pod {
 	pod.ResourceVersion = stored.ResourceVersion
 	return pod
 }
+
+// An absence of the daemon that was over while no request of the node was carried out does not count for the next request.
+func TestDaemonIsAbsentSinceItWasLastReady(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
+	if err := w.Delete(t.Context(), daemonPod()); err != nil {
+		t.Fatal(err)
+	}
+	w.change(taken)
+	w.settle() // sees that there is none
+	w.change(recreated)
+	w.settle()
+	w.reconciler.requestsOfPod(t.Context(), daemonPod())
+
+	w.now = w.now.Add(time.Hour) // another update of the daemon, which takes a request before it is ready
+	if err := w.Delete(t.Context(), w.request()); err != nil {
+		t.Fatal(err)
+	}
+	next := storedRequest(t)
+	next.UID, next.CreationTimestamp.Time = "uid-next", w.now
+	if err := w.Create(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	w.change(taken)
+	if writes, again := w.settle(); len(writes) > 0 || again != 5*time.Minute {
+		t.Errorf("wrote %q, reconciled again in %v; want 5m: %+v", writes, again, w.request().Status)
+	}
+}

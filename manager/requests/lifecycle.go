@@ -66,6 +66,9 @@ func (r *lifecycleReconciler) requestsOfPod(ctx context.Context, object client.O
 		return request.Spec.PodName == object.GetName() && (!ended(request) || holdsReadiness(request))
 	}
 	if pod, ok := object.(*corev1.Pod); ok && cache.IsDaemon(pod) {
+		if cache.IsReady(pod) { // known also when no request of the node is reconciled while it is
+			r.daemons.forget(pod.Spec.NodeName)
+		}
 		namespace, affects = "", func(request *v1beta1.ContainerRecreateRequest) bool {
 			return request.Labels[v1beta1.LabelNodeName] == pod.Spec.NodeName && !ended(request)
 		}
@@ -129,10 +132,15 @@ func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.Cont
 			return observed, err
 		}
 	}
-	if ended(request) && !holdsReadiness(request) {
+	switch {
+	case ended(request) && !holdsReadiness(request):
 		return observed, nil
+	case ended(request):
+		// The cache may not show yet that the pod is kept not ready, and nothing returns that once the finalizer is removed.
+		observed.Pod, err = r.pod(ctx, request, r.live)
+		return observed, err
 	}
-	if observed.Pod, err = r.pod(ctx, request); err != nil || ended(request) {
+	if observed.Pod, err = r.pod(ctx, request, r.client, r.live); err != nil {
 		return observed, err
 	}
 	if node := request.Labels[v1beta1.LabelNodeName]; node != "" {
@@ -161,9 +169,10 @@ func (r *lifecycleReconciler) nodeBusy(ctx context.Context, request *v1beta1.Con
 	return slices.ContainsFunc(list.Items, func(other v1beta1.ContainerRecreateRequest) bool { return !ended(&other) }), nil
 }
 
-func (r *lifecycleReconciler) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
+// pod is that of the request, as the first of the readers that knows it has it; nil when there is none.
+func (r *lifecycleReconciler) pod(ctx context.Context, request *v1beta1.ContainerRecreateRequest, readers ...client.Reader) (*corev1.Pod, error) {
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}
-	for _, reader := range []client.Reader{r.client, r.live} {
+	for _, reader := range readers {
 		var pod corev1.Pod
 		err := reader.Get(ctx, key, &pod)
 		if err == nil && string(pod.UID) == request.Labels[v1beta1.LabelPodUID] {

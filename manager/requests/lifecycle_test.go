@@ -262,3 +262,33 @@ func TestLabelsAreRemovedAfterTheOtherRequestsOfTheNodeHaveEnded(t *testing.T) {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 }
+
+// The watch of requests may be faster than that of pods.
+func TestPodIsReadyAgainThoughTheCacheDoesNotShowThatItIsNot(t *testing.T) {
+	t.Parallel()
+	request := storedRequest(t)
+	request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(5))
+	w := newAPIServer(t, testPod(), testNode(), request)
+	before := w.pod()
+	w.change(taken)
+	w.settle()
+	w.change(recreated)
+	w.reconciler.client = stalePods{Client: w, pod: before}
+	w.settle()
+	if gate := w.pod().Status.Conditions[1]; gate.Status != corev1.ConditionTrue || len(w.request().Finalizers) > 0 {
+		t.Errorf("%+v after the request has ended, finalizers %q", gate, w.request().Finalizers)
+	}
+}
+
+type stalePods struct {
+	client.Client
+	pod *corev1.Pod
+}
+
+func (s stalePods) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if pod, ok := into.(*corev1.Pod); ok {
+		s.pod.DeepCopyInto(pod)
+		return nil
+	}
+	return s.Client.Get(ctx, key, into, opts...)
+}
