@@ -222,7 +222,8 @@ func (p *planner) verdict() Outcome {
 
 func (p *planner) complete(outcome Outcome) Decision {
 	states := slices.Clone(p.status.ContainerRecreateStates)
-	Complete(&p.status, outcome, p.request.Generation, p.now)
+	// By the API server's clock, with which the manager compares it for ttlSecondsAfterFinished.
+	Complete(&p.status, outcome, p.request.Generation, p.now.Add(p.observed.ClockOffset))
 	if outcome.Reason == ReasonDeadlineExceeded && record.Pruned(p.request) {
 		p.status.ContainerRecreateStates = leave(states)
 	}

@@ -86,7 +86,9 @@ func TestPlanJudgesByIdentityNotByClock(t *testing.T) {
 			s.observed.ClockOffset = -skew
 			s.runs("app", 1).ready("app", 1)
 			s.observed.Instances["app"][0].StartedAt = noon.Add(skew).Add(-time.Hour)
-			wantOutcome(t, s.plan(), crr.ReasonSucceeded)
+			ended := s.plan()
+			wantOutcome(t, ended, crr.ReasonSucceeded)
+			wantDiff(t, "end, by the clock of the API server", ended.Status.CompletionTime.UTC(), s.now.Add(-skew).UTC())
 		})
 	}
 }
