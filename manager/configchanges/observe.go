@@ -67,6 +67,13 @@ func (r *reconciler) trigger(ctx context.Context, key workload, owner client.Obj
 	name := types.NamespacedName{Namespace: key.Namespace, Name: configchange.TriggerName(key.Kind, key.Name)}
 	var found v1alpha1.RestartTrigger
 	err := r.live.Get(ctx, name, &found)
+	if err == nil && metav1.GetControllerOf(&found) == nil {
+		// kubectl delete --cascade=orphan of a workload of the same name has left it, and nothing else deletes it.
+		if err := r.forget(ctx, key); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("RestartTrigger %s had no owner and has been deleted; another is created", found.Name)
+	}
 	if err == nil && !metav1.IsControlledBy(&found, owner) {
 		// The garbage collector deletes that of a workload of the same name that is gone.
 		return nil, fmt.Errorf("RestartTrigger %s is not of this %s", found.Name, key.Kind)
