@@ -54,6 +54,16 @@ func (r *Runner) claim(call Call) (of *run, mine bool) {
 	return of, true
 }
 
+// Forget has the hook of an instance run again by whoever stops it next. It is for a stop that was given up after the hook, as
+// the container goes on, and may be stopped for another reason much later.
+func (r *Runner) Forget(id identity.ContainerID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of, ok := r.runs[id]; ok && !of.ended.IsZero() {
+		delete(r.runs, id)
+	}
+}
+
 func (r *Runner) end(call Call, of *run, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -108,6 +108,7 @@ func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 		}
 		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
 		if err := w.wanted(request); err != nil {
+			w.hooks.Forget(stop.ID)
 			return outcome{err: fmt.Errorf("not stopped after its preStop hook: %w", err), transient: true}
 		}
 	}

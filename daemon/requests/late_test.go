@@ -88,6 +88,27 @@ func TestContainerIsNotStoppedWhenItsRequestEndsDuringThePreStopHook(t *testing.
 	}
 }
 
+// The container went on after the hook, and may have been taken into service again since.
+func TestPreStopHookOfAStopThatWasGivenUpIsRunAgainForTheNext(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.runtime.Commands["drain"] = fakecri.Command{Takes: 1500 * time.Millisecond}
+	pod := n.pod("web", app())
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: new(command("drain"))}
+	n.putPod(pod)
+	n.request("late", pod, within(1), "app")
+	n.eventually("the hook runs", func() bool { return n.underWay() == 1 })
+	n.ends("late")
+	n.eventually("the hook has ended", func() bool { return n.underWay() == 0 })
+	n.request("again", pod, nil, "app")
+	if got := n.ends("again"); got != succeeded {
+		t.Errorf("ended as %s: %s", got, n.current("again").Status.Message)
+	}
+	if execs := n.runtime.Calls("ExecSync"); len(execs) != 2 {
+		t.Errorf("the hook was run %d times, want once for each request", len(execs))
+	}
+}
+
 func TestEndedAndDeletedRequestsLeaveNothingInMemory(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
