@@ -109,6 +109,8 @@ func (e *Events) send(ctx context.Context, event *corev1.Event) error {
 func (e *Events) write(ctx context.Context, result *record.EventCorrelateResult) (*corev1.Event, error) {
 	stored := &corev1.Event{}
 	event := result.Event
+	// An Event that the correlator combines from similar ones lacks them, and the policy of the daemon's Events refuses it then.
+	event.ReportingController, event.ReportingInstance = e.source.Component, e.source.Host
 	if event.Count > 1 {
 		err := e.client.core.Patch(types.StrategicMergePatchType).Resource("events").Namespace(event.Namespace).
 			Name(event.Name).Body(result.Patch).Do(ctx).Into(stored)

@@ -27,17 +27,7 @@ func TestEventsAreSentInOrderAndCounted(t *testing.T) {
 	var first corev1.Event // the one that is repeated
 	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 		event := first
-		body, err := io.ReadAll(request.Body)
-		if wrapped, isProto := bytes.CutPrefix(body, []byte("k8s\x00")); isProto {
-			var unknown runtime.Unknown
-			err = errors.Join(err, unknown.Unmarshal(wrapped))
-			err = errors.Join(err, event.Unmarshal(unknown.Raw))
-		} else {
-			err = errors.Join(err, json.Unmarshal(body, &event))
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		decodeEvent(t, request.Body, &event)
 		if first.Name == "" {
 			first = event
 		}
@@ -71,4 +61,59 @@ func TestEventsAreSentInOrderAndCounted(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// client-go combines similar Events in a new one, which has to name the daemon's node too: the policy of the daemon's Events refuses others.
+func TestCombinedEventsNameTheirNode(t *testing.T) {
+	t.Parallel()
+	const similar = 12 // two more than client-go sends alone
+	sent := make(chan corev1.Event, similar)
+	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		var event corev1.Event
+		decodeEvent(t, request.Body, &event)
+		if request.Method == http.MethodPost {
+			sent <- event
+		}
+		out.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(out).Encode(event); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(api.Close)
+	client, err := kube.NewClient(&rest.Config{Host: api.URL, Transport: &http.Transport{DisableKeepAlives: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := client.Events("refit-daemon", "node-1", slog.New(slog.DiscardHandler))
+	for i := range similar {
+		events.Event(corev1.ObjectReference{Kind: "Node", Name: "node-1"}, corev1.EventTypeNormal, "PullImageSucceed", fmt.Sprint("image ", i))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); events.Run(ctx) }()
+	for combined := false; !combined; {
+		event := <-sent
+		if event.ReportingInstance != "node-1" || event.ReportingController != "refit-daemon" || event.Source.Host != "node-1" {
+			t.Errorf("%q is by %q on %q", event.Message, event.ReportingController, event.ReportingInstance)
+		}
+		combined = strings.HasPrefix(event.Message, "(combined from similar events)")
+	}
+	cancel()
+	<-done
+}
+
+// decodeEvent reads what a client has sent, as protobuf or as a patch in JSON.
+func decodeEvent(t *testing.T, from io.Reader, event *corev1.Event) {
+	t.Helper()
+	body, err := io.ReadAll(from)
+	if wrapped, isProto := bytes.CutPrefix(body, []byte("k8s\x00")); isProto {
+		var unknown runtime.Unknown
+		err = errors.Join(err, unknown.Unmarshal(wrapped))
+		err = errors.Join(err, event.Unmarshal(unknown.Raw))
+	} else {
+		err = errors.Join(err, json.Unmarshal(body, event))
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
