@@ -8,18 +8,19 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// A sidecar records what its own workload has accepted, and the whole name of the workload counts.
-func TestPolicyComparesWholeNamesOfWorkloads(t *testing.T) {
-	t.Parallel()
+// ruleOfRecords is a validation of the policy for the ConfigMap with the records of all workloads.
+func ruleOfRecords(t *testing.T, rule int) cel.Program {
+	t.Helper()
 	policy := documents[admissionregistrationv1.ValidatingAdmissionPolicy](t, "ValidatingAdmissionPolicy")["20-policy.yaml refit-sidecar-records"]
-	if len(policy.Spec.Validations) != 1 {
+	if len(policy.Spec.Validations) != 2 {
 		t.Fatalf("%d validations", len(policy.Spec.Validations))
 	}
-	env, err := cel.NewEnv(cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
+	env, err := cel.NewEnv(cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType),
+		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast, issues := env.Compile(policy.Spec.Validations[0].Expression)
+	ast, issues := env.Compile(policy.Spec.Validations[rule].Expression)
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
@@ -27,6 +28,49 @@ func TestPolicyComparesWholeNamesOfWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return program
+}
+
+// Whoever has taken a sidecar over must not have the records of other workloads deleted, by an owner that does not exist, nor
+// keep their pods from recording.
+func TestPolicyLeavesTheRestOfTheRecordsAlone(t *testing.T) {
+	t.Parallel()
+	program := ruleOfRecords(t, 1)
+	with := func(change func(object, metadata map[string]any)) map[string]any {
+		metadata := map[string]any{"name": "sidecar-result", "labels": map[string]any{"a": "b"}}
+		object := map[string]any{"metadata": metadata, "data": map[string]any{"Pod.a": "{}"}}
+		change(object, metadata)
+		return object
+	}
+	owners := []any{map[string]any{"kind": "Pod", "uid": "none"}}
+	for name, tt := range map[string]struct {
+		change          func(object, metadata map[string]any)
+		created, update bool // allowed
+	}{
+		"data":        {func(o, _ map[string]any) { o["data"] = map[string]any{"Pod.a": "2"} }, true, true},
+		"owner":       {func(_, m map[string]any) { m["ownerReferences"] = owners }, false, false},
+		"finalizer":   {func(_, m map[string]any) { m["finalizers"] = []any{"a.b/c"} }, false, false},
+		"immutable":   {func(o, _ map[string]any) { o["immutable"] = true }, false, false},
+		"labels":      {func(_, m map[string]any) { delete(m, "labels") }, true, false},
+		"annotations": {func(_, m map[string]any) { m["annotations"] = map[string]any{"a": "b"} }, true, false},
+		"binary data": {func(o, _ map[string]any) { o["binaryData"] = map[string]any{"a": "YQ=="} }, true, false},
+	} {
+		for operation, want := range map[string]bool{"CREATE": tt.created, "UPDATE": tt.update} {
+			out, _, err := program.Eval(map[string]any{
+				"request": map[string]any{"operation": operation}, "variables": map[string]any{},
+				"object": with(tt.change), "oldObject": with(func(map[string]any, map[string]any) {}),
+			})
+			if err != nil || out.Value() != want {
+				t.Errorf("%s, %s: %v %v, want %v", operation, name, out, err, want)
+			}
+		}
+	}
+}
+
+// A sidecar records what its own workload has accepted, and the whole name of the workload counts.
+func TestPolicyComparesWholeNamesOfWorkloads(t *testing.T) {
+	t.Parallel()
+	program := ruleOfRecords(t, 0)
 	const long = "a-deployment-with-a-name-that-is-longer-than-generated-names"
 	for name, tt := range map[string]struct {
 		pod, key string

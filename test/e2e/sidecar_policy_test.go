@@ -75,6 +75,8 @@ func TestTokenOfASidecarWritesNothingOfAnotherPod(t *testing.T) {
 			"record of its workload":             {do: object(bound, records, record("Pod.mine"))},
 			"record of another workload":         {do: object(bound, records, record("Pod.others2")), words: []string{policy, "its own workload"}},
 			"taking away another workload's":     {do: object(bound, records, merge(`{"data":{"Pod.others":null}}`)), words: []string{policy}},
+			"an owner of the records":            {do: object(bound, records, merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"none","uid":"none"}]}}`)), words: []string{policy, "nothing of a ConfigMap but its data"}},
+			"records that nobody may change":     {do: object(bound, records, merge(`{"immutable":true}`)), words: []string{policy, "nothing of a ConfigMap but its data"}},
 			"another ConfigMap":                  {do: object(bound, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "refit-sidecar"}}, record("a")), words: []string{"cannot patch"}},
 			"its GameServer":                     {do: object(bound, myServer, opsState)},
 			"another GameServer":                 {do: object(bound, othersServer, opsState), words: []string{policy, "its own pod"}},
