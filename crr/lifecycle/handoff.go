@@ -47,7 +47,7 @@ func (l lifecycle) drain() (Decision, bool) {
 // refit-daemon knows that; a kruise-daemon waits for the condition and then for the grace period, so the condition says
 // that the period is over.
 func (l lifecycle) passOver(grace time.Duration) (Decision, bool) {
-	if l.acceptedByUs() {
+	if l.carriedOutByRefit() {
 		return Decision{}, false
 	}
 	return l.grace(l.now.Add(-grace), fmt.Sprintf("Pod has no readiness gate %s, so unreadyGracePeriodSeconds has no effect",
@@ -81,15 +81,23 @@ func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why s
 	return Decision{}, false
 }
 
-// acceptedByUs reports whether a refit-daemon carries out the request.
-func (l lifecycle) acceptedByUs() bool {
-	return meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionAccepted)
+// carriedOutByRefit reports whether a refit-daemon or a refit-sidecar carries out the request. What a refit-daemon has begun
+// is completed by a kruise-daemon that has replaced it on the node.
+func (l lifecycle) carriedOutByRefit() bool {
+	accepted := meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionAccepted)
+	return accepted && (!l.kruiseDaemon || l.bySidecar())
+}
+
+// bySidecar reports whether a refit-sidecar in the pod carries out the request, or is to.
+func (l lifecycle) bySidecar() bool {
+	accepted := meta.FindStatusCondition(l.request.Status.Conditions, v1beta1.ConditionAccepted)
+	return accepted != nil && accepted.Reason == crr.ReasonCarriedOutBySidecar
 }
 
 // handOff copies the pod's status into the request for a kruise-daemon, which does not watch pods. A container counts when
 // another instance than the one at admission runs; start times are not compared, as they are those of the node's clock.
 func (l lifecycle) handOff() (Decision, bool) {
-	if l.acceptedByUs() {
+	if l.carriedOutByRefit() {
 		return Decision{}, false
 	}
 	var snapshot []v1beta1.ContainerStatusSnapshot

@@ -45,6 +45,8 @@ type Observation struct {
 	// NoDaemonSince is since when the manager has seen no ready daemon on the node, by its own clock; zero when there is
 	// one, or where the node's daemon is not expected to be a pod.
 	NoDaemonSince time.Time
+	// KruiseDaemon: a kruise-daemon is ready on the node, and no refit-daemon.
+	KruiseDaemon bool
 	// NodeBusy: other requests of the node have not ended.
 	NodeBusy bool
 }
@@ -74,7 +76,8 @@ type Decision struct {
 // A request that a refit-daemon carries out costs one write, the one that removes the label.
 func Next(request *v1beta1.ContainerRecreateRequest, observed Observation, now time.Time) Decision {
 	l := lifecycle{
-		request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince, nodeBusy: observed.NodeBusy, now: now,
+		request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince,
+		kruiseDaemon: observed.KruiseDaemon, nodeBusy: observed.NodeBusy, now: now,
 	}
 	v1beta1.ReadHandOff(l.request)
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
@@ -105,7 +108,8 @@ type lifecycle struct {
 	pod     *corev1.Pod // the pod of the request's UID, or nil
 	// noDaemonSince is Observation.NoDaemonSince.
 	noDaemonSince time.Time
-	nodeBusy      bool // as in Observation
+	kruiseDaemon  bool // as in Observation, and so is nodeBusy
+	nodeBusy      bool
 	now           time.Time
 }
 
@@ -243,8 +247,7 @@ func (l lifecycle) responseDeadline() time.Time {
 // silenceDeadline is when a request that is carried out is ended for want of a daemon; zero when there is one, or when a
 // sidecar in the pod carries it out.
 func (l lifecycle) silenceDeadline() time.Time {
-	accepted := meta.FindStatusCondition(l.request.Status.Conditions, v1beta1.ConditionAccepted)
-	if l.noDaemonSince.IsZero() || accepted != nil && accepted.Reason == crr.ReasonCarriedOutBySidecar {
+	if l.noDaemonSince.IsZero() || l.bySidecar() {
 		return time.Time{}
 	}
 	return l.noDaemonSince.Add(daemonSilence)

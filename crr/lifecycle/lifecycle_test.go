@@ -105,6 +105,7 @@ func TestLifecycle(t *testing.T) {
 		noPod    bool
 		noNode   bool
 		noDaemon bool          // since creation
+		kruise   bool          // the node's daemon is a kruise-daemon
 		busy     bool          // others of the node are carried out
 		after    time.Duration // since creation
 		want     string        // status, meta, pod, delete, or nothing
@@ -170,10 +171,15 @@ func TestLifecycle(t *testing.T) {
 		"kruise: annotation broken":  {request: []edit{takenByKruise, told, annotate(snapshotKey, "{")}, pod: restarted, want: "meta"},
 		"kruise: between instances":  {request: []edit{takenByKruise, told, annotate(snapshotKey, snapshot)}, want: ""},
 		"refit needs no such writes": {request: []edit{taken}, pod: restarted, want: ""},
+
+		"taken, then kruise":          {request: []edit{taken}, kruise: true, pod: restarted, want: "status"},
+		"taken, then kruise, told":    {request: []edit{taken, told}, kruise: true, pod: restarted, want: "meta"},
+		"taken, then kruise, no gate": {request: []edit{taken, drainFor(5)}, kruise: true, want: "status"},
+		"kruise beside a sidecar":     {request: []edit{takenBySidecar("True")}, kruise: true, pod: restarted, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request, observed := stored(t, tc.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: tc.noNode, NodeBusy: tc.busy}
+			request, observed := stored(t, tc.request...), lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: tc.noNode, KruiseDaemon: tc.kruise, NodeBusy: tc.busy}
 			if tc.pod != nil {
 				tc.pod(observed.Pod)
 			}

@@ -77,6 +77,32 @@ func TestNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	}
 }
 
+func TestDaemonsAreKnownByLabelAndName(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pod           metav1.ObjectMeta
+		refit, kruise bool
+	}{
+		"refit-daemon":      {pod: metav1.ObjectMeta{Name: "refit-daemon-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-daemon"}}, refit: true},
+		"kruise-daemon":     {pod: metav1.ObjectMeta{Name: "kruise-daemon-x", Labels: map[string]string{"control-plane": "daemon"}}, kruise: true},
+		"another daemon":    {pod: metav1.ObjectMeta{Name: "node-daemon-x", Labels: map[string]string{"control-plane": "daemon"}}},
+		"only the name":     {pod: metav1.ObjectMeta{Name: "kruise-daemon-x"}},
+		"program of Refit":  {pod: metav1.ObjectMeta{Name: "refit-manager-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-manager"}}},
+		"pod without label": {pod: metav1.ObjectMeta{Name: "refit-daemon-x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{ObjectMeta: tc.pod}
+			if refit, kruise := cache.IsRefitDaemon(pod), cache.IsKruiseDaemon(pod); refit != tc.refit || kruise != tc.kruise {
+				t.Errorf("of refit-daemon %t, of kruise-daemon %t", refit, kruise)
+			}
+			if got := cache.IsDaemon(pod); got != (tc.refit || tc.kruise) {
+				t.Errorf("of a daemon %t", got)
+			}
+		})
+	}
+}
+
 func TestLivePodsAreReadInPagesAndTrimmed(t *testing.T) {
 	t.Parallel()
 	pages := map[string]corev1.PodList{

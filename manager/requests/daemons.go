@@ -26,29 +26,34 @@ func newDaemons(pods client.Reader) *daemons {
 	return &daemons{pods: pods, absent: map[string]time.Time{}}
 }
 
-// absentSince returns since when the node of a request has had no ready daemon; zero when it has one, and for virtual nodes,
-// where the daemon's part is done by a container of the pod.
-func (d *daemons) absentSince(ctx context.Context, request *v1beta1.ContainerRecreateRequest, now time.Time) (time.Time, error) {
+// find returns since when the node of a request has had no ready daemon, and whether its only one is a kruise-daemon. The time
+// is zero when there is a daemon, and for virtual nodes, where the daemon's part is done by a container of the pod.
+func (d *daemons) find(ctx context.Context, request *v1beta1.ContainerRecreateRequest, now time.Time) (absentSince time.Time, kruise bool, err error) {
 	node := request.Labels[v1beta1.LabelNodeName]
 	if node == "" || request.Labels[v1beta1.LabelType] == v1beta1.TypeVirtualKubelet {
-		return time.Time{}, nil
+		return time.Time{}, false, nil
 	}
 	var pods corev1.PodList
 	if err := d.pods.List(ctx, &pods, client.MatchingFields{cache.PodsByNode: node}, client.UnsafeDisableDeepCopy); err != nil {
-		return time.Time{}, fmt.Errorf("list pods of node %s: %w", node, err)
+		return time.Time{}, false, fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	refit := false
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; cache.IsDaemon(pod) && cache.IsReady(pod) {
+			refit = refit || cache.IsRefitDaemon(pod)
+			kruise = kruise || cache.IsKruiseDaemon(pod)
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range pods.Items {
-		if cache.IsDaemon(&pods.Items[i]) && cache.IsReady(&pods.Items[i]) {
-			delete(d.absent, node)
-			return time.Time{}, nil
-		}
+	if refit || kruise {
+		delete(d.absent, node)
+		return time.Time{}, !refit, nil
 	}
 	if _, known := d.absent[node]; !known {
 		d.absent[node] = now
 	}
-	return d.absent[node], nil
+	return d.absent[node], false, nil
 }
 
 // forget drops a node that has a ready daemon, or that does not exist any more.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +63,51 @@ func TestDaemonThatDiesWhileThePodIsDrainedEndsTheRequestAndTheDrain(t *testing.
 	}
 	if text := nextEvent(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "requested by alice: node pressure") {
 		t.Errorf("event %q", text)
+	}
+}
+
+// A kruise-daemon that replaces refit-daemon completes what that has begun. It sees no pods, so the manager writes for it what
+// became of the container, and does not miss a daemon.
+func TestKruiseDaemonAloneCompletesWhatRefitDaemonHasBegun(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
+	w.change(taken)
+	restarted := w.pod()
+	restarted.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "app", ContainerID: "containerd://app2", RestartCount: 1, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}
+	if err := w.Client.Status().Update(t.Context(), restarted); err != nil {
+		t.Fatal(err)
+	}
+	if writes, again := w.settle(); len(writes) > 0 || again != 0 {
+		t.Errorf("refit-daemon: wrote %q, reconciled again in %v", writes, again)
+	}
+	if err := w.Delete(t.Context(), daemonPod()); err != nil {
+		t.Fatal(err)
+	}
+	if writes, again := w.settle(); len(writes) > 0 || again != 5*time.Minute {
+		t.Errorf("no daemon: wrote %q, reconciled again in %v", writes, again)
+	}
+
+	kruise := daemonPod()
+	kruise.Namespace, kruise.Name, kruise.Labels = "kruise-system", "kruise-daemon-x", map[string]string{"control-plane": "daemon"}
+	if err := w.Create(t.Context(), kruise); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.reconciler.requestsOfPod(t.Context(), kruise); len(got) != 1 || got[0] != key {
+		t.Errorf("a change of the daemon's pod concerns %v", got)
+	}
+	writes, again := w.settle()
+	if diff := cmp.Diff([]string{"patch r/status", "patch r"}, writes); diff != "" || again != 0 {
+		t.Errorf("kruise-daemon: reconciled again in %v, wrote (-want +got):\n%s", again, diff)
+	}
+	const snapshot = `[{"name":"app","ready":true,"restartCount":1,"containerID":"containerd://app2"}]`
+	if got := w.request().Annotations[v1beta1.AnnotationSyncContainerStatuses]; got != snapshot {
+		t.Errorf("annotation %s, want %s", got, snapshot)
+	}
+	w.now = w.now.Add(time.Hour)
+	if writes, again := w.settle(); len(writes) > 0 || again != 0 {
+		t.Errorf("an hour later: wrote %q, reconciled again in %v", writes, again)
 	}
 }
 

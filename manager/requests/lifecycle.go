@@ -154,7 +154,7 @@ func (r *lifecycleReconciler) observe(ctx context.Context, request *v1beta1.Cont
 		}
 	}
 	if request.Status.Phase != "" {
-		observed.NoDaemonSince, err = r.daemons.absentSince(ctx, request, r.now())
+		observed.NoDaemonSince, observed.KruiseDaemon, err = r.daemons.find(ctx, request, r.now())
 	}
 	return observed, err
 }
