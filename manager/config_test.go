@@ -26,6 +26,10 @@ func TestConfigValidate(t *testing.T) {
 		"metrics address":             {edit: func(c *manager.Config) { c.MetricsAddr = "8080" }, want: []string{"metrics address"}},
 		"health address without port": {edit: func(c *manager.Config) { c.HealthAddr = "localhost:x" }, want: []string{"health address"}},
 		"no name of a secret":         {edit: func(c *manager.Config) { c.CertSecret = "a b" }, want: []string{"certificate secret"}},
+		"tracing": {
+			edit: func(c *manager.Config) { c.Tracing.Endpoint, c.Tracing.SamplingRatePerMillion = "t", -3 },
+			want: []string{`--tracing-endpoint "t"`, "--tracing-sampling-rate -3"},
+		},
 		"all errors at once": {
 			edit: func(c *manager.Config) { *c = manager.Config{} },
 			want: []string{"namespace", "webhook port", "certificate secret", "metrics address", "health address", "0 workers", "no logger"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,8 @@ const example = `  # as in deploy/manager
   # metrics for a Prometheus in the cluster
   refit-manager --metrics-addr=:8080`
 
-func command(version string) *cobra.Command {
+// newCommand makes the command line, which calls run with the configuration.
+func newCommand(version string, run func(context.Context, manager.Config) error) *cobra.Command {
 	cfg := manager.Config{Version: version}
 	var log logging.Options
 	cmd := &cobra.Command{
@@ -55,7 +57,7 @@ func command(version string) *cobra.Command {
 			}
 			cfg.Logger = logger
 			logger.Info("starting", "version", version)
-			return manager.Run(cmd.Context(), cfg)
+			return run(cmd.Context(), cfg)
 		},
 	}
 	flags := cmd.Flags()

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+
+	"github.com/refit-project/refit/manager"
 )
 
 // version is set by the linker.
@@ -16,7 +18,7 @@ var version = "dev"
 func main() {
 	runtime.MemProfileRate = 0 // no profile is served, and its table takes up to 1.4 MiB
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(version).ExecuteContext(ctx)
+	err := newCommand(version, manager.Run).ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "refit-manager:", err)
