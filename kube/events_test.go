@@ -12,7 +12,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -23,44 +26,53 @@ import (
 // The API server gets each Event once, in order, and of a repeated one the count.
 func TestEventsAreSentInOrderAndCounted(t *testing.T) {
 	t.Parallel()
-	sent := make(chan string, 10)
-	var first corev1.Event // the one that is repeated
-	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
-		event := first
-		decodeEvent(t, request.Body, &event)
-		if first.Name == "" {
-			first = event
+	synctest.Test(t, func(t *testing.T) {
+		api := &eventsAPI{t: t}
+		client, err := kube.NewClient(&rest.Config{Host: "http://api", Transport: api})
+		if err != nil {
+			t.Fatal(err)
 		}
-		name := strings.TrimPrefix(request.URL.Path, "/api/v1/namespaces/shop/events")
-		if name != "" && name != "/"+first.Name {
-			t.Errorf("%s of %s", request.Method, name)
+		events := client.Events("refit-daemon", "node-1", slog.New(slog.DiscardHandler))
+		about := corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web"}
+		for _, message := range []string{"a", "b", "a", "c"} {
+			events.Event(about, corev1.EventTypeNormal, "Killing", message)
 		}
-		sent <- fmt.Sprintf("%s %s x%d", request.Method, event.Message, event.Count)
-		out.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(out).Encode(event); err != nil {
-			t.Error(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); events.Run(ctx) }()
+		time.Sleep(time.Hour) // long enough for anything that is sent again; the time of the test is not real
+		cancel()
+		<-done
+		if diff := cmp.Diff([]string{"POST a x1", "POST b x1", "PATCH a x2", "POST c x1"}, api.sent); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
 		}
-	}))
-	t.Cleanup(api.Close)
-	client, err := kube.NewClient(&rest.Config{Host: api.URL, Transport: &http.Transport{DisableKeepAlives: true}})
-	if err != nil {
-		t.Fatal(err)
+	})
+}
+
+// eventsAPI is the API server's part for Events, which records what is sent.
+type eventsAPI struct {
+	t     *testing.T
+	first corev1.Event // the one that is repeated
+	sent  []string
+}
+
+func (a *eventsAPI) RoundTrip(request *http.Request) (*http.Response, error) {
+	event := a.first
+	decodeEvent(a.t, request.Body, &event)
+	if a.first.Name == "" {
+		a.first = event
 	}
-	events := client.Events("refit-daemon", "node-1", slog.New(slog.DiscardHandler))
-	about := corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web"}
-	for _, message := range []string{"a", "b", "a", "c"} {
-		events.Event(about, corev1.EventTypeNormal, "Killing", message)
+	name := strings.TrimPrefix(request.URL.Path, "/api/v1/namespaces/shop/events")
+	if name != "" && name != "/"+a.first.Name {
+		a.t.Errorf("%s of %s", request.Method, name)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); events.Run(ctx) }()
-	for i, want := range []string{"POST a x1", "POST b x1", "PATCH a x2", "POST c x1"} {
-		if got := <-sent; got != want {
-			t.Errorf("%d: sent %q, want %q", i, got, want)
-		}
+	a.sent = append(a.sent, fmt.Sprintf("%s %s x%d", request.Method, event.Message, event.Count))
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(answer).Encode(event); err != nil {
+		a.t.Error(err)
 	}
-	cancel()
-	<-done
+	return answer.Result(), nil
 }
 
 // client-go combines similar Events in a new one, which has to name the daemon's node too: the policy of the daemon's Events refuses others.
