@@ -49,6 +49,9 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			s.fault(entry.KindManagerAway, 2, 20, true)
 			s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 500, nil)
 		}},
+		"an Event of the daemon refused by a policy of Refit": {want: "admission", proof: "refused a write of Refit", plant: func(s *fixture) {
+			s.writeAs("refit-daemon/dev", 4, ref{"create", daemonUser, "events", "", "default", "node-1.1"}, refusedByPolicy, nil, nil)
+		}},
 		"a daemon that is restarted as it has no CPU time": {want: "crash", proof: "hardly any CPU time", plant: func(s *fixture) {
 			s.restartsOf(1, 3)
 			s.faultOn("node-1", entry.KindThrottle, 2, 20)
@@ -68,6 +71,18 @@ func TestADaemonThatIsKilledBreaksItsCallsOff(t *testing.T) {
 	s.fault(entry.KindCertificates, 2, 6, false)
 	s.write(4, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
 	s.faultOn("node-1", entry.KindDaemonKill, 4.2, 9)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
+	}
+}
+
+var refusedByPolicy = map[string]any{"code": 403, "message": "events is forbidden: ValidatingAdmissionPolicy 'refit-daemon-events' with binding"}
+
+func TestOthersMayBeRefusedByPolicies(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.writeAs("chaos/v0.0.0", 4, ref{"create", daemonUser, "events", "", "default", "node-2.1"}, refusedByPolicy, nil, nil)
+	s.writeAs("refit-daemon/dev", 4, ref{"create", daemonUser, "events", "", "chaos", "p1.1"}, map[string]any{"code": 403, "message": "because it is being terminated"}, nil, nil)
 	if report := s.check(); !report.OK() {
 		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}

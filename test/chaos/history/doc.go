@@ -2,7 +2,7 @@
 // API server's audit log, the CRI proxy's record of the daemon's calls, the containers' own log of starts and
 // signals, and the journals of the faults that the run itself caused and of what it had applications say.
 //
-// It also reports a daemon that crashed.
+// It also reports a daemon that crashed, and a policy of Refit that refused a write of Refit's own programs.
 //
 // It is pure: bytes in, a verdict out. It imports the wire types and nothing else of Refit, as what is judged must
 // not help to judge.

@@ -69,6 +69,12 @@ func (s *fixture) write(seconds float64, r ref, code int, stored any) {
 
 func (s *fixture) writePatch(seconds float64, r ref, code int, patch, stored any) {
 	s.t.Helper()
+	s.writeAs("", seconds, r, map[string]any{"code": code}, patch, stored)
+}
+
+// writeAs is a write of the client that calls itself agent.
+func (s *fixture) writeAs(agent string, seconds float64, r ref, status map[string]any, patch, stored any) {
+	s.t.Helper()
 	group := ""
 	if r.resource == "containerrecreaterequests" || r.resource == "imagepulljobs" || r.resource == entry.SetResource {
 		group = "apps.kruise.io"
@@ -80,7 +86,7 @@ func (s *fixture) writePatch(seconds float64, r ref, code int, patch, stored any
 	s.line(&s.audit, map[string]any{
 		"kind": "Event", "stage": "ResponseComplete", "verb": r.verb, "user": who,
 		"objectRef":      map[string]string{"resource": r.resource, "namespace": r.namespace, "name": r.name, "apiGroup": group, "subresource": r.subresource},
-		"responseStatus": map[string]int{"code": code}, "requestObject": patch, "responseObject": stored,
+		"responseStatus": status, "requestObject": patch, "responseObject": stored, "userAgent": agent,
 		"requestReceivedTimestamp": at(seconds), "stageTimestamp": at(seconds + 0.005),
 	})
 }

@@ -50,6 +50,15 @@ func (c check) admission() {
 	}
 }
 
+// refused checks that no policy of Refit refuses what one of its programs writes.
+func (c check) refused() {
+	for _, w := range c.Writes {
+		if w.RefusedOwn {
+			c.Violate("admission", w.Resource+" "+w.Namespace+"/"+w.Name, "a policy of Refit refused a write of Refit", w.Line)
+		}
+	}
+}
+
 // otherwiseImpeded reports whether another fault of the API server or of the managers may have been in the way of the write.
 // Webhooks depend on nothing else.
 func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {

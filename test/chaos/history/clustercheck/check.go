@@ -13,6 +13,7 @@ func Check(j *verdict.Judgement) {
 	c.absence() // I12
 	c.crashes()
 	c.admission()
+	c.refused()
 	c.throttled()
 	c.leaks()
 	c.volume()

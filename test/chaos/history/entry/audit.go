@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,8 @@ type Write struct {
 	Annotations, Labels []string
 	// Ends says that the patch was to end a request, whether or not it was stored.
 	Ends bool
+	// RefusedOwn says that a policy of Refit has refused a write of one of Refit's programs, by the client's name.
+	RefusedOwn bool
 	// Disconnected says that the API server failed as its client had gone.
 	Disconnected bool
 }
@@ -69,7 +72,8 @@ type auditEvent struct {
 		Username string              `json:"username"`
 		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
-	Ref struct {
+	UserAgent string `json:"userAgent"`
+	Ref       struct {
 		Resource    string `json:"resource"`
 		Namespace   string `json:"namespace"`
 		Name        string `json:"name"`
@@ -115,6 +119,7 @@ func writeOf(event auditEvent) (Write, error) {
 		Resource: event.Ref.Resource, Subresource: event.Ref.Subresource,
 		Received: event.Received, Done: event.At, Code: event.Status.Code,
 		Disconnected: event.Status.Message == disconnected,
+		RefusedOwn:   strings.HasPrefix(event.UserAgent, "refit-") && strings.Contains(event.Status.Message, "ValidatingAdmissionPolicy 'refit-"),
 	}
 	if w.Verb == "patch" {
 		w.Annotations, w.Labels, w.Ends = changes(event.Request)
