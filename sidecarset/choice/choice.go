@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,6 +16,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/inject"
 	"github.com/refit-project/refit/sidecarset/match"
+	"github.com/refit-project/refit/sidecarset/revision"
 )
 
 // Candidate is a SidecarSet that may select a pod, with what could be injected.
@@ -38,6 +40,17 @@ type Subject struct {
 // Active reports whether the SidecarSet injects anything at all.
 func Active(set *v1beta1.SidecarSet) bool {
 	return !set.Spec.InjectionStrategy.Paused && set.DeletionTimestamp == nil
+}
+
+// InjectsLatest reports whether every pod that is created now and that the SidecarSet selects gets its latest revision from the
+// webhook. With a policy nobody knows of which revision that is, with a pinned revision some pods get another one.
+func InjectsLatest(set *v1beta1.SidecarSet, latest string, history []*appsv1.ControllerRevision) bool {
+	strategy := &set.Spec.InjectionStrategy
+	if !Active(set) || strategy.Engine == v1beta1.EnginePolicy {
+		return false
+	}
+	pinned := revision.Pinned(set, history)
+	return strategy.Revision == nil || pinned != nil && pinned.Name == latest
 }
 
 // Choose makes the plan for a pod that all candidates select.

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/choice"
 	"github.com/refit-project/refit/sidecarset/inject"
+	"github.com/refit-project/refit/sidecarset/revision"
 )
 
 func candidate(t *testing.T, text string, pinned bool) *choice.Candidate {
@@ -127,6 +129,40 @@ func TestPartitionKeepsPodsOnTheirSide(t *testing.T) {
 	for _, key := range most {
 		if !slices.Contains(half, key) {
 			t.Errorf("%s goes back when the partition is lowered", key)
+		}
+	}
+}
+
+func TestInjectsLatest(t *testing.T) {
+	t.Parallel()
+	var set v1beta1.SidecarSet
+	set.Name = "log"
+	latest, err := revision.New(&set, "refit-system", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := latest.DeepCopy()
+	older.Name, older.Revision = "log-older", 1
+	pin := func(name string) func(*v1beta1.SidecarSetInjectionStrategy) {
+		return func(s *v1beta1.SidecarSetInjectionStrategy) {
+			s.Revision = &v1beta1.SidecarSetInjectRevision{RevisionName: &name}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.SidecarSetInjectionStrategy)
+		want   bool
+	}{
+		"by default":          {func(*v1beta1.SidecarSetInjectionStrategy) {}, true},
+		"paused":              {func(s *v1beta1.SidecarSetInjectionStrategy) { s.Paused = true }, false},
+		"by a policy":         {func(s *v1beta1.SidecarSetInjectionStrategy) { s.Engine = v1beta1.EnginePolicy }, false},
+		"pinned to an older":  {pin(older.Name), false},
+		"pinned to the last":  {pin(latest.Name), true},
+		"pinned to a missing": {pin("log-none"), false},
+	} {
+		set := set.DeepCopy()
+		tc.change(&set.Spec.InjectionStrategy)
+		if got := choice.InjectsLatest(set, latest.Name, []*appsv1.ControllerRevision{older, latest}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

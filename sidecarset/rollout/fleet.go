@@ -16,6 +16,7 @@ type Fleet struct {
 	// outdated are candidates of an update or an eviction, unsettled those that are not ready or became ready lately.
 	outdated, unsettled map[types.NamespacedName]*Pod
 	workloads           map[string]int // pods by workload
+	evicted             evictions
 	labels              map[string]map[string]int
 	labelKeys           []string
 	counts              Counts
@@ -34,7 +35,7 @@ type Counts struct {
 func NewFleet(scatter []Term) *Fleet {
 	f := &Fleet{
 		pods: map[types.NamespacedName]*Pod{}, outdated: map[types.NamespacedName]*Pod{}, unsettled: map[types.NamespacedName]*Pod{},
-		workloads: map[string]int{}, labels: map[string]map[string]int{},
+		workloads: map[string]int{}, evicted: evictions{}, labels: map[string]map[string]int{},
 	}
 	for _, term := range scatter {
 		if f.labels[term.Key] == nil {
@@ -74,6 +75,9 @@ func (f *Fleet) Get(key types.NamespacedName) (Pod, bool) {
 func (f *Fleet) Set(pod Pod) {
 	f.Delete(pod.Key)
 	p := &pod
+	if f.evicted.has(p) { // until it is gone
+		p.Ready, p.ReadySince, p.InFlight = false, time.Time{}, true
+	}
 	f.pods[p.Key] = p
 	f.count(p, 1)
 	if p.State == Outdated || p.State == NotUpgradable {

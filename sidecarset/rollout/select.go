@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -66,9 +67,9 @@ func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 		}
 		return Selection{}
 	}
-	b := f.budget(s, unavailable)
+	b := f.budget(s, unavailable, now)
 	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
-	selection.Again = Earliest(again, retry)
+	selection.Again = Earliest(Earliest(again, retry), b.again)
 	return selection
 }
 
@@ -119,10 +120,15 @@ type budget struct {
 	strategy  *Strategy
 	left      int
 	workloads map[string]int // pods that are unavailable
+	missing   map[string]int // those of them that are not in the fleet
+	again     time.Time      // when there may be more without another change; zero for never
 }
 
-func (f *Fleet) budget(s *Strategy, unavailable []*Pod) *budget {
-	b := &budget{fleet: f, strategy: s, left: s.maxUnavailable(f.counts.Matched), workloads: map[string]int{}}
+func (f *Fleet) budget(s *Strategy, unavailable []*Pod, now time.Time) *budget {
+	b := &budget{fleet: f, strategy: s}
+	var missing int
+	missing, b.missing, b.again = f.missing(now)
+	b.left, b.workloads = s.maxUnavailable(f.counts.Matched+missing)-missing, maps.Clone(b.missing)
 	for _, pod := range unavailable {
 		if pod.disturbed() {
 			b.left--
@@ -153,7 +159,7 @@ func (b *budget) take(pods []*Pod, allowed int) Selection {
 		case b.left <= 0:
 			hold(HoldUnavailable)
 			continue
-		case pod.Workload != "" && b.workloads[pod.Workload] >= b.strategy.workloadMaxUnavailable(b.fleet.workloads[pod.Workload]):
+		case pod.Workload != "" && b.workloads[pod.Workload] >= b.strategy.workloadMaxUnavailable(b.fleet.workloads[pod.Workload]+b.missing[pod.Workload]):
 			hold(HoldWorkload)
 			continue
 		default:

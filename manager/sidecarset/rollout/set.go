@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/choice"
 	"github.com/refit-project/refit/sidecarset/match"
 	"github.com/refit-project/refit/sidecarset/missed"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -78,12 +79,14 @@ func newSet(object *v1beta1.SidecarSet, latest string, history []*appsv1.Control
 	if s.strategy, err = rollout.NewStrategy(&object.Spec.UpdateStrategy, status.Paused(object, latest)); err != nil {
 		return nil, err
 	}
+	// Otherwise the pod that is created in the place of an evicted one would be evicted again, for ever.
+	s.strategy.Recreate = s.strategy.Recreate && choice.InjectsLatest(object, latest, history)
 	s.fleet = rollout.NewFleet(s.strategy.Scatter)
 	return s, nil
 }
 
 // inherit takes over what was kept of the SidecarSet's version before: which of our writes the cache may not have yet, and
-// which pod was evicted.
+// which pods were evicted.
 func (s *set) inherit(before *set) {
 	before.mu.Lock()
 	defer before.mu.Unlock()
@@ -91,6 +94,7 @@ func (s *set) inherit(before *set) {
 		s.known[key] = &known{uid: k.uid, version: k.version}
 	}
 	s.repair = before.repair
+	s.fleet.Inherit(before.fleet)
 }
 
 // observe updates what is known of a pod. Selected says that the SidecarSet selects it, why is the reason if it was not injected

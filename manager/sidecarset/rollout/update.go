@@ -149,13 +149,9 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	if err := r.evictPod(ctx, pod); err != nil {
 		return err
 	}
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if evicted, ok := s.fleet.Get(key); ok {
-		evicted.Ready, evicted.InFlight = false, true // until it is gone
-		s.fleet.Set(evicted)
-	}
+	s.fleet.Evicted(client.ObjectKeyFromObject(pod), pod.Spec.TerminationGracePeriodSeconds, r.Clock())
 	return nil
 }
 

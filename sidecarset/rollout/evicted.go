@@ -1,0 +1,66 @@
+package rollout
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// replaceLimit is how long the replacement of an evicted pod is waited for, after its grace period: its workload may have been
+// scaled down.
+const replaceLimit = 5 * time.Minute
+
+// evictions are pods that were evicted so that their workloads create others in their place.
+type evictions map[types.NamespacedName]eviction
+
+type eviction struct {
+	uid      types.UID
+	workload string
+	pods     int // that the workload had
+	until    time.Time
+}
+
+func (e evictions) has(pod *Pod) bool {
+	one, ok := e[pod.Key]
+	return ok && one.uid == pod.UID
+}
+
+// Evicted notes that a pod has been evicted, with its grace period in seconds, 0 if nil. It counts as unavailable until its workload
+// has as many pods as before: a pod that is being deleted is none of the fleet any more, and that of a StatefulSet is created
+// again only when it is gone.
+func (f *Fleet) Evicted(key types.NamespacedName, grace *int64, now time.Time) {
+	pod, ok := f.pods[key]
+	if !ok {
+		return
+	}
+	until := now.Add(replaceLimit)
+	if grace != nil {
+		until = until.Add(time.Duration(*grace) * time.Second)
+	}
+	f.evicted[key] = eviction{uid: pod.UID, workload: pod.Workload, pods: f.workloads[pod.Workload], until: until}
+	f.Set(*pod)
+}
+
+// Inherit takes over the evictions of the fleet of an earlier spec.
+func (f *Fleet) Inherit(before *Fleet) { maps.Copy(f.evicted, before.evicted) }
+
+// missing counts the pods that were evicted and are gone, and whose replacements have not come, by workload. Again is when the
+// first of them is given up.
+func (f *Fleet) missing(now time.Time) (total int, workloads map[string]int, again time.Time) {
+	workloads = map[string]int{}
+	for key, e := range f.evicted {
+		pod, ok := f.pods[key]
+		left := ok && f.evicted.has(pod) // and counts by itself
+		if !now.Before(e.until) || !left && f.workloads[e.workload] >= e.pods {
+			delete(f.evicted, key)
+			continue
+		}
+		again = Earliest(again, e.until)
+		if !left {
+			total++
+			workloads[e.workload]++
+		}
+	}
+	return total, workloads, again
+}

@@ -1,0 +1,86 @@
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/sidecarset/rollout"
+)
+
+// The pod of a StatefulSet is created again only when it is gone: until then it is no pod of the fleet, and still unavailable.
+func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{Recreate: true}
+	f := fleetOf(s, kind{3, []change{notUpgradable, of("db")}})
+	first := f.Select(s, now)
+	if len(first.Pods) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	evicted, _ := f.Get(first.Pods[0])
+	f.Evicted(evicted.Key, new(int64(30)), now)
+	until := now.Add(5*time.Minute + 30*time.Second)
+	held := func(when string) {
+		t.Helper()
+		if got := f.Select(s, now); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	held("after the eviction")
+	f.Set(evicted)
+	held("after an event from before the eviction")
+	f.Delete(evicted.Key)
+	held("while the pod ends")
+	if got := f.Select(s, now); !got.Again.Equal(until) {
+		t.Errorf("looks again at %s, want %s", got.Again, until)
+	}
+	replacement := evicted
+	replacement.UID, replacement.State, replacement.Ready, replacement.ReadySince = "new", rollout.Updated, false, time.Time{}
+	f.Set(replacement)
+	held("while the replacement starts")
+	replacement.Ready, replacement.ReadySince = true, now
+	f.Set(replacement)
+	if got := f.Select(s, now); len(got.Pods) != 1 {
+		t.Errorf("after the replacement is ready: %+v", got)
+	}
+}
+
+func TestEvictedPodsCountInTheirWorkload(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{Recreate: true, MaxUnavailable: number(9), WorkloadMaxUnavailable: percent("50%")}
+	f := fleetOf(s, kind{4, []change{notUpgradable, of("db")}})
+	first := f.Select(s, now)
+	if len(first.Pods) != 2 {
+		t.Fatalf("%+v", first)
+	}
+	for _, key := range first.Pods {
+		f.Evicted(key, nil, now)
+	}
+	for _, key := range first.Pods {
+		f.Delete(key)
+	}
+	if got := f.Select(s, now); len(got.Pods) != 0 || got.Held != rollout.HoldWorkload {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A workload that was scaled down does not replace the pod.
+func TestEvictedPodThatIsNotReplacedIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{Recreate: true}
+	f := fleetOf(s, kind{3, []change{notUpgradable, of("db")}})
+	f.Evicted(keyOf(0), nil, now)
+	f.Delete(keyOf(0))
+	newer := rollout.NewFleet(nil) // of another spec
+	newer.Inherit(f)
+	for i := range 2 {
+		newer.Set(pod(i+1, notUpgradable, of("db")))
+	}
+	for _, f := range []*rollout.Fleet{f, newer} {
+		if got := f.Select(s, now.Add(5*time.Minute-time.Second)); len(got.Pods) != 0 {
+			t.Errorf("before the time: %+v", got)
+		}
+		if got := f.Select(s, now.Add(5*time.Minute)); len(got.Pods) != 1 {
+			t.Errorf("at the time: %+v", got)
+		}
+	}
+}
