@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/podprobe"
 	"github.com/refit-project/refit/result"
 )
@@ -120,11 +121,14 @@ func trimAnnotations(annotations map[string]string, owned map[string]bool) map[s
 	return trimmed
 }
 
-// trimContainers leaves names, restart policies and named ports.
+// trimContainers leaves names, restart policies, named ports, and whether a SidecarSet has injected the container.
 func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i, c := range containers {
 		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
+		if v1beta1.IsInjected(&c) {
+			trimmed[i].Env = []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}
+		}
 		for _, port := range c.Ports {
 			if port.Name != "" {
 				trimmed[i].Ports = append(trimmed[i].Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: port.ContainerPort})

@@ -8,16 +8,16 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// keepSidecars adds to a trimmed pod what the rollout of SidecarSets depends on, if one has been injected into it: when it
-// became ready, and the injected containers with their statuses.
+// keepSidecars adds to a trimmed pod why a SidecarSet was not injected, and what the rollout of SidecarSets depends on, if one has
+// been injected into it: when it became ready, and the injected containers with their statuses.
 func keepSidecars(trimmed, pod *corev1.Pod) {
-	if pod.Annotations[v1beta1.AnnotationSidecarSetList] == "" {
-		return
-	}
 	for key, value := range pod.Annotations {
 		if strings.HasPrefix(key, "kruise.io/sidecarset-") || strings.HasPrefix(key, "sidecarset.refit.dev/") {
 			trimmed.Annotations[key] = value
 		}
+	}
+	if pod.Annotations[v1beta1.AnnotationSidecarSetList] == "" {
+		return
 	}
 	// What the node's daemon reports says whether the instance that runs is the one of an update.
 	if _, updated := pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState]; updated {

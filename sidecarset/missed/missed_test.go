@@ -19,8 +19,10 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func TestWhyAPodWasNotInjected(t *testing.T) {
 	t.Parallel()
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log", CreationTimestamp: metav1.NewTime(start)}}
-	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "agent"}}}
+	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "agent"}}, {Container: corev1.Container{Name: "mesh"}}}
+	set.Spec.Containers[1].UpgradeStrategy.UpgradeType = v1beta1.HotUpgrade
 	agent := corev1.Container{Name: "agent", Env: []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}}
+	hot := corev1.Container{Name: "mesh-2", Env: agent.Env}
 	for name, tc := range map[string]struct {
 		age         time.Duration
 		annotations map[string]string
@@ -38,6 +40,7 @@ func TestWhyAPodWasNotInjected(t *testing.T) {
 		"another was skipped":      {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"mesh":"why not"}`}, want: missed.NotReached},
 		"an annotation of nothing": {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `x`}, want: missed.NotReached},
 		"has the sidecars":         {containers: []corev1.Container{agent}, want: missed.Detached},
+		"has a hot sidecar":        {containers: []corev1.Container{hot}, want: missed.Detached},
 		"a container of that name": {containers: []corev1.Container{{Name: "agent"}}, want: missed.NotReached},
 	} {
 		t.Run(name, func(t *testing.T) {

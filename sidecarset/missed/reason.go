@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/inject"
 )
 
 // Reason is why a pod was not injected.
@@ -76,7 +76,13 @@ func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, ready, disabled bool) Pod {
 
 // detached reports whether the pod has an injected container of the SidecarSet, which its annotations do not name.
 func detached(pod *corev1.Pod, set *v1beta1.SidecarSet) bool {
-	names := annotation.Sidecars(&set.Spec)
+	var names []string
+	for i := range set.Spec.Containers {
+		names = append(names, inject.ContainerNames(&set.Spec.Containers[i], false)...)
+	}
+	for i := range set.Spec.InitContainers {
+		names = append(names, inject.ContainerNames(&set.Spec.InitContainers[i], true)...)
+	}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
 			if slices.Contains(names, list[i].Name) && v1beta1.IsInjected(&list[i]) {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/cache"
 )
 
 // miss creates pods of a ReplicaSet that were not injected.
@@ -111,6 +112,48 @@ func TestPodsThatWereNotInjectedAreEvictedOneAfterTheOther(t *testing.T) {
 	w.replace("new-2")
 	w.rounds(2)
 	w.condition(v1beta1.ConditionDegraded, "False AsExpected")
+}
+
+// The cache has only a part of a pod: enough to see that it would not be injected if it were created again.
+func TestPodThatIsNotToBeEvictedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Pod){
+		"it has the sidecars": func(pod *corev1.Pod) { pod.Annotations = nil },
+		"it was skipped": func(pod *corev1.Pod) {
+			pod.Spec.Containers = pod.Spec.Containers[:1]
+			pod.Annotations = map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"logs":"` + strings.Repeat("x", 300) + `"}`}
+		},
+	} {
+		w := newWorld(t, 1)
+		w.r.client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				err := c.List(ctx, list, options...)
+				if pods, ok := list.(*corev1.PodList); ok {
+					for i := range pods.Items {
+						trimmed, err := cache.TrimPod(&pods.Items[i])
+						w.check(err)
+						pods.Items[i] = *trimmed.(*corev1.Pod)
+					}
+				}
+				return err
+			},
+		})
+		w.change(func(s *v1beta1.SidecarSetSpec) { s.InjectionStrategy.RepairPolicy = v1beta1.RepairEvict })
+		w.replace("a")
+		var pod corev1.Pod
+		w.check(w.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "a"}, &pod))
+		change(&pod)
+		w.check(w.Update(t.Context(), &pod))
+		w.miss("b")
+		w.rounds(3)
+		var left []string
+		for _, pod := range w.pods() {
+			left = append(left, pod.Name)
+		}
+		if got := strings.Join(left, " "); got != "a web-0" {
+			t.Errorf("%s: left are %s", name, got)
+		}
+	}
 }
 
 // replace creates an injected pod of the ReplicaSet.
