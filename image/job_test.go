@@ -216,6 +216,31 @@ func TestJobThatNeverCompletesPullsOnNewNodesAndEachDayAgain(t *testing.T) {
 	if d := c.look(); len(d.Start) != 2 {
 		t.Errorf("a day later: %+v", d)
 	}
+	if d := c.look(); d.Status.Active != 2 || c.prune(c.job) != 2 {
+		t.Errorf("a day later, before the daemons have answered: %+v", d.Status)
+	}
+}
+
+// What the daemon has not yet removed from the status is of the entry before, and neither the outcome of this job nor a
+// reason for the daemon to do without the pull.
+func TestJobThatIsCreatedAgainHasItsImagePulledAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, job())
+	c.look()
+	c.answer(v1beta1.ImagePhaseFailed, "404")
+	c.look()
+	c.job = job(func(j *v1beta1.ImagePullJob) { j.UID = types.UID("again") })
+	c.prune()
+	if d := c.look(); len(d.Start) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	if d := c.look(); d.Status.Active != 1 || d.Status.Failed != 0 {
+		t.Errorf("counts what was before: %+v", d.Status)
+	}
+	c.answer(v1beta1.ImagePhaseSucceeded, "")
+	if c.look(); c.job.Status.Succeeded != 1 {
+		t.Errorf("%+v", c.job.Status)
+	}
 }
 
 func TestSecondJobOfAnImageHasItPulledAgain(t *testing.T) {

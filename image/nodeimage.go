@@ -36,12 +36,15 @@ func Request(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job *
 	if job.Spec.SandboxConfig != nil {
 		image.SandboxConfig = job.Spec.SandboxConfig.DeepCopy()
 	}
-	tag := TagSpec(spec, reference)
-	if tag == nil {
+	tag, said := TagSpec(spec, reference), TagStatus(status, reference)
+	switch {
+	case tag == nil:
 		image.Tags = append(image.Tags, v1beta1.ImageTagSpec{Tag: reference.Tag})
 		tag = &image.Tags[len(image.Tags)-1]
-	} else if said := TagStatus(status, reference); said != nil && said.Version == tag.Version &&
-		(said.Phase == v1beta1.ImagePhaseSucceeded || said.Phase == v1beta1.ImagePhaseFailed) {
+		if said != nil { // of an entry that has been removed, which the daemon has not seen yet
+			tag.Version = said.Version + 1
+		}
+	case said != nil && said.Version == tag.Version && (said.Phase == v1beta1.ImagePhaseSucceeded || said.Phase == v1beta1.ImagePhaseFailed):
 		tag.Version++ // what ended before is not this job's
 	}
 	tag.CreatedAt = seconds(now)

@@ -35,6 +35,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	object  *v1beta1.NodeImage
+	applied *v1beta1.NodeImage      // the object whose spec the queue has
 	written v1beta1.NodeImageStatus // what the API server has, as far as we know
 	ours    bool                    // written is of this object
 }
@@ -93,19 +94,23 @@ func (c *Controller) set() {
 	c.mu.Unlock()
 	if object == nil {
 		c.queue.Set(nil, nil)
-		return
+	} else {
+		c.queue.Set(image.Wanted(object.Spec), func(want image.Want) (image.State, bool) {
+			return image.Known(&object.Status, want)
+		})
 	}
-	c.queue.Set(image.Wanted(object.Spec), func(want image.Want) (image.State, bool) {
-		return image.Known(&object.Status, want)
-	})
+	c.mu.Lock()
+	c.applied = object
+	c.mu.Unlock()
+	c.writer.Request(c.config.Node)
 }
 
 // Write implements result.Destination: it writes the status if there is news.
 func (c *Controller) Write(ctx context.Context, _ string) (result.Requests, error) {
-	states := c.queue.States()
 	c.mu.Lock()
-	object, before := c.object, c.written
+	object, before := c.applied, c.written
 	c.mu.Unlock()
+	states := c.queue.States() // at least as new as the spec: the outcome of one version is never written as that of the next
 	if object == nil || object.DeletionTimestamp != nil {
 		return result.Requests{}, nil
 	}

@@ -2,8 +2,8 @@ package images
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +16,22 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
 )
+
+// startDelay is after how long it is tried again to start pulls, as of a job whose pull secret does not exist or may not be
+// read: nothing tells when that has changed. It does not grow, so that the job's deadline is kept.
+const startDelay = 10 * time.Second
+
+// earlier is the earlier of two times, of which the first may be zero.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// overtaken reports whether a write failed because of another writer, which is nothing that a user has to know. Jobs that start
+// at the same time create the same copy of a Secret.
+func overtaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // jobs carries out what image.PlanJob decides.
 type jobs struct{ *api }
@@ -40,14 +56,15 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	if decision.Delete {
 		return done(j.client.Delete(ctx, &job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}))
 	}
-	var faults []error
+	var fault error
 	if len(decision.Start) > 0 {
-		if err := j.start(ctx, &job, decision.Start); err != nil {
-			faults = append(faults, err)
-			if !apierrors.IsConflict(err) { // that is nothing that a user has to know
-				decision.Status.Message = err.Error()
-			}
+		fault = j.start(ctx, &job, decision.Start)
+	}
+	if fault != nil && !overtaken(fault) {
+		if decision.Status.Message = fault.Error(); job.Status.Message != decision.Status.Message {
+			j.Logger.Warn("pulls of an ImagePullJob not started", "job", key.String(), "err", fault)
 		}
+		decision.Again = earlier(decision.Again, j.Clock().Add(startDelay))
 	}
 	if !equality.Semantic.DeepEqual(job.Status, decision.Status) {
 		changed := job.DeepCopy()
@@ -57,8 +74,8 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		}
 		j.tell(&job, changed)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return done(err)
+	if overtaken(fault) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	if decision.Status.CompletionTime != nil {
 		return j.later(decision.Again), j.removeCopies(ctx)

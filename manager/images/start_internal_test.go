@@ -1,0 +1,38 @@
+package images
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Nothing tells when the Secret is created: it is looked for again, and the job's deadline is kept.
+func TestJobStartsWhenItsPullSecretIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob(func(j *v1beta1.ImagePullJob) {
+		j.Spec.PullSecrets = []string{"registry"}
+		j.Spec.CompletionPolicy.ActiveDeadlineSeconds = new(int64(15))
+	}))
+	w.look()
+	for _, want := range []time.Duration{startDelay, 5 * time.Second} {
+		result, err := (&jobs{w.api}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "j"}})
+		if err != nil || result.RequeueAfter != want {
+			t.Errorf("%+v, %v, want another look after %s", result, err, want)
+		}
+		w.now = w.now.Add(startDelay)
+	}
+	w.now = w.now.Add(-startDelay)
+	w.check(w.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "registry"}, Type: corev1.SecretTypeDockerConfigJson,
+	}))
+	w.look()
+	if m := w.job("j").Status.Message; m != "" || len(w.nodeImage("a").Spec.Images) != 1 {
+		t.Errorf("message %q", m)
+	}
+}
