@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/inplace"
@@ -14,6 +16,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/wait"
 )
 
 // follow does what Next says until the update is done and the pod as ready as it was.
@@ -116,12 +119,35 @@ func (u *updater) changed(ctx context.Context, at time.Time) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	pod, err := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
-	if err != nil {
-		return err
+	return u.read(ctx)
+}
+
+// read reads the pod again. While the API server cannot be reached it tries again: the pod may be out of its Services, and nobody
+// else goes on with its update.
+func (u *updater) read(ctx context.Context) error {
+	for {
+		pod, err := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
+		switch {
+		case err == nil && pod.UID != u.pod.UID:
+			return fmt.Errorf("%w: the pod has been replaced by another of its name", ErrFailed)
+		case err == nil:
+			u.see(pod)
+			return nil
+		case !Unreachable(err):
+			return err
+		}
+		u.Output.Wait("trying again until the API server can be reached: %s", err)
+		if err := wait.For(ctx, wait.RetryDelay); err != nil {
+			return err
+		}
 	}
-	u.see(pod)
-	return nil
+}
+
+// Unreachable reports whether the API server may answer something else in a while.
+func Unreachable(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
 }
 
 func (u *updater) next(ctx context.Context, changes watch.Interface) (watch.Event, bool) {

@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/wait"
 )
 
 // Errors of a command, for the exit code.
@@ -130,15 +131,7 @@ func (u *updater) pull(ctx context.Context, update *plan.Update, wanted *corev1.
 	default:
 		u.Output.Say("node %s has the new images, after %.1f s", u.pod.Spec.NodeName, time.Since(began).Seconds())
 	}
-	pod, err := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
-	if err != nil {
-		return err
-	}
-	if pod.UID != u.pod.UID {
-		return fmt.Errorf("%w: the pod has been replaced by another of its name", ErrFailed)
-	}
-	u.see(pod)
-	return nil
+	return u.read(ctx)
 }
 
 // finish follows an update to its end and prints the state of the pod then.
@@ -208,18 +201,15 @@ func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 	}
 }
 
-// again reads the pod again if that is all that is wrong.
+// again reads the pod again if that is all that is wrong, or if the API server could not be reached: it may have made the write.
 func (u *updater) again(ctx context.Context, err error) error {
-	if !apierrors.IsConflict(err) && !errors.Is(err, inplace.ErrChanged) {
+	if Unreachable(err) {
+		u.Output.Wait("trying again until the API server can be reached: %s", err)
+		if err := wait.For(ctx, wait.RetryDelay); err != nil {
+			return err
+		}
+	} else if !apierrors.IsConflict(err) && !errors.Is(err, inplace.ErrChanged) {
 		return err
 	}
-	pod, readErr := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
-	if readErr != nil {
-		return readErr
-	}
-	if pod.UID != u.pod.UID {
-		return fmt.Errorf("%w: the pod has been replaced by another of its name", ErrFailed)
-	}
-	u.see(pod)
-	return nil
+	return u.read(ctx)
 }

@@ -24,9 +24,14 @@ type cluster struct {
 	patch    func(subresource string) (*corev1.Pod, error)
 	try      func(subresource string) error
 	writes   int
+	read     func(n int) (*corev1.Pod, error) // the n-th time, from 1
+	reads    int
 }
 
 func (c *cluster) Pod(_ context.Context, _, name string) (*corev1.Pod, error) {
+	if c.reads++; c.read != nil {
+		return c.read(c.reads)
+	}
 	if name != c.pod.Name {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, name)
 	}

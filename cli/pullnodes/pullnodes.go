@@ -125,14 +125,19 @@ func prefix(repository string) string {
 func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference image.Reference) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
+	key := client.ObjectKeyFromObject(job)
 	for {
-		if err := c.API.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+		err := c.API.Get(ctx, key, job)
+		switch {
+		case cli.Unreachable(err): // the pull goes on
+			c.Output.Progress("trying again until the API server can be reached: " + err.Error())
+		case err != nil:
 			return err
-		}
-		if job.Status.CompletionTime != nil {
+		case job.Status.CompletionTime != nil:
 			return nil
+		default:
+			c.Output.Progress(c.progress(ctx, job, reference))
 		}
-		c.Output.Progress(c.progress(ctx, job, reference))
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

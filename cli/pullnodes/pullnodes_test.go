@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,7 @@ type fixture struct {
 	err    error                             // answer to the creation
 	status func(*v1beta1.ImagePullJobStatus) // what the manager says
 	job    *v1beta1.ImagePullJob
+	away   int // how many reads of the job the API server does not answer
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -55,6 +57,12 @@ func newFixture(t *testing.T) *fixture {
 			stored := f.job.DeepCopy()
 			f.status(&stored.Status)
 			return c.Create(ctx, stored, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if f.away--; f.away >= 0 {
+				return apierrors.NewServiceUnavailable("the API server is starting")
+			}
+			return c.Get(ctx, key, o, opts...)
 		},
 	}).Build()
 	f.config = pullnodes.Config{API: api, Output: cli.NewOutput(&f.out, false), Namespace: "shop", Image: app, Parallelism: 2, Wait: true}
@@ -101,6 +109,18 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPullIsFollowedAfterAnOutageOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.status, f.away = ended(3, 3), 5
+		err := pullnodes.Run(t.Context(), f.config)
+		if text := f.out.String(); err != nil || !strings.Contains(text, "the API server is starting") || !strings.Contains(text, "3 of 3 nodes have") {
+			t.Errorf("%v:\n%s", err, text)
+		}
+	})
 }
 
 func TestNameOfTheJob(t *testing.T) {

@@ -73,7 +73,15 @@ func (c Config) Undo(ctx context.Context, out io.Writer, name string, to int64) 
 	if err != nil {
 		return err
 	}
-	target, err := choose(history, set.Status.LatestRevision, to)
+	latest := set.Status.LatestRevision
+	if set.Status.ObservedGeneration != set.Generation { // it may be of the spec before, which is the one to go back to
+		newest, _, err := revision.Plan(&set, c.System, history)
+		if err != nil {
+			return err
+		}
+		latest = newest.Name
+	}
+	target, err := choose(history, latest, to)
 	if err != nil {
 		return fmt.Errorf("%w: SidecarSet %s: %w", cli.ErrRefused, name, err)
 	}

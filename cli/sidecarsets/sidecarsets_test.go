@@ -176,6 +176,22 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// While no refit-manager runs the newest spec has no revision.
+func TestUndoOfAChangeThatTheManagerHasNotSeen(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]string{"proxy:faulty": "proxy:3", "proxy:3": "proxy:2"} {
+		f := newFixture(t)
+		changed := f.stored(t)
+		changed.Generation, changed.Spec.Containers[0].Image = 4, image
+		if err := f.config.API.Update(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.config.Undo(t.Context(), &f.out, "mesh", 0); err != nil || f.stored(t).Spec.Containers[0].Image != want {
+			t.Errorf("%s is taken back to %s, want %s: %v", image, f.stored(t).Spec.Containers[0].Image, want, err)
+		}
+	}
+}
+
 func TestChangesAreTriedAgainAfterAConflictAndRefusalsExitWith2(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
