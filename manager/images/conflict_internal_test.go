@@ -14,27 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/testkit/stalecache"
 )
-
-// behind is a cache that shows a NodeImage as it was, as it does while the daemon writes its status again and again.
-type behind struct {
-	client.Client
-	was *v1beta1.NodeImage
-}
-
-func (b *behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if into, ok := object.(*v1beta1.NodeImage); ok && key.Name == b.was.Name {
-		b.was.DeepCopyInto(into)
-		return nil
-	}
-	return b.Client.Get(ctx, key, object, options...)
-}
 
 // fallBehind keeps the cache as it is now, while the daemon goes on.
 func (w *world) fallBehind(name string) {
 	w.t.Helper()
-	was := w.nodeImage(name)
-	w.api.client = &behind{Client: w.Client, was: was}
+	w.api.client = stalecache.Client{Client: w.Client, Object: w.nodeImage(name)}
 	w.daemon(name, v1beta1.ImagePhasePulling)
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/testkit/stalecache"
 )
 
 func same(t *testing.T, what string, got []string, want ...string) {
@@ -201,24 +202,11 @@ func TestPodIsNotPatchedFromACacheOlderThanTheLastWrite(t *testing.T) {
 	stale := w.podNamed("a")
 	w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
 	w.settle(writing{m}, "shop", "a")
-	m.client = stalePods{Client: w.Client, pod: stale}
+	m.client = stalecache.Client{Client: w.Client, Object: stale}
 	w.report(results("a", v1alpha1.ProbeFailed, "m#idle"))
 	same(t, "behind", w.settle(writing{m}, "shop", "a"))
 	m.client = w.Client
 	same(t, "caught up", w.settle(writing{m}, "shop", "a"), "apply status a")
-}
-
-type stalePods struct {
-	client.Client
-	pod *corev1.Pod
-}
-
-func (s stalePods) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if pod, ok := into.(*corev1.Pod); ok {
-		s.pod.DeepCopyInto(pod)
-		return nil
-	}
-	return s.Client.Get(ctx, key, into, opts...)
 }
 
 func TestResultsOfAReplacedPodAreIgnored(t *testing.T) {

@@ -147,6 +147,16 @@ func (w *apiServer) change(edit func(*v1beta1.ContainerRecreateRequest)) {
 	}
 }
 
+// edit changes the labels or the spec of the stored request, as a user would.
+func (w *apiServer) edit(edit func(*v1beta1.ContainerRecreateRequest)) {
+	w.t.Helper()
+	request := w.request()
+	edit(request)
+	if err := w.Update(w.t.Context(), request); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *apiServer) request() *v1beta1.ContainerRecreateRequest {
 	w.t.Helper()
 	var request v1beta1.ContainerRecreateRequest

@@ -151,36 +151,6 @@ func TestPodOrNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	}
 }
 
-// A stale cache must never turn a daemon's verdict into the manager's.
-func TestStaleCacheDoesNotOverwriteAnOutcome(t *testing.T) {
-	t.Parallel()
-	w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
-	stale := w.request()
-	w.change(func(r *v1beta1.ContainerRecreateRequest) { taken(r); recreated(r) })
-	w.reconciler.client = staleClient{Client: w, request: stale}
-	w.now = noon.Add(time.Hour)
-	result, err := w.reconciler.Reconcile(t.Context(), key)
-	if err != nil || result.RequeueAfter != conflictDelay {
-		t.Errorf("result %+v, error %v; want another look after %v", result, err, conflictDelay)
-	}
-	if got := w.request().Status.Conditions; got[1].Type != "Succeeded" || got[1].Status != "True" {
-		t.Errorf("conditions %+v", got)
-	}
-}
-
-type staleClient struct {
-	client.Client
-	request *v1beta1.ContainerRecreateRequest
-}
-
-func (s staleClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if r, ok := into.(*v1beta1.ContainerRecreateRequest); ok {
-		s.request.DeepCopyInto(r)
-		return nil
-	}
-	return s.Client.Get(ctx, key, into, opts...)
-}
-
 func TestDeletedRequestIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newAPIServer(t)

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/testkit/stalecache"
 )
 
 // behind is a controller whose cache shows other objects than the API server has.
@@ -85,6 +90,26 @@ func TestRolloutThatWasCreatedAgainIsNotDecidedFromTheCache(t *testing.T) {
 	a := behind(t, []client.Object{deployment(), podOf("web-abc", 0), object()}, []client.Object{deployment(), podOf("web-abc", 0), again})
 	if _, err := a.reconciler.decide(t.Context(), object()); !errors.Is(err, errReplaced) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestRolloutThatWasCreatedAgainIsNotDeletedFromTheCache(t *testing.T) {
+	t.Parallel()
+	a := newAPIServer(t, object(func(s *v1alpha1.RestartRolloutSpec) { s.TTLSecondsAfterFinished = new(int32(5)) }))
+	a.settle()
+	stale := a.rollout()
+	again := stale.DeepCopy()
+	again.UID, again.ResourceVersion = "another", ""
+	if err := errors.Join(a.Delete(t.Context(), stale.DeepCopy()), a.Create(t.Context(), again)); err != nil {
+		t.Fatal(err)
+	}
+	a.reconciler.client = stalecache.Client{Client: a, Object: stale}
+	a.now = a.now.Add(time.Minute)
+	if _, err := a.reconciler.Reconcile(t.Context(), key); !apierrors.IsConflict(err) {
+		t.Errorf("%v, want a conflict", err)
+	}
+	if a.rollout().UID != "another" {
+		t.Errorf("%+v", a.rollout())
 	}
 }
 
