@@ -12,7 +12,7 @@ import (
 )
 
 // reapInterval is twice as long as anybody who started a process takes to wait for its end.
-const reapInterval = 10 * time.Second
+var reapInterval = 10 * time.Second // a test of PID 1 has a shorter one
 
 // reap waits for processes that became our children because their parent ended, as those do that a command left behind
 // where this program is PID 1. What has ended at two looks has no parent that waits: code here that starts a process waits for it at once.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/refit-project/refit/sidecarmode"
 )
 
@@ -57,6 +59,10 @@ plugins:
 `)
 	s.start()
 	s.until("ready", func() bool { code, _ := s.call(http.MethodGet, s.health, "/readyz"); return code == 200 })
+	// What that keeps out is in TestFilesOfTheSidecarAreClosedToProcessesOfItsUser. Nothing but Run sets it here.
+	if dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || dumpable != 0 {
+		t.Errorf("PR_GET_DUMPABLE %d, %v: programs of the same user read its files", dumpable, err)
+	}
 	s.until("labelled", func() bool {
 		p := s.api.pod()
 		return p.Labels["room-blue"] == "idle" && p.Annotations["cost"] == "-10" && strings.HasPrefix(condition(p, "game.kruise.io/idle"), "True")

@@ -41,6 +41,7 @@ func expected(part string) map[string]verdict.Expected {
 				`refit/cri\.FuzzBounded/`:                    "a seed outside of what it checks",
 				`refit/hotupdate\.TestFullDisk$`:             "needs to mount a file system",
 				`refit/signal\.TestPermissionOfARealProcess`: "needs root, and folders that others may enter",
+				`refit/sidecarmode\.TestSidecarThatIsInit`:   "needs namespaces and to mount a file system",
 			},
 		},
 		"unit tests of api":             {},
