@@ -99,6 +99,33 @@ func TestOnlyInstancesOfTheRequestedContainersAreSeen(t *testing.T) {
 	}
 }
 
+// A stop belongs to the instance and has its own grace period: the next request waits for it and does not stop it again.
+func TestStopOfAnEarlierRequestCountsForTheNext(t *testing.T) {
+	t.Parallel()
+	w, request := stopping(t, &listing{containers: []cri.Container{
+		listed("2", "app", "web", identity.StateRunning), listed("1", "log", "web", identity.StateRunning),
+	}})
+	request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}}
+	if err := w.pods.GetStore().Add(webPod()); err != nil {
+		t.Fatal(err)
+	}
+	underWay := func() map[string]crr.Act {
+		observed, err := w.observe(t.Context(), identity.Pod{Namespace: "shop", Name: "web", UID: "uid-web"}, request, time.Time{})
+		if err != nil || len(observed.Instances) != 2 {
+			t.Fatalf("%+v, %v", observed, err)
+		}
+		return observed.Acts
+	}
+	w.acts.begin("uid-earlier", "app", w.containerID("2"))
+	if acts := underWay(); !acts["app"].Running || acts["log"].Running {
+		t.Errorf("during the stop: %+v", acts)
+	}
+	w.acts.end("uid-earlier", "app", w.containerID("2"), outcome{})
+	if acts := underWay(); acts["app"].Running {
+		t.Errorf("after it: %+v", acts)
+	}
+}
+
 // answer is an API server with one pod, or an error.
 type answer struct {
 	PodAPI

@@ -16,12 +16,24 @@ import (
 	"syscall"
 )
 
-// rooms are those that decide.
+// rooms are those that decide, each with all packages below it.
 var rooms = []string{
-	"crr", "crr/admission", "crr/lifecycle", "crr/queue", "crr/record", "kubelet", "hook", "podprobe", "image", "signal", "signal/procfile", "hotupdate",
-	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate", "manager/requests", "daemon/requests", "daemon/requests/report",
-	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
+	"crr", "crr/admission", "crr/lifecycle", "crr/queue", "crr/record", "crr/requester", "kubelet", "hook", "image", "signal", "signal/procfile",
+	"podprobe", "probe", "probe/transport", "probe/turns",
+	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/payload", "hotupdate/store",
+	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
+	"manager/requests", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "daemon/requests", "daemon/requests/report",
+	"daemon/podprobes", "daemon/podprobes/execprobe", "daemon/podprobes/probespec", "daemon/podprobes/probestatus",
+	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
+}
+
+// testsElsewhere has for rooms that were split off another package that package, whose tests look at them too.
+var testsElsewhere = map[string]string{
+	"hotupdate/action": "hotupdate", "hotupdate/archive": "hotupdate", "hotupdate/fetch": "hotupdate", "hotupdate/payload": "hotupdate", "hotupdate/store": "hotupdate",
+	"daemon/podprobes/execprobe": "daemon/podprobes", "daemon/podprobes/probespec": "daemon/podprobes", "daemon/podprobes/probestatus": "daemon/podprobes",
+	"manager/podprobes/compiled": "manager/podprobes", "manager/podprobes/marks": "manager/podprobes",
+	"probe/transport": "probe",
 }
 
 // equivalent lists the mutants that change nothing that could be noticed: key, tab, reason.

@@ -20,22 +20,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room is a package whose tests have to notice its mutants.
+// room is a package whose mutants have to be noticed by its own tests, or by those of another package.
 type room struct {
 	path    string
 	mutants []mutant
-	binary  string
-	limit   time.Duration // for the tests with one mutant
+	suites  []*suite // one after the other
+}
+
+// suite is the tests of one package.
+type suite struct {
+	path   string
+	binary string
+	limit  time.Duration // for the tests with one mutant
 }
 
 // build compiles the tests of a room with all of its mutants in them, none switched on.
 func build(ctx context.Context, root, path, work string) (*room, error) {
-	r := &room{path: path, binary: filepath.Join(work, strings.ReplaceAll(path, "/", "_")+".test")}
+	r := &room{path: path}
 	entries, err := os.ReadDir(filepath.Join(root, path))
 	if err != nil {
 		return nil, err
 	}
 	replace := map[string]string{}
+	tested := slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return strings.HasSuffix(entry.Name(), "_test.go") })
 	for _, entry := range entries {
 		name := entry.Name()
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "zz_") {
@@ -69,27 +76,49 @@ func build(ctx context.Context, root, path, work string) (*room, error) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", file, "-o", r.binary, "./"+path)
-	command.Dir = root
-	if out, err := command.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compile the mutants of %s: %w\n%s", path, err, out)
+	for _, tests := range []string{path, testsElsewhere[path]} {
+		if tests == "" || tests == path && !tested {
+			continue
+		}
+		of := &suite{path: tests, binary: filepath.Join(work, strings.ReplaceAll(path+"-"+tests, "/", "_")+".test")}
+		command := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", file, "-o", of.binary, "./"+tests)
+		command.Dir = root
+		if out, err := command.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("compile the mutants of %s: %w\n%s", path, err, out)
+		}
+		r.suites = append(r.suites, of)
 	}
 	return r, nil
 }
 
 // baseline runs the tests without a mutant, which must succeed.
 func (r *room) baseline(ctx context.Context, root string) error {
-	began := time.Now()
-	r.limit = 5 * time.Minute
-	result, out, err := r.run(ctx, root, 0)
-	if err != nil {
-		return err
+	if len(r.suites) == 0 {
+		return fmt.Errorf("%s has no tests", r.path)
 	}
-	if result != survived {
-		return fmt.Errorf("the tests of %s fail without any mutant:\n%s", r.path, out)
+	for _, of := range r.suites {
+		began := time.Now()
+		of.limit = 5 * time.Minute
+		result, out, err := of.run(ctx, root, 0)
+		if err != nil {
+			return err
+		}
+		if result != survived {
+			return fmt.Errorf("the tests of %s fail without any mutant:\n%s", of.path, out)
+		}
+		of.limit = 5*time.Since(began) + 10*time.Second
 	}
-	r.limit = 5*time.Since(began) + 10*time.Second
 	return nil
+}
+
+// try runs the tests with one mutant until some notice it.
+func (r *room) try(ctx context.Context, root string, number int) (result outcome, err error) {
+	for _, of := range r.suites {
+		if result, _, err = of.run(ctx, root, number); err != nil || result != survived {
+			break
+		}
+	}
+	return result, err
 }
 
 // survivors runs the tests once for each mutant, a few at a time. It returns the mutants that no test noticed, and how many
@@ -101,7 +130,7 @@ func (r *room) survivors(ctx context.Context, root string, mutants []mutant, wor
 	for range workers {
 		group.Go(func() {
 			for m := range next {
-				result, _, err := r.run(ctx, root, m.number)
+				result, err := r.try(ctx, root, m.number)
 				mu.Lock()
 				switch {
 				case err != nil:
@@ -150,11 +179,11 @@ const (
 	tookTooLong                // they were ended by the limit
 )
 
-func (r *room) run(ctx context.Context, root string, number int) (result outcome, out []byte, err error) {
-	limited, cancel := context.WithTimeout(ctx, r.limit)
+func (s *suite) run(ctx context.Context, root string, number int) (result outcome, out []byte, err error) {
+	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	command := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.short", "-test.parallel=8", "-test.timeout="+r.limit.String())
-	command.Dir = filepath.Join(root, r.path)
+	command := exec.CommandContext(limited, s.binary, "-test.failfast", "-test.short", "-test.parallel=8", "-test.timeout="+s.limit.String())
+	command.Dir = filepath.Join(root, s.path)
 	command.Env = append(os.Environ(), "REFIT_MUTANT="+strconv.Itoa(number))
 	var buffer bytes.Buffer
 	command.Stdout, command.Stderr = &buffer, &buffer
@@ -173,7 +202,7 @@ func (r *room) run(ctx context.Context, root string, number int) (result outcome
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return survived, nil, fmt.Errorf("run the tests of %s: %w", r.path, err)
+		return survived, nil, fmt.Errorf("run the tests of %s: %w", s.path, err)
 	}
 	switch {
 	case err == nil:
