@@ -48,7 +48,7 @@ var rows = []row{
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "daemon/requests/report hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "daemon/podprobes/execprobe daemon/podprobes/probespec daemon/podprobes/probestatus " +
-			"probe cri result api kubelet identity"},
+			"probe cri result api kubelet"},
 		{path: "daemon/images", imports: "image credentialprovider cri result api"},
 		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
@@ -130,7 +130,7 @@ var rows = []row{
 		{path: "kube/ownpod", imports: "api identity kube/mergepatch"},
 		{path: "kube", imports: "kubelet api kube/mergepatch"},
 	}},
-	{name: "rules of kubelet", rooms: []room{{path: "kubelet", imports: "identity"}}},
+	{name: "rules of kubelet", rooms: []room{{path: "kubelet"}}},
 	{name: "wire types", rooms: []room{{path: "api"}}},
 	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "tracing"}, {path: "httpserver"}, {path: "kube/mergepatch"}}},
 }

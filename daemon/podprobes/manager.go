@@ -15,8 +15,6 @@ import (
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/daemon/podprobes/probespec"
 	"github.com/refit-project/refit/daemon/podprobes/probestatus"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe/turns"
 	"github.com/refit-project/refit/result"
 )
@@ -260,8 +258,4 @@ func (m *Manager) aboutObject() corev1.ObjectReference {
 		about.UID = m.object.UID
 	}
 	return about
-}
-
-func aboutContainer(p probespec.Pod, container string) corev1.ObjectReference {
-	return kubelet.ContainerReference(identity.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}, container)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/requester"
-	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -32,13 +31,13 @@ func (r *Reporter) record(e event) { r.events.Event(e.about, e.kind, e.reason, e
 
 // Killing is to be called before a container is stopped.
 func (r *Reporter) Killing(request *crr.Request, pod *corev1.Pod, container string) {
-	r.record(event{aboutContainer(pod, container), corev1.EventTypeNormal, eventKilling,
+	r.record(event{kubelet.ContainerReference(pod.Namespace, pod.Name, pod.UID, container), corev1.EventTypeNormal, eventKilling,
 		withRequester(fmt.Sprintf("Stopping container %s by ContainerRecreateRequest %s", container, request.Name), request)})
 }
 
 // FailedPreStopHook is to be called with the error of a preStop hook.
 func (r *Reporter) FailedPreStopHook(pod *corev1.Pod, container string, err error) {
-	r.record(event{aboutContainer(pod, container), corev1.EventTypeWarning, eventFailedPreStopHook,
+	r.record(event{kubelet.ContainerReference(pod.Namespace, pod.Name, pod.UID, container), corev1.EventTypeWarning, eventFailedPreStopHook,
 		fmt.Sprintf("PreStop hook of container %s: %s; it is stopped nevertheless", container, err)})
 }
 
@@ -75,10 +74,6 @@ func RequestedBy(request *crr.Request) slog.Attr {
 		}
 	}
 	return slog.Group("", known...) // members of a group without a name are those of the line
-}
-
-func aboutContainer(pod *corev1.Pod, container string) corev1.ObjectReference {
-	return kubelet.ContainerReference(identity.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, container)
 }
 
 func aboutRequest(request *crr.Request) corev1.ObjectReference {
