@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func (s *suite) events(t *testing.T) {
@@ -58,7 +59,7 @@ func (s *suite) restart(t *testing.T) {
 
 	s.Restart(t)
 	await(t, events, "relist after the restart", func(e cri.Event) bool { return e.Relist })
-	eventually(t, "running container after the restart", func() bool {
+	poll.Until(t, "the container runs after the restart", func() bool {
 		got, err := s.client.ContainerStatus(t.Context(), id)
 		return err == nil && got.State == identity.StateRunning
 	})

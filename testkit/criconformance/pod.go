@@ -92,19 +92,3 @@ func labels(uid, container string) map[string]string {
 	}
 	return l
 }
-
-// eventually looks every 20 ms until ok, and fails the test after a while.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within 30 s", what)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func (s *suite) version(t *testing.T) {
@@ -125,7 +126,7 @@ func (s *suite) sandboxIP(t *testing.T) {
 // exited waits for the end of a container that ends by itself.
 func (s *suite) exited(t *testing.T, id string) (got cri.ContainerStatus) {
 	t.Helper()
-	eventually(t, "exit of "+id, func() bool {
+	poll.Until(t, "container "+id+" has exited", func() bool {
 		var err error
 		if got, err = s.client.ContainerStatus(t.Context(), id); err != nil {
 			t.Fatal(err)

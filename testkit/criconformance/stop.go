@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 func (s *suite) stopObedient(t *testing.T) {
@@ -107,7 +108,7 @@ func (s *suite) remove(t *testing.T) {
 // running waits until the program has set its trap, which a runtime's "started" does not say.
 func (s *suite) running(t *testing.T, id string) {
 	t.Helper()
-	eventually(t, "program of "+id, func() bool {
+	poll.Until(t, "program of "+id+" is ready", func() bool {
 		res, err := s.client.ExecSync(t.Context(), id, Shell(ExecReady), 5*time.Second)
 		return err == nil && res.ExitCode == 0
 	})
