@@ -101,16 +101,18 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 	if status.ImageID == "" {
 		return false
 	}
-	_, reported := v.facts[container.Name]
 	switch another := status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID; {
-	case another && !reported:
+	case another && !v.reported():
 		return true
-	case reported:
+	case v.reported():
 		return another && (sameImageName(status.Image, container.Image) || sameImageDigest(status.ImageID, container.Image))
 	}
 	at := v.unlessSameDigest(container, status)
 	return sameImageName(status.Image, container.Image) || !at.IsZero() && !v.now.Before(at)
 }
+
+// reported reports whether a daemon of the pod's node reports facts. It may not have reported a container yet, as one that has crashed.
+func (v *view) reported() bool { return len(v.facts) > 0 }
 
 // settleMargin is how much longer than its grace period kubelet may take to stop a container.
 const settleMargin = 10 * time.Second
@@ -121,7 +123,7 @@ const settleMargin = 10 * time.Second
 // that does not apply: there are facts, or it is the recorded instance.
 func (v *view) unlessSameDigest(container *corev1.Container, status *corev1.ContainerStatus) time.Time {
 	was, recorded := v.record.Extension().Instances[container.Name]
-	if _, reported := v.facts[container.Name]; reported || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
+	if v.reported() || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
 		return time.Time{}
 	}
 	grace := corev1.DefaultTerminationGracePeriodSeconds * time.Second

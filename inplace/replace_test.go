@@ -135,6 +135,11 @@ func TestContainerOfAnImageBetweenIsNotTheOneOfTheUpdate(t *testing.T) {
 			if decision := inplace.Next(pod, kept, known, time.Unix(1e9, 0)); decision.Kind != tt.want {
 				t.Errorf("%+v, want %s", decision, tt.want)
 			}
+			// The daemon reports no instance that does not run: of one that has crashed it has reported nothing.
+			others := facts.Facts{"another": known[status.Name]}
+			if decision := inplace.Next(pod, kept, others, time.Unix(1e9, 0)); decision.Kind != tt.want {
+				t.Errorf("with facts of another container: %+v, want %s", decision, tt.want)
+			}
 		})
 	}
 }
