@@ -102,7 +102,7 @@ func (w *apiServer) apply(ctx context.Context, c client.Client, config runtime.A
 	if err := w.Get(ctx, client.ObjectKeyFromObject(&sent), pod); err != nil {
 		return err
 	}
-	if sent.UID != pod.UID {
+	if sent.UID != "" && sent.UID != pod.UID {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, nil)
 	}
 	owned := podprobe.OwnedBy(pod)

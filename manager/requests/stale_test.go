@@ -98,11 +98,11 @@ func endRequest(w *apiServer) {
 func createAgain(w *apiServer) {
 	w.t.Helper()
 	again := w.request()
-	if err := w.Client.Delete(w.t.Context(), again); err != nil {
+	if err := w.Delete(w.t.Context(), again); err != nil {
 		w.t.Fatal(err)
 	}
 	again.UID, again.ResourceVersion = "uid-again", ""
-	if err := w.Client.Create(w.t.Context(), again); err != nil {
+	if err := w.Create(w.t.Context(), again); err != nil {
 		w.t.Fatal(err)
 	}
 }
