@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/testkit/poll"
 )
 
 // What the program puts in the way. Nothing outside of the folder is ever written.
@@ -180,9 +181,14 @@ func TestFullDisk(t *testing.T) {
 	b.apply(t, inline("v3", files{"a": "new"}))
 	b.check(t, files{"a": "new"})
 	b.Close()
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	// A program that another test is starting just then has inherited open files until it executes.
+	poll.Until(t, "the file system is read-only", func() bool {
+		err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
+		if err != nil && !errors.Is(err, syscall.EBUSY) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	if _, err := hotupdate.Open(t.Context(), hotupdate.Config{Dir: dir}); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("read-only: err = %v, want EROFS", err)
 	}

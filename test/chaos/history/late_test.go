@@ -37,6 +37,15 @@ func TestWhatIsLateInAStorm(t *testing.T) {
 			s.fault(entry.KindAPIServerKill, 3, 10, true)
 			s.status(57, "r1", failedBy(57, "DeadlineExceeded"))
 		},
+		"a program that writes the first line of its log 2 s after its start": func(s *fixture) {
+			s.replaced(4)
+			s.app(6, "uid-1", "start")
+		},
+		"a write of a sidecar that was killed before it had the answer": func(s *fixture) {
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(4, ref{"patch", sidecarUser, "pods", "status", "chaos", "p1"}, 504, nil)
+			s.faultOn("", entry.KindSidecarKill, 3, 9)
+		},
 		"an Event of a daemon that was killed before it had sent it": func(s *fixture) {
 			s.disconnected(4)
 			s.faultOn("node-1", entry.KindDaemonKill, 4.2, 9)
@@ -62,6 +71,15 @@ func TestWhatIsLateInAStorm(t *testing.T) {
 func TestPlantedBugsInAStorm(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]planted{
+		"succeeded 6 s before the program of the next container began": {want: "I4", proof: "was the one to be replaced", plant: func(s *fixture) {
+			s.replaced(4)
+			s.app(10, "uid-1", "start")
+		}},
+		"a write of a sidecar that was killed later": {want: "admission", proof: "another certificate", plant: func(s *fixture) {
+			s.fault(entry.KindCertificates, 2, 6, false)
+			s.write(4, ref{"patch", sidecarUser, "pods", "status", "chaos", "p1"}, 504, nil)
+			s.faultOn("", entry.KindSidecarKill, 5, 9)
+		}},
 		"an exited instance removed after the request had ended, as a stop of another container returns": {want: "I1", proof: "RemoveContainer before its ID was stored", plant: func(s *fixture) {
 			s.exitedBefore()
 			s.stopBeyondItsDeadline(0.5)
@@ -157,4 +175,16 @@ func (s *fixture) rolledBackUnseen(back string) {
 	s.update(36.483, "asker", "updated", "v1-poison 500")
 	s.update(36.494, "app", "signal", "SIGHUP")
 	s.update(38.0485, "app", "loaded", back)
+}
+
+const sidecarUser = "system:serviceaccount:chaos:refit-sidecar"
+
+// replaced is a request that succeeds as kubelet reports the next container, before its program has written to its log.
+func (s *fixture) replaced(seconds float64) {
+	s.create(2, "r1", "uid-1", "c1")
+	s.status(2.5, "r1", recreating("c1"))
+	s.call(3, "StopContainer", "c1", "OK", 0.1)
+	s.app(3.01, "uid-1", "SIGTERM")
+	s.pod(seconds, "uid-1", "c2", true)
+	s.status(seconds+0.1, "r1", completed(seconds+0.1, ""))
 }

@@ -3,6 +3,7 @@ package clustercheck
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/history/entry"
@@ -68,8 +69,13 @@ func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {
 	})
 }
 
-// brokenOff reports whether the daemon that wrote was killed before it had the answer: the API server then gives up.
+// brokenOff reports whether the daemon or the sidecar that wrote was killed before it had the answer: the API server then gives up.
 func (c check) brokenOff(w entry.Write) bool {
+	if (w.Code == 504 || w.Disconnected) && strings.HasSuffix(w.User, ":refit-sidecar") {
+		return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+			return (f.Kind == entry.KindSidecarKill || f.Kind == entry.KindWatchedKill) && f.On(w.Node) && f.Overlaps(w.Received, w.Done)
+		})
+	}
 	return (w.Code == 504 || w.Disconnected) && w.User == c.Options.Daemon && slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 		return f.Kind == entry.KindDaemonKill && f.On(w.Node) && !f.Begin.Before(w.Received.Add(-verdict.Noticed)) && !f.Begin.After(w.Done.Add(verdict.Noticed))
 	})

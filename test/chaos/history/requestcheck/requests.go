@@ -144,9 +144,28 @@ func (c check) newInstance(p *model.Pod, subject string, state v1beta1.Container
 		}
 		what = fmt.Sprintf("succeeded after %s, want minStartedSeconds %s", ran.Round(time.Millisecond), up)
 	}
-	if !c.neverSeen(p, state, success, since) {
+	if !c.neverSeen(p, state, success, since) && !c.wroteLate(p, state, success, up) {
 		c.Violate("I4", subject, what, proof...)
 	}
+}
+
+// firstLine is what a program may take, on a machine whose processors are all busy, from the start of its process to the first line of its log.
+const firstLine = 3 * time.Second
+
+// wroteLate reports whether kubelet says that the runtime had started another container early enough, and its application wrote the
+// first line of its log a little later.
+func (c check) wroteLate(p *model.Pod, state v1beta1.ContainerRecreateRequestRecreateState, success entry.Write, up time.Duration) bool {
+	return slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
+		return slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			if s.Name != state.Name || s.State.Running == nil || !model.Replaced(s, state.ContainerID) {
+				return false
+			}
+			started := s.State.Running.StartedAt.Time // in whole seconds
+			return !started.Add(up).After(success.Done.Add(verdict.Noticed)) && slices.ContainsFunc(p.Instances[state.Name], func(i *model.Instance) bool {
+				return !i.Start.Time.Before(started) && i.Start.Time.Before(started.Add(time.Second+firstLine))
+			})
+		})
+	})
 }
 
 // neverSeen reports whether the container that kubelet called ready at the time of the verdict was ended by a restart of its
