@@ -33,12 +33,12 @@ func (a *application) restart(instance string) {
 	})
 }
 
-// told waits for the end of the process.
+// told waits for the end of the process. It is not SIGHUP that ends it: under nohup processes ignore that.
 func (a *application) told() {
 	a.t.Helper()
 	_ = a.process.Wait() // by a signal
 	a.tree.Remove(a.process.Process.Pid)
-	if status, ok := a.process.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGHUP {
+	if status, ok := a.process.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGUSR1 {
 		a.t.Errorf("the process ended with %v", a.process.ProcessState)
 	}
 }
@@ -77,7 +77,7 @@ plugins:
   config:
     fileDir: ` + files + `
     loadPatchType: signal
-    signal: {containerName: app, signalName: SIGHUP}
+    signal: {containerName: app, signalName: SIGUSR1}
     fetch: {allowNetworks: [127.0.0.0/8]}
     restore: {configMap: "off"}
 `)
