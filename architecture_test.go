@@ -43,7 +43,7 @@ var rows = []row{
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube tracing httpserver api wait"},
-		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
+		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "daemon/requests/report hook kubelet crr cri api identity"},

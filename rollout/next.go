@@ -229,16 +229,16 @@ func (v *view) count() {
 	// Refusals are first, as only the status knows of them.
 	status.Failures = slices.Concat(refusals, failures)
 	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
-	var present int32
 	for _, p := range v.all {
-		present++
 		if !p.available {
 			status.Unavailable++
 		}
 	}
 	// A pod that is to be replaced, and whose successor has not been created, is unavailable too. A StatefulSet and a DaemonSet
 	// create it only when the pod before has ended.
-	status.Unavailable += max(0, v.replicas-present)
+	for range v.size() - len(v.all) {
+		status.Unavailable++
+	}
 	if status.Restarted > before || status.LastProgressTime == nil {
 		status.LastProgressTime = &metav1.Time{Time: v.now}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli/table"
+	"github.com/refit-project/refit/podprobe"
 )
 
 // Config is whose probes are listed.
@@ -170,9 +171,6 @@ func (c Config) ofPods(ctx context.Context, wanted func(*corev1.Pod, v1beta1.Pod
 	return found, nil
 }
 
-// reasonUnknown is that of a condition which refit-manager has set to False for want of a result.
-const reasonUnknown = "ProbeUnknown"
-
 func ofPod(pod *corev1.Pod, marker string, probe v1beta1.PodContainerProbe) Probe {
 	one := Probe{Object: pod, Namespace: pod.Namespace, Pod: pod.Name, Container: probe.ContainerName, Marker: marker, Name: probe.Name, Node: pod.Spec.NodeName, State: "?"}
 	for _, condition := range pod.Status.Conditions {
@@ -182,7 +180,7 @@ func ofPod(pod *corev1.Pod, marker string, probe v1beta1.PodContainerProbe) Prob
 		switch {
 		case condition.Status == corev1.ConditionTrue:
 			one.State = string(v1beta1.ProbeSucceeded)
-		case condition.Status == corev1.ConditionUnknown, condition.Reason == reasonUnknown:
+		case condition.Status == corev1.ConditionUnknown, condition.Reason == podprobe.ReasonProbeUnknown: // set to False by refit-manager for want of a result
 			one.State = string(v1beta1.ProbeUnknown)
 		default:
 			one.State = string(v1beta1.ProbeFailed)

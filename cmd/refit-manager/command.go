@@ -17,7 +17,11 @@ containers are restarted, if the request asks for that. The restarts are done by
 while no manager runs.
 
 RestartRollouts restart the pods of a workload in place, a few pods at a time, by ContainerRecreateRequests that it creates.
-It serves the webhooks of SidecarSets: it admits them, and injects their containers into pods that are created.
+RestartSchedules, and workloads that ask to be restarted when a ConfigMap or Secret has changed, have it create RestartRollouts.
+It serves the webhooks of SidecarSets: it admits them, and injects their containers into pods that are created. It updates
+those containers in running pods, in place.
+
+It writes the NodeImage of each node from the ImagePullJobs; refit-daemon pulls the images.
 
 It also writes the NodePodProbe of each node from the PodProbeMarkers, and sets conditions, labels and annotations of
 pods from the results, with the field manager refit-podprobe.
@@ -43,7 +47,7 @@ func newCommand(version string, run func(context.Context, manager.Config) error)
 	var log logging.Options
 	cmd := &cobra.Command{
 		Use:           manager.Name,
-		Short:         "Webhooks and controllers of ContainerRecreateRequests and PodProbeMarkers",
+		Short:         "Webhooks and controllers of Refit",
 		Long:          long,
 		Example:       example,
 		Version:       version,

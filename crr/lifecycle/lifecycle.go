@@ -108,8 +108,8 @@ type lifecycle struct {
 	pod     *corev1.Pod // the pod of the request's UID, or nil
 	// noDaemonSince is Observation.NoDaemonSince.
 	noDaemonSince time.Time
-	kruiseDaemon  bool // as in Observation, and so is nodeBusy
-	nodeBusy      bool
+	kruiseDaemon  bool // Observation.KruiseDaemon
+	nodeBusy      bool // Observation.NodeBusy
 	now           time.Time
 }
 

@@ -64,8 +64,13 @@ func expected(part string) map[string]verdict.Expected {
 				`\.TestRestartsUnderLoad`:    "takes 4 minutes: make test-load",
 			},
 		},
-		endToEndStep: {Required: map[string]int{`test/e2e\.Test[A-Za-z0-9]+$`: 150, `test/e2e\.Test(HandOffToKruiseDaemon/|RequestsAreKeptWhen)\w+$`: 3, `test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`: 4, `test/e2e\.TestTutorials/`: 7}},
-		chaosStep:    {Required: map[string]int{`\.TestSmallDose$`: 1}},
+		endToEndStep: {Required: map[string]int{
+			`test/e2e\.Test[A-Za-z0-9]+$`:                                                                   150,
+			`test/e2e\.Test(HandOffToKruiseDaemon/|RequestsAreKeptWhen)\w+$`:                                3,
+			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`: 4,
+			`test/e2e\.TestTutorials/`:                                                                      7,
+		}},
+		chaosStep: {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
 	switch part {
 	case partCheck:

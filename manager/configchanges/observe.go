@@ -72,7 +72,7 @@ func (r *reconciler) trigger(ctx context.Context, key workload, owner client.Obj
 		if err := r.forget(ctx, key); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("RestartTrigger %s had no owner and has been deleted; another is created", found.Name)
+		return r.createTrigger(ctx, key, owner)
 	}
 	if err == nil && !metav1.IsControlledBy(&found, owner) {
 		// The garbage collector deletes that of a workload of the same name that is gone.
@@ -81,8 +81,12 @@ func (r *reconciler) trigger(ctx context.Context, key workload, owner client.Obj
 	if err == nil || !apierrors.IsNotFound(err) {
 		return &found, err
 	}
+	return r.createTrigger(ctx, key, owner)
+}
+
+func (r *reconciler) createTrigger(ctx context.Context, key workload, owner client.Object) (*v1alpha1.RestartTrigger, error) {
 	created := &v1alpha1.RestartTrigger{ObjectMeta: metav1.ObjectMeta{
-		Namespace: name.Namespace, Name: name.Name,
+		Namespace: key.Namespace, Name: configchange.TriggerName(key.Kind, key.Name),
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: key.Kind, Name: key.Name, UID: owner.GetUID(), Controller: new(true)}},
 	}, Spec: v1alpha1.RestartTriggerSpec{TargetRef: key.reference()}}
 	if err := r.client.Create(ctx, created); err != nil {

@@ -21,14 +21,6 @@ import (
 // read: nothing tells when that has changed. It does not grow, so that the job's deadline is kept.
 const startDelay = 10 * time.Second
 
-// earlier is the earlier of two times, of which the first may be zero.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // overtaken reports whether a write failed because of another writer, which is nothing that a user has to know. Jobs that start
 // at the same time create the same copy of a Secret.
 func overtaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
@@ -61,10 +53,13 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		fault = j.start(ctx, &job, decision.Start)
 	}
 	if fault != nil && !overtaken(fault) {
-		if decision.Status.Message = fault.Error(); job.Status.Message != decision.Status.Message {
+		decision.Status.Message = fault.Error()
+		if job.Status.Message != decision.Status.Message {
 			j.Logger.Warn("pulls of an ImagePullJob not started", "job", key.String(), "err", fault)
 		}
-		decision.Again = earlier(decision.Again, j.Clock().Add(startDelay))
+		if again := j.Clock().Add(startDelay); decision.Again.IsZero() || again.Before(decision.Again) {
+			decision.Again = again
+		}
 	}
 	if !equality.Semantic.DeepEqual(job.Status, decision.Status) {
 		changed := job.DeepCopy()

@@ -74,11 +74,11 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 			notWritten = append(notWritten, err)
 		default:
 			all[stored.Name] = stored
-			due = earlier(due, decision.Again)
+			due = crr.Earlier(due, decision.Again)
 		}
 	}
 	again, stored, err := e.step(ctx, pod, open[0])
-	again = earlier(again, due)
+	again = crr.Earlier(again, due)
 	if stored != nil {
 		all[stored.Name] = stored // what we wrote counts until the watch brings it
 	}
@@ -87,14 +87,6 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 		again, err = time.Now(), nil
 	}
 	return again, errors.Join(append(notWritten, err)...)
-}
-
-// earlier of two times; zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // step observes, plans, writes what was decided, and only then acts.
@@ -111,7 +103,7 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	}
 	decision := crr.Plan(request, observed, crr.Options{SignalsOnly: true}, now)
 	if undecided != "" {
-		decision.Again = earlier(decision.Again, now.Add(missingLook))
+		decision.Again = crr.Earlier(decision.Again, now.Add(missingLook))
 	}
 	stored, err := e.write(ctx, request, decision.Status)
 	if err != nil {

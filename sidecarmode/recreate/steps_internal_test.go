@@ -132,16 +132,6 @@ func TestMergeKeepsWhatWeWroteLast(t *testing.T) {
 	}
 }
 
-func TestEarlier(t *testing.T) {
-	t.Parallel()
-	never, soon, late := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
-	for _, tt := range [][3]time.Time{{never, never, never}, {never, soon, soon}, {soon, never, soon}, {soon, late, soon}, {late, soon, soon}} {
-		if got := earlier(tt[0], tt[1]); !got.Equal(tt[2]) {
-			t.Errorf("earlier(%v, %v) = %v", tt[0], tt[1], got)
-		}
-	}
-}
-
 func TestWritesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
