@@ -66,7 +66,7 @@ func expected(part string) map[string]verdict.Expected {
 		},
 		endToEndStep: {Required: map[string]int{
 			`test/e2e\.Test[A-Za-z0-9]+$`:                                                                   150,
-			`test/e2e\.Test(HandOffToKruiseDaemon/|RequestsAreKeptWhen)\w+$`:                                3,
+			`test/e2e\.Test(HandOffToKruiseDaemon/begun_by|RequestsAreKeptWhen)`:                            3,
 			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`: 4,
 			`test/e2e\.TestTutorials/`:                                                                      7,
 		}},

@@ -1,5 +1,5 @@
 // Command test is `make test`: lint, generated files, unit tests with -race, conformance and end-to-end tests on a real
-// cluster made for it, which it takes away again however it ends. It closes with the test runner's own lines.
+// cluster made for it, which it takes away again however it ends. It closes with the test runner's own lines, and what failed.
 package main
 
 import (
@@ -86,22 +86,34 @@ func run(ctx context.Context, part string) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	failed := 0
+	faults = slices.DeleteFunc(faults, func(fault error) bool { return fault == nil })
 	for _, fault := range faults {
-		if fault != nil {
-			fmt.Println("\n" + fault.Error())
-			failed++
-		}
+		fmt.Println("\n" + fault.Error())
 	}
-	fmt.Printf("\n%d of %d parts failed; their output is in dist/log\n", failed, len(faults))
-	if part == partAudit && failed == 0 {
+	fmt.Printf("\n%d parts failed; their output is in dist/log\n", len(faults))
+	if part == partAudit && len(faults) == 0 {
 		return nil // no test was to run
 	}
-	// The runner's own lines are the last, whatever happened.
-	if err := s.summary(ctx); err != nil || failed > 0 {
+	// The runner's own lines come after all that passed. What failed is named again after them, since the end of a log is
+	// what is read first.
+	summary := s.summary(ctx)
+	if len(faults) > 0 {
+		fmt.Print(failures(faults))
+	}
+	if summary != nil || len(faults) > 0 {
 		return errFailed
 	}
 	return nil
+}
+
+// failures names what failed, each fault by the first line of its message.
+func failures(faults []error) string {
+	var text strings.Builder
+	for _, fault := range faults {
+		first, _, _ := strings.Cut(fault.Error(), "\n")
+		fmt.Fprintf(&text, "FAILED: %s\n", first)
+	}
+	return text.String()
 }
 
 // prepare installs what is missing and finds the tools.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -15,5 +16,15 @@ func TestOutputLeavesOutStderr(t *testing.T) {
 	_, err = output(t.Context(), t.TempDir(), "sh", "-c", "echo 'no such module' >&2; exit 1")
 	if err == nil || !strings.Contains(err.Error(), "no such module") {
 		t.Errorf("got %v, want what the command said", err)
+	}
+}
+
+// TestFailuresAreNamedWithoutTheirOutput: a required test that did not run fails no test, so the runner's last lines say
+// nothing of it.
+func TestFailuresAreNamedWithoutTheirOutput(t *testing.T) {
+	t.Parallel()
+	got := failures([]error{errors.New("lint root: exit status 1\na.go:1: unused"), errors.New("chart on the cluster: no test ran")})
+	if want := "FAILED: lint root: exit status 1\nFAILED: chart on the cluster: no test ran\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
