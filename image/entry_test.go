@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
@@ -161,6 +162,18 @@ func TestEntryStaysForTheOtherJob(t *testing.T) {
 	c.look()
 	c.job = second
 	c.look()
+	both := func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
+		return map[types.UID]*v1beta1.ImagePullJob{first.UID: first, second.UID: second}[o.UID]
+	}
+	if changed, _ := image.Prune(&c.nodes[0].Spec, &c.nodes[0].Status, both, now); changed {
+		t.Error("changed while both jobs run")
+	}
+	only := func(o corev1.ObjectReference) *v1beta1.ImagePullJob {
+		return map[types.UID]*v1beta1.ImagePullJob{second.UID: second}[o.UID]
+	}
+	if changed, _ := image.Prune(&c.nodes[0].Spec, &c.nodes[0].Status, only, now); !changed {
+		t.Error("the first job is gone, which is not written")
+	}
 	if n := c.prune(second); n != 1 {
 		t.Fatalf("%d entries", n)
 	}
@@ -170,7 +183,7 @@ func TestEntryStaysForTheOtherJob(t *testing.T) {
 	made := job(func(j *v1beta1.ImagePullJob) { j.UID = "recreated under its name" })
 	c.nodes[0].Spec.Images["game"].Tags[0].OwnerReferences[0].UID = "job"
 	found := func(corev1.ObjectReference) *v1beta1.ImagePullJob { return made }
-	if image.Prune(&c.nodes[0].Spec, &c.nodes[0].Status, found, now); len(c.nodes[0].Spec.Images) != 0 {
-		t.Error("the entry is kept for another job of the name")
+	if changed, _ := image.Prune(&c.nodes[0].Spec, &c.nodes[0].Status, found, now); !changed || len(c.nodes[0].Spec.Images) != 0 {
+		t.Errorf("changed %t; the entry is kept for another job of the name", changed)
 	}
 }

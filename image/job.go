@@ -58,7 +58,6 @@ func PlanJob(job *v1beta1.ImagePullJob, nodes []*v1beta1.NodeImage, now time.Tim
 	if s := policy.ActiveDeadlineSeconds; s != nil && policy.Type != v1beta1.CompletionNever {
 		deadline := d.Status.StartTime.Add(time.Duration(*s) * time.Second)
 		if !now.Before(deadline) && !count.all() {
-			d.Start = nil
 			d.end(ReasonDeadlineExceeded, fmt.Sprintf("%d of %d nodes have the image after activeDeadlineSeconds %d", d.Status.Succeeded, d.Status.Desired, *s), false, now)
 			return d
 		}

@@ -86,3 +86,56 @@ func TestStalledPullEndsAtItsTimeout(t *testing.T) {
 		expect(t, q, "a", v1beta1.ImagePhaseFailed, "activeDeadlineSeconds", "attempt 2 of 6")
 	})
 }
+
+// A message says how far a pull has come only if it was ended by us, and the runtime has reported bytes.
+func TestMessageOfAFailureTellsBytesOnlyOfAStalledPull(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		total int64
+		err   error // nil: the end of the context
+		want  string
+	}{
+		"stalled, bytes are reported":  {1000, nil, "attempt 1 of 1 failed after 300 of 1000 bytes: not pulled within timeoutSeconds"},
+		"stalled, no bytes are told":   {0, nil, "attempt 1 of 1 failed: not pulled within timeoutSeconds"},
+		"refused in the middle":        {1000, errors.New("401"), "attempt 1 of 1 failed: 401"},
+		"refused, no bytes, limit hit": {0, image.ErrTooManyRequests, "attempt 1 of 1 failed: too many requests"},
+	} {
+		inQueue(t, 1, func(p *puller, q *image.Queue) {
+			p.pull = func(ctx context.Context, _ image.Want, _ int, report func(int64, int64)) (string, error) {
+				report(300, tt.total)
+				if tt.err == nil {
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				return "", tt.err
+			}
+			q.Set([]image.Want{want("a", func(w *image.Want) { w.Retries = 0 })}, nil)
+			time.Sleep(time.Hour)
+			if s := expect(t, q, "a", v1beta1.ImagePhaseFailed); s.Message != tt.want {
+				t.Errorf("%s: message %q, want %q", name, s.Message, tt.want)
+			}
+		})
+	}
+}
+
+// Each failed pull is tried again at its own time, whatever the others wait for.
+func TestFailedPullsAreTriedAgainEachAtItsTime(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 5, func(p *puller, q *image.Queue) {
+		p.pull = func(_ context.Context, w image.Want, n int, _ func(int64, int64)) (string, error) {
+			switch {
+			case n > 1:
+				return "sha256:1", nil
+			case w.Repository == "limited":
+				return "", image.ErrTooManyRequests
+			}
+			return "", errors.New("503")
+		}
+		q.Set([]image.Want{want("a"), want("limited")}, nil)
+		time.Sleep(2 * time.Second)
+		expect(t, q, "a", v1beta1.ImagePhaseSucceeded)
+		expect(t, q, "limited", v1beta1.ImagePhaseWaiting)
+		time.Sleep(14 * time.Second)
+		expect(t, q, "limited", v1beta1.ImagePhaseSucceeded)
+	})
+}

@@ -48,6 +48,12 @@ func TestWantedReadsPoliciesAndDefaults(t *testing.T) {
 	if negative[0].Retries != 3 || negative[0].Timeout != 10*time.Minute {
 		t.Errorf("%+v", negative[0])
 	}
+	zero := image.Wanted(v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"a": {Tags: []v1beta1.ImageTagSpec{{
+		Tag: "v1", PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(0)), ActiveDeadlineSeconds: new(int64(0))},
+	}}}}})
+	if zero[0].Deadline != 0 || zero[0].Timeout != 10*time.Minute {
+		t.Errorf("%+v", zero[0])
+	}
 }
 
 func TestStatus(t *testing.T) {

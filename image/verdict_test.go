@@ -214,6 +214,45 @@ func TestMessageIsCutAtItsBound(t *testing.T) {
 	if got := say(513); got != strings.Repeat("x", 512)+"…" {
 		t.Errorf("%d bytes", len(got))
 	}
+	for text, want := range map[string]string{
+		"x" + strings.Repeat("é", 300): "x" + strings.Repeat("é", 255) + "…", // the bound is within a rune
+		strings.Repeat("\x80", 513):    "…",                                  // no text at all
+	} {
+		states := map[image.Reference]image.State{{Repository: "a", Tag: "v2"}: {Phase: v1beta1.ImagePhaseFailed, Message: text}}
+		if got := image.Status(spec(), states).ImageStatuses["a"].Tags[0].Message; got != want {
+			t.Errorf("%q is cut to %q", text, got)
+		}
+	}
+}
+
+// A job says while it runs that nodes have failed, and at its end that none has.
+func TestMessageOfARunningJob(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, job())
+	c.look()
+	c.answer(v1beta1.ImagePhaseFailed, "404")
+	c.look()
+	if s := c.job.Status; s.CompletionTime != nil || s.Message != "2 of 3 nodes failed, for example node-0: 404" {
+		t.Errorf("%+v", s)
+	}
+	c = newCluster(t, 1, job())
+	if c.look(); c.job.Status.Message != "" {
+		t.Errorf("at the beginning: %q", c.job.Status.Message)
+	}
+	c.answer(v1beta1.ImagePhaseSucceeded, "")
+	if c.look(); c.job.Status.Message != "all nodes have the image" {
+		t.Errorf("at the end: %q", c.job.Status.Message)
+	}
+}
+
+// The API server lists nodes in any order. Which of them begin must not depend on it: the decision is made again after a conflict.
+func TestNodesBeginInTheOrderOfTheirNames(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4, job())
+	c.nodes[0], c.nodes[3] = c.nodes[3], c.nodes[0]
+	if d := c.look(); strings.Join(d.Start, " ") != "node-0 node-1" {
+		t.Errorf("%q begin", d.Start)
+	}
 }
 
 // What a daemon has reported before it was started again is reported as it was.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/refit-project/refit/hotupdate/payload"
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
@@ -29,6 +30,10 @@ func TestChangedRevisionsAreFound(t *testing.T) {
 		"manifest names a file outside": func(_ *testing.T, at string) error {
 			b, err := os.ReadFile(at + "/manifest.json")
 			return errors.Join(err, os.WriteFile(at+"/manifest.json", []byte(strings.ReplaceAll(string(b), `"name":"a"`, `"name":"../a"`)), 0o600))
+		},
+		"manifest makes a file executable": func(_ *testing.T, at string) error {
+			b, err := os.ReadFile(at + "/manifest.json")
+			return errors.Join(err, os.WriteFile(at+"/manifest.json", []byte(strings.Replace(string(b), `"sha256":`, `"executable":true,"sha256":`, 1)), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +60,9 @@ func TestRevisionsAreFoundByTheirID(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	first, second := seal(t, s, map[string]string{"a": "1"}), seal(t, s, map[string]string{"a": "2"})
+	if !strings.HasPrefix(first.ID, "000001-") || !strings.HasPrefix(second.ID, "000002-") {
+		t.Errorf("IDs %s and %s are not in the order of time", first.ID, second.ID)
+	}
 	if err := s.Prune([]string{second.ID}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +78,50 @@ func TestRevisionsAreFoundByTheirID(t *testing.T) {
 	}
 	if next := seal(t, again, map[string]string{"a": "1"}); next.ID <= second.ID {
 		t.Errorf("ID %s after a restart, want one after %s", next.ID, second.ID)
+	}
+}
+
+// IDs get a digit more after the 999,999th revision.
+func TestNumbersOfRevisionsGoOnAfterAMillion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, id := range []string{"999999-0123456789ab", "1000000-0123456789ab", "no-revision"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(store.FilesPath(id))), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := seal(t, open(t, dir), map[string]string{"a": "1"}); !strings.HasPrefix(r.ID, "1000001-") {
+		t.Errorf("ID %s", r.ID)
+	}
+}
+
+func TestFilesHaveTheirModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	digests := map[string]bool{}
+	for mode, want := range map[os.FileMode]os.FileMode{0: 0o644, 0o644: 0o644, 0o755: 0o755, 0o600: 0o600} {
+		g, err := s.Stage(payload.Limits{}.WithDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Put("a", mode, strings.NewReader("1")); err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Seal(t.Context(), "v1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests[r.Digest] = true
+		if info, err := os.Stat(filepath.Join(dir, store.FilesPath(r.ID), "a")); err != nil || info.Mode().Perm() != want {
+			t.Errorf("mode %o: %v, %v", mode, info, err)
+		}
+		if found, err := s.Revision(r.ID); err != nil || s.Check(t.Context(), found) != nil {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	if len(digests) != 3 {
+		t.Errorf("%d digests for 3 different modes", len(digests))
 	}
 }
 
@@ -95,5 +147,9 @@ func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 		if got := s.Fit(ids, ids[test.current], test.most); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+	lost := slices.Insert(slices.Clone(ids), 2, "000009-0123456789ab") // takes no space
+	if got := s.Fit(lost, ids[2], 130); !slices.Equal(got, lost) {
+		t.Errorf("a revision that cannot be read: %q, want %q", got, lost)
 	}
 }

@@ -24,10 +24,9 @@ type Stage struct {
 	limits payload.Limits
 	files  []File
 	// size is the sum of the files' sizes, and made counts the folders.
-	size   int64
-	made   int
-	kept   bool // some files are of another revision
-	sealed bool
+	size int64
+	made int
+	kept bool // some files are of another revision
 }
 
 // Stage begins an empty revision. Discard it unless it is sealed.
@@ -207,7 +206,6 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin) (Rev
 	if err := g.store.root.Rename(g.dir, revisions+"/"+r.ID); err != nil {
 		return Revision{}, err
 	}
-	g.sealed = true
 	g.store.next++
 	return r, g.store.sync(revisions)
 }
@@ -230,10 +228,7 @@ func (g *Stage) syncFolders(ctx context.Context) error {
 	})
 }
 
-// Discard removes a stage that was not sealed.
+// Discard removes a stage; nothing of one that was sealed, whose folder has another name by now.
 func (g *Stage) Discard() error {
-	if g.sealed {
-		return nil
-	}
 	return g.store.root.RemoveAll(g.dir)
 }

@@ -3,11 +3,15 @@ package store_test
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate/payload"
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
 func TestStageRefuses(t *testing.T) {
@@ -82,8 +86,47 @@ func TestStageKeepsWhatAnUpdateDoesNotReplace(t *testing.T) {
 	if want := []string{"changed", "dir", "file/a", "new", "same"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
-	if err := s.Check(t.Context(), r); err != nil {
+	if err := s.Check(t.Context(), r); err != nil || !r.Kept || before.Kept {
+		t.Errorf("%v; kept %t, before %t", err, r.Kept, before.Kept)
+	}
+	small, err := s.Stage(payload.Limits{MaxUnpacked: 5}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := small.Keep(before, nil); !errors.Is(err, payload.ErrTooLarge) {
+		t.Errorf("6 bytes are kept with a limit of 5: %v", err)
+	}
+}
+
+// A Put that fails leaves a part of its file.
+func TestDroppedFileIsNotPartOfTheRevision(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	g, err := s.Stage(payload.Limits{MaxUnpacked: 3}.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Put("a", 0, strings.NewReader("four")); !errors.Is(err, payload.ErrTooLarge) {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing
+		if err := g.Drop("a"); err != nil {
+			t.Error(err)
+		}
+	}
+	r, err := g.Seal(t.Context(), "v1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, store.FilesPath(r.ID), "a")); len(r.Files) != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%+v, %v", r.Files, err)
+	}
+	if err := g.Discard(); err != nil {
 		t.Error(err)
+	}
+	if found, err := s.Revision(r.ID); err != nil || found.ID != r.ID {
+		t.Errorf("discarded although it is sealed: %v", err)
 	}
 }
 

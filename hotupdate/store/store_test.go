@@ -125,6 +125,16 @@ func TestFilesOfOthersAreKept(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"data/own": "x", "data/conf": "1"}, visible(t, dir)); diff != "" {
 		t.Errorf("after an update that was refused (-want +got):\n%s", diff)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "plain"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	below := seal(t, s, map[string]string{"plain/conf": "2"})
+	if err := s.Publish(first, below); !errors.Is(err, payload.ErrInvalid) || !strings.Contains(err.Error(), "plain/conf") {
+		t.Errorf("%v: want the name for which a file is in the way", err)
+	}
+	if diff := cmp.Diff(map[string]string{"data/own": "x", "data/conf": "1", "plain": "x"}, visible(t, dir)); diff != "" {
+		t.Errorf("after another that was refused (-want +got):\n%s", diff)
+	}
 	if got := s.Foreign([]store.File{{Name: "data/own"}, {Name: "data/conf"}, {Name: "absent"}}); !slices.Equal(got, []string{"data/own"}) {
 		t.Errorf("files of others: %q", got)
 	}
@@ -157,6 +167,20 @@ func TestRollbackRestoresAdoptedFiles(t *testing.T) {
 		if got := visible(t, dir)["run.sh"]; got != step.want {
 			t.Errorf("run.sh is %q, want %q", got, step.want)
 		}
+	}
+	version := store.Revision{ID: next.ID, Version: "v7", Files: next.Files}
+	if err := s.Publish(adopted, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "own"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both, err := s.Adopt(t.Context(), version, []string{"own"}, payload.Limits{}.WithDefaults())
+	if err != nil || both.Version != "v7" || !both.Has("own") || !both.Has("run.sh") || both.Size() != 6 {
+		t.Errorf("%+v, %v: want the files of the version and the one that was adopted", both, err)
+	}
+	if err := s.Publish(next, adopted); err != nil {
+		t.Fatal(err)
 	}
 	if info, err := os.Stat(script); err != nil || info.Mode().Perm()&0o111 == 0 {
 		t.Errorf("%v, %v: not executable any more", info, err)
@@ -215,7 +239,11 @@ func TestEveryStepLeavesOneRevision(t *testing.T) {
 	if err := s.Publish(first, second); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(steps, "swapped") {
-		t.Errorf("steps %q: want one for the swap", steps)
+	if err := s.Save(store.State{Current: second.ID, Accepted: []string{second.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"linked", "link beside ..data", "swapped", "unlinked", "beside ..refit/state.json", "replaced ..refit/state.json"}
+	if !slices.Equal(steps, want) {
+		t.Errorf("steps %q, want %q", steps, want)
 	}
 }
