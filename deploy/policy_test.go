@@ -68,6 +68,27 @@ func TestManagerMayWriteOfPodsOnlyWhatDrainsAndProbesNeed(t *testing.T) {
 	}
 }
 
+// Whoever takes Refit's rights away by removing the subjects of its binding must not stop the writes of everybody else: an error
+// of a match condition refuses the request.
+func TestABindingWithoutSubjectsRefusesNobody(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{"manager/*.yaml", "daemonset/*.yaml"} {
+		for _, p := range documents[admissionregistrationv1.ValidatingAdmissionPolicy](t, pattern, "ValidatingAdmissionPolicy") {
+			if p.Spec.ParamKind == nil || p.Spec.ParamKind.Kind != "ClusterRoleBinding" {
+				continue
+			}
+			conditions := policy{name: p.Name, conditions: p.Spec.MatchConditions, params: true}
+			matches, _ := conditions.evaluate(t, review{
+				user: account, operation: admission.Update, object: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"}}`,
+				params: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"}}`,
+			})
+			if matches {
+				t.Errorf("%s applies to an account that is not bound", p.Name)
+			}
+		}
+	}
+}
+
 func TestDaemonSendsEventsInTheNameOfItsNodeOnly(t *testing.T) {
 	t.Parallel()
 	events := shipped(t, "daemonset/*.yaml", "refit-daemon-events")
