@@ -106,13 +106,14 @@ func (a *api) listPods(ctx context.Context, opts ...client.ListOption) ([]*corev
 	return pods, nil
 }
 
-// nodeKind reports whether a node exists, and whether it is a virtual one.
+// nodeKind reports whether a node exists, and whether it is a virtual one. One that is being deleted exists: with a finalizer, as of
+// Karpenter, it stays until its pods have gone, which may wait for what a probe says of them.
 func (a *api) nodeKind(ctx context.Context, name string) (exists, virtual bool, err error) {
 	node, err := a.nodes.Find(ctx, name)
 	if err != nil || node == nil {
 		return false, false, err
 	}
-	return node.DeletionTimestamp == nil, podprobe.VirtualNode(node.Labels), nil
+	return true, podprobe.VirtualNode(node.Labels), nil
 }
 
 // written counts a write, and adds to its error what was being done.

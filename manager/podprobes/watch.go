@@ -47,8 +47,7 @@ func markerChanged() predicate.Predicate {
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return podprobe.VirtualNode(e.ObjectOld.GetLabels()) != podprobe.VirtualNode(e.ObjectNew.GetLabels()) ||
-				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+			return podprobe.VirtualNode(e.ObjectOld.GetLabels()) != podprobe.VirtualNode(e.ObjectNew.GetLabels())
 		},
 	}
 }
