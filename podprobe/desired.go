@@ -78,7 +78,7 @@ func (f Fields) Empty() bool { return len(f.Labels)+len(f.Annotations)+len(f.Con
 //   - Labels and annotations are those of the marker's policy for the state. In state Unknown there are none.
 //   - A probe without a result changes nothing: what it has set on the pod stays, as when a daemon is replaced.
 func Desired(pod *corev1.Pod, markers []Marker, states States, now time.Time) Fields {
-	d := desired{pod: pod, owned: OwnedBy(pod), now: now, Fields: Fields{Labels: map[string]string{}, Annotations: map[string]string{}}}
+	d := desired{pod: pod, owned: OwnedBy(pod), left: readOverridden(pod.Annotations[v1alpha1.AnnotationOverridden]), now: now, Fields: Fields{Labels: map[string]string{}, Annotations: map[string]string{}}}
 	var withoutResult []v1alpha1.PodContainerProbe
 	for _, m := range markers {
 		if !m.Selects(pod) {
@@ -103,6 +103,7 @@ type desired struct {
 	Fields
 	pod   *corev1.Pod
 	owned Owned
+	left  overridden // what others have changed
 	now   time.Time
 }
 
@@ -142,23 +143,25 @@ func (d *desired) condition(kind string, state v1alpha1.ContainerProbeState) cor
 	return c
 }
 
-// keep copies what the probe may have set on the pod before.
+// keep copies what the probe may have set on the pod before, also where others have changed it since: that stays known, for the next
+// result may be that of before.
 func (d *desired) keep(p v1alpha1.PodContainerProbe) {
 	kind := corev1.PodConditionType(p.PodConditionType)
 	if live := findCondition(d.pod.Status.Conditions, kind); live != nil && d.owned.Conditions[string(kind)] && findCondition(d.Conditions, kind) == nil {
 		d.Conditions = append(d.Conditions, *live)
 	}
 	for _, policy := range p.MarkerPolicy {
-		addMissing(d.Labels, present(policy.Labels, d.pod.Labels, d.owned.Labels))
-		addMissing(d.Annotations, present(policy.Annotations, d.pod.Annotations, d.owned.Annotations))
+		addMissing(d.Labels, present(policy.Labels, d.pod.Labels, d.owned.Labels, d.left.Labels))
+		addMissing(d.Annotations, present(policy.Annotations, d.pod.Annotations, d.owned.Annotations, d.left.Annotations))
 	}
 }
 
-// present returns the keys of the policy that the pod has with the same value and that Refit has set.
-func present(policy, existing map[string]string, owned map[string]bool) map[string]string {
+// present returns the keys of the policy that the pod has with the same value and that Refit has set, and those that are left to
+// others.
+func present(policy, existing map[string]string, owned map[string]bool, left map[string]string) map[string]string {
 	found := map[string]string{}
 	for key, value := range policy {
-		if live, ok := existing[key]; ok && owned[key] && live == value {
+		if live, ok := existing[key]; ok && owned[key] && live == value || left[key] == hash(value) {
 			found[key] = value
 		}
 	}

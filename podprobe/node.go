@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe/share"
 )
 
 // NodeSpec computes the whole spec of a node's NodePodProbe from the pods of the node. Where their probes exceed what one
@@ -28,7 +29,7 @@ func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, 
 			})
 		}
 	}
-	all, out := fit(all)
+	all, out := share.Fit(all)
 	omitted := make([]*corev1.Pod, len(out))
 	for i, p := range out {
 		omitted[i] = byUID[p.UID]

@@ -1,6 +1,7 @@
 package podprobe_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -65,5 +66,41 @@ func TestNamespacesShareTheProbesOfANode(t *testing.T) {
 				t.Error("the same pods do not give the same spec")
 			}
 		})
+	}
+}
+
+// The names of probes are in the status again. With the longest ones the status would not fit into the object beside the spec, and no
+// result of the node could be written any more.
+func TestProbesOfANodeLeaveSpaceForTheirResults(t *testing.T) {
+	t.Parallel()
+	long := marker(strings.Repeat("m", 253), func(m *v1alpha1.PodProbeMarker) {
+		m.Spec.Probes = nil
+		for i := range v1alpha1.MaxProbesOfMarker {
+			p := probe("x")
+			p.Name, p.PodConditionType = fmt.Sprintf("%03d%s", i, strings.Repeat("<", 250)), fmt.Sprint("example.com/p", i)
+			m.Spec.Probes = append(m.Spec.Probes, p)
+		}
+	})
+	var pods []*corev1.Pod
+	for i := range 20 {
+		pods = append(pods, pod(fmt.Sprint("p", i)))
+	}
+	spec, omitted := podprobe.NodeSpec(pods, compile(long))
+	node := v1alpha1.NodePodProbe{Spec: spec}
+	for _, p := range spec.PodProbes {
+		status := v1alpha1.PodProbeStatus{Name: p.Name, Namespace: p.Namespace, UID: p.UID}
+		for _, one := range p.Probes {
+			result := state(v1alpha1.ProbeSucceeded, "")
+			result.Name = one.Name
+			status.ProbeStates = append(status.ProbeStates, result)
+		}
+		node.Status.PodProbeStatuses = append(node.Status.PodProbeStatuses, status)
+	}
+	content, err := json.Marshal(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(content); size > 1300<<10 || size < 1000<<10 {
+		t.Errorf("%d bytes with the results of %d pods; %d are left out", size, len(spec.PodProbes), len(omitted))
 	}
 }

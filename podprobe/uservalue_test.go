@@ -42,6 +42,25 @@ func TestAUsersValueStays(t *testing.T) {
 	l.carries(map[string]string{"busy": "yes"}, "10", 1, 1)
 }
 
+// A NodePodProbe that is made again has no results for a while. That is no change of state.
+func TestAUsersValueStaysWhileThereIsNoResult(t *testing.T) {
+	t.Parallel()
+	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
+	l.see(m, said(v1alpha1.ProbeSucceeded))
+	taken := podprobe.Desired(l.pod, compile(m...), said(v1alpha1.ProbeSucceeded), noon)
+	delete(taken.Annotations, cost)
+	l.pod = applied(t, l.pod, taken)
+	l.pod.Annotations[cost] = "77"
+	l.see(m, said(v1alpha1.ProbeSucceeded)) // which records it
+	l.writes = 0
+	l.see(m, nil)
+	l.see(m, said(v1alpha1.ProbeSucceeded))
+	l.carries(map[string]string{"free": "yes"}, "77", 1, 0)
+	l.see(m, nil)
+	l.see(m, said(v1alpha1.ProbeFailed))
+	l.carries(map[string]string{"busy": "yes"}, "10", 1, 1)
+}
+
 func TestAUsersRemovalStays(t *testing.T) {
 	t.Parallel()
 	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
