@@ -14,21 +14,40 @@ import (
 	"github.com/refit-project/refit/httpserver"
 )
 
-// health serves /healthz, 200 while the process lives, and /readyz, 200 while the webhooks are served. It serves from the
-// start of the program, so that kubelet does not kill one that waits for the API server.
+// health serves /healthz, 200 while the process lives, and /readyz, 200 while the webhooks can be called, if there are any. It serves
+// from the start of the program, so that kubelet does not kill one that waits for the API server.
 type health struct {
-	webhooks atomic.Pointer[healthz.Checker] // nil before the API server has answered
+	checks atomic.Pointer[[]readinessCheck] // nil before the API server has answered
 }
 
-// ready makes /readyz depend on the webhooks.
-func (h *health) ready(webhooks healthz.Checker) { h.webhooks.Store(&webhooks) }
+// readinessCheck is one of the conditions of /readyz.
+type readinessCheck struct {
+	name  string
+	check healthz.Checker
+}
+
+// readinessChecks are those of a manager with a configuration. One without webhooks needs no certificate, and nothing makes one for it.
+func readinessChecks(cfg Config, certificate, webhooks healthz.Checker) []readinessCheck {
+	if !cfg.ContainerRecreateRequests && !cfg.RestartRollouts && !cfg.SidecarSets {
+		return nil
+	}
+	return []readinessCheck{{"certificate", certificate}, {"webhooks", webhooks}}
+}
+
+// ready makes /readyz depend on checks.
+func (h *health) ready(checks []readinessCheck) { h.checks.Store(&checks) }
 
 func (h *health) check(request *http.Request) error {
-	webhooks := h.webhooks.Load()
-	if webhooks == nil {
+	checks := h.checks.Load()
+	if checks == nil {
 		return errors.New("the API server has not answered yet")
 	}
-	return (*webhooks)(request)
+	for _, c := range *checks {
+		if err := c.check(request); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
 }
 
 // serve listens and serves in the group until ctx ends.

@@ -104,7 +104,7 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 	if err := addConcerns(mgr, cfg, traces, user, clock); err != nil {
 		return err
 	}
-	probes.ready(mgr.GetWebhookServer().StartedChecker())
+	probes.ready(readinessChecks(cfg, loader.Ready, mgr.GetWebhookServer().StartedChecker()))
 	return mgr.Start(ctx)
 }
 

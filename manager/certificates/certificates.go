@@ -76,13 +76,10 @@ func (l *Loader) missing() error {
 	return fmt.Errorf("secret %s has no certificate: has the Job refit-certificates run?", l.key)
 }
 
-// Add adds the controller that follows the Secret, on every replica, and the readiness check.
+// Add adds the controller that follows the Secret, on every replica.
 func Add(mgr ctrl.Manager, loader *Loader, metrics prometheus.Registerer) error {
 	if err := metrics.Register(loader.expiry); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("certificate", loader.Ready); err != nil {
-		return fmt.Errorf("add readiness check: %w", err)
 	}
 	everyReplica := false
 	return ctrl.NewControllerManagedBy(mgr).
