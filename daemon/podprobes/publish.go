@@ -149,7 +149,7 @@ func (d statusDestination) Write(ctx context.Context, node string) (result.Reque
 		d.writer.RequestAfter(node, until.Sub(now), d.pace())
 	}
 	d.mu.Unlock()
-	status, cut, err := probestatus.Fit(status, probestatus.MaxSize)
+	status, cut, err := fit(object.Spec, status)
 	if err != nil || probestatus.Same(object.Status, status) {
 		return result.Requests{}, err
 	}
@@ -164,6 +164,15 @@ func (d statusDestination) Write(ctx context.Context, node string) (result.Reque
 	d.recordCut(cut)
 	d.adopt(stored, len(status.Conditions) > 0)
 	return sent, nil
+}
+
+// fit cuts the messages of a status so that it fits into the object beside the spec, and returns to what length.
+func fit(spec v1alpha1.NodePodProbeSpec, status v1alpha1.NodePodProbeStatus) (v1alpha1.NodePodProbeStatus, int, error) {
+	limit, err := probestatus.Limit(spec)
+	if err != nil {
+		return status, 0, err
+	}
+	return probestatus.Fit(status, limit)
 }
 
 // adopt takes over the object that a write has returned.
@@ -189,7 +198,7 @@ func (m *Manager) recordCut(cut int) {
 	m.mu.Unlock()
 	if cut < result.MaxMessage && cut != before {
 		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventCut,
-			fmt.Sprintf("The status would be larger than %d KiB: messages are cut to %d bytes", probestatus.MaxSize>>10, cut))
+			fmt.Sprintf("The results of all probes would be too large for one object: messages are cut to %d bytes", cut))
 	}
 }
 

@@ -18,8 +18,21 @@ import (
 	"github.com/refit-project/refit/result"
 )
 
-// MaxSize bounds the status as JSON, in bytes: with the spec it has to stay below etcd's 1.5 MiB for a request.
-const MaxSize = 900 << 10
+const (
+	// maxSize bounds the status as JSON, in bytes.
+	maxSize = 900 << 10
+	// maxObject bounds it together with the spec: below the 1.5 MiB that etcd takes (--max-request-bytes), with space for metadata.
+	maxObject = 1472 << 10
+)
+
+// Limit is how large the status beside a spec may be, as JSON in bytes.
+func Limit(spec v1alpha1.NodePodProbeSpec) (int, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return 0, fmt.Errorf("encode spec: %w", err)
+	}
+	return min(maxSize, maxObject-len(text)), nil
+}
 
 // Record is what is known of one probe of one container instance.
 type Record struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -149,5 +150,25 @@ func TestMessagesAreCutUntilTheStatusFits(t *testing.T) {
 	states := status.PodProbeStatuses[0].ProbeStates
 	if err != nil || cut >= 500 || cut < 100 || len(states[0].Message) > cut || len(states[0].Message) != len(states[1].Message) {
 		t.Errorf("cut to %d, %d and %d left, %v", cut, len(states[0].Message), len(states[1].Message), err)
+	}
+}
+
+// The spec takes of the space of the object: a node with large probes that say much would never write a result.
+func TestSpecAndStatusFitIntoOneObject(t *testing.T) {
+	t.Parallel()
+	const etcd = 1536 << 10 // --max-request-bytes
+	for name, tc := range map[string]struct {
+		spec     int // bytes of its only command
+		at, most int
+	}{
+		"small spec":   {100, 900 << 10, 900 << 10},
+		"largest spec": {767 << 10, 640 << 10, etcd - 767<<10 - 32<<10},
+	} {
+		spec := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Probes: make([]v1alpha1.ContainerProbe, 1)}}}
+		spec.PodProbes[0].Probes[0].Probe.Exec = &corev1.ExecAction{Command: []string{strings.Repeat("x", tc.spec)}}
+		limit, err := probestatus.Limit(spec)
+		if err != nil || limit < tc.at || limit > tc.most {
+			t.Errorf("%s: %d bytes are left for the status, %v", name, limit, err)
+		}
 	}
 }
