@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/refit-project/refit/hotupdate/action"
 	"github.com/refit-project/refit/hotupdate/store"
@@ -51,7 +52,7 @@ func (u *Updater) rollback(ctx context.Context, to Revision) error {
 		return err
 	}
 	u.enter(Writing, to.Version, nil)
-	return u.activate(ctx, current, to, false, store.State{Delivered: u.state.Delivered})
+	return u.activate(ctx, current, to, false, store.State{Delivered: u.state.Delivered, Record: time.Now().UTC()})
 }
 
 // activate goes from one revision to another, tells the program unless quiet, and goes back if that fails. The state is after,

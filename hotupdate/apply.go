@@ -2,6 +2,7 @@ package hotupdate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/refit-project/refit/hotupdate/action"
 	"github.com/refit-project/refit/hotupdate/archive"
@@ -97,6 +99,10 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		}
 	}
 	next := g.Preview(req.Version, sources)
+	requested, err := u.requested(req, current, next)
+	if err != nil {
+		return Result{}, err
+	}
 	if req.Digest != "" && req.Digest != next.Digest {
 		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, next.Digest, req.Digest)
 	}
@@ -114,11 +120,14 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	if current, err = u.adopt(ctx, current, next); err != nil {
 		return Result{}, err
 	}
-	if next, err = g.Seal(ctx, req.Version, sources); err != nil {
+	if next, err = g.Seal(ctx, req.Version, sources, requested); err != nil {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater}
+	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater, Record: u.state.Record}
+	if req.Record {
+		after.Record = time.Now().UTC()
+	}
 	return Result{Revision: next, Changed: true}, u.activate(ctx, current, next, req.Quiet, after)
 }
 
@@ -141,8 +150,20 @@ var errSame = errors.New("source is unchanged")
 // gather fills the stage from all sources.
 func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, current Revision) ([]Origin, error) {
 	var origins []Origin
-	for _, s := range req.Sources {
-		o := Origin{URL: public(s.URL), Address: addressOf(s.URL), Name: s.name(), Format: s.Format}
+	order := slices.All(req.Sources)
+	if req.Layered { // the last first, which hides what is below
+		order = slices.Backward(req.Sources)
+	}
+	var above store.Layer
+	for _, s := range order {
+		if req.Layered {
+			above = g.Layer()
+		}
+		o := Origin{Address: addressOf(s.URL), Name: s.name(), Format: s.Format, Mode: s.Mode, Signature: s.Signature}
+		o.URL, o.Stripped = public(s.URL, u.config.StoreQueries)
+		if s.Format == Plain && above.Hides(o.Name) {
+			continue
+		}
 		etag := ""
 		if len(req.Sources) == 1 && len(current.Sources) == 1 && req.Version == current.Version && (req.Keep || !current.Kept) {
 			was := current.Sources[0]
@@ -159,13 +180,16 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 			err = checkSignature(u.config.Keys, o.SHA256, s.Signature)
 		}
 		if err == nil && s.Format != Plain {
-			err = u.unpack(ctx, g, s)
+			err = u.unpack(ctx, g, s, above)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("source %s: %w", o.Name, err)
+			return nil, fmt.Errorf("source %s: %w", cmp.Or(o.Name, string(o.Format)), err)
 		}
 		o.ETag = got.ETag
 		origins = append(origins, o)
+	}
+	if req.Layered {
+		slices.Reverse(origins)
 	}
 	return origins, nil
 }
@@ -209,14 +233,18 @@ func (u *Updater) bring(ctx context.Context, g *store.Stage, s Source, o *Origin
 	return got, nil
 }
 
-func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source) error {
+func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source, above store.Layer) error {
 	return g.TakeArchive(func(f *os.File) error {
 		return archive.Unpack(ctx, s.Format, f, u.config.Limits.MaxFiles, func(name string, executable bool, content io.Reader) error {
 			mode := fs.FileMode(0o644)
 			if executable {
 				mode = 0o755
 			}
-			_, err := g.Put(path.Join(s.Name, name), mode, content)
+			name = path.Join(s.Name, name)
+			if above.Hides(name) {
+				return nil
+			}
+			_, err := g.Put(name, mode, content)
 			return err
 		})
 	})
@@ -242,14 +270,19 @@ func (u *Updater) adopt(ctx context.Context, current, next Revision) (Revision, 
 	return adopted, u.store.Publish(current, adopted)
 }
 
-// public is a URL that can be shown.
-func public(source string) string {
+// public is a URL that can be shown, and whether what was left out is needed to fetch from it.
+func public(source string, withQuery bool) (shown string, stripped bool) {
 	u, err := url.Parse(source)
 	if err != nil {
-		return ""
+		return "", true
 	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
+	stripped = u.User != nil
+	u.User, u.Fragment = nil, ""
+	if !withQuery {
+		stripped = stripped || u.RawQuery != ""
+		u.RawQuery = ""
+	}
+	return u.String(), stripped
 }
 
 // addressOf recognises a URL without keeping it.

@@ -24,6 +24,8 @@ type Config struct {
 	MaxTotal int64
 	// Keys from ParseKey; when there are any, one of them must have signed each source that is not trusted.
 	Keys []crypto.PublicKey
+	// StoreQueries permits queries of URLs in manifests; they may hold credentials.
+	StoreQueries bool
 	// Precheck judges a candidate before anything changes.
 	Precheck []action.Action
 	// Reload tells the program, in this order. None is right for a program that watches its files.

@@ -13,6 +13,7 @@
 //	..refit/revisions/<id>/files/     a revision, never changed once it has its name
 //	..refit/revisions/<id>/manifest.json
 //	..refit/state.json                what is current, what was accepted, what is under way
+//	..refit/recorded                  when that was accepted which has been recorded outside of the folder
 //	..refit/tmp/                      emptied at start
 //
 // A link is made before the swap for a file that is new, and removed after it for one that is no more: both

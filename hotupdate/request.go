@@ -18,8 +18,10 @@ import (
 type Request struct {
 	// Version is the caller's name for it, and shown wherever the revision is.
 	Version string
-	// Sources are where the files come from; two may not bring the same name.
+	// Sources are where the files come from. Two may not bring the same name, unless the request is Layered: then files of
+	// a later one replace those of an earlier one.
 	Sources []Source
+	Layered bool
 	// Keep leaves files of the current revision in place that no source brings.
 	Keep bool
 	// DryRun ends after the pre-check.
@@ -33,6 +35,8 @@ type Request struct {
 	// Quiet puts the files in place without telling the program, which has not been started yet. With TellLater Reload is to
 	// follow, and until it has, Untold is true, also of the next Updater of the folder.
 	Quiet, TellLater bool
+	// Record: when the request is accepted, Unrecorded says so until Recorded is called, also of the next Updater of the folder.
+	Record bool
 	// Trusted sources need no signature: where they come from is proof enough.
 	Trusted bool
 }
@@ -110,7 +114,8 @@ func (s Source) validate() error {
 			return errors.New("URL: cannot be parsed") // the error would hold it, and it may hold a password
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			return fmt.Errorf("URL %q: want http or https and a host", public(s.URL))
+			shown, _ := public(s.URL, false)
+			return fmt.Errorf("URL %q: want http or https and a host", shown)
 		}
 	}
 	if s.SHA256 != "" {
@@ -125,7 +130,7 @@ func (s Source) validate() error {
 	case Plain:
 		return payload.CheckName(s.name())
 	case TarGz, Zip:
-		if s.Name == "" {
+		if s.name() == "" {
 			return nil
 		}
 		return payload.CheckName(s.name())
@@ -135,8 +140,11 @@ func (s Source) validate() error {
 }
 
 func (s Source) name() string {
-	if s.Name != "" || s.Format != Plain {
-		return path.Clean(s.Name)
+	if name := path.Clean(s.Name); name != "." {
+		return name
+	}
+	if s.Format != Plain {
+		return "" // the folder itself
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || strings.HasSuffix(u.Path, "/") {

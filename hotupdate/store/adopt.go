@@ -41,7 +41,7 @@ func (s *Store) Adopt(ctx context.Context, current Revision, names []string, lim
 	if version == "" {
 		version = InitialVersion
 	}
-	return g.Seal(ctx, version, current.Sources)
+	return g.Seal(ctx, version, current.Sources, current.Requested)
 }
 
 // take brings a file of the folder into the stage: the file itself, or a copy where the kernel forbids the link, as

@@ -33,6 +33,9 @@ type Revision struct {
 	Files   []File   `json:"files"`
 	// Kept says that some of the files are of the revision before, and not of Sources.
 	Kept bool `json:"kept,omitempty"`
+	// Requested are the sources that bring the files to another folder, where a later one replaces files of an earlier one:
+	// those of the request, and those of earlier requests whose files were kept. What triggers bring is not among them.
+	Requested []Origin `json:"requested,omitempty"`
 }
 
 // InitialVersion is the version of files that were there before the first update.
@@ -40,14 +43,18 @@ const InitialVersion = "initial"
 
 // Origin is where a source's bytes came from.
 type Origin struct {
-	// URL is without user, password and query, which may be credentials.
-	URL    string         `json:"url,omitempty"`
-	Name   string         `json:"name"`
-	SHA256 string         `json:"sha256"`
-	ETag   string         `json:"etag,omitempty"`
-	Format payload.Format `json:"format,omitempty"`
+	// URL is without user and password, and without a query that may hold credentials; Stripped says that it lacks one of them.
+	URL      string         `json:"url,omitempty"`
+	Stripped bool           `json:"stripped,omitempty"`
+	Name     string         `json:"name"`
+	SHA256   string         `json:"sha256"`
+	ETag     string         `json:"etag,omitempty"`
+	Format   payload.Format `json:"format,omitempty"`
 	// Address is the SHA-256 of the whole URL: to recognise it without keeping it.
 	Address string `json:"address,omitempty"`
+	// Mode and Signature as given with the source.
+	Mode      fs.FileMode `json:"mode,omitempty"`
+	Signature []byte      `json:"signature,omitempty"`
 }
 
 // File is one file of a revision; Name is its path below the folder.
@@ -111,9 +118,9 @@ func digest(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Has reports whether there is a file of this name.
-func (r Revision) Has(name string) bool {
-	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Name == name })
+// Has reports whether there is a file of this name with this SHA-256.
+func (r Revision) Has(name, sum string) bool {
+	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Name == name && f.SHA256 == sum })
 }
 
 // DigestWithout is the Digest that the revision would have without the given files, SHA-256 by name.

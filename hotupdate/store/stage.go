@@ -157,19 +157,9 @@ func (g *Stage) Drop(name string) error {
 // a folder, or whose folder is now a file, is left out, and so is one that has the name and SHA-256 of an entry of
 // removed.
 func (g *Stage) Keep(r Revision, removed map[string]string) error {
-	staged, folders := map[string]bool{}, map[string]bool{}
-	for _, f := range g.files {
-		staged[f.Name] = true
-		for dir := path.Dir(f.Name); dir != "."; dir = path.Dir(dir) {
-			folders[dir] = true
-		}
-	}
+	staged := g.Layer()
 	for _, f := range r.Files {
-		replaced := staged[f.Name] || folders[f.Name] || removed[f.Name] == f.SHA256
-		for dir := path.Dir(f.Name); dir != "."; dir = path.Dir(dir) {
-			replaced = replaced || staged[dir]
-		}
-		if replaced {
+		if staged.Hides(f.Name) || removed[f.Name] == f.SHA256 {
 			continue
 		}
 		if err := g.link(FilesPath(r.ID)+"/"+f.Name, f); err != nil {
@@ -191,8 +181,9 @@ func (g *Stage) link(from string, f File) error {
 }
 
 // Seal makes the stage a revision, on disk under its own name when it returns.
-func (g *Stage) Seal(ctx context.Context, version string, sources []Origin) (Revision, error) {
+func (g *Stage) Seal(ctx context.Context, version string, sources, requested []Origin) (Revision, error) {
 	r := g.Preview(version, sources)
+	r.Requested = requested
 	b, err := json.Marshal(r)
 	if err != nil {
 		return Revision{}, err
@@ -210,7 +201,7 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin) (Rev
 	return r, g.store.sync(revisions)
 }
 
-// Preview is the revision that Seal would make now.
+// Preview is the revision that Seal would make now, but for Requested.
 func (g *Stage) Preview(version string, sources []Origin) Revision {
 	sum := digest(g.files)
 	return Revision{

@@ -22,12 +22,13 @@ import (
 
 // The layout; doc.go has the picture.
 const (
-	private   = "..refit"
-	revisions = private + "/revisions"
-	scratch   = private + "/tmp"
-	stateFile = private + "/state.json"
-	lockFile  = private + "/lock"
-	dataLink  = "..data"
+	private      = "..refit"
+	revisions    = private + "/revisions"
+	scratch      = private + "/tmp"
+	stateFile    = private + "/state.json"
+	recordedFile = private + "/recorded"
+	lockFile     = private + "/lock"
+	dataLink     = "..data"
 )
 
 // maxRecord bounds state and manifests when read: the program may have put its own in their place.
@@ -48,26 +49,6 @@ type Store struct {
 	free chan []byte
 	// Step is called with the name of each thing done that a kill could follow; tests end the process there.
 	Step func(string)
-}
-
-// State is written as one file, so that it changes as one.
-type State struct {
-	// Current is the revision last accepted, Pending the one on its way to be; both are IDs.
-	Current string `json:"current"`
-	Pending string `json:"pending,omitempty"`
-	// Accepted are revisions that were current, oldest first, Current among them.
-	Accepted []string `json:"accepted"`
-	// Delivered is what each trigger brought last, by the trigger's name.
-	Delivered map[string]Delivery `json:"delivered,omitempty"`
-	// Untold: Current is in force, and the program has still to be told.
-	Untold bool `json:"untold,omitempty"`
-}
-
-// Delivery is the content of a trigger that was accepted last.
-type Delivery struct {
-	Digest string `json:"digest"`
-	// Files are the SHA-256 of its files by their names.
-	Files map[string]string `json:"files,omitempty"`
 }
 
 // Open prepares dir and locks it against a second program. step is called with the name of each thing done that a
@@ -157,38 +138,6 @@ func (s *Store) empty(dir string) error {
 		}
 	}
 	return nil
-}
-
-// Load reads the state. None at all is a beginning; one that cannot be understood is reported as damaged, and
-// a beginning too.
-func (s *Store) Load() (st State, damaged bool, err error) {
-	b, err := s.record(stateFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{}, false, nil
-	}
-	if err != nil {
-		return State{}, false, err
-	}
-	if json.Unmarshal(b, &st) != nil || !st.valid() {
-		return State{}, true, nil
-	}
-	return st, false, nil
-}
-
-func (st State) valid() bool {
-	if st.Pending != "" && !validID.MatchString(st.Pending) || !slices.Contains(st.Accepted, st.Current) {
-		return false
-	}
-	return !slices.ContainsFunc(st.Accepted, func(id string) bool { return !validID.MatchString(id) })
-}
-
-// Save replaces the state on disk.
-func (s *Store) Save(st State) error {
-	b, err := json.Marshal(st)
-	if err != nil {
-		return err
-	}
-	return s.replace(stateFile, b)
 }
 
 // open opens a regular file. Others than we may have put something else at its name: a FIFO would hang, a

@@ -37,7 +37,7 @@ func seal(t *testing.T, s *store.Store, files map[string]string) store.Revision 
 			t.Fatal(err)
 		}
 	}
-	r, err := g.Seal(t.Context(), "v1", nil)
+	r, err := g.Seal(t.Context(), "v1", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,7 @@ type apiServer struct {
 	deployment string                       // its UID
 	configMaps map[string]map[string]string // data by name
 	down       bool
+	refused    int // requests while it was down
 	forbidden  bool
 	conflicts  int           // answers to creations before one succeeds
 	watches    chan struct{} // closed: watches end, and are followed by a list
@@ -68,6 +69,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case a.down:
+		a.refused++
 		refuse(500, "InternalError")
 	case a.forbidden:
 		refuse(403, "Forbidden")

@@ -49,8 +49,8 @@ type Restore struct {
 	// WaitSeconds bounds the wait for the API server, for the source and for the program's process, and so how long
 	// they can delay readiness; 300 by default.
 	WaitSeconds float64 `yaml:"waitSeconds"`
-	// StoreQueries permits URLs with a query in the ConfigMap. Without it they are not restored, since a query may hold
-	// credentials. URLs with user or password are never stored.
+	// StoreQueries permits URLs with a query in the ConfigMap and in the folder. Without it they are not restored, since a
+	// query may hold credentials. URLs with user or password are never stored.
 	StoreQueries bool `yaml:"storeQueries"`
 }
 
@@ -99,7 +99,7 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 // updater is the configuration of the room hotupdate.
 func (c *Config) updater(host plugin.Host) (hotupdate.Config, error) {
-	u := hotupdate.Config{Dir: c.dir(), Keep: c.KeepRevisions, Limits: payload.Limits{MaxFiles: c.MaxFiles}}
+	u := hotupdate.Config{Dir: c.dir(), Keep: c.KeepRevisions, StoreQueries: c.Restore.StoreQueries, Limits: payload.Limits{MaxFiles: c.MaxFiles}}
 	var faults []error
 	var err error
 	u.Fetch, err = c.Fetch.config()

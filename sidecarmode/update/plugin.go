@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -27,8 +26,6 @@ import (
 const Name = "hot_update"
 
 const (
-	// laterBuffer is how much may wait for the API before updates wait for it, too.
-	laterBuffer = 16
 	// lastWords bounds what is still to be remembered at the end.
 	lastWords = 5 * time.Second
 )
@@ -44,7 +41,7 @@ type Plugin struct {
 
 	slot     chan struct{} // holds one token, which allows to submit work
 	work     chan job
-	later    chan recording // carried out in order, in the background
+	later    chan recording // what was accepted last, for the goroutine that records it
 	untold   chan string    // version that the program has to be told of when its process has started
 	stopping atomic.Bool
 	ready    atomic.Bool
@@ -57,12 +54,15 @@ type Plugin struct {
 // job is work for the goroutine that has the updater.
 type job func(ctx context.Context, u *hotupdate.Updater)
 
-// recording records something for other pods. It bounds itself, and may be called again after an error.
-type recording func(ctx context.Context) error
+// recording is what has to be recorded for other pods, and the Updater's name for it, if it has one.
+type recording struct {
+	revision record.Revision
+	at       time.Time // of Updater.Unrecorded
+}
 
 // New is the plugin's Factory.
 func New() plugin.Plugin {
-	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), later: make(chan recording, laterBuffer), untold: make(chan string, 1)}
+	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), later: make(chan recording, 1), untold: make(chan string, 1)}
 }
 
 // Name implements plugin.Plugin.
@@ -109,6 +109,9 @@ func (p *Plugin) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.open = u
 	p.mu.Unlock()
+	if err := p.resumeRecording(u); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	triggers := p.startTriggers(ctx, group)
 	plugin.Go(group, func() error { p.awaitTriggers(ctx, triggers); return nil })
@@ -128,13 +131,13 @@ func (p *Plugin) Start(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
-			case do := <-p.later:
-				p.recordFor(ctx, do)
+			case r := <-p.later:
+				p.recordFor(ctx, u, r)
 			}
 		}
 	})
 	err = group.Wait()
-	p.finish(ctx)
+	p.finish(ctx, u)
 	return err
 }
 
@@ -171,16 +174,13 @@ func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger)
 }
 
 // finish does what is left for later.
-func (p *Plugin) finish(ctx context.Context) {
+func (p *Plugin) finish(ctx context.Context, u *hotupdate.Updater) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	for {
-		select {
-		case do := <-p.later:
-			_ = do(ctx) // has said why it failed
-		default:
-			return
-		}
+	select {
+	case r := <-p.later:
+		_ = p.recordNow(ctx, u, r) // has said why it failed, and the next sidecar tries again
+	default:
 	}
 }
 
@@ -251,19 +251,10 @@ func (p *Plugin) setNote(note string) {
 
 func (p *Plugin) newRecord() *record.Store {
 	options := record.Options{
-		ConfigMap: p.config.configMap(), Pod: p.host.Pod, Observed: p.host.Observed, StoreQueries: p.config.Restore.StoreQueries,
+		ConfigMap: p.config.configMap(), Pod: p.host.Pod, Observed: p.host.Observed,
 	}
 	if p.host.API != nil { // else the interface would hold a nil pointer
 		options.API = p.host.API
-	}
-	options.Delivered = func() map[string]string {
-		files := map[string]string{}
-		if u := p.current(); u != nil {
-			for _, c := range p.config.Triggers {
-				maps.Copy(files, u.Delivered(c.Name(p.host.Pod.Namespace)).Files)
-			}
-		}
-		return files
 	}
 	return record.New(options)
 }

@@ -1,7 +1,10 @@
 package update_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +17,13 @@ func (s *stage) recorded() string {
 	}
 	_ = json.Unmarshal([]byte(s.api.data("sidecar-result", "Deployment.web")), &r)
 	return r.Current
+}
+
+// refused is how many requests the API server has refused while it was down.
+func (s *stage) refused() int {
+	s.api.mu.Lock()
+	defer s.api.mu.Unlock()
+	return s.api.refused
 }
 
 // An update needs no API server. What it brought is in the pods that are made when it is back.
@@ -89,4 +99,88 @@ func TestTheFirstUpdateBesideATriggerIsRestoredAfterARestart(t *testing.T) {
 	s.remembered("v1")
 	n := s.newPod("web-abc-2").run(settings)
 	n.check("mine", "mine")
+}
+
+// A sidecar that is killed during the outage leaves the record to the next one, which may be killed too.
+func TestWhatWasNotRecordedIsRecordedByTheNextSidecar(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.api.set(func(a *apiServer) { a.down = true })
+	s.accept("v2", "/b", "B2")
+	s.stop()
+	s.run(none)
+	s.until("said", func() bool { return strings.Contains(s.plugin.Status().Message, "not recorded") })
+	s.accept("v3", "/c", "C3")
+	s.stop()
+	s.run(none)
+	s.api.set(func(a *apiServer) { a.down = false })
+	s.remembered("v3")
+	s.until("said no more", func() bool { return s.plugin.Status().Message == "" })
+	s.stop()
+	s.api.set(func(a *apiServer) { // it has been recorded once: another pod may accept something else
+		a.configMaps["sidecar-result"]["Deployment.web"] = `{"uid":"d1","current":"d","revisions":[{"version":"v9","digest":"d"}]}`
+	})
+	s.run(none)
+	s.stop()
+	if got := s.recorded(); got != "d" {
+		t.Errorf("recorded once more: %s", got)
+	}
+}
+
+// The files of all updates during an outage are in new pods after it, not only those of the last one.
+func TestUpdatesDuringAnOutageAreRestoredTogether(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	s.remembered("v1")
+	s.stop()
+	s.api.set(func(a *apiServer) { a.down = true })
+	s.run(none)
+	s.accept("v2", "/b", "B2")
+	s.accept("v3", "/c", "C3")
+	before := s.refused()
+	s.until("tried twice", func() bool { return s.refused() >= before+2 })
+	s.api.set(func(a *apiServer) { a.down = false })
+	s.remembered("v3")
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "A1")
+	n.check("b", "B2")
+	n.check("c", "C3")
+}
+
+// An archive is restored, with what has replaced parts of it since.
+func TestArchivesAreRestored(t *testing.T) {
+	t.Parallel()
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for _, name := range []string{"a", "b/c", "d"} {
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(f, "archived "+name)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t).run(none)
+	if code, said := s.post("v1", s.origin.put("/site.zip", archive.String()), "format", "zip"); code != http.StatusOK {
+		t.Fatalf("%d %s", code, said)
+	}
+	s.remembered("v1")
+	n := s.newPod("web-abc-2").run(none)
+	n.check("a", "archived a")
+	n.check("b/c", "archived b/c")
+	n.accept("v2", "/a", "A2")
+	n.accept("v3", "/b", "a file now")
+	n.remembered("v3")
+	m := n.newPod("web-abc-3").run(none)
+	m.check("a", "A2")
+	m.check("b", "a file now")
+	m.check("d", "archived d")
+	if got := m.results.value("hot_update"); got != "v3: Update success" {
+		t.Errorf("annotation %q", got)
+	}
 }

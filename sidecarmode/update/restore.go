@@ -78,10 +78,8 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 	case err != nil:
 		return current.Version, false, err
 	case !found:
-		p.record.Fresh()
 		return current.Version, false, nil
 	case wanted.Partial:
-		p.record.Fresh()
 		return wanted.Version, false, fmt.Errorf("some of its files cannot be downloaded again: %s", wanted.Reason)
 	}
 	request := wanted.Request()
@@ -91,12 +89,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 		res, err = u.Apply(ctx, request)
 		return err
 	})
-	if err != nil {
-		p.record.Fresh()
-		return wanted.Version, false, err
-	}
-	p.record.Restored(wanted)
-	return wanted.Version, res.Changed, nil
+	return wanted.Version, res.Changed, err
 }
 
 // retry repeats what may succeed later, until ctx ends.
@@ -125,7 +118,7 @@ func hopeless(err error, tries int) bool {
 func permanent(err error) bool {
 	for _, kind := range []error{
 		ownpod.ErrForbidden, hotupdate.ErrInvalid, hotupdate.ErrRefused, hotupdate.ErrDigest, hotupdate.ErrSignature,
-		hotupdate.ErrTooLarge, hotupdate.ErrArchive, hotupdate.ErrPrecheck,
+		hotupdate.ErrTooLarge, hotupdate.ErrArchive, hotupdate.ErrPrecheck, record.ErrDamaged,
 	} {
 		if errors.Is(err, kind) {
 			return true

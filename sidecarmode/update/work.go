@@ -9,7 +9,6 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/update/httpapi"
-	"github.com/refit-project/refit/wait"
 )
 
 // outcome is how an update ended.
@@ -83,27 +82,19 @@ type requested struct{ *Plugin }
 func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupdate.Result, error) {
 	return p.submit(ctx, false, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
-		before, err := currentOf(u)
-		if err != nil {
-			return outcome{err: err}
-		}
 		if !request.DryRun { // which tells nobody
 			if err := p.unavailable(ctx, request.Version); err != nil {
 				return outcome{err: err}
 			}
 		}
+		request.Record = true
 		res, err := u.Apply(ctx, request)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
 			return outcome{res, err}
 		}
 		p.conclude(request.Version, began, res, err)
 		if err == nil {
-			for i := range request.Sources {
-				request.Sources[i].Data = nil // is not recorded, and may be megabytes
-			}
-			p.later <- func(ctx context.Context) error {
-				return p.noteRecord(res.Revision.Version, p.record.Accepted(ctx, request, before, res.Revision))
-			}
+			p.recordLater(u, res.Revision)
 		}
 		return outcome{res, err}
 	})
@@ -122,9 +113,7 @@ func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, e
 		}
 		p.conclude(cmp.Or(res.Revision.Version, id), began, res, err)
 		if err == nil {
-			p.later <- func(ctx context.Context) error {
-				return p.noteRecord(res.Revision.Version, p.record.RolledBack(ctx, res.Revision))
-			}
+			p.recordLater(u, res.Revision)
 		}
 		return outcome{res, err}
 	})
@@ -137,31 +126,6 @@ func (p requested) Revisions() ([]hotupdate.Revision, error) {
 		return nil, httpapi.ErrRestoring
 	}
 	return u.Revisions()
-}
-
-// recordFor records something, again with growing pauses while the API server does not take it, until the next is waiting:
-// a new pod would begin with what was accepted before.
-func (p *Plugin) recordFor(ctx context.Context, do recording) {
-	pause := firstRetry
-	for tries := 1; ; tries++ {
-		err := do(context.WithoutCancel(ctx))
-		if err == nil || hopeless(err, tries) || len(p.later) > 0 || wait.For(ctx, pause) != nil {
-			return
-		}
-		pause = min(pause*2, lastRetry)
-	}
-}
-
-// noteRecord says whether a revision has been recorded for other pods. That it has not is no failure of the update: the files
-// are in force.
-func (p *Plugin) noteRecord(version string, err error) error {
-	if err != nil {
-		p.host.Logger.Warn("revision not recorded for other pods", "version", version, "err", err)
-		p.setNote("not recorded for other pods: " + err.Error())
-		return err
-	}
-	p.setNote("")
-	return nil
 }
 
 // triggered is the plugin for triggers.

@@ -6,9 +6,9 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"slices"
 	"time"
 
@@ -54,14 +54,17 @@ type origin struct {
 	Signature []byte `json:"signature,omitempty"`
 }
 
+// ErrDamaged means that the record is not one that a sidecar has written. It is replaced by the next revision.
+var ErrDamaged = errors.New("damaged record")
+
 // parseRecord reads what formatRecord wrote.
 func parseRecord(text string) (record, error) {
 	var r record
 	if len(text) > maxRecord {
-		return r, fmt.Errorf("record of %d bytes: more than %d", len(text), maxRecord)
+		return r, fmt.Errorf("%w of %d bytes: more than %d", ErrDamaged, len(text), maxRecord)
 	}
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return record{}, fmt.Errorf("decode record: %w", err)
+		return record{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return r, nil
 }
@@ -87,20 +90,12 @@ func formatRecord(r record) (string, error) {
 }
 
 // current is the revision accepted last.
-func (r record) current() (Revision, bool) { return r.find(r.Current, "") }
-
-// find looks for a revision by its digest, or else by that of the files that its sources bring: the files of triggers may have
-// changed since.
-func (r record) find(digest, set string) (Revision, bool) {
-	for _, is := range []func(Revision) bool{
-		func(m Revision) bool { return m.Digest == digest && digest != "" },
-		func(m Revision) bool { return m.Set == set && set != "" },
-	} {
-		if i := slices.IndexFunc(r.Revisions, is); i >= 0 {
-			return r.Revisions[i], true
-		}
+func (r record) current() (Revision, bool) {
+	i := slices.IndexFunc(r.Revisions, func(m Revision) bool { return m.Digest == r.Current && r.Current != "" })
+	if i < 0 {
+		return Revision{}, false
 	}
-	return Revision{}, false
+	return r.Revisions[i], true
 }
 
 // accept makes a revision the current one, the newest first. With the zero Revision there is none, as before the first.
@@ -121,56 +116,38 @@ func (r record) accept(m Revision) record {
 const (
 	reasonInline     = "content that came with the request"
 	reasonPrivateURL = "the URL has a user, a password or a query, which is not stored"
+	reasonUnknown    = "files from requests that an earlier version of the sidecar has carried out"
 )
 
-// newRevision describes a revision by the request that led to it and, where the request kept other files, by those
-// that led to the one before. Digests are those of what was accepted: nothing else will be restored. delivered are
-// files of triggers, which bring them to new pods by themselves.
-func (o Options) newRevision(request hotupdate.Request, accepted hotupdate.Revision, before Revision, now time.Time) Revision {
-	m := Revision{
-		Version: accepted.Version, Digest: accepted.Digest, Accepted: now.UTC().Truncate(time.Second),
-		Set: accepted.DigestWithout(o.delivered()),
-	}
-	for i, s := range request.Sources {
-		if s.URL == "" {
-			m.Partial, m.Reason = true, reasonInline
-			continue
-		}
-		if !o.storable(s.URL) {
-			m.Partial, m.Reason = true, reasonPrivateURL
-			continue
-		}
-		from := origin{URL: s.URL, Name: s.Name, SHA256: s.SHA256, Format: s.Format, Mode: s.Mode, Signature: s.Signature}
-		if i < len(accepted.Sources) {
-			from.Name, from.SHA256 = accepted.Sources[i].Name, accepted.Sources[i].SHA256
-		}
-		m.Sources = append(m.Sources, from)
-	}
-	if !request.Keep {
+// NewRevision says how to get a revision that was accepted, or gone back to, at a time. It has no digest if no request has
+// brought any of the files, since those that were there before are in a new pod without the record, and so are those of
+// triggers, delivered by name with their SHA-256. Digests are those of what was accepted: nothing else will be restored.
+func NewRevision(accepted hotupdate.Revision, delivered map[string]string, at time.Time) Revision {
+	m := Revision{Version: accepted.Version, Accepted: at.UTC().Truncate(time.Second)}
+	set := accepted.DigestWithout(delivered)
+	if accepted.Version == hotupdate.InitialVersion || set == (hotupdate.Revision{}).DigestWithout(nil) {
 		return m
 	}
-	if before.Partial {
-		m.Partial, m.Reason = true, before.Reason
+	m.Digest, m.Set = accepted.Digest, set
+	if len(accepted.Requested) == 0 {
+		m.Partial, m.Reason = true, reasonUnknown
 	}
-	for _, from := range slices.Backward(before.Sources) {
-		same := func(other origin) bool { return other.Name == from.Name && other.Format == from.Format }
-		gone := from.Format == hotupdate.Plain && !accepted.Has(from.Name)
-		if !gone && !slices.ContainsFunc(m.Sources, same) {
-			m.Sources = append([]origin{from}, m.Sources...)
+	for _, s := range accepted.Requested {
+		switch {
+		case s.URL == "":
+			m.Partial, m.Reason = true, reasonInline
+		case s.Stripped:
+			m.Partial, m.Reason = true, reasonPrivateURL
+		default:
+			m.Sources = append(m.Sources, origin{URL: s.URL, Name: s.Name, SHA256: s.SHA256, Format: s.Format, Mode: s.Mode, Signature: s.Signature})
 		}
 	}
 	return m
 }
 
-// storable reports whether a URL may be written into a ConfigMap: a user who may read ConfigMaps must not read credentials.
-func (o Options) storable(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && u.User == nil && (u.RawQuery == "" || o.StoreQueries)
-}
-
 // Request asks for the revision again.
 func (m Revision) Request() hotupdate.Request {
-	request := hotupdate.Request{Version: m.Version, Digest: m.Set}
+	request := hotupdate.Request{Version: m.Version, Digest: m.Set, Layered: true}
 	for _, o := range m.Sources {
 		request.Sources = append(request.Sources, hotupdate.Source{
 			URL: o.URL, Name: o.Name, SHA256: o.SHA256, Format: o.Format, Mode: o.Mode, Signature: o.Signature,

@@ -94,66 +94,44 @@ func TestWorkloadOfAPod(t *testing.T) {
 func TestRevisionIsRecordedWithItsSources(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 5, time.UTC)
-	source := func(name string) hotupdate.Source { return hotupdate.Source{URL: "http://o/" + name, Name: name} }
-	accepted := func(names ...string) hotupdate.Revision {
-		r := hotupdate.Revision{Version: "v", Digest: strings.Join(names, "+")}
-		for _, n := range names {
-			r.Sources = append(r.Sources, hotupdate.Origin{Name: n, SHA256: "sum-" + n})
-			r.Files = append(r.Files, store.File{Name: n, SHA256: "sum-" + n})
-		}
-		return r
+	from := func(name string) hotupdate.Origin {
+		return hotupdate.Origin{URL: "http://o/" + name, Name: name, SHA256: "sum-" + name, Mode: 0o600, Signature: []byte{1}}
 	}
-	var o Options
-	describe := func(r Revision) []string {
-		var got []string
-		for _, s := range r.Sources {
-			got = append(got, s.Name+" "+s.SHA256+" "+s.URL)
-		}
-		return got
+	inline, stripped := hotupdate.Origin{Name: "c", SHA256: "sum-c"}, from("d")
+	stripped.Stripped = true
+	accepted := func(requested ...hotupdate.Origin) hotupdate.Revision {
+		return hotupdate.Revision{Version: "v", Digest: "d", Requested: requested, Files: []store.File{{Name: "a", SHA256: "sum-a"}, {Name: "b", SHA256: "sum-b"}}}
 	}
-	first := o.newRevision(hotupdate.Request{Sources: []hotupdate.Source{source("a"), source("b")}}, accepted("a", "b"), Revision{}, now)
-	all := accepted("b", "c")
-	all.Files = append(all.Files, store.File{Name: "a", SHA256: "sum-a"})
-	second := o.newRevision(hotupdate.Request{Keep: true, Sources: []hotupdate.Source{source("b"), source("c")}}, all, first, now)
-	want := []string{"a sum-a http://o/a", "b sum-b http://o/b", "c sum-c http://o/c"}
-	if diff := cmp.Diff(want, describe(second)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	set := accepted().DigestWithout(nil)
+	withoutB := accepted().DigestWithout(map[string]string{"b": "sum-b"})
+	source := func(name string) origin {
+		return origin{URL: "http://o/" + name, Name: name, SHA256: "sum-" + name, Mode: 0o600, Signature: []byte{1}}
 	}
-	replaced := o.newRevision(hotupdate.Request{Keep: true, Sources: []hotupdate.Source{source("b")}}, accepted("b"), first, now)
-	if diff := cmp.Diff([]string{"b sum-b http://o/b"}, describe(replaced)); diff != "" {
-		t.Errorf("a source of a file that is gone (-want +got):\n%s", diff)
-	}
-	inline := o.newRevision(hotupdate.Request{Keep: true, Sources: []hotupdate.Source{{Name: "d", Data: []byte("x")}}}, all, second, now)
-	if !inline.Partial || second.Partial || len(inline.Sources) != 3 {
-		t.Errorf("content that came with the request: %+v", inline)
-	}
-	after := o.newRevision(hotupdate.Request{Keep: true, Sources: []hotupdate.Source{source("e")}}, accepted("e"), inline, now)
-	if !after.Partial {
-		t.Error("that something cannot be downloaded again is forgotten")
-	}
-	o.Delivered = func() map[string]string { return map[string]string{"a": "sum-a"} }
-	if withTrigger := o.newRevision(hotupdate.Request{Sources: []hotupdate.Source{source("b")}}, accepted("a", "b"), Revision{}, now); withTrigger.Set != accepted("b").DigestWithout(nil) {
-		t.Errorf("digest of the set counts files of triggers: %s", withTrigger.Set)
-	}
-}
-
-// Whoever may read the ConfigMap is not to read credentials.
-func TestURLsWithCredentialsAreNotRecorded(t *testing.T) {
-	t.Parallel()
-	for address, stored := range map[string]struct{ always, withQueries bool }{
-		"https://o/a":                        {true, true},
-		"https://o/a?X-Amz-Signature=s3cret": {false, true},
-		"https://s3cret@o/a":                 {false, false},
-		"https://user:s3cret@o/a?x=1":        {false, false},
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		accepted  hotupdate.Revision
+		delivered map[string]string
+		want      Revision
+	}{
+		"two sources": {accepted(from("a"), from("b")), nil, Revision{Digest: "d", Set: set, Sources: []origin{source("a"), source("b")}}},
+		"beside a trigger": {accepted(from("a")), map[string]string{"b": "sum-b"},
+			Revision{Digest: "d", Set: withoutB, Sources: []origin{source("a")}}},
+		"content of the request": {accepted(from("a"), inline), nil,
+			Revision{Digest: "d", Set: set, Sources: []origin{source("a")}, Partial: true, Reason: reasonInline}},
+		"a URL that is not stored": {accepted(stripped, from("a")), nil,
+			Revision{Digest: "d", Set: set, Sources: []origin{source("a")}, Partial: true, Reason: reasonPrivateURL}},
+		"manifest of an earlier version": {accepted(), nil, Revision{Digest: "d", Set: set, Partial: true, Reason: reasonUnknown}},
+		"files of triggers alone":        {accepted(), map[string]string{"a": "sum-a", "b": "sum-b"}, Revision{}},
 	} {
-		for queries, want := range map[bool]bool{false: stored.always, true: stored.withQueries} {
-			o := Options{StoreQueries: queries}
-			r := o.newRevision(hotupdate.Request{Sources: []hotupdate.Source{{URL: address, Name: "a"}}}, hotupdate.Revision{}, Revision{}, time.Now())
-			text, err := formatRecord(record{}.accept(r))
-			if err != nil || r.Partial == want || !want && strings.Contains(text, "s3cret") {
-				t.Errorf("%s, queries stored: %v: %s, %v", address, queries, text, err)
-			}
+		tt.want.Version, tt.want.Accepted = "v", at
+		if diff := cmp.Diff(tt.want, NewRevision(tt.accepted, tt.delivered, now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+	first := accepted(from("a"))
+	first.Version = hotupdate.InitialVersion
+	if m := NewRevision(first, nil, now); m.Digest != "" {
+		t.Errorf("before the first update: %+v", m)
 	}
 }
 

@@ -9,13 +9,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 )
 
-// callTimeout bounds the calls of one operation.
-const callTimeout = 10 * time.Second
+const (
+	// callTimeout bounds the calls of one operation.
+	callTimeout = 10 * time.Second
+	// late is after how long a revision is not recorded at once.
+	late = 15 * time.Second
+)
 
 // API is what the record needs of the API server; *ownpod.Client has the methods.
 type API interface {
@@ -33,17 +36,6 @@ type Options struct {
 	Pod       identity.Pod
 	// Observed is the pod as it was last seen; nil when it cannot be read.
 	Observed func() *corev1.Pod
-	// StoreQueries permits URLs with a query in the ConfigMap.
-	StoreQueries bool
-	// Delivered are the names of files that triggers have brought, with their SHA-256; nil without triggers.
-	Delivered func() map[string]string
-}
-
-func (o Options) delivered() map[string]string {
-	if o.Delivered == nil {
-		return nil
-	}
-	return o.Delivered()
 }
 
 // Store is the record of our workload. It belongs to the goroutine that restores, and then to the one that records.
@@ -51,13 +43,8 @@ type Store struct {
 	options Options
 	ref     ownpod.Reference
 	own     workload
-	// record as it was read last, with what this pod has accepted since.
+	// record as it was read or written last.
 	record record
-	// current is how to get what this pod has.
-	current Revision
-	known   bool
-	// unwritten is when this pod accepted what the ConfigMap does not have yet; zero: it has everything.
-	unwritten time.Time
 }
 
 // New makes a Store; nothing is read yet.
@@ -122,112 +109,43 @@ func (s *Store) read(ctx context.Context) (*record, map[string]string, error) {
 	return &r, stored.Data, nil
 }
 
-// Restored says that this pod has what Latest gave.
-func (s *Store) Restored(r Revision) { s.current, s.known = r, true }
-
-// Fresh says that this pod began with nothing.
-func (s *Store) Fresh() { s.current, s.known = Revision{}, true }
-
-// find looks up how to get what the volume of this pod had before the sidecar was started.
-func (s *Store) find(ctx context.Context, before hotupdate.Revision) error {
-	if s.known {
-		return nil
-	}
-	if _, _, err := s.Latest(ctx); err != nil {
-		return err
-	}
-	found, ok := s.of(before)
-	if !ok {
-		found = Revision{Version: before.Version, Digest: before.Digest, Partial: true, Reason: "files that this pod had and the record does not know"}
-	}
-	s.current, s.known = found, true
-	return nil
-}
-
-// of is how to get a revision that this pod has: the zero Revision if no request has brought any of its files, since those
-// that were there before, and those of triggers, are in a new pod without the record. ok is false if the record does not
-// know it.
-func (s *Store) of(r hotupdate.Revision) (of Revision, ok bool) {
-	set := r.DigestWithout(s.options.delivered())
-	if r.Version == hotupdate.InitialVersion || set == (hotupdate.Revision{}).DigestWithout(nil) {
-		return Revision{}, true
-	}
-	return s.record.find(r.Digest, set)
-}
-
-// Accepted records how to get a revision that has been accepted; before is the one that it replaced. After an error it may be
-// called again with the same.
-func (s *Store) Accepted(ctx context.Context, request hotupdate.Request, before, accepted hotupdate.Revision) error {
+// Accepted records a revision that this pod has accepted or gone back to. After an error it may be called again. Where that
+// is a while later, as after an outage of the API server, it leaves what another pod has accepted since.
+func (s *Store) Accepted(ctx context.Context, m Revision) error {
 	if !s.enabled() {
 		return nil
 	}
-	if err := s.find(ctx, before); err != nil {
-		return err
-	}
-	if m, ok := s.record.current(); ok && m.Version == accepted.Version && m.Digest == accepted.Digest {
-		s.current = m
-		return s.writeAgain(ctx)
-	}
-	return s.write(ctx, s.options.newRevision(request, accepted, s.current, time.Now()))
-}
-
-// RolledBack makes a revision that was gone back to the recorded one. After an error it may be called again with the same.
-func (s *Store) RolledBack(ctx context.Context, accepted hotupdate.Revision) error {
-	if !s.enabled() {
-		return nil
-	}
-	if err := s.find(ctx, accepted); err != nil {
-		return err
-	}
-	m, ok := s.of(accepted)
-	if !ok {
-		m = Revision{Version: accepted.Version, Digest: accepted.Digest, Partial: true, Reason: "a revision that the record does not know"}
-	}
-	if !s.unwritten.IsZero() && s.record.Current == m.Digest {
-		return s.writeAgain(ctx)
-	}
-	m.Accepted = time.Now().UTC().Truncate(time.Second)
-	return s.write(ctx, m)
-}
-
-// write makes a revision the current one, here and in the ConfigMap.
-func (s *Store) write(ctx context.Context, r Revision) error {
-	s.current, s.record, s.unwritten = r, s.record.accept(r), time.Now()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return s.writeRecord(ctx)
-}
-
-// writeAgain writes what could not be written before, unless another pod has accepted something since.
-func (s *Store) writeAgain(ctx context.Context) error {
-	if s.unwritten.IsZero() {
+	if known, ok := s.record.current(); ok && known.Version == m.Version && known.Digest == m.Digest {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stored, _, err := s.read(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return err
 	}
+	s.record = record{}
 	if stored != nil {
-		if latest, ok := stored.current(); ok && latest.Accepted.After(s.unwritten) {
-			s.unwritten = time.Time{}
-			return nil
-		}
+		s.record = *stored
 	}
-	return s.writeRecord(ctx)
+	// Clocks of other pods do not count for what is recorded at once.
+	if latest, ok := s.record.current(); ok && time.Since(m.Accepted) > late && latest.Accepted.After(m.Accepted) {
+		return nil
+	}
+	return s.write(ctx, m)
 }
 
-// writeRecord writes the record into the ConfigMap.
-func (s *Store) writeRecord(ctx context.Context) error {
+// write makes a revision the current one in the ConfigMap.
+func (s *Store) write(ctx context.Context, m Revision) error {
 	w, err := s.workload(ctx)
 	if err != nil {
 		return err
 	}
-	s.record.UID = w.uid
-	text, err := formatRecord(s.record)
+	next := s.record.accept(m)
+	next.UID = w.uid
+	text, err := formatRecord(next)
 	if err != nil {
-		return fmt.Errorf("record %s in %s: %w", s.current.Version, s.ref, err)
+		return fmt.Errorf("record %s in %s: %w", m.Version, s.ref, err)
 	}
 	// A merge patch of one key meets no conflict with other workloads' pods.
 	body, err := json.Marshal(map[string]any{"data": map[string]string{w.key(): text}})
@@ -242,7 +160,7 @@ func (s *Store) writeRecord(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		s.unwritten = time.Time{}
+		s.record = next
 	}
 	return err
 }

@@ -57,21 +57,21 @@ func (r *records) current(t *testing.T) string {
 func (r *records) in(name string) *Store {
 	yes := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "web", UID: "w", Controller: &yes}}}}
-	s := New(Options{API: r, ConfigMap: "c", Pod: identity.Pod{Namespace: "games", Name: name}, Observed: func() *corev1.Pod { return pod }})
-	s.Fresh()
-	return s
+	return New(Options{API: r, ConfigMap: "c", Pod: identity.Pod{Namespace: "games", Name: name}, Observed: func() *corev1.Pod { return pod }})
 }
 
-// version is a request for one file, and what it led to.
-func version(v string) (hotupdate.Request, hotupdate.Revision) {
-	request := hotupdate.Request{Version: v, Keep: true, Sources: []hotupdate.Source{{URL: "http://o/a", Name: "a"}}}
-	return request, hotupdate.Revision{Version: v, Digest: "digest-" + v, Files: []store.File{{Name: "a", SHA256: "sum-" + v}}}
+// version is what a request for one file led to, a while ago.
+func version(v string, ago time.Duration) Revision {
+	r := hotupdate.Revision{
+		Version: v, Digest: "digest-" + v, Files: []store.File{{Name: "a", SHA256: "sum-" + v}},
+		Requested: []hotupdate.Origin{{URL: "http://o/a", Name: "a", SHA256: "sum-" + v}},
+	}
+	return NewRevision(r, nil, time.Now().Add(-ago))
 }
 
 func (s *Store) accept(t *testing.T, v string) error {
 	t.Helper()
-	request, accepted := version(v)
-	return s.Accepted(t.Context(), request, hotupdate.Revision{}, accepted)
+	return s.Accepted(t.Context(), version(v, 0))
 }
 
 func TestWhatCouldNotBeWrittenIsWrittenByTheNextAttempt(t *testing.T) {
@@ -95,35 +95,53 @@ func TestWhatCouldNotBeWrittenIsWrittenByTheNextAttempt(t *testing.T) {
 	if err := s.accept(t, "v2"); err != nil {
 		t.Errorf("the same again asks the API server: %v", err)
 	}
-	_, first := version("v1")
-	if err := s.RolledBack(t.Context(), first); !errors.Is(err, errAway) {
+	if err := s.accept(t, "v1"); !errors.Is(err, errAway) {
 		t.Errorf("rolled back during the outage: %v", err)
 	}
 	r.away = false
-	if err := s.RolledBack(t.Context(), first); err != nil || r.current(t) != "v1" {
+	if err := s.accept(t, "v1"); err != nil || r.current(t) != "v1" {
 		t.Errorf("after going back: recorded %s, %v", r.current(t), err)
 	}
 }
 
-// The next attempt does not take back what another pod has accepted meanwhile.
+// What is recorded after an outage, or by the next sidecar of the pod, does not take back what another pod has accepted
+// meanwhile. What is recorded at once does: the clock of the other pod may be ahead.
 func TestALateRecordLeavesANewerOneOfAnotherPod(t *testing.T) {
 	t.Parallel()
-	r := &records{data: map[string]string{}}
-	s := r.in("web-0")
-	r.away = true
-	if err := s.accept(t, "v1"); !errors.Is(err, errAway) {
-		t.Fatal(err)
+	for name, tt := range map[string]struct {
+		ago, others time.Duration
+		want        string
+	}{
+		"late, and another since":    {time.Hour, time.Minute, "v2"},
+		"late, and another before":   {time.Hour, 2 * time.Hour, "v1"},
+		"at once, and another ahead": {0, -time.Minute, "v1"},
+	} {
+		r := &records{data: map[string]string{}}
+		for _, err := range []error{
+			r.in("web-1").Accepted(t.Context(), version("v2", tt.others)),
+			r.in("web-0").Accepted(t.Context(), version("v1", tt.ago)),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := r.current(t); got != tt.want {
+			t.Errorf("%s: recorded %s, want %s", name, got, tt.want)
+		}
 	}
-	r.away = false
-	s.unwritten = s.unwritten.Add(-time.Minute)
-	if err := r.in("web-1").accept(t, "v2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.accept(t, "v1"); err != nil || r.current(t) != "v2" {
-		t.Errorf("recorded %s, %v", r.current(t), err)
-	}
-	if err := s.accept(t, "v3"); err != nil || r.current(t) != "v3" {
-		t.Errorf("recorded %s, %v", r.current(t), err)
+}
+
+// A record that somebody has broken does not stay broken.
+func TestADamagedRecordIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{", strings.Repeat("x", maxRecord+1)} {
+		r := &records{data: map[string]string{"StatefulSet.web": text}}
+		if _, _, err := r.in("web-0").Latest(t.Context()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%.10s: %v", text, err)
+		}
+		if err := r.in("web-0").accept(t, "v1"); err != nil || r.current(t) != "v1" {
+			t.Errorf("%.10s: recorded %s, %v", text, r.current(t), err)
+		}
 	}
 }
 
@@ -133,7 +151,7 @@ func TestRollbackToBeforeTheFirstUpdateIsNoPartialRevision(t *testing.T) {
 	s := r.in("web-0")
 	for _, err := range []error{
 		s.accept(t, "v1"),
-		s.RolledBack(t.Context(), hotupdate.Revision{Version: hotupdate.InitialVersion, Digest: "d", Files: []store.File{{Name: "image", SHA256: "s"}}}),
+		s.Accepted(t.Context(), NewRevision(hotupdate.Revision{Version: hotupdate.InitialVersion, Digest: "d", Files: []store.File{{Name: "image", SHA256: "s"}}}, nil, time.Now())),
 	} {
 		if err != nil {
 			t.Fatal(err)

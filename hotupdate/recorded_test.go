@@ -1,0 +1,184 @@
+package hotupdate_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refit-project/refit/hotupdate"
+)
+
+// requestedOf is how the current revision can be had in another folder.
+func (b *bench) requestedOf(t *testing.T) []string {
+	t.Helper()
+	all, err := b.Revisions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range all[0].Requested {
+		names = append(names, string(o.Format)+" "+o.Name)
+	}
+	return names
+}
+
+// Each revision knows all the sources that it was made of, also after a restart; not those of files that are gone, and not
+// those of triggers.
+func TestRevisionsKnowWhereTheirFilesAreFrom(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, files{"a": "from the image"}, nil)
+	keep := func(r hotupdate.Request) hotupdate.Request { r.Keep = true; return r }
+	trigger := func(r hotupdate.Request) hotupdate.Request {
+		r.Keep, r.Trigger, r.TriggerDigest = true, "configmap", r.Version
+		return r
+	}
+	archive := keep(archived(hotupdate.TarGz, tarGz(t, tarFile("b", "archived"), tarFile("c", "archived")), ""))
+	for _, tt := range []struct {
+		name    string
+		request hotupdate.Request
+		want    []string
+	}{
+		{"first", inline("v1", files{"a": "1"}), []string{" a"}},
+		{"a file more", keep(inline("v2", files{"b": "2"})), []string{" a", " b"}},
+		{"another content", keep(inline("v3", files{"a": "3"})), []string{" b", " a"}},
+		{"archive with one of them", archive, []string{" a", "tar.gz "}},
+		{"trigger beside them", trigger(inline("t1", files{"d": "1"})), []string{" a", "tar.gz "}},
+		{"trigger that replaces one", trigger(inline("t2", files{"a": "t"})), []string{"tar.gz "}},
+		{"after the triggers", keep(inline("v5", files{"e": "5"})), []string{"tar.gz ", " e"}},
+		{"the archive again", archive, []string{" e", "tar.gz "}},
+		{"these alone", inline("v6", files{"a": "6"}), []string{" a"}},
+	} {
+		b.apply(t, tt.request)
+		b.Close()
+		b.open(t, nil)
+		if diff := cmp.Diff(tt.want, b.requestedOf(t)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if _, err := b.Rollback(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{" e", "tar.gz "}, b.requestedOf(t)); diff != "" {
+		t.Errorf("after going back (-want +got):\n%s", diff)
+	}
+}
+
+// Who sends archives without files under ever new names does not make manifests grow without an end.
+func TestSourcesOfARevisionAreLimited(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, func(c *hotupdate.Config) { c.Limits.MaxFiles = 3 })
+	b.apply(t, inline("v1", files{"a": "1"}))
+	empty := archived(hotupdate.TarGz, tarGz(t), "")
+	empty.Keep = true
+	for _, name := range []string{"b", "c", "d"} {
+		empty.Version, empty.Sources[0].Name = name, name
+		_, err := b.Apply(t.Context(), empty)
+		if (err != nil) != (name == "d") || err != nil && !errors.Is(err, hotupdate.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Files of a later source replace those of an earlier one, whatever is a folder in which of them.
+func TestLayeredSources(t *testing.T) {
+	t.Parallel()
+	request := archived(hotupdate.TarGz, tarGz(t, tarFile("a", "archived"), tarFile("b", "archived"), tarFile("c/d", "archived"), tarFile("e", "archived")), "")
+	request.Sources = append(request.Sources, inline("", files{"a": "1"}).Sources[0], inline("", files{"b/f": "1"}).Sources[0],
+		inline("", files{"c": "1"}).Sources[0])
+	b := newBench(t, nil, nil)
+	if _, err := b.Apply(t.Context(), request); !errors.Is(err, hotupdate.ErrInvalid) {
+		t.Errorf("two sources of one name: %v", err)
+	}
+	request.Layered = true
+	b.apply(t, request)
+	b.check(t, files{"a": "1", "b/f": "1", "c": "1", "e": "archived"})
+	if diff := cmp.Diff([]string{"tar.gz ", " a", " b/f", " c"}, b.requestedOf(t)); diff != "" {
+		t.Errorf("order of the sources (-want +got):\n%s", diff)
+	}
+}
+
+// What is still to be recorded outlasts restarts, updates that fail, and those of triggers, which are not recorded.
+func TestThatARevisionIsNotRecordedOutlastsARestart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	check := func(when string, since time.Time, want bool) time.Time {
+		t.Helper()
+		at := b.Unrecorded()
+		b.Close()
+		b.open(t, nil)
+		if !b.Unrecorded().Equal(at) {
+			t.Errorf("%s: %v, and after a restart %v", when, at, b.Unrecorded())
+		}
+		if at.IsZero() == want || want && at.Before(since) {
+			t.Errorf("%s: unrecorded since %v", when, at)
+		}
+		return at
+	}
+	began := time.Now()
+	record := func(version, content string) hotupdate.Request {
+		r := inline(version, files{"a": content})
+		r.Record = true
+		return r
+	}
+	b.apply(t, inline("v0", files{"a": "0"}))
+	check("restored", began, false)
+	b.apply(t, record("v1", "1"))
+	first := check("accepted", began, true)
+	b.apply(t, record("v2", "2"))
+	second := check("accepted again", first, true)
+	if err := b.Recorded(first); err != nil {
+		t.Fatal(err)
+	}
+	check("the one before is recorded", second, true)
+	trigger := inline("t", files{"b": "1"})
+	trigger.Keep, trigger.Trigger = true, "configmap"
+	b.apply(t, trigger)
+	bad := record("v3", "3")
+	bad.Sources[0].SHA256 = sum("another")
+	if _, err := b.Apply(t.Context(), bad); err == nil {
+		t.Error("accepted")
+	}
+	if at := check("trigger, and an update that failed", second, true); !at.Equal(second) {
+		t.Errorf("unrecorded since %v, want %v", at, second)
+	}
+	if err := b.Recorded(second); err != nil {
+		t.Fatal(err)
+	}
+	check("recorded", began, false)
+	if _, err := b.Rollback(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	check("gone back", second, true)
+}
+
+// A program of another user may read the volume.
+func TestManifestsHoldNoCredentials(t *testing.T) {
+	t.Parallel()
+	url := serve(t, text("new"))
+	for address, stored := range map[string]struct{ always, withQueries bool }{
+		"http://H/a":                   {true, true},
+		"http://H/a?Signature=s3cret":  {false, true},
+		"http://s3cret@H/a":            {false, false},
+		"http://user:s3cret@H/a?x=1":   {false, false},
+		"http://H/a#a-part-of-no-file": {true, true},
+	} {
+		for queries, want := range map[bool]bool{false: stored.always, true: stored.withQueries} {
+			b := newBench(t, nil, func(c *hotupdate.Config) { c.StoreQueries = queries })
+			res := b.apply(t, hotupdate.Request{Version: "v1", Sources: []hotupdate.Source{
+				{URL: strings.Replace(address, "H", strings.TrimPrefix(url, "http://"), 1), Name: "a"},
+			}})
+			if got := !res.Revision.Requested[0].Stripped; got != want {
+				t.Errorf("%s, queries stored: %t: whole: %t", address, queries, got)
+			}
+			manifest, err := os.ReadFile(filepath.Join(b.dir, "..refit/revisions", res.Revision.ID, "manifest.json"))
+			if err != nil || !want && strings.Contains(string(manifest), "s3cret") {
+				t.Errorf("%s, queries stored: %t: %s, %v", address, queries, manifest, err)
+			}
+		}
+	}
+}
