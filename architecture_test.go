@@ -39,10 +39,10 @@ var rows = []row{
 		{path: "cmd/kubectl-refit", imports: "cli cli/doctor cli/pull inplace/plan kube api"},
 	}},
 	{name: "modes", rooms: []room{
-		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube httpserver tracing wait"},
+		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube tracing httpserver api wait"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube kube/serverclock tracing httpserver api wait"},
 		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -127,12 +127,13 @@ var rows = []row{
 		{path: "cri", imports: "kubelet identity wait"},
 		{path: "credentialprovider"},
 		{path: "signal", imports: "identity"},
-		{path: "kube/ownpod", imports: "api identity kube/mergepatch"},
+		{path: "kube/ownpod", imports: "api identity kube/mergepatch kube/serverclock"},
 		{path: "kube", imports: "kubelet api kube/mergepatch"},
 	}},
 	{name: "rules of kubelet", rooms: []room{{path: "kubelet"}}},
 	{name: "wire types", rooms: []room{{path: "api"}}},
-	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "tracing"}, {path: "httpserver"}, {path: "kube/mergepatch"}}},
+	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "tracing"}, {path: "httpserver"}, {path: "kube/mergepatch"},
+		{path: "kube/serverclock"}}},
 }
 
 // split are the folders in which every folder with Go files has to be a room of its own.

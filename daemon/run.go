@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/kube/serverclock"
 	"github.com/refit-project/refit/tracing"
 )
 
@@ -17,7 +18,7 @@ const component = "refit-daemon"
 // connection is what reaches the API server. Nothing has been sent when it is made.
 type connection struct {
 	api   *kube.Client
-	clock *kube.Clock
+	clock *serverclock.Clock
 }
 
 func connect(config Config) (connection, error) {
@@ -25,7 +26,7 @@ func connect(config Config) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	var clock kube.Clock
+	var clock serverclock.Clock
 	restConfig.Wrap(clock.Wrap)
 	api, err := kube.NewClient(restConfig)
 	return connection{api: api, clock: &clock}, err

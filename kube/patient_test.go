@@ -89,3 +89,7 @@ func (b *openBody) Read(p []byte) (int, error) {
 }
 
 func (b *openBody) Close() error { return nil }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

@@ -28,6 +28,7 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/kube/serverclock"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/manager/certificates"
 	"github.com/refit-project/refit/manager/configchanges"
@@ -205,7 +206,7 @@ func connect(kubeconfig string) (*rest.Config, func() time.Time, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var clock kube.Clock
+	var clock serverclock.Clock
 	connection.Wrap(clock.Wrap)
 	return connection, func() time.Time { return time.Now().Add(clock.Offset()) }, nil
 }

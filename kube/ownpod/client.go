@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/refit-project/refit/kube/serverclock"
 )
 
 var (
@@ -80,12 +83,18 @@ func InCluster(userAgent string) (*rest.Config, error) {
 // Client talks to the API server. It sends at most 5 requests a second, 10 at once (client-go's default): there
 // may be as many sidecars as there are pods.
 type Client struct {
-	rest rest.Interface
+	rest  rest.Interface
+	clock serverclock.Clock
 }
+
+// ClockOffset is the API server's clock minus ours.
+func (c *Client) ClockOffset() time.Duration { return c.clock.Offset() }
 
 // NewClient makes a client; nothing is sent yet.
 func NewClient(config *rest.Config) (*Client, error) {
+	made := &Client{}
 	config = rest.CopyConfig(config)
+	config.Wrap(made.clock.Wrap)
 	config.APIPath = "/api"
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.ContentType = runtime.ContentTypeJSON
@@ -95,7 +104,8 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client for the API server: %w", err)
 	}
-	return &Client{rest: client}, nil
+	made.rest = client
+	return made, nil
 }
 
 // Get reads an object as JSON.

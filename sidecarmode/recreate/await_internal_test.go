@@ -108,7 +108,7 @@ func TestBackoffIsResetAfterASuccess(t *testing.T) {
 		p := &Plugin{}
 		p.host.Logger = slog.New(slog.DiscardHandler)
 		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
-		e := &executor{own: "side", processes: w, requests: r, observed: w.observed, logger: p.host.Logger, warn: func(string, string) {},
+		e := &executor{own: "side", processes: w, requests: r, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
 			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)

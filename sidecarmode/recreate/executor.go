@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,15 +27,20 @@ type Requests interface {
 	WriteStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error)
 }
 
-// executor carries out one request after another. All but stop runs in one goroutine.
+// executor carries out one request after another. All but stop and wanted runs in one goroutine.
 type executor struct {
 	own       string
 	processes Processes
 	requests  Requests
 	observed  func() *corev1.Pod
-	warn      func(reason, message string)
-	hooks     *hook.Runner
-	logger    *slog.Logger
+	// clockOffset is the API server's clock minus ours.
+	clockOffset func() time.Duration
+	warn        func(reason, message string)
+	hooks       *hook.Runner
+	logger      *slog.Logger
+
+	// first is the request that is carried out, nil while there is none.
+	first atomic.Pointer[crr.Request]
 
 	acts map[string]crr.Act // of the request uid
 	uid  string
@@ -58,14 +64,18 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 	}
 	open := queue.Order(list)
 	pod := e.observed()
+	if len(open) == 0 {
+		e.first.Store(nil)
+	}
 	if len(open) == 0 || pod == nil {
 		return time.Time{}, nil
 	}
+	e.first.Store(open[0])
 	now := time.Now()
 	var due time.Time      // of those that wait
 	var notWritten []error // which does not hold up the first
 	for _, waiting := range open[1:] {
-		decision := crr.Wait(waiting, open[0], crr.Options{SignalsOnly: true}, 0, now)
+		decision := crr.Wait(waiting, open[0], crr.Options{SignalsOnly: true}, e.clockOffset(), now)
 		stored, err := e.write(ctx, waiting, decision.Status)
 		switch {
 		case errors.Is(err, ownpod.ErrNotFound):
@@ -81,6 +91,7 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 	again = crr.Earlier(again, due)
 	if stored != nil {
 		all[stored.Name] = stored // what we wrote counts until the watch brings it
+		e.first.Store(stored)
 	}
 	if errors.Is(err, ownpod.ErrNotFound) {
 		delete(all, open[0].Name)
@@ -97,7 +108,9 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	now := time.Now()
 	instances := e.instances(ctx, pod, request)
 	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
-	observed := crr.Observation{Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable}
+	observed := crr.Observation{
+		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable, ClockOffset: e.clockOffset(),
+	}
 	if undecided != "" {
 		observed.Unseen = fmt.Sprintf("no process of container %s is seen; waiting for the pod's status to say whether it has ended", undecided)
 	}
@@ -194,8 +207,18 @@ func (e *executor) begin(ctx context.Context, pod *corev1.Pod, stop crr.Stop) {
 	uid := e.uid
 	e.logger.Info("stopping container", "container", stop.Container, "id", stop.ID.String(), "grace", stop.Grace)
 	go func() {
-		e.ended <- stopped{uid, stop.Container, plugin.Safely(func() error { return e.stop(ctx, pod, stop) })}
+		wanted := func() error { return e.wanted(uid) }
+		e.ended <- stopped{uid, stop.Container, plugin.Safely(func() error { return e.stop(ctx, pod, stop, wanted) })}
 	}()
+}
+
+// wanted is an error when nothing is to be done for a request any more. It may be called by any goroutine.
+func (e *executor) wanted(uid string) error {
+	request := e.first.Load()
+	if request != nil && string(request.UID) != uid {
+		request = nil
+	}
+	return crr.MayAct(request, e.clockOffset(), time.Now())
 }
 
 // end records what became of a stop.

@@ -37,7 +37,10 @@ type world struct {
 	changes  chan struct{}
 	request  *v1beta1.ContainerRecreateRequest
 	writes   int
+	ahead    time.Duration // the API server's clock
 }
+
+func (w *world) clockOffset() time.Duration { return w.ahead }
 
 func id(n int) string { return fmt.Sprintf("containerd://%064d", n) }
 
@@ -144,7 +147,7 @@ func (w *world) play(t *testing.T, periods ...time.Duration) {
 		p := &Plugin{}
 		p.host.Logger = slog.New(slog.DiscardHandler)
 		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
-		e := &executor{own: "side", processes: w, requests: w, observed: w.observed, logger: p.host.Logger, warn: func(string, string) {},
+		e := &executor{own: "side", processes: w, requests: w, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
 			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
 		done := make(chan error)
 		go func() { done <- p.loop(ctx, e, w.news) }()
@@ -220,6 +223,16 @@ func TestRecreateWithoutCRI(t *testing.T) {
 				Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpNotIn},
 			}}
 		}, result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1"}},
+		"the clock of the node is ahead": {change: func(w *world) {
+			w.ahead = -10 * time.Minute
+			w.request.CreationTimestamp = metav1.NewTime(time.Now().Add(w.ahead))
+			w.request.Spec.ActiveDeadlineSeconds = new(int64(60))
+		}, result: "succeeded", reason: crr.ReasonSucceeded, signals: []string{"SIGTERM 1"}},
+		"the deadline is within the preStop hook": {change: func(w *world) {
+			w.request.CreationTimestamp = metav1.Now()
+			w.request.Spec.ActiveDeadlineSeconds = new(int64(5))
+			w.pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}
+		}, result: "failed", reason: crr.ReasonDeadlineExceeded},
 		"the other container is restarted where failures are ignored": {change: func(w *world) {
 			w.request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: v1beta1.FailurePolicyIgnore}
 			w.request.Spec.Containers = append([]v1beta1.ContainerRecreateRequestContainer{

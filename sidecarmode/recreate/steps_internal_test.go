@@ -47,7 +47,7 @@ func (s *store) WriteStatus(_ context.Context, request *crr.Request, status crr.
 // executorOn is an executor on the world's pod whose stops nobody waits for.
 func executorOn(w *world, s *store) *executor {
 	return &executor{
-		own: "side", processes: w, requests: s, observed: w.observed, logger: slog.New(slog.DiscardHandler), warn: func(string, string) {},
+		own: "side", processes: w, requests: s, observed: w.observed, clockOffset: w.clockOffset, logger: slog.New(slog.DiscardHandler), warn: func(string, string) {},
 		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped, 1), acts: map[string]crr.Act{},
 	}
 }

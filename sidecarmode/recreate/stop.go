@@ -53,8 +53,9 @@ func (e *executor) unstoppable(ctx context.Context, container string, id identit
 	return e.processes.Check(found[0])
 }
 
-// stop ends one exact instance as kubelet would: preStop within the grace period, TERM, KILL.
-func (e *executor) stop(ctx context.Context, pod *corev1.Pod, order crr.Stop) error {
+// stop ends one exact instance as kubelet would: preStop within the grace period, TERM, KILL. Nothing is signalled if wanted
+// is an error after preStop.
+func (e *executor) stop(ctx context.Context, pod *corev1.Pod, order crr.Stop, wanted func() error) error {
 	began := time.Now()
 	found, err := e.processes.Find(ctx, first(order.ID))
 	if errors.Is(err, signal.ErrNotFound) {
@@ -73,6 +74,9 @@ func (e *executor) stop(ctx context.Context, pod *corev1.Pod, order crr.Stop) er
 		if err != nil {
 			e.logger.Warn("preStop hook failed", "container", order.Container, "err", err)
 			e.warn("FailedPreStopHook", fmt.Sprintf("container %s: %v", order.Container, err))
+		}
+		if err := wanted(); err != nil {
+			return fmt.Errorf("container %s not stopped after its preStop hook: %w", order.Container, err)
 		}
 		grace = max(grace-time.Since(began), kubelet.MinGracePeriod)
 	}

@@ -62,6 +62,7 @@ func TestStop(t *testing.T) {
 		signals string
 		took    time.Duration
 		warned  bool
+		ended   error  // why the request is not carried out any more
 		want    string // in the error; empty: none
 	}{
 		"TERM is enough":               {order: crr.Stop{Grace: 10 * time.Second}, signals: "SIGTERM 1", took: look},
@@ -71,6 +72,7 @@ func TestStop(t *testing.T) {
 		"at least 2 s after the hook":  {change: func(w *world) { w.stubborn = true }, order: crr.Stop{Grace: 3 * time.Second, PreStop: sleeps}, signals: "SIGTERM 1 SIGKILL 1", took: 5*time.Second + look, warned: true},
 		"a hook that cannot be run":    {order: crr.Stop{Grace: 10 * time.Second, PreStop: command}, signals: "SIGTERM 1", took: look, warned: true},
 		"the sidecar ends in the hook": {order: crr.Stop{Grace: 10 * time.Second, PreStop: sleeps}, cancel: time.Second, took: time.Second, want: "context canceled"},
+		"the request ends in the hook": {order: crr.Stop{Grace: 10 * time.Second, PreStop: sleeps}, took: 4 * time.Second, ended: errors.New("deleted"), want: "not stopped after its preStop hook: deleted"},
 		"survives KILL":                {change: func(w *world) { w.immortal = true }, order: crr.Stop{}, signals: "SIGKILL 1", took: killPatience, want: "it is still running after KILL"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +92,7 @@ func TestStop(t *testing.T) {
 				}
 				tt.order.Container, tt.order.ID = "app", instance
 				began := time.Now()
-				err := e.stop(ctx, w.pod, tt.order)
+				err := e.stop(ctx, w.pod, tt.order, func() error { return tt.ended })
 				if took := time.Since(began); took < tt.took || took > tt.took+look {
 					t.Errorf("took %s, want %s", took, tt.took)
 				}
