@@ -24,10 +24,11 @@ type Edit struct {
 	Condition *WantedCondition
 }
 
-// WantedCondition is a condition of a pod as it should be, without the times: they depend on the present condition.
+// WantedCondition is a condition of a pod as it should be, without the times: they depend on the present condition. Without a
+// Status it is to be removed if it has the Reason.
 type WantedCondition struct {
-	Type, Status, Message string
-	At                    time.Time
+	Type, Status, Reason, Message string
+	At                            time.Time
 }
 
 // PatchType is one of the API's media types of patches.
@@ -190,19 +191,28 @@ func set(document map[string]any, path []string, value any) {
 	document[path[len(path)-1]] = value
 }
 
-// condition adds a condition to the merge patch. Conditions merge by type (strategic merge patch).
+// condition adds a condition, or its removal, to the merge patch. Conditions merge by type (strategic merge patch).
 func (d *draft) condition(content map[string]any, wish WantedCondition, now time.Time) {
+	var before map[string]any
 	current, _ := find(content, []string{"status", "conditions"}).value.([]any)
-	changed := now
 	for _, c := range current {
-		c, ok := c.(map[string]any)
-		if !ok || c["type"] != wish.Type || c["status"] != wish.Status {
-			continue
+		if c, ok := c.(map[string]any); ok && c["type"] == wish.Type {
+			before = c
 		}
-		if message, _ := c["message"].(string); message == wish.Message {
+	}
+	reason, _ := before["reason"].(string)
+	if wish.Status == "" {
+		if before != nil && reason == wish.Reason {
+			d.addCondition(map[string]any{"type": wish.Type, "$patch": "delete"})
+		}
+		return
+	}
+	changed := now
+	if before["status"] == wish.Status {
+		if message, _ := before["message"].(string); message == wish.Message && reason == wish.Reason {
 			return
 		}
-		if since, ok := c["lastTransitionTime"].(string); ok {
+		if since, ok := before["lastTransitionTime"].(string); ok {
 			if t, err := time.Parse(time.RFC3339, since); err == nil {
 				changed = t
 			}
@@ -212,9 +222,18 @@ func (d *draft) condition(content map[string]any, wish WantedCondition, now time
 		"type": wish.Type, "status": wish.Status, "message": wish.Message,
 		"lastTransitionTime": changed.UTC().Format(time.RFC3339),
 	}
+	if wish.Reason != "" {
+		condition["reason"] = wish.Reason
+	} else if reason != "" {
+		condition["reason"] = nil
+	}
 	if !wish.At.IsZero() {
 		condition["lastProbeTime"] = wish.At.UTC().Format(time.RFC3339)
 	}
+	d.addCondition(condition)
+}
+
+func (d *draft) addCondition(condition map[string]any) {
 	var conditions []any
 	if status, ok := d.merge["status"].(map[string]any); ok {
 		conditions, _ = status["conditions"].([]any)

@@ -19,6 +19,15 @@ func TestDiff(t *testing.T) {
 	condition := func(status, message string) output.Edit {
 		return output.Edit{Condition: &output.WantedCondition{Type: "Idle", Status: status, Message: message, At: now.Add(-time.Second)}}
 	}
+	reasoned := func(reason string) output.Edit {
+		edit := condition("True", "idle")
+		edit.Condition.Reason = reason
+		return edit
+	}
+	gone := func(reason string) output.Edit {
+		return output.Edit{Condition: &output.WantedCondition{Type: "Idle", Reason: reason}}
+	}
+	const probedSinceOne = `{"status":{"conditions":[{"type":"Idle","status":"True","reason":"Probed","message":"idle","lastTransitionTime":"2026-11-21T01:00:00Z"}]}}`
 	const idleSinceOne = `{"status":{"conditions":[{"type":"Ready","status":"True"},
 		{"type":"Idle","status":"True","message":"idle","lastTransitionTime":"2026-11-21T01:00:00Z"}]}}`
 	tests := map[string]struct {
@@ -58,6 +67,15 @@ func TestDiff(t *testing.T) {
 		"condition is there": {object: pod, content: idleSinceOne, edits: []output.Edit{condition("True", "idle")}},
 		"condition with another message keeps its time": {object: pod, content: idleSinceOne, edits: []output.Edit{condition("True", "busy")},
 			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T01:00:00Z","message":"busy","status":"True","type":"Idle"}]}}`}},
+		"condition gets a reason and keeps its time": {object: pod, content: idleSinceOne, edits: []output.Edit{reasoned("Probed")},
+			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T01:00:00Z","message":"idle","reason":"Probed","status":"True","type":"Idle"}]}}`}},
+		"condition with its reason is there": {object: pod, content: probedSinceOne, edits: []output.Edit{reasoned("Probed")}},
+		"condition loses the reason of another": {object: pod, content: probedSinceOne, edits: []output.Edit{condition("True", "idle")},
+			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T01:00:00Z","message":"idle","reason":null,"status":"True","type":"Idle"}]}}`}},
+		"condition goes": {object: pod, content: probedSinceOne, edits: []output.Edit{gone("Probed")},
+			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"$patch":"delete","type":"Idle"}]}}`}},
+		"condition of another stays": {object: pod, content: idleSinceOne, edits: []output.Edit{gone("Probed")}},
+		"condition that has gone":    {object: pod, content: `{}`, edits: []output.Edit{gone("Probed")}},
 		"condition flips": {object: pod, content: idleSinceOne, edits: []output.Edit{condition("False", "gone")},
 			want: []string{`status strategic-merge-patch {"metadata":{"uid":"u-1"},"status":{"conditions":[{"lastProbeTime":"2026-11-21T11:59:59Z","lastTransitionTime":"2026-11-21T12:00:00Z","message":"gone","status":"False","type":"Idle"}]}}`}},
 	}

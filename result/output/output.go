@@ -49,10 +49,11 @@ func (a Annotation) edits(e result.Entry) []Edit {
 	return []Edit{{Object: a.Object, Path: annotationPath(a.Key), Want: result.Cut(e.Value, result.MaxValue)}}
 }
 
-// Condition writes a condition of a pod: Succeeded is True, Failed False, Unknown Unknown. It can be a readiness gate.
+// Condition writes a condition of a pod: Succeeded is True, Failed False, Unknown Unknown. It can be a readiness gate. Reason may
+// be empty; NoCondition finds the condition by it again.
 type Condition struct {
-	Object Object
-	Type   string
+	Object       Object
+	Type, Reason string
 }
 
 // Validate implements Output. The conditions that kubelet and controllers write are refused.
@@ -73,8 +74,19 @@ func (c Condition) edits(e result.Entry) []Edit {
 		status = corev1.ConditionUnknown
 	}
 	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &WantedCondition{
-		Type: c.Type, Status: string(status), Message: result.Cut(e.Message, result.MaxMessage), At: e.At,
+		Type: c.Type, Status: string(status), Reason: c.Reason, Message: result.Cut(e.Message, result.MaxMessage), At: e.At,
 	}}}
+}
+
+// NoCondition removes a condition of a pod, whatever the entry, unless it has another reason: then somebody else has written
+// it.
+type NoCondition Condition
+
+// Validate implements Output.
+func (c NoCondition) Validate() error { return Condition(c).Validate() }
+
+func (c NoCondition) edits(result.Entry) []Edit {
+	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &WantedCondition{Type: c.Type, Reason: c.Reason}}}
 }
 
 // FieldType is what JSON type a field's value gets.

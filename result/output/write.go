@@ -88,7 +88,9 @@ func (w *Writer) editsOf(key Object) []Edit {
 	return edits
 }
 
-func (e Edit) removes() bool { return e.Want == nil && e.Condition == nil }
+func (e Edit) removes() bool {
+	return e.Want == nil && (e.Condition == nil || e.Condition.Status == "")
+}
 
 // assume returns what an object that may not be read contains after the edits.
 func assume(content map[string]any, edits []Edit) map[string]any {
@@ -103,9 +105,12 @@ func assume(content map[string]any, edits []Edit) map[string]any {
 				condition, ok := c.(map[string]any)
 				return ok && condition["type"] == edit.Condition.Type
 			})
-			set(content, []string{"status", "conditions"}, append(conditions, map[string]any{
-				"type": edit.Condition.Type, "status": edit.Condition.Status, "message": edit.Condition.Message,
-			}))
+			if !edit.removes() {
+				conditions = append(conditions, map[string]any{
+					"type": edit.Condition.Type, "status": edit.Condition.Status, "reason": edit.Condition.Reason, "message": edit.Condition.Message,
+				})
+			}
+			set(content, []string{"status", "conditions"}, conditions)
 		case edit.Want != nil:
 			if want, err := normal(edit.Want); err == nil {
 				set(content, edit.Path, want)

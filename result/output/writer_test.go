@@ -111,6 +111,28 @@ func TestFlapsAreCoalesced(t *testing.T) {
 	})
 }
 
+// What removes a condition does not hold back another source that writes it.
+func TestConditionIsRemoved(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	probed := output.Condition{Object: pod, Type: "C", Reason: "Probed"}
+	write(t, output.Config{Patcher: a}, func(t *testing.T, w *output.Writer) {
+		w.Put("a", []output.Output{probed}, idle())
+		if err := w.Flush(t.Context(), "a"); err != nil || a.condition(t, pod, "C")["reason"] != "Probed" {
+			t.Fatalf("%v, condition %v", err, a.condition(t, pod, "C"))
+		}
+		w.Put("a", []output.Output{output.NoCondition(probed)}, result.Entry{})
+		if err := w.Flush(t.Context(), "a"); err != nil || a.condition(t, pod, "C") != nil || a.condition(t, pod, "Ready") == nil {
+			t.Errorf("%v, conditions %v", err, a.at(t, pod, "status", "conditions"))
+		}
+		w.Put("b", []output.Output{output.Condition{Object: pod, Type: "C"}}, idle())
+		w.Put("a", []output.Output{output.NoCondition(probed)}, dead())
+		if err := w.Flush(t.Context(), "b"); err != nil || a.condition(t, pod, "C")["status"] != "True" {
+			t.Errorf("%v, condition of another source %v", err, a.condition(t, pod, "C"))
+		}
+	})
+}
+
 // And the KEP's example: a state's marks go when the state does, others' stay.
 func TestMarkersFollowTheState(t *testing.T) {
 	t.Parallel()

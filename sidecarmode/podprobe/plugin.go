@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
 	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/plugin"
@@ -18,6 +19,10 @@ import (
 
 // Name of the plugin in the configuration.
 const Name = "pod_probe"
+
+// Reason of the conditions that are written here. They are known by it when their probe has gone, also to the next sidecar of
+// the pod.
+const Reason = "ProbedBySidecar"
 
 // Config of the plugin: there is nothing to configure, everything is in the annotation.
 type Config struct{}
@@ -29,6 +34,8 @@ type Plugin struct {
 	mu     sync.Mutex
 	faults error
 	latest map[string]probe.Result
+	// stale are the conditions that are being removed, of Start alone.
+	stale map[string]bool
 }
 
 // New is the plugin's Factory.
@@ -137,12 +144,31 @@ func (p *Plugin) reconcile(ctx context.Context, pod *corev1.Pod, at map[string]*
 			p.mu.Unlock()
 		}
 	}
+	p.removeStale(pod, keep)
 	p.mu.Lock()
 	if faults != nil && (p.faults == nil || p.faults.Error() != faults.Error()) {
 		p.host.Logger.Warn("annotation "+Annotation, "err", faults)
 	}
 	p.faults = faults
 	p.mu.Unlock()
+}
+
+// removeStale removes conditions whose probe is not in the annotation any more.
+func (p *Plugin) removeStale(pod *corev1.Pod, keep map[string]bool) {
+	before := p.stale
+	p.stale = map[string]bool{}
+	for _, c := range pod.Status.Conditions {
+		if key := string(c.Type); c.Reason == Reason && !keep[key] {
+			p.stale[key] = true
+			gone := output.NoCondition{Object: output.Pod(p.host.Pod), Type: key, Reason: Reason}
+			p.host.Results.Put(source(key), []output.Output{gone}, result.Entry{State: result.Unknown})
+		}
+	}
+	for key := range before {
+		if !p.stale[key] && !keep[key] {
+			p.host.Results.Drop(source(key))
+		}
+	}
 }
 
 // adjust runs a probe while its container runs.
@@ -187,6 +213,6 @@ func (p *Plugin) report(w wanted, r probe.Result) {
 	p.mu.Lock()
 	p.latest[w.key()] = r
 	p.mu.Unlock()
-	target := output.Condition{Object: output.Pod(p.host.Pod), Type: w.PodConditionType}
+	target := output.Condition{Object: output.Pod(p.host.Pod), Type: w.PodConditionType, Reason: Reason}
 	p.host.Results.Put(source(w.key()), []output.Output{target}, endpoint.Entry(r))
 }

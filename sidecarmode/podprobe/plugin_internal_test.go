@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,11 +36,16 @@ type world struct {
 	pod        *corev1.Pod
 	changes    chan struct{}
 	conditions map[string]string
+	dropped    []string
 }
 
 func (w *world) Put(_ string, outputs []output.Output, e result.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if gone, ok := outputs[0].(output.NoCondition); ok && gone.Reason == Reason {
+		w.conditions[gone.Type] = "removed"
+		return
+	}
 	c, ok := outputs[0].(output.Condition)
 	if !ok || len(outputs) != 1 || c.Object.Name != "gs-0" {
 		w.conditions["wrong output"] = fmt.Sprint(outputs)
@@ -47,7 +53,7 @@ func (w *world) Put(_ string, outputs []output.Output, e result.Entry) {
 	}
 	w.conditions[c.Type] = string(e.State) + " " + e.Message
 }
-func (w *world) Drop(string)                         {}
+func (w *world) Drop(source string)                  { w.dropped = append(w.dropped, source) }
 func (w *world) Flush(context.Context, string) error { return nil }
 
 func (w *world) change(change func(*corev1.Pod)) {
@@ -159,6 +165,42 @@ func TestAnnotationBecomesConditions(t *testing.T) {
 	for _, condition := range []string{"Ready", "nowhere", "wrong output"} {
 		if said, ok := w.conditions[condition]; ok {
 			t.Errorf("condition %s: %s", condition, said)
+		}
+	}
+}
+
+// Conditions go with their probe, whichever sidecar of the pod has written them; those of others stay.
+func TestConditionsGoWithTheirProbe(t *testing.T) {
+	t.Parallel()
+	w := &world{changes: make(chan struct{}, 1), conditions: map[string]string{}}
+	p := &Plugin{host: plugin.Host{Logger: slog.New(slog.DiscardHandler), Pod: ownPod, Results: w}, latest: map[string]probe.Result{}}
+	at := map[string]*activeProbe{}
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}}, Conditions: []corev1.PodCondition{
+		{Type: "of-an-earlier-sidecar", Reason: Reason}, {Type: "probed", Reason: Reason}, {Type: "of-another"}, {Type: "Ready"},
+	}}}
+	for _, step := range []struct {
+		name, probes string
+		gone         string // condition that is not in the pod any more
+		want         map[string]string
+		dropped      []string
+	}{
+		{"one probe", `[{"name":"a","containerName":"app","podConditionType":"probed","probe":{"tcpSocket":{"port":1}}}]`, "",
+			map[string]string{"of-an-earlier-sidecar": "removed", "probed": "Failed Container(app) is Non-running"}, nil},
+		{"no probe", "", "of-an-earlier-sidecar", map[string]string{"probed": "removed"}, []string{"pod_probe/probed", "pod_probe/of-an-earlier-sidecar"}},
+		{"the probe again", `[{"name":"a","containerName":"app","podConditionType":"probed","probe":{"tcpSocket":{"port":1}}}]`, "",
+			map[string]string{"probed": "Failed Container(app) is Non-running"}, nil},
+		{"what is not JSON", "x", "", map[string]string{"probed": "removed"}, []string{"pod_probe/probed"}},
+		{"removed", "", "probed", map[string]string{}, []string{"pod_probe/probed"}},
+	} {
+		w.conditions, w.dropped = map[string]string{}, nil
+		pod.Annotations = map[string]string{Annotation: step.probes}
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == step.gone })
+		p.reconcile(t.Context(), pod, at)
+		if diff := cmp.Diff(step.want, w.conditions); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(step.dropped, w.dropped); diff != "" {
+			t.Errorf("%s: dropped (-want +got):\n%s", step.name, diff)
 		}
 	}
 }

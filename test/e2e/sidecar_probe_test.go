@@ -76,4 +76,10 @@ func TestPodProbeAnnotationBecomesConditions(t *testing.T) {
 	s.run("annotate", "pod", pod.Name, "--overwrite",
 		`kruise.io/podprobe=[{"name":"page","containerName":"nginx","podConditionType":"game.kruise.io/page","probe":{"httpGet":{"path":"/none","port":80},"periodSeconds":1}}]`)
 	s.awaitCondition(pod.Name, "game.kruise.io/page", corev1.ConditionFalse, "404")
+	s.awaitPod(pod.Name, "to lose the condition without a probe", func(pod *corev1.Pod) bool { return condition(pod, "game.kruise.io/closed") == "" })
+	s.run("annotate", "pod", pod.Name, "kruise.io/podprobe-")
+	s.awaitPod(pod.Name, "to lose all conditions of probes", func(pod *corev1.Pod) bool { return condition(pod, "game.kruise.io/page") == "" })
+	if pod := s.pod(pod.Name); condition(pod, "refit.dev/SidecarSelfTest") == "" || condition(pod, corev1.PodReady) == "" {
+		t.Errorf("conditions %+v: those of others have gone", pod.Status.Conditions)
+	}
 }
