@@ -128,3 +128,45 @@ plugins:
 	s.runs(second)
 	accepted("v5")
 }
+
+// Plugins whose configuration has values of the pod start when the pod has been read; those before and after them at once.
+func TestPluginsWithValuesOfThePodWaitForTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.setOutage(true)
+	state := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(state, []byte("idle"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	config := func(room string) string {
+		return base + `
+plugins:
+- name: http_probe
+  config:
+    startDelaySeconds: 1
+    probeIntervalSeconds: 1
+    endpoints: [{name: room, file: {path: ` + state + `}, storageConfig: {inKube: {labelKey: 'room-` + room + `'}}}]
+- name: hot_update
+  config: {fileDir: ` + files + `, loadPatchType: none, restore: {configMap: "off"}}
+`
+	}
+	s.mount(config("${POD:ROOM}"))
+	s.start()
+	s.until("the other plugin runs", func() bool { code, _ := s.call(http.MethodGet, s.address, "/revisions"); return code == http.StatusOK })
+	s.until("ready", ready(s))
+	const waits = "waiting for values of the pod: "
+	if _, said := s.call(http.MethodGet, s.address, "/status"); !strings.Contains(said, waits) || !strings.Contains(said, "${POD:ROOM}") {
+		t.Errorf("status %s", said)
+	}
+	s.mount(config("${POD:ROOM}-too")) // is no reason to give up either
+	s.until("not taken over", func() bool {
+		_, said := s.call(http.MethodGet, s.health, "/metrics")
+		return strings.Contains(said, "refit_sidecar_config_last_reload_successful 0")
+	})
+	s.setOutage(false)
+	s.until("labelled", func() bool { return s.api.pod().Labels["room-blue-too"] == "idle" })
+	if _, said := s.call(http.MethodGet, s.address, "/status"); strings.Contains(said, waits) {
+		t.Errorf("status %s", said)
+	}
+}

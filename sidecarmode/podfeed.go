@@ -87,24 +87,25 @@ func (f *podFeed) reader(client *ownpod.Client, pod identity.Pod) func(context.C
 	}
 }
 
-// look reads the pod for the first time. That its role forbids it is no reason not to run.
-func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) {
+// look reads the pod for the first time. That its role forbids it is no reason not to run. It reports whether the pod could not
+// be read for a reason that may pass.
+func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) (later bool) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
 	for {
 		err := f.read(ctx, client, pod)
 		if err == nil {
-			return
+			return false
 		}
 		logger.Warn("pod not read", "pod", pod, "err", err)
 		if errors.Is(err, ownpod.ErrForbidden) || ctx.Err() != nil {
-			return
+			return !errors.Is(err, ownpod.ErrForbidden)
 		}
 		timer := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return true
 		case <-timer.C:
 		}
 	}

@@ -32,7 +32,8 @@ const (
 	heapShare = 0.8
 )
 
-// readConfig reads the file. The digest is of its text.
+// readConfig reads the file. The digest is of its text. Plugins wait for values of the pod at the start only, and only if the
+// pod will be read when the API server responds.
 func (s *sidecar) readConfig() (file *config.File, digest string, err error) {
 	path := s.config.file()
 	info, err := os.Stat(path)
@@ -48,6 +49,9 @@ func (s *sidecar) readConfig() (file *config.File, digest string, err error) {
 	}
 	sum := sha256.Sum256(text)
 	file, err = config.Parse(path, text, s.manager.Types(), config.NewLookup(os.LookupEnv, s.feed.latest()))
+	if s.awaiting = err == nil && file.Awaits() != nil; s.awaiting && (s.first != nil || !s.podExpected) {
+		err = file.Awaits()
+	}
 	if err != nil {
 		err = fmt.Errorf("configuration: %w", config.WithoutText(err))
 	}
@@ -66,6 +70,8 @@ func (s *sidecar) watchConfig(ctx context.Context, digest string) error {
 	if err := watcher.Add(dir); err != nil {
 		return fmt.Errorf("watch configuration: %w", err)
 	}
+	changes, end := s.feed.changes()
+	defer end()
 	timer := time.NewTimer(settle) // it may have changed since it was read
 	defer timer.Stop()
 	for {
@@ -82,7 +88,14 @@ func (s *sidecar) watchConfig(ctx context.Context, digest string) error {
 		case err := <-watcher.Errors:
 			s.logger.Warn("watch of the configuration", "err", err)
 			timer.Reset(settle)
+		case <-changes:
+			if s.awaiting {
+				timer.Reset(0)
+			}
 		case <-timer.C:
+			if s.awaiting && s.feed.latest() != nil {
+				digest = "" // the same text means something else now
+			}
 			digest = s.reloadConfig(ctx, digest)
 		}
 	}

@@ -29,11 +29,15 @@ const (
 
 // sidecar is the program with its parts.
 type sidecar struct {
-	config    Config
-	logger    *slog.Logger
-	pod       identity.Pod
-	first     *config.File // as it was at the start
-	condition string       // type of the self-test's condition, or off
+	config Config
+	logger *slog.Logger
+	pod    identity.Pod
+	first  *config.File // as it was at the start
+	// awaiting: the configuration as it was read last has values of the pod, which had not been read.
+	awaiting bool
+	// podExpected: the pod has not been read at the start, and will be when the API server responds.
+	podExpected bool
+	condition   string // type of the self-test's condition, or off
 
 	api       *ownpod.Client // nil without a service account
 	feed      *podFeed
@@ -105,7 +109,7 @@ func assemble(ctx context.Context, c Config) (*sidecar, error) {
 			return nil, err
 		}
 		s.events = ownpod.NewEvents(s.api, component, c.Logger)
-		s.feed.look(ctx, s.api, s.pod, c.Logger)
+		s.podExpected = s.feed.look(ctx, s.api, s.pod, c.Logger)
 		if pod := s.feed.latest(); pod != nil && s.pod.UID == "" {
 			s.pod.UID = string(pod.UID)
 		}

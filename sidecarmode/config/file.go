@@ -58,6 +58,8 @@ type Plugin struct {
 	// Line in the file, and the text that Config was read from, with templates filled in.
 	Line int    `yaml:"-"`
 	Text string `yaml:"-"`
+	// Awaits are the values of the pod that Config lacks, as errors, because the pod has not been read; nil: it lacks none.
+	Awaits error `yaml:"-"`
 }
 
 // Types gives a pointer to a new configuration of each known plugin, by name.
@@ -69,8 +71,17 @@ type Validator interface {
 	Validate() error
 }
 
+// Awaits are the values of the pod that plugins lack; nil when they lack none.
+func (f *File) Awaits() error {
+	var all []error
+	for _, p := range f.Plugins {
+		all = append(all, p.Awaits)
+	}
+	return errors.Join(all...)
+}
+
 // Parse reads a configuration file, or a ConfigMap manifest with one in it, and reports all faults at once. The
-// name is for messages.
+// name is for messages. That a plugin lacks values of the pod, because it has not been read, is no fault, see Plugin.Awaits.
 func Parse(name string, text []byte, types Types, lookup Lookup) (*File, error) {
 	source := newSource(name, text)
 	root, err := source.document()
@@ -149,6 +160,7 @@ func (s *source) file(root *yaml.Node, types Types, lookup Lookup) (*File, error
 	w := &walker{source: s, lookup: lookup}
 	file := &File{}
 	w.decode(root, file)
+	w.faults, w.awaited = append(w.faults, w.awaited...), nil // only plugins can wait
 	if list := child(root, "plugins"); list != nil && list.Kind == yaml.SequenceNode {
 		for i := range file.Plugins {
 			if i < len(list.Content) {
@@ -196,10 +208,11 @@ func (w *walker) plugin(node *yaml.Node, p *Plugin, types Types) {
 	}
 	before := len(w.faults)
 	w.decode(config, p.Config)
+	p.Awaits, w.awaited = WithoutText(errors.Join(w.awaited...)), nil
 	if text, err := yaml.Marshal(config); err == nil {
 		p.Text = string(text)
 	}
-	if v, ok := p.Config.(Validator); ok && len(w.faults) == before {
+	if v, ok := p.Config.(Validator); ok && len(w.faults) == before && p.Awaits == nil {
 		if err := v.Validate(); err != nil {
 			w.fault(node, "plugin %s: %v", p.Name, err)
 		}

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -220,6 +221,35 @@ plugins:
 	}
 	if _, err := config.Parse("c", []byte("health: ${POD:X}"), types(), config.NewLookup(nil, nil)); err == nil {
 		t.Error("a pod that cannot be read has a value")
+	}
+}
+
+// A plugin can wait for values of the pod; others need not. What is wrong with its configuration is said at once.
+func TestPluginsWaitForValuesOfThePod(t *testing.T) {
+	t.Parallel()
+	const text = `
+plugins:
+- name: http_probe
+  config:
+    startDelaySeconds: ${POD:DELAY}
+    fileDir: %s
+- name: hot_update
+`
+	read := func(dir string) (*config.File, error) {
+		return config.Parse("c", []byte(strings.Replace(text, "%s", dir, 1)), types(), config.NewLookup(nil, nil))
+	}
+	f, err := read("${POD:ROOM} # s3cret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(f.Awaits()), "c:5: ${POD:DELAY}: the pod has not been read\nc:6: ${POD:ROOM}: the pod has not been read"; got != want {
+		t.Errorf("awaits %q, want %q", got, want)
+	}
+	if f.Plugins[0].Awaits == nil || f.Plugins[1].Awaits != nil {
+		t.Errorf("%+v", f.Plugins)
+	}
+	if _, err := read("x\n    fielDir: x"); err == nil {
+		t.Error("an unknown key is not told while the pod has not been read")
 	}
 }
 

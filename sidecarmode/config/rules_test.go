@@ -187,7 +187,7 @@ func TestTemplatesThatHaveNoValue(t *testing.T) {
 		}
 	}
 	_, err := config.Parse("c", []byte("health: ${POD:X}"), types(), config.NewLookup(nil, nil))
-	if got, want := faultsOf(err), "c:1: ${POD:X}: the pod could not be read, so neither could its X"; len(got) != 1 || got[0] != want {
+	if got, want := faultsOf(err), "c:1: ${POD:X}: the pod has not been read"; len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

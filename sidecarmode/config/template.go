@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -26,6 +27,9 @@ func expand(text string, lookup Lookup) (string, error) {
 	return expanded, fault
 }
 
+// ErrPodNotRead is the error of a Lookup for values of a pod that has not been read yet.
+var ErrPodNotRead = errors.New("the pod has not been read")
+
 // NewLookup finds ${SELF:X} in this program's environment, and ${POD:X} in those of the pod's containers: the
 // first one that gives X a literal value. A pod that is nil has not been read.
 func NewLookup(environ func(string) (string, bool), pod *corev1.Pod) Lookup {
@@ -37,7 +41,7 @@ func NewLookup(environ func(string) (string, bool), pod *corev1.Pod) Lookup {
 			return "", fmt.Errorf("the environment of this program has no %s", name)
 		}
 		if pod == nil {
-			return "", fmt.Errorf("the pod could not be read, so neither could its %s", name)
+			return "", ErrPodNotRead
 		}
 		from := ""
 		for _, container := range pod.Spec.Containers {

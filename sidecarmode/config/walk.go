@@ -20,6 +20,8 @@ type walker struct {
 	source *source
 	lookup Lookup
 	faults []error
+	// awaited are faults that go when the pod has been read.
+	awaited []error
 }
 
 func (w *walker) fault(node *yaml.Node, format string, args ...any) {
@@ -116,7 +118,11 @@ func (w *walker) scalar(node *yaml.Node, t reflect.Type) {
 		return
 	}
 	value, err := expand(node.Value, w.lookup)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrPodNotRead):
+		w.awaited = append(w.awaited, w.source.fault(node.Line, err.Error()))
+		value = node.Value
+	case err != nil:
 		w.fault(node, "%v", err)
 		return
 	}

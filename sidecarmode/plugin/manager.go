@@ -83,7 +83,8 @@ func (m *Manager) LoadConfig(ctx context.Context, file *config.File) error {
 	var faults []error
 	for _, u := range slices.Backward(units) {
 		same := slices.ContainsFunc(file.Plugins, func(p config.Plugin) bool {
-			return p.Name == u.spec.Name && p.Text == u.spec.Text && p.BootOrder == u.spec.BootOrder
+			return p.Name == u.spec.Name && p.Text == u.spec.Text && p.BootOrder == u.spec.BootOrder &&
+				(p.Awaits == nil) == (u.spec.Awaits == nil)
 		})
 		if !same {
 			faults = append(faults, m.remove(ctx, u.spec.Name))

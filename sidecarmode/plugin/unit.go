@@ -23,6 +23,9 @@ const (
 
 	firstRestart = time.Second
 	lastRestart  = time.Minute
+	// awaitLimit bounds how long a plugin that waits for values of the pod holds up readiness, and so how long an outage of the
+	// API server does.
+	awaitLimit = 5 * time.Minute
 	// steady is how long a plugin must have run for its restarts to be forgotten.
 	steady = time.Minute
 )
@@ -70,6 +73,13 @@ func (m *Manager) newUnit(ctx context.Context, spec config.Plugin, factory Facto
 		status: Status{Name: spec.Name, Since: time.Now()},
 	}
 	u.renew()
+	if spec.Awaits != nil { // until a configuration that has them is loaded
+		u.status.LastError = "waiting for values of the pod: " + spec.Awaits.Error()
+		m.config.Host.Logger.Warn("plugin not started, the others are: it waits for values of the pod", "plugin", spec.Name, "err", spec.Awaits)
+		close(u.begun)
+		close(u.done)
+		return u
+	}
 	go u.run(ctx)
 	return u
 }
@@ -219,10 +229,10 @@ func (u *unit) snapshot() Status {
 // ready reports whether the pod's readiness need not wait for the plugin.
 func (u *unit) ready() bool {
 	u.mu.Lock()
-	p, running := u.plugin, u.status.Running
+	p, running, since := u.plugin, u.status.Running, u.status.Since
 	u.mu.Unlock()
 	r, ok := p.(Readier)
-	return !ok || running && r.Ready()
+	return !ok || running && r.Ready() || u.spec.Awaits != nil && time.Since(since) >= awaitLimit
 }
 
 // needs are those of the plugin that runs.
