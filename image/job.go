@@ -226,7 +226,10 @@ func PlanList(list *v1beta1.ImageListPullJob, jobs map[string]*v1beta1.ImagePull
 			}
 		default:
 			status.Completed++
-			if job.Status.Failed == 0 && job.Status.Succeeded == job.Status.Desired && !meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionPullFailed) {
+			// Of a malformed reference no node fails, and OpenKruise's CRD drops the condition that says it.
+			_, malformed := Parse(name)
+			if malformed == nil && job.Status.Failed == 0 && job.Status.Succeeded == job.Status.Desired &&
+				!meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionPullFailed) {
 				status.Succeeded++
 				continue
 			}

@@ -279,3 +279,17 @@ func TestFailureIsKnownAfterARestart(t *testing.T) {
 		t.Error("another version is known")
 	}
 }
+
+// OpenKruise's CRD has no conditions: the API server drops them.
+func TestListWithAMalformedImageFailsUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, job(func(j *v1beta1.ImagePullJob) { j.Spec.Image = "a b" }))
+	c.look()
+	c.job.Status.Conditions = nil
+	list := &v1beta1.ImageListPullJob{}
+	list.Spec.Images = []string{"a b"}
+	status, _, _ := image.PlanList(list, map[string]*v1beta1.ImagePullJob{"a b": c.job}, now)
+	if status.Succeeded != 0 || len(status.FailedImageStatuses) != 1 || status.FailedImageStatuses[0].Message != c.job.Status.Message || status.CompletionTime == nil {
+		t.Errorf("%+v", status)
+	}
+}
