@@ -51,7 +51,7 @@ func (c Config) change(ctx context.Context, name string, how func(*v1beta1.Sidec
 		if err := how(&set); err != nil {
 			return err
 		}
-		if changed = !equality.Semantic.DeepEqual(before.Spec, set.Spec); !changed {
+		if changed = !equality.Semantic.DeepEqual(before, &set); !changed {
 			return nil
 		}
 		return c.API.Update(ctx, &set)
@@ -62,8 +62,8 @@ func (c Config) change(ctx context.Context, name string, how func(*v1beta1.Sidec
 	return changed, err
 }
 
-// Undo takes a SidecarSet back to a revision, by its number; zero is the one before the latest. Its containers, volumes and
-// metadata become those of that revision; how it is rolled out stays.
+// Undo takes a SidecarSet back to a revision, by its number; zero is the one before the latest. Its containers, volumes,
+// metadata and custom version become those of that revision; how it is rolled out stays.
 func (c Config) Undo(ctx context.Context, out io.Writer, name string, to int64) error {
 	var set v1beta1.SidecarSet
 	if err := c.API.Get(ctx, client.ObjectKey{Name: name}, &set); err != nil {
@@ -94,6 +94,7 @@ func (c Config) Undo(ctx context.Context, out io.Writer, name string, to int64) 
 		spec.Containers, spec.InitContainers, spec.Volumes = restored.Containers, restored.InitContainers, restored.Volumes
 		spec.ImagePullSecrets, spec.PatchPodMetadata = restored.ImagePullSecrets, restored.PatchPodMetadata
 		spec.PodVolumes, spec.PatchContainers = restored.PodVolumes, restored.PatchContainers
+		revision.SetCustomVersion(set, target.Labels[v1beta1.LabelSidecarSetCustomVersion])
 		return nil
 	})
 	if err != nil {

@@ -176,6 +176,43 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// Otherwise the revision would get the custom version of the one that is undone, and what refers to its own would not find it.
+func TestUndoTakesTheCustomVersionBack(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		spec, label, revision string
+		wantSpec, wantLabel   string
+	}{
+		"in the spec":               {spec: "canary", revision: "stable", wantSpec: "stable"},
+		"in the label of v1alpha1":  {label: "canary", revision: "stable", wantLabel: "stable"},
+		"in both":                   {spec: "canary", label: "other", revision: "stable", wantSpec: "stable", wantLabel: "stable"},
+		"the revision has none":     {spec: "canary"},
+		"none, in the label":        {label: "canary"},
+		"only the revision has one": {revision: "stable", wantSpec: "stable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			s := f.stored(t)
+			if s.Spec.CustomVersion = tc.spec; tc.label != "" {
+				s.Labels = map[string]string{v1beta1.LabelSidecarSetCustomVersion: tc.label}
+			}
+			var before appsv1.ControllerRevision
+			err := errors.Join(f.config.API.Update(t.Context(), s), f.config.API.Get(t.Context(), client.ObjectKey{Namespace: "refit-system", Name: "mesh-2"}, &before))
+			if tc.revision != "" {
+				before.Labels[v1beta1.LabelSidecarSetCustomVersion] = tc.revision
+			}
+			if err := errors.Join(err, f.config.API.Update(t.Context(), &before), f.config.Undo(t.Context(), &f.out, "mesh", 0)); err != nil {
+				t.Fatal(err)
+			}
+			s = f.stored(t)
+			if s.Spec.Containers[0].Image != "proxy:2" || s.Spec.CustomVersion != tc.wantSpec || s.Labels[v1beta1.LabelSidecarSetCustomVersion] != tc.wantLabel {
+				t.Errorf("image %s, version %q, labels %v", s.Spec.Containers[0].Image, s.Spec.CustomVersion, s.Labels)
+			}
+		})
+	}
+}
+
 // While no refit-manager runs the newest spec has no revision.
 func TestUndoOfAChangeThatTheManagerHasNotSeen(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ const sidecarSetLong = `Look at SidecarSets and their rollouts, and hold them up
   status   pods that are selected, updated, ready, being updated and failed; what the rollout waits for
   pause    start no further update; pods whose update has been begun are finished
   resume   go on
-  undo     take containers, volumes and metadata back to the revision before, or that of --to-revision
+  undo     take containers, volumes, metadata and customVersion back to the revision before, or that of --to-revision
   render   what would be injected into a pod, or the next pod of a workload, and why or why not
 
 Exit codes: 0 done, 1 failed (render: the pod would be refused), 2 refused or wrong usage.`

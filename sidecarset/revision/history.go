@@ -110,6 +110,20 @@ func CustomVersion(set *v1beta1.SidecarSet) string {
 	return cmp.Or(set.Spec.CustomVersion, set.Labels[v1beta1.LabelSidecarSetCustomVersion])
 }
 
+// SetCustomVersion replaces the name of this version where the user has given it: in the spec, or in the label of v1alpha1.
+func SetCustomVersion(set *v1beta1.SidecarSet, version string) {
+	_, labelled := set.Labels[v1beta1.LabelSidecarSetCustomVersion]
+	if !labelled || set.Spec.CustomVersion != "" {
+		set.Spec.CustomVersion = version
+	}
+	switch {
+	case labelled && version != "":
+		set.Labels[v1beta1.LabelSidecarSetCustomVersion] = version
+	case labelled:
+		delete(set.Labels, v1beta1.LabelSidecarSetCustomVersion)
+	}
+}
+
 // equal reports whether two revisions restore the same.
 func equal(a, b *appsv1.ControllerRevision) bool {
 	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
