@@ -7,8 +7,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -20,7 +22,8 @@ import (
 // SidecarSets of the cluster. Clashes with others that the old one had already are let through, so that such a SidecarSet
 // can still be changed.
 func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
-	errs := checkSelectors(&set.Spec, field.NewPath("spec"))
+	errs := checkNames(set, old)
+	errs = append(errs, checkSelectors(&set.Spec, field.NewPath("spec"))...)
 	errs = append(errs, checkContainers(&set.Spec, field.NewPath("spec"))...)
 	errs = append(errs, checkMetadata(&set.Spec, field.NewPath("spec", "patchPodMetadata"))...)
 	errs = append(errs, checkCanary(set, old, others)...)
@@ -46,6 +49,21 @@ func Complete(set *v1beta1.SidecarSet) {
 	case v1beta1.InjectionIgnore:
 		delete(set.Labels, v1beta1.LabelInjectionFailurePolicy)
 	}
+}
+
+// checkNames has the rules of Refit's CRDs for the name and the version, which are labels of ControllerRevisions; OpenKruise's CRDs
+// do not have them. What exists already can still be changed.
+func checkNames(set, old *v1beta1.SidecarSet) field.ErrorList {
+	var errs field.ErrorList
+	if old == nil && (len(set.Name) > validation.LabelValueMaxLength || strings.Contains(set.Name, ".")) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), set.Name, "must be at most 63 letters, digits and '-'"))
+	}
+	if version := set.Spec.CustomVersion; old == nil || old.Spec.CustomVersion != version {
+		for _, message := range validation.IsValidLabelValue(version) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "customVersion"), version, message))
+		}
+	}
+	return errs
 }
 
 func checkSelectors(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {

@@ -88,6 +88,35 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+// A label of a ControllerRevision has the name, and another one the version: without revisions nothing is rolled out.
+func TestNamesThatCannotBeLabelsAreRefused(t *testing.T) {
+	t.Parallel()
+	const rest = "{selector: {matchLabels: {app: web}}, containers: [{name: a, image: a:1}]"
+	named := func(name, version string) string {
+		return "metadata: {name: " + name + "}\nspec: " + rest + ", customVersion: '" + version + "'}"
+	}
+	for name, tc := range map[string]struct{ set, want string }{
+		"longest":         {named(strings.Repeat("a", 63), strings.Repeat("v", 63)), ""},
+		"generated":       {"metadata: {generateName: log-}\nspec: " + rest + "}", ""},
+		"too long":        {named(strings.Repeat("a", 64), ""), "metadata.name: Invalid value"},
+		"with a dot":      {named("a.b", ""), "metadata.name: Invalid value"},
+		"long version":    {named("a", strings.Repeat("v", 64)), "spec.customVersion: Invalid value"},
+		"version's words": {named("a", "v 1"), "spec.customVersion: Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := set(t, tc.set)
+			got := admission.Check(s, nil, nil).ToAggregate()
+			if (tc.want == "") != (got == nil) || got != nil && !strings.Contains(got.Error(), tc.want) {
+				t.Errorf("got %v, want %q", got, tc.want)
+			}
+			if got := admission.Check(s, s, nil); len(got) > 0 {
+				t.Errorf("a SidecarSet that exists cannot be changed: %v", got)
+			}
+		})
+	}
+}
+
 func TestClashesBetweenSidecarSetsAreRefused(t *testing.T) {
 	t.Parallel()
 	const exists = "metadata: {name: other}\nspec: {selector: {matchExpressions: [{key: inject, operator: Exists}]}, "
