@@ -3,12 +3,17 @@ package prepull
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,9 +39,26 @@ type Puller struct {
 	Written func(resource, doing string, err error) error
 }
 
-// Pull creates the ImagePullJob of an image for a revision of a SidecarSet, and reports whether it has ended. Nodes are asked for
-// when it is created.
-func (r *Puller) Pull(ctx context.Context, set *v1beta1.SidecarSet, revision, image string, nodesOf func(context.Context) ([]string, error)) (bool, error) {
+// Pull creates an ImagePullJob for each of the images of a revision of a SidecarSet, and reports whether all have ended, or cannot
+// be created. Pods are asked for when one is created: those whose nodes need the images.
+func (r *Puller) Pull(ctx context.Context, set *v1beta1.SidecarSet, revision string, images []string, pods func() []types.NamespacedName) (bool, error) {
+	all := true
+	var faults []error
+	for _, image := range images {
+		done, err := r.pull(ctx, set, revision, image, pods)
+		all = all && (done || refused(err))
+		faults = append(faults, err)
+	}
+	return all, errors.Join(faults...)
+}
+
+// refused reports whether an error is the API server's answer that there can be no such ImagePullJob, for want of a right, or by a
+// quota or a rule: another try would be refused too.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+}
+
+func (r *Puller) pull(ctx context.Context, set *v1beta1.SidecarSet, revision, image string, pods func() []types.NamespacedName) (bool, error) {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, revision, image)
 	job := &v1beta1.ImagePullJob{}
@@ -49,7 +71,7 @@ func (r *Puller) Pull(ctx context.Context, set *v1beta1.SidecarSet, revision, im
 	if !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("get ImagePullJob %s: %w", key.Name, err)
 	}
-	nodes, err := nodesOf(ctx)
+	nodes, err := r.nodes(ctx, pods())
 	if err != nil || len(nodes) == 0 {
 		return err == nil, err
 	}
@@ -70,4 +92,23 @@ func (r *Puller) Pull(ctx context.Context, set *v1beta1.SidecarSet, revision, im
 		err = nil
 	}
 	return false, err
+}
+
+// nodes of pods, sorted.
+func (r *Puller) nodes(ctx context.Context, pods []types.NamespacedName) ([]string, error) {
+	var nodes []string
+	for _, key := range pods {
+		var pod corev1.Pod
+		if err := r.Client.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return nil, fmt.Errorf("get pod %s: %w", key, err)
+		}
+		if pod.Spec.NodeName != "" {
+			nodes = append(nodes, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes), nil
 }

@@ -2,15 +2,11 @@ package rollout
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/sidecarset/history"
@@ -34,47 +30,29 @@ func (r *reconciler) revisions(ctx context.Context, object *v1beta1.SidecarSet) 
 }
 
 // prePull has the new images pulled on the nodes of the pods before the first container is stopped. It returns when to look
-// again; zero if the update can go on. Failed pulls do not hold it up: maxUnavailable does.
+// again; zero if the update can go on. Failed pulls do not hold it up, and neither do refused ImagePullJobs: maxUnavailable does.
 func (r *reconciler) prePull(ctx context.Context, s *set) (time.Time, error) {
 	if !r.PrePull || s.object.Spec.UpdateStrategy.PrePullPolicy != v1beta1.PrePullAlways || s.pulled {
 		return time.Time{}, nil
 	}
 	puller := &prepull.Puller{Client: r.client, Namespace: r.Namespace, Clock: r.Clock, Written: r.written}
-	var unfinished bool
-	var faults []error
-	for _, image := range s.target.Images() {
-		done, err := puller.Pull(ctx, s.object, s.target.Revision, image, func(ctx context.Context) ([]string, error) { return r.nodes(ctx, s) })
-		unfinished = unfinished || !done
-		faults = append(faults, err)
+	done, err := puller.Pull(ctx, s.object, s.target.Revision, s.target.Images(), s.outdated)
+	if err != nil {
+		r.Recorder.Eventf(s.object, nil, corev1.EventTypeWarning, "PrePullFailed", "PrePull", "%s", short(err))
 	}
-	if err := errors.Join(faults...); err != nil {
-		return time.Time{}, err
-	}
-	if !unfinished {
-		s.pulled = true
+	s.pulled = done
+	switch {
+	case done:
 		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
 	}
 	return r.Clock().Add(10 * time.Second), nil // the job's watch event comes sooner
 }
 
-// nodes of all pods that are to be updated, sorted.
-func (r *reconciler) nodes(ctx context.Context, s *set) ([]string, error) {
+// outdated are all pods that are to be updated.
+func (s *set) outdated() []types.NamespacedName {
 	s.mu.Lock()
-	keys := s.fleet.Outdated()
-	s.mu.Unlock()
-	var nodes []string
-	for _, key := range keys {
-		var pod corev1.Pod
-		if err := r.client.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			return nil, fmt.Errorf("get pod %s: %w", key, err)
-		}
-		if pod.Spec.NodeName != "" {
-			nodes = append(nodes, pod.Spec.NodeName)
-		}
-	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes), nil
+	defer s.mu.Unlock()
+	return s.fleet.Outdated()
 }

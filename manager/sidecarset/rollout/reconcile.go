@@ -86,22 +86,20 @@ func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 		started = append(started, key)
 	}
 	s.mu.Unlock()
+	var fault error
 	if len(selection.Pods) > 0 {
-		wait, err := r.prePull(ctx, s)
-		if err == nil && wait.IsZero() {
-			err = r.refresh(ctx, s)
+		var wait time.Time
+		if wait, fault = r.prePull(ctx, s); fault == nil && wait.IsZero() {
+			fault = r.refresh(ctx, s)
 		}
-		if err != nil {
-			return time.Time{}, err
-		}
-		if selection = s.choose(r.Clock()); !wait.IsZero() {
-			selection.Pods, selection.Again = nil, rollout.Earliest(selection.Again, wait)
+		if selection = s.choose(r.Clock()); fault != nil || !wait.IsZero() {
+			selection.Pods, selection.Again = nil, rollout.Earliest(selection.Again, wait) // what was begun goes on
 		}
 	}
 	r.updateAll(ctx, s, append(started, selection.Pods...))
 	r.mark(ctx, s)
 	again, err := r.repair(ctx, s)
-	return rollout.Earliest(rollout.Earliest(selection.Again, again), s.nextDue()), err
+	return rollout.Earliest(rollout.Earliest(selection.Again, again), s.nextDue()), errors.Join(fault, err)
 }
 
 // choose selects the pods that are to be updated now.
