@@ -64,7 +64,7 @@ var rows = []row{
 		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
-		{path: "manager/sidecarset/rollout", imports: "kubelet manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},
+		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
 		{path: "manager/sidecarset/render", imports: "sidecarset api"},

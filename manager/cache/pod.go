@@ -91,6 +91,8 @@ func trimConditions(pod *corev1.Pod) []corev1.PodCondition {
 			trimmed = append(trimmed, corev1.PodCondition{Type: c.Type, Status: c.Status})
 		case c.Type == corev1.PodReady:
 			trimmed = append(trimmed, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		case c.Type == corev1.DisruptionTarget && pod.DeletionTimestamp != nil:
+			trimmed = append(trimmed, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		case !result.NativeCondition(c.Type):
 			trimmed = append(trimmed, c)
 		}

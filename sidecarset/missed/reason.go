@@ -3,9 +3,11 @@ package missed
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/inject"
@@ -72,6 +74,21 @@ func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, ready, disabled bool) Pod {
 		p.Message = string(p.Reason)
 	}
 	return p
+}
+
+// doubtful is for how long a pod that has missed its injection tells that the next one would miss it too.
+const doubtful = time.Hour
+
+// DoubtfulUntil is until when pods should not be evicted for the sidecars that new ones get: one that was created lately has got
+// none. Zero if all did.
+func DoubtfulUntil(pods map[types.NamespacedName]Pod, now time.Time) time.Time {
+	var until time.Time
+	for _, pod := range pods {
+		if at := pod.Created.Add(doubtful); pod.Reason == NotReached && now.Before(at) && at.After(until) {
+			until = at
+		}
+	}
+	return until
 }
 
 // detached reports whether the pod has an injected container of the SidecarSet, which its annotations do not name.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
 const (
@@ -21,8 +23,8 @@ type Repair struct {
 	// under way: the pod that was evicted last, until its replacement is ready.
 	uid      types.UID
 	workload string
-	pods     int // that the workload had
-	at       time.Time
+	pods     int                           // that the workload had
+	gone     time.Time                     // when it is killed at the latest
 	known    map[types.NamespacedName]bool // pods that were not injected before
 	// failures in a row, and until when nothing is evicted for them.
 	failures int
@@ -34,13 +36,36 @@ type Workload struct {
 	Pods, Ready int
 }
 
+// Workloads counts the pods of workloads: those that were not injected, and those that were, of which as many are unavailable.
+func Workloads(pods map[types.NamespacedName]Pod, injected func(workload string) (pods, unavailable int)) func(string) Workload {
+	counted, missing := map[string]Workload{}, map[string]Workload{}
+	for _, pod := range pods {
+		w := missing[pod.Workload]
+		w.Pods++
+		if pod.Ready {
+			w.Ready++
+		}
+		missing[pod.Workload] = w
+	}
+	return func(name string) Workload {
+		w, known := counted[name]
+		if !known {
+			pods, unavailable := injected(name)
+			w = missing[name]
+			w.Pods, w.Ready = w.Pods+pods, w.Ready+pods-unavailable
+			counted[name] = w
+		}
+		return w
+	}
+}
+
 // Next returns the pod to evict now, if any, and when to look again although nothing has changed; zero for never. One pod is
 // evicted at a time: the next one when the workload has as many pods as before and all are ready, and never when another
 // pod of its workload is not ready. After it has evicted the pod the caller calls Evicted.
 func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again time.Time) {
 	if r.uid != "" {
 		if r.settle(pods, workload(r.workload), now); r.uid != "" {
-			return key, false, r.at.Add(replaceLimit)
+			return key, false, r.gone.Add(replaceLimit)
 		}
 	}
 	var candidates []types.NamespacedName
@@ -73,14 +98,30 @@ func compare(a, b bool) int {
 	return 1
 }
 
-// Evicted notes that a pod has been evicted, one of the pods that Next has chosen from.
-func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types.NamespacedName]Pod, of Workload, now time.Time) {
-	r.uid, r.workload, r.pods, r.at, r.known = uid, pods[key].Workload, of.Pods, now, map[types.NamespacedName]bool{}
+// Evicted notes that a pod has been evicted, one of the pods that Next has chosen from. It is killed at the time gone at the latest.
+func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types.NamespacedName]Pod, of Workload, gone time.Time) {
+	r.uid, r.workload, r.pods, r.gone, r.known = uid, pods[key].Workload, of.Pods, gone, map[types.NamespacedName]bool{}
 	for other := range pods {
 		if other != key && pods[other].Workload == r.workload {
 			r.known[other] = true
 		}
 	}
+}
+
+// Adopt notes an eviction that is not known, as of a replica that led before, unless a repair is under way; it reports whether it
+// did. The workload had those of the pods, and as many that were injected, that are older than the eviction.
+func (r *Repair) Adopt(key types.NamespacedName, pod *rollout.Leaving, pods map[types.NamespacedName]Pod, injected int) bool {
+	if r.uid != "" {
+		return false
+	}
+	before := map[types.NamespacedName]Pod{key: {Workload: pod.Workload}}
+	for other := range pods {
+		if pods[other].Workload == pod.Workload && pods[other].Created.Time.Before(pod.At) {
+			before[other] = pods[other]
+		}
+	}
+	r.Evicted(key, pod.UID, before, Workload{Pods: len(before) + injected}, pod.Gone)
+	return true
 }
 
 // Refused notes that a pod could not be evicted, as by a PodDisruptionBudget, and returns when to try again.
@@ -104,7 +145,7 @@ func (r *Repair) settle(pods map[types.NamespacedName]Pod, workload Workload, no
 	switch {
 	case workload.Pods >= r.pods && workload.Ready == workload.Pods:
 		r.uid, r.failures, r.until = "", 0, time.Time{}
-	case !now.Before(r.at.Add(replaceLimit)):
+	case !now.Before(r.gone.Add(replaceLimit)):
 		r.uid = ""
 	}
 }

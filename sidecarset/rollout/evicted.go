@@ -26,19 +26,15 @@ func (e evictions) has(pod *Pod) bool {
 	return ok && one.uid == pod.UID
 }
 
-// Evicted notes that a pod has been evicted, with its grace period in seconds, 0 if nil. It counts as unavailable until its workload
-// has as many pods as before: a pod that is being deleted is none of the fleet any more, and that of a StatefulSet is created
-// again only when it is gone.
-func (f *Fleet) Evicted(key types.NamespacedName, grace *int64, now time.Time) {
+// Evicted notes that a pod has been evicted, which is killed at the time gone at the latest. It counts as unavailable until its
+// workload has as many pods as before: a pod that is being deleted is none of the fleet any more, and that of a StatefulSet is
+// created again only when it is gone.
+func (f *Fleet) Evicted(key types.NamespacedName, gone time.Time) {
 	pod, ok := f.pods[key]
 	if !ok {
 		return
 	}
-	until := now.Add(replaceLimit)
-	if grace != nil {
-		until = until.Add(time.Duration(*grace) * time.Second)
-	}
-	f.evicted[key] = eviction{uid: pod.UID, workload: pod.Workload, pods: f.workloads[pod.Workload], until: until}
+	f.evicted[key] = eviction{uid: pod.UID, workload: pod.Workload, pods: f.workloads[pod.Workload], until: gone.Add(replaceLimit)}
 	f.Set(*pod)
 }
 

@@ -17,7 +17,7 @@ func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	evicted, _ := f.Get(first.Pods[0])
-	f.Evicted(evicted.Key, new(int64(30)), now)
+	f.Evicted(evicted.Key, now.Add(30*time.Second))
 	until := now.Add(5*time.Minute + 30*time.Second)
 	held := func(when string) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestEvictedPodsCountInTheirWorkload(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	for _, key := range first.Pods {
-		f.Evicted(key, nil, now)
+		f.Evicted(key, now)
 	}
 	for _, key := range first.Pods {
 		f.Delete(key)
@@ -68,7 +68,7 @@ func TestEvictedPodThatIsNotReplacedIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := &rollout.Strategy{Recreate: true}
 	f := fleetOf(s, kind{3, []change{notUpgradable, of("db")}})
-	f.Evicted(keyOf(0), nil, now)
+	f.Evicted(keyOf(0), now)
 	f.Delete(keyOf(0))
 	newer := rollout.NewFleet(nil) // of another spec
 	newer.Inherit(f)
@@ -82,5 +82,45 @@ func TestEvictedPodThatIsNotReplacedIsGivenUp(t *testing.T) {
 		if got := f.Select(s, now.Add(5*time.Minute)); len(got.Pods) != 1 {
 			t.Errorf("at the time: %+v", got)
 		}
+	}
+}
+
+// As after a change of the leader: the pod is being deleted, and nothing is known of what its workload had.
+func TestEvictionThatIsNotKnownCountsUntilThePodIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{Recreate: true}
+	leaving := &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now.Add(30 * time.Second)}
+	for name, kinds := range map[string][]kind{
+		"one":       {{2, []change{notUpgradable, of("db")}}, {1, []change{notUpgradable, of("other")}}},
+		"of others": {{1, []change{notUpgradable, of("other")}}},
+	} {
+		f := fleetOf(s, kinds...)
+		f.Leave(keyOf(8), leaving)
+		if got := f.Select(s, now); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable || !got.Again.Equal(now.Add(5*time.Minute+30*time.Second)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		f.Set(pod(9, updated, of("db"), func(p *rollout.Pod) { p.Created = now }))
+		if got := f.Select(s, now); len(got.Pods) != 1 {
+			t.Errorf("%s, after the replacement: %+v", name, got)
+		}
+		f.Leave(keyOf(8), leaving)
+		if got := f.Select(s, now); len(got.Pods) != 1 {
+			t.Errorf("%s, with a replacement that was there before: %+v", name, got)
+		}
+	}
+}
+
+func TestEvictionsThatAreNotKnownAddUp(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{Recreate: true, MaxUnavailable: number(2)}
+	f := fleetOf(s, kind{3, []change{notUpgradable, of("db")}})
+	for i := range 2 {
+		f.Leave(keyOf(8+i), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
+	}
+	for replaced := range 3 {
+		if got := f.Select(s, now); len(got.Pods) != replaced {
+			t.Errorf("%d of 2 replaced: %+v", replaced, got)
+		}
+		f.Set(pod(20+replaced, updated, of("db"), func(p *rollout.Pod) { p.Created = now }))
 	}
 }

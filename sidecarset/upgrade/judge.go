@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -20,19 +19,6 @@ import (
 // unclear is how long an update is waited for although all sidecars are ready and kubelet has seen the change. The runtime
 // does not always tell whether a container runs the new image, as when two tags are one digest.
 const unclear = time.Minute
-
-// Verdict is what a pod is, compared with the target.
-type Verdict struct {
-	State rollout.State
-	// InFlight says that an update has been begun and has not taken effect, Failed that something is in its way.
-	InFlight, Failed bool
-	// Continue says that Continue has something to write.
-	Continue bool
-	// Message says what is waited for, or why the pod cannot be updated.
-	Message string
-	// Again is when to judge again although nothing has changed; zero for never.
-	Again time.Time
-}
 
 // Judge compares a pod with the target. Obstacles are those of [Target.Obstacles], or why an update was refused.
 func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdict {
@@ -276,19 +262,4 @@ func same(a, b corev1.ResourceList) bool {
 		}
 	}
 	return true
-}
-
-// String is what the verdict says, for logs.
-func (v *Verdict) String() string {
-	text := string(v.State)
-	if v.InFlight {
-		text += ", in flight"
-	}
-	if v.Failed {
-		text += ", failed"
-	}
-	if v.Message != "" {
-		text = fmt.Sprintf("%s: %s", text, v.Message)
-	}
-	return text
 }

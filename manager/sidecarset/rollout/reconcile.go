@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/missed"
 	"github.com/refit-project/refit/sidecarset/rollout"
 	"github.com/refit-project/refit/sidecarset/status"
 )
@@ -106,8 +107,14 @@ func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 func (s *set) choose(now time.Time) rollout.Selection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	selection := s.fleet.Select(&s.strategy, now)
-	s.held = selection.Held
+	strategy, doubtful := s.strategy, time.Time{}
+	if strategy.Recreate {
+		s.adopt(true)
+		doubtful = missed.DoubtfulUntil(s.notInjected, now)
+		strategy.Recreate = doubtful.IsZero()
+	}
+	selection := s.fleet.Select(&strategy, now)
+	s.held, selection.Again = selection.Held, rollout.Earliest(selection.Again, doubtful)
 	return selection
 }
 
@@ -183,25 +190,7 @@ func (r *reconciler) measure(name string, o *status.Observed) {
 
 // tell sends the Events of a rollout, when its state changes.
 func (r *reconciler) tell(before, after *v1beta1.SidecarSet) {
-	condition := func(set *v1beta1.SidecarSet, kind string) (reason, message string) {
-		for _, c := range set.Status.Conditions {
-			if c.Type == kind {
-				return c.Reason, c.Message
-			}
-		}
-		return "", ""
-	}
-	for _, kind := range []string{v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
-		was, _ := condition(before, kind)
-		reason, message := condition(after, kind)
-		if was == reason || reason == status.ReasonAsExpected {
-			continue
-		}
-		severity := corev1.EventTypeNormal
-		switch reason {
-		case status.ReasonDeadlineExceeded, status.ReasonUpdateFailed, status.ReasonNotUpgradable, status.ReasonNotInjected, string(rollout.HoldFailures):
-			severity = corev1.EventTypeWarning
-		}
-		r.Recorder.Eventf(after, nil, severity, reason, "Rollout", "%s", message)
+	for _, news := range status.Changed(before, after) {
+		r.Recorder.Eventf(after, nil, news.Severity, news.Reason, "Rollout", "%s", news.Message)
 	}
 }

@@ -94,3 +94,27 @@ func TestPodsAreNotEvictedWhenNewOnesDoNotGetTheNewestSpec(t *testing.T) {
 		w.condition(v1beta1.ConditionDegraded, "True NotUpgradable")
 	}
 }
+
+// While the webhook cannot be reached the pods that are created lack their sidecars, and each eviction would take one more away.
+func TestEvictionsPauseWhenTheReplacementWasNotInjected(t *testing.T) {
+	t.Parallel()
+	w := stateful(t, func(*v1beta1.SidecarSetSpec) {})
+	evicted := w.evicted()
+	if len(evicted) != 1 {
+		t.Fatalf("%d pods are gone at first", len(evicted))
+	}
+	bare := evicted[0].DeepCopy()
+	bare.UID, bare.ResourceVersion, bare.Annotations, bare.CreationTimestamp = "bare", "", nil, metav1.NewTime(w.now)
+	bare.Spec.Containers = bare.Spec.Containers[:1]
+	w.check(w.Create(t.Context(), bare))
+	w.now = w.now.Add(10 * time.Minute)
+	if evicted := w.evicted(); len(evicted) != 0 {
+		t.Fatalf("another pod has lost its sidecars: %s", evicted[0].Name)
+	}
+	w.check(w.Delete(t.Context(), bare)) // as the repair does
+	w.r.find("logs").remove(client.ObjectKeyFromObject(bare), bare.UID)
+	w.createAgain(&evicted[0])
+	if evicted := w.evicted(); len(evicted) != 1 {
+		t.Errorf("%d pods are evicted when the webhook works again", len(evicted))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,6 +66,29 @@ func TestPodThatTheCacheShowsReadyCountsAgainstTheLimit(t *testing.T) {
 	w.rounds(8)
 	if got := w.images(); got["log:2"] != 3 {
 		t.Errorf("%v after the pod has become ready", got)
+	}
+}
+
+// The cache lags behind: the pod of a StatefulSet was created again, as the API server has said, and the events come of the one before.
+func TestLateEventsOfAPodThatWasCreatedAgainChangeNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.look()
+	s, old := w.r.find("logs"), w.pods()[0]
+	again := old.DeepCopy()
+	again.UID, again.ResourceVersion = "again", old.ResourceVersion+"00"
+	again.Status.Conditions[0].Status = corev1.ConditionFalse
+	if _, err := w.r.observe(t.Context(), s, again); err != nil {
+		t.Fatal(err)
+	}
+	s.seen(again)
+	ending := old.DeepCopy()
+	ending.DeletionTimestamp = &metav1.Time{Time: w.now}
+	for _, late := range []*corev1.Pod{&old, ending} {
+		changed, err := w.r.observe(t.Context(), s, late)
+		if got, _ := s.fleet.Get(client.ObjectKeyFromObject(again)); err != nil || changed || got.UID != again.UID || got.Ready {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}
 }
 

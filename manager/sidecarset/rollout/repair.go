@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,10 +19,8 @@ import (
 
 // missed is why a pod was not injected; nil if it was.
 func (r *reconciler) missed(ctx context.Context, s *set, pod *corev1.Pod) (*missed.Pod, error) {
-	for _, name := range annotation.Names(pod) {
-		if name == s.object.Name {
-			return nil, nil
-		}
+	if slices.Contains(annotation.Names(pod), s.object.Name) {
+		return nil, nil
 	}
 	labels, err := r.namespaceLabels(ctx, pod.Namespace)
 	if err != nil {
@@ -40,6 +39,7 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	}
 	now := r.Clock()
 	s.mu.Lock()
+	s.adopt(false)
 	key, found, again := s.repair.Next(s.notInjected, s.workloads(), now)
 	chosen := s.notInjected[key]
 	s.mu.Unlock()
@@ -67,32 +67,15 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notInjected[key] = chosen
-	s.repair.Evicted(key, pod.UID, s.notInjected, s.workloads()(chosen.Workload), now)
+	s.repair.Evicted(key, pod.UID, s.notInjected, s.workloads()(chosen.Workload), now.Add(grace(pod)))
+	s.evicted(key, pod.UID)
 	delete(s.notInjected, key)
 	return now.Add(gather), nil
 }
 
 // workloads counts the pods of workloads, injected or not. The caller holds the lock.
 func (s *set) workloads() func(string) missed.Workload {
-	counted, missing := map[string]missed.Workload{}, map[string]missed.Workload{}
-	for _, pod := range s.notInjected {
-		w := missing[pod.Workload]
-		w.Pods++
-		if pod.Ready {
-			w.Ready++
-		}
-		missing[pod.Workload] = w
-	}
-	return func(name string) missed.Workload {
-		w, known := counted[name]
-		if !known {
-			pods, unavailable := s.fleet.Workload(name)
-			w = missing[name]
-			w.Pods, w.Ready = w.Pods+pods, w.Ready+pods-unavailable
-			counted[name] = w
-		}
-		return w
-	}
+	return missed.Workloads(s.notInjected, s.fleet.Workload)
 }
 
 // subject is the pod of an Event.

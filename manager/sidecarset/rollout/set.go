@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -9,11 +10,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/choice"
@@ -39,7 +38,8 @@ type set struct {
 	known       map[types.NamespacedName]*known
 	notInjected map[types.NamespacedName]missed.Pod
 	repair      missed.Repair
-	examples    map[types.NamespacedName]string // pods that have failed or cannot be updated, with the reason
+	leaving     map[types.NamespacedName]*rollout.Leaving // pods that are being deleted because they were evicted
+	examples    map[types.NamespacedName]string           // pods that have failed or cannot be updated, with the reason
 	due         map[types.NamespacedName]time.Time
 	unfinished  map[types.NamespacedName]bool                 // an update that goes on without being chosen
 	gone        map[types.UID]bool                            // pods deleted while all are read from the API server; nil otherwise
@@ -66,7 +66,7 @@ func newSet(object *v1beta1.SidecarSet, latest string, history []*appsv1.Control
 	s := &set{
 		object: object, known: map[types.NamespacedName]*known{}, notInjected: map[types.NamespacedName]missed.Pod{},
 		examples: map[types.NamespacedName]string{}, due: map[types.NamespacedName]time.Time{}, unfinished: map[types.NamespacedName]bool{},
-		conditions: map[types.NamespacedName]*corev1.PodCondition{},
+		conditions: map[types.NamespacedName]*corev1.PodCondition{}, leaving: map[types.NamespacedName]*rollout.Leaving{},
 	}
 	number, err := strconv.ParseUint(object.ResourceVersion, 10, 62)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *set) inherit(before *set) {
 	for key, k := range before.known {
 		s.known[key] = &known{uid: k.uid, version: k.version}
 	}
-	s.repair = before.repair
+	s.repair, s.leaving = before.repair, maps.Clone(before.leaving)
 	s.fleet.Inherit(before.fleet)
 }
 
@@ -105,12 +105,16 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	before, had := s.fleet.Get(key)
 	was, counted := s.notInjected[key]
-	if k := s.known[key]; s.gone[pod.UID] || k != nil && k.uid == pod.UID && cache.Older(pod.ResourceVersion, k.version) {
+	if k := s.known[key]; s.gone[pod.UID] || k != nil && cache.Older(pod.ResourceVersion, k.version) {
 		return false
 	}
 	active := pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-	if !selected || !active || !slices.Contains(annotation.Names(pod), s.object.Name) {
+	injected := slices.Contains(annotation.Names(pod), s.object.Name)
+	if !selected || !active || !injected {
 		s.forget(key)
+		if selected && (injected || why != nil) {
+			s.leave(key, pod, injected)
+		}
 		if !selected || !active || why == nil {
 			return had || counted
 		}
@@ -141,7 +145,7 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, now time.Time) {
 		k.revision = injected.ControllerRevision
 	}
 	verdict := s.target.Judge(pod, append(slices.Clone(k.obstacles), k.refused...), now)
-	s.fleet.Set(podOf(pod, &verdict, k.retryAt))
+	s.fleet.Set(verdict.Pod(pod, k.retryAt))
 	delete(s.due, key)
 	if !verdict.Again.IsZero() {
 		s.due[key] = verdict.Again
@@ -160,25 +164,6 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, now time.Time) {
 	if verdict.Failed || verdict.State == rollout.NotUpgradable || verdict.State == rollout.Aborted {
 		s.examples[key] = verdict.Message
 	}
-}
-
-// podOf is what the fleet keeps of a pod.
-func podOf(pod *corev1.Pod, verdict *upgrade.Verdict, retryAt time.Time) rollout.Pod {
-	p := rollout.Pod{
-		Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels, RetryAt: retryAt,
-		State: verdict.State, InFlight: verdict.InFlight, Failed: verdict.Failed, Created: pod.CreationTimestamp.Time,
-		Scheduled: pod.Spec.NodeName != "", Running: pod.Status.Phase == corev1.PodRunning,
-	}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		p.Workload = string(owner.UID)
-	}
-	for i := range pod.Status.ContainerStatuses {
-		p.Restarts += pod.Status.ContainerStatuses[i].RestartCount
-	}
-	if p.Ready = cache.IsReady(pod); p.Ready {
-		p.ReadySince = kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
-	}
-	return p
 }
 
 // forget drops a pod. The lock is held.

@@ -151,8 +151,20 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fleet.Evicted(client.ObjectKeyFromObject(pod), pod.Spec.TerminationGracePeriodSeconds, r.Clock())
+	key := client.ObjectKeyFromObject(pod)
+	if known, _ := s.fleet.Get(key); known.UID == pod.UID { // otherwise its event has come before, and told so
+		s.fleet.Evicted(key, r.Clock().Add(grace(pod)))
+		s.evicted(key, pod.UID)
+	}
 	return nil
+}
+
+// grace is how long the containers of a pod may take to end.
+func grace(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return 0
 }
 
 // evictPod evicts this very pod, not another of its name.

@@ -109,6 +109,9 @@ func (s *set) remove(key types.NamespacedName, uid types.UID) bool {
 	if s.gone != nil {
 		s.gone[uid] = true
 	}
+	if s.leaving[key] != nil && s.leaving[key].UID == uid {
+		delete(s.leaving, key)
+	}
 	if k := s.known[key]; k != nil && k.uid != uid {
 		return false
 	}

@@ -1,0 +1,60 @@
+package upgrade
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/sidecarset/rollout"
+)
+
+// Verdict is what a pod is, compared with the target.
+type Verdict struct {
+	State rollout.State
+	// InFlight says that an update has been begun and has not taken effect, Failed that something is in its way.
+	InFlight, Failed bool
+	// Continue says that Continue has something to write.
+	Continue bool
+	// Message says what is waited for, or why the pod cannot be updated.
+	Message string
+	// Again is when to judge again although nothing has changed; zero for never.
+	Again time.Time
+}
+
+// Pod is what the fleet keeps of a pod. RetryAt is when the next write to it may be tried; zero if none has failed.
+func (v *Verdict) Pod(pod *corev1.Pod, retryAt time.Time) rollout.Pod {
+	p := rollout.Pod{
+		Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels, RetryAt: retryAt,
+		State: v.State, InFlight: v.InFlight, Failed: v.Failed, Created: pod.CreationTimestamp.Time,
+		Scheduled: pod.Spec.NodeName != "", Running: pod.Status.Phase == corev1.PodRunning,
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		p.Workload = string(owner.UID)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		p.Restarts += pod.Status.ContainerStatuses[i].RestartCount
+	}
+	if p.Ready = pod.DeletionTimestamp == nil && kubelet.Ready(pod); p.Ready {
+		p.ReadySince = kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
+	}
+	return p
+}
+
+// String is what the verdict says, for logs.
+func (v *Verdict) String() string {
+	text := string(v.State)
+	if v.InFlight {
+		text += ", in flight"
+	}
+	if v.Failed {
+		text += ", failed"
+	}
+	if v.Message != "" {
+		text = fmt.Sprintf("%s: %s", text, v.Message)
+	}
+	return text
+}
