@@ -99,7 +99,8 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		}
 	}
 	next := g.Preview(req.Version, sources)
-	requested, err := u.requested(req, current, next)
+	delivered := u.delivered(req, sources)
+	requested, err := u.requested(req, current, next, delivered)
 	if err != nil {
 		return Result{}, err
 	}
@@ -124,7 +125,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater, Record: u.state.Record}
+	after := store.State{Delivered: delivered, Untold: req.Quiet && req.TellLater, Record: u.state.Record}
 	if req.Record {
 		after.Record = time.Now().UTC()
 	}

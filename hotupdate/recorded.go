@@ -2,15 +2,21 @@ package hotupdate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// requested is Revision.Requested of next, which a request makes of current.
-func (u *Updater) requested(req Request, current, next Revision) ([]Origin, error) {
-	var all []Origin
+// requested is Revision.Requested of next, which a request makes of current. delivered is the record of triggers then.
+func (u *Updater) requested(req Request, current, next Revision, delivered map[string]store.Delivery) (store.Requested, error) {
+	var made store.Requested
 	if req.Keep {
-		all = slices.DeleteFunc(slices.Clone(current.Requested), func(before Origin) bool {
+		if current.Requested.Digest == "" && current.Version != InitialVersion {
+			return made, nil // it is not known where the files are from
+		}
+		made.Sources = slices.DeleteFunc(slices.Clone(current.Requested.Sources), func(before Origin) bool {
 			gone := before.Format == Plain && !next.Has(before.Name, before.SHA256)
 			return gone || req.Trigger == "" && slices.ContainsFunc(next.Sources, func(o Origin) bool {
 				return o.Name == before.Name && o.Format == before.Format
@@ -18,12 +24,17 @@ func (u *Updater) requested(req Request, current, next Revision) ([]Origin, erro
 		})
 	}
 	if req.Trigger == "" {
-		all = append(all, next.Sources...)
+		made.Sources = append(made.Sources, next.Sources...)
 	}
-	if most := u.config.Limits.MaxFiles; len(all) > most { // as an archive without files can be sent under any name
-		return nil, fmt.Errorf("%w: the files come from more than %d sources", ErrTooLarge, most)
+	if most := u.config.Limits.MaxFiles; len(made.Sources) > most { // as an archive without files can be sent under any name
+		return made, fmt.Errorf("%w: the files come from more than %d sources", ErrTooLarge, most)
 	}
-	return all, nil
+	files := map[string]string{}
+	for _, d := range delivered {
+		maps.Copy(files, d.Files)
+	}
+	made.Digest = next.DigestWithout(files)
+	return made, nil
 }
 
 // Unrecorded is when a request with Record was accepted, or a revision gone back to, that has still to be recorded; zero:

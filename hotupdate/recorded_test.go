@@ -21,7 +21,7 @@ func (b *bench) requestedOf(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, o := range all[0].Requested {
+	for _, o := range all[0].Requested.Sources {
 		names = append(names, string(o.Format)+" "+o.Name)
 	}
 	return names
@@ -172,7 +172,7 @@ func TestManifestsHoldNoCredentials(t *testing.T) {
 			res := b.apply(t, hotupdate.Request{Version: "v1", Sources: []hotupdate.Source{
 				{URL: strings.Replace(address, "H", strings.TrimPrefix(url, "http://"), 1), Name: "a"},
 			}})
-			if got := !res.Revision.Requested[0].Stripped; got != want {
+			if got := !res.Revision.Requested.Sources[0].Stripped; got != want {
 				t.Errorf("%s, queries stored: %t: whole: %t", address, queries, got)
 			}
 			manifest, err := os.ReadFile(filepath.Join(b.dir, "..refit/revisions", res.Revision.ID, "manifest.json"))

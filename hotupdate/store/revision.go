@@ -33,9 +33,18 @@ type Revision struct {
 	Files   []File   `json:"files"`
 	// Kept says that some of the files are of the revision before, and not of Sources.
 	Kept bool `json:"kept,omitempty"`
-	// Requested are the sources that bring the files to another folder, where a later one replaces files of an earlier one:
-	// those of the request, and those of earlier requests whose files were kept. What triggers bring is not among them.
-	Requested []Origin `json:"requested,omitempty"`
+	// Requested is how to get the files in another folder; zero for files that were there before the first update, and in
+	// manifests of earlier versions of this program.
+	Requested Requested `json:"requested,omitzero"`
+}
+
+// Requested is what requests have brought of a revision, without what triggers have.
+type Requested struct {
+	// Digest of the files.
+	Digest string `json:"digest"`
+	// Sources are those of the request, after those of earlier requests whose files were kept. Files of a later one replace
+	// those of an earlier one.
+	Sources []Origin `json:"sources,omitempty"`
 }
 
 // InitialVersion is the version of files that were there before the first update.

@@ -108,7 +108,7 @@ func TestFilesHaveTheirModes(t *testing.T) {
 		if _, err := g.Put("a", mode, strings.NewReader("1")); err != nil {
 			t.Fatal(err)
 		}
-		r, err := g.Seal(t.Context(), "v1", nil)
+		r, err := g.Seal(t.Context(), "v1", nil, store.Requested{})
 		if err != nil {
 			t.Fatal(err)
 		}

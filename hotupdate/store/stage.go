@@ -181,7 +181,7 @@ func (g *Stage) link(from string, f File) error {
 }
 
 // Seal makes the stage a revision, on disk under its own name when it returns.
-func (g *Stage) Seal(ctx context.Context, version string, sources, requested []Origin) (Revision, error) {
+func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requested Requested) (Revision, error) {
 	r := g.Preview(version, sources)
 	r.Requested = requested
 	b, err := json.Marshal(r)

@@ -75,7 +75,7 @@ func TestStageKeepsWhatAnUpdateDoesNotReplace(t *testing.T) {
 	if err := g.Keep(before, removed); err != nil {
 		t.Fatal(err)
 	}
-	r, err := g.Seal(t.Context(), "v2", nil, nil)
+	r, err := g.Seal(t.Context(), "v2", nil, store.Requested{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestDroppedFileIsNotPartOfTheRevision(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r, err := g.Seal(t.Context(), "v1", nil)
+	r, err := g.Seal(t.Context(), "v1", nil, store.Requested{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestStageEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Seal(ctx, "v1", nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := g.Seal(ctx, "v1", nil, store.Requested{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("sealed: %v", err)
 	}
 	if err := g.Discard(); err != nil {

@@ -184,3 +184,25 @@ func TestArchivesAreRestored(t *testing.T) {
 		t.Errorf("annotation %q", got)
 	}
 }
+
+// A revision that was gone back to is restored, also where it has other content of a trigger than there is now.
+func TestARollbackBesideAChangedTriggerIsRestored(t *testing.T) {
+	t.Parallel()
+	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
+	s.accept("v1", "/mine", "mine")
+	s.remembered("v1")
+	s.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "2"} })
+	s.until("changed", func() bool { return s.content("a") == "2" })
+	another := s.origin.put("/mine", "another")
+	s.until("accepted", func() bool { code, _ := s.post("v2", another); return code == http.StatusOK })
+	s.remembered("v2")
+	if code, answer := s.postJSON("/rollback", `{"version":"v1"}`); code != http.StatusOK {
+		t.Fatalf("%d %v", code, answer)
+	}
+	s.check("a", "1")
+	s.remembered("v1")
+	s.origin.put("/mine", "mine")
+	n := s.newPod("web-abc-2").run(settings)
+	n.check("mine", "mine")
+	n.check("a", "2")
+}

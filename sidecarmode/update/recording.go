@@ -2,7 +2,6 @@ package update
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -21,11 +20,7 @@ func (p *Plugin) recordLater(u *hotupdate.Updater, current hotupdate.Revision) {
 	case <-p.later:
 	default:
 	}
-	delivered := map[string]string{}
-	for _, c := range p.config.Triggers {
-		maps.Copy(delivered, u.Delivered(c.Name(p.host.Pod.Namespace)).Files)
-	}
-	p.later <- recording{record.NewRevision(current, delivered, accepted), at} // has room: only the goroutine that has the updater sends
+	p.later <- recording{record.NewRevision(current, accepted), at} // has room: only the goroutine that has the updater sends
 }
 
 // resumeRecording has recorded what the sidecar before this one has accepted and could not record.

@@ -121,18 +121,18 @@ const (
 
 // NewRevision says how to get a revision that was accepted, or gone back to, at a time. It has no digest if no request has
 // brought any of the files, since those that were there before are in a new pod without the record, and so are those of
-// triggers, delivered by name with their SHA-256. Digests are those of what was accepted: nothing else will be restored.
-func NewRevision(accepted hotupdate.Revision, delivered map[string]string, at time.Time) Revision {
+// triggers. Digests are those of what was accepted: nothing else will be restored.
+func NewRevision(accepted hotupdate.Revision, at time.Time) Revision {
 	m := Revision{Version: accepted.Version, Accepted: at.UTC().Truncate(time.Second)}
-	set := accepted.DigestWithout(delivered)
-	if accepted.Version == hotupdate.InitialVersion || set == (hotupdate.Revision{}).DigestWithout(nil) {
+	requested := accepted.Requested
+	if accepted.Version == hotupdate.InitialVersion || requested.Digest == (hotupdate.Revision{}).DigestWithout(nil) {
 		return m
 	}
-	m.Digest, m.Set = accepted.Digest, set
-	if len(accepted.Requested) == 0 {
+	m.Digest, m.Set = accepted.Digest, requested.Digest
+	if m.Set == "" {
 		m.Partial, m.Reason = true, reasonUnknown
 	}
-	for _, s := range accepted.Requested {
+	for _, s := range requested.Sources {
 		switch {
 		case s.URL == "":
 			m.Partial, m.Reason = true, reasonInline

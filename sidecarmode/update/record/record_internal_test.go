@@ -100,38 +100,33 @@ func TestRevisionIsRecordedWithItsSources(t *testing.T) {
 	inline, stripped := hotupdate.Origin{Name: "c", SHA256: "sum-c"}, from("d")
 	stripped.Stripped = true
 	accepted := func(requested ...hotupdate.Origin) hotupdate.Revision {
-		return hotupdate.Revision{Version: "v", Digest: "d", Requested: requested, Files: []store.File{{Name: "a", SHA256: "sum-a"}, {Name: "b", SHA256: "sum-b"}}}
+		return hotupdate.Revision{Version: "v", Digest: "d", Requested: store.Requested{Digest: "set", Sources: requested}, Files: []store.File{{Name: "a"}}}
 	}
-	set := accepted().DigestWithout(nil)
-	withoutB := accepted().DigestWithout(map[string]string{"b": "sum-b"})
+	initial, ofTriggers, old := accepted(), accepted(), accepted()
+	initial.Version, initial.Requested = hotupdate.InitialVersion, store.Requested{}
+	ofTriggers.Requested.Digest = (hotupdate.Revision{}).DigestWithout(nil)
+	old.Requested = store.Requested{}
 	source := func(name string) origin {
 		return origin{URL: "http://o/" + name, Name: name, SHA256: "sum-" + name, Mode: 0o600, Signature: []byte{1}}
 	}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
-		accepted  hotupdate.Revision
-		delivered map[string]string
-		want      Revision
+		accepted hotupdate.Revision
+		want     Revision
 	}{
-		"two sources": {accepted(from("a"), from("b")), nil, Revision{Digest: "d", Set: set, Sources: []origin{source("a"), source("b")}}},
-		"beside a trigger": {accepted(from("a")), map[string]string{"b": "sum-b"},
-			Revision{Digest: "d", Set: withoutB, Sources: []origin{source("a")}}},
-		"content of the request": {accepted(from("a"), inline), nil,
-			Revision{Digest: "d", Set: set, Sources: []origin{source("a")}, Partial: true, Reason: reasonInline}},
-		"a URL that is not stored": {accepted(stripped, from("a")), nil,
-			Revision{Digest: "d", Set: set, Sources: []origin{source("a")}, Partial: true, Reason: reasonPrivateURL}},
-		"manifest of an earlier version": {accepted(), nil, Revision{Digest: "d", Set: set, Partial: true, Reason: reasonUnknown}},
-		"files of triggers alone":        {accepted(), map[string]string{"a": "sum-a", "b": "sum-b"}, Revision{}},
+		"two sources": {accepted(from("a"), from("b")), Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a"), source("b")}}},
+		"content of the request": {accepted(from("a"), inline),
+			Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a")}, Partial: true, Reason: reasonInline}},
+		"a URL that is not stored": {accepted(stripped, from("a")),
+			Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a")}, Partial: true, Reason: reasonPrivateURL}},
+		"manifest of an earlier version": {old, Revision{Version: "v", Digest: "d", Partial: true, Reason: reasonUnknown}},
+		"files of triggers alone":        {ofTriggers, Revision{Version: "v"}},
+		"before the first update":        {initial, Revision{Version: hotupdate.InitialVersion}},
 	} {
-		tt.want.Version, tt.want.Accepted = "v", at
-		if diff := cmp.Diff(tt.want, NewRevision(tt.accepted, tt.delivered, now)); diff != "" {
+		tt.want.Accepted = at
+		if diff := cmp.Diff(tt.want, NewRevision(tt.accepted, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-	}
-	first := accepted(from("a"))
-	first.Version = hotupdate.InitialVersion
-	if m := NewRevision(first, nil, now); m.Digest != "" {
-		t.Errorf("before the first update: %+v", m)
 	}
 }
 

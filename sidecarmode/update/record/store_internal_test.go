@@ -64,9 +64,9 @@ func (r *records) in(name string) *Store {
 func version(v string, ago time.Duration) Revision {
 	r := hotupdate.Revision{
 		Version: v, Digest: "digest-" + v, Files: []store.File{{Name: "a", SHA256: "sum-" + v}},
-		Requested: []hotupdate.Origin{{URL: "http://o/a", Name: "a", SHA256: "sum-" + v}},
+		Requested: store.Requested{Digest: "set-" + v, Sources: []hotupdate.Origin{{URL: "http://o/a", Name: "a", SHA256: "sum-" + v}}},
 	}
-	return NewRevision(r, nil, time.Now().Add(-ago))
+	return NewRevision(r, time.Now().Add(-ago))
 }
 
 func (s *Store) accept(t *testing.T, v string) error {
@@ -151,7 +151,7 @@ func TestRollbackToBeforeTheFirstUpdateIsNoPartialRevision(t *testing.T) {
 	s := r.in("web-0")
 	for _, err := range []error{
 		s.accept(t, "v1"),
-		s.Accepted(t.Context(), NewRevision(hotupdate.Revision{Version: hotupdate.InitialVersion, Digest: "d", Files: []store.File{{Name: "image", SHA256: "s"}}}, nil, time.Now())),
+		s.Accepted(t.Context(), NewRevision(hotupdate.Revision{Version: hotupdate.InitialVersion, Digest: "d", Files: []store.File{{Name: "image", SHA256: "s"}}}, time.Now())),
 	} {
 		if err != nil {
 			t.Fatal(err)
