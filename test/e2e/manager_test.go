@@ -49,6 +49,7 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 		"phase":                         {do: status(`{"status":{"phase":"Failed"}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
 		"address":                       {do: status(`{"status":{"podIP":"10.9.9.9","podIPs":[{"ip":"10.9.9.9"}]}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
 		"container states":              {do: status(`{"status":{"containerStatuses":null}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
+		"a resize":                      {do: status(`{"status":{"resize":"Infeasible"}}`), words: []string{policy, "nothing of a pod's status but conditions"}},
 		"finalizer":                     {do: status(`{"metadata":{"finalizers":["a.b/c"]}}`), words: []string{policy}},
 		"spec of a pod": {do: func(ctx context.Context) error {
 			return manager.Patch(ctx, pod.DeepCopy(), merge(`{"spec":{"activeDeadlineSeconds":1}}`))
