@@ -213,7 +213,21 @@ func TestValues(t *testing.T) {
 				"PodMonitor/refit-daemon {.spec.podMetricsEndpoints[0].authorization.credentials} {.metadata.labels.release}": `{"key":"token","name":"refit-metrics-token"} prometheus`,
 				"PodMonitor/refit-manager {.spec.podMetricsEndpoints[0].port} {.spec.podMetricsEndpoints[0].scheme}":          "metrics https",
 				"ClusterRole/refit-metrics {.rules}": `[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]`, "Secret/refit-metrics-token {.type}": "kubernetes.io/service-account-token",
-				"PrometheusRule/refit {.spec.groups[*].name}": "refit.recording refit.alerts", "ConfigMap/refit-dashboard {.metadata.labels.grafana_dashboard}": "1",
+				"PrometheusRule/refit {.spec.groups[*].name}":           "refit.recording refit.alerts",
+				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitCertificateExpires RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail",
+				"PrometheusRule/refit {.spec.groups[1].rules[3].expr}":  "refit_exec_probe_delay_ratio > 2", "ConfigMap/refit-dashboard {.metadata.labels.grafana_dashboard}": "1",
+			},
+		},
+		"alerts in place of kruise-daemon": {
+			values: "metrics: {prometheusRule: {enabled: true}}\nopenkruise: {mode: daemonOnly}",
+			want: map[string]string{
+				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitRolloutsFail RefitImagePullsFail",
+			},
+		},
+		"alerts without webhooks": {
+			values: "metrics: {prometheusRule: {enabled: true}}\nmanager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false}}",
+			want: map[string]string{
+				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail",
 			},
 		},
 		"a token of one's own for metrics": {
