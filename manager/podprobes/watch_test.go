@@ -185,7 +185,7 @@ func TestPodThatIsEndingGetsNoResults(t *testing.T) {
 	}
 }
 
-func TestNodeThatEndsOrBecomesVirtualIsNotProbed(t *testing.T) {
+func TestNodeThatIsGoneOrBecomesVirtualIsNotProbed(t *testing.T) {
 	t.Parallel()
 	node := testNode()
 	node.Finalizers = []string{"example.com/other"}
@@ -198,7 +198,9 @@ func TestNodeThatEndsOrBecomesVirtualIsNotProbed(t *testing.T) {
 	edit(w, node, func(n *corev1.Node) { n.Labels = nil })
 	same(t, "writes for an ordinary one", w.settle(n, "", "node-1"), "patch node-1")
 	w.remove(node)
-	same(t, "writes for a node that is ending", w.settle(n, "", "node-1"), "delete node-1")
+	same(t, "writes for a node that is ending", w.settle(n, "", "node-1"))
+	edit(w, node, func(n *corev1.Node) { n.Finalizers = nil })
+	same(t, "writes for a node that is gone", w.settle(n, "", "node-1"), "delete node-1")
 	if got := testutil.ToFloat64(w.api.writes.WithLabelValues("nodepodprobes")); got != 4 {
 		t.Errorf("%g writes are counted", got)
 	}
