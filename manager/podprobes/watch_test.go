@@ -135,7 +135,15 @@ func TestPredicates(t *testing.T) {
 	}
 	ending := testNode()
 	ending.DeletionTimestamp = new(metav1.Now())
-	if !nodeChanged().Update(event.UpdateEvent{ObjectOld: testNode(), ObjectNew: ending}) {
+	if nodeChanged().Update(event.UpdateEvent{ObjectOld: testNode(), ObjectNew: ending}) {
+		t.Error("that a node begins to end, with which nothing changes, is not dropped")
+	}
+	virtual := testNode()
+	virtual.Labels = map[string]string{"type": "virtual-kubelet"}
+	if !nodeChanged().Update(event.UpdateEvent{ObjectOld: testNode(), ObjectNew: virtual}) {
+		t.Error("that a node becomes virtual is dropped")
+	}
+	if !nodeChanged().Delete(event.DeleteEvent{Object: testNode()}) {
 		t.Error("the end of a node is dropped")
 	}
 }
