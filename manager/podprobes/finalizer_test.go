@@ -41,6 +41,11 @@ func TestADeletedMarkerStaysUntilNoNodePodProbeNamesIt(t *testing.T) {
 	if got := append(r.endingMarkers(t.Context(), nil, after), r.endingMarkers(t.Context(), after, after)...); len(got) > 0 {
 		t.Errorf("without a probe less: %v", got)
 	}
+	still := before.DeepCopy()
+	still.Generation = 3
+	if got := r.endingMarkers(t.Context(), before, still); len(got) > 0 {
+		t.Errorf("the NodePodProbe still has its probes, and enqueues %v", got)
+	}
 	same(t, "writes once none names it", w.settle(r, "shop", "way"), "patch way")
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 		t.Errorf("still there: %v", err)

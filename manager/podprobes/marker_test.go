@@ -137,6 +137,14 @@ func TestDelayedNodeIsReportedOnTheMarkersOfItsPods(t *testing.T) {
 	if event := nextEvent(w.events); c == nil || c.Status != "True" || !strings.Contains(event, "Warning ProbesDelayed exec probes of 1 of 1 pods") {
 		t.Errorf("condition %+v, event %q", c, event)
 	}
+	delayed.Status.Conditions[0].Message = "4 times their periods"
+	if err := w.Client.Status().Update(t.Context(), delayed); err != nil {
+		t.Fatal(err)
+	}
+	c = meta.FindStatusCondition(statusOf(w, r, "m").Conditions, "Delayed")
+	if event := nextEvent(w.events); !strings.Contains(c.Message, "4 times") || event != "" {
+		t.Errorf("condition %+v, event %q for another factor", c, event)
+	}
 	delayed.Status.Conditions[0].Status = "False"
 	if err := w.Client.Status().Update(t.Context(), delayed); err != nil {
 		t.Fatal(err)
@@ -168,6 +176,20 @@ func TestNoRepeatedPatchesUnderOpenKruisesCRD(t *testing.T) {
 	if event := nextEvent(w.events); !strings.Contains(event, "Normal Probing") {
 		t.Errorf("event %q", event)
 	}
+	for range 2 { // deleted and created again: nothing is known of the new one
+		edit(w, broken, func(m *v1alpha1.PodProbeMarker) { m.Finalizers = nil })
+		w.remove(broken)
+		same(t, "writes of one that is gone", w.settle(r, "shop", "broken"))
+		broken = gameMarker("broken")
+		broken.Spec.Probes[0].ContainerName = "none"
+		if err := w.Create(t.Context(), broken); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(r, "shop", "broken")
+		if event := nextEvent(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
+			t.Errorf("event %q", event)
+		}
+	}
 }
 
 func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
@@ -185,6 +207,15 @@ func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
 	if c := statusOf(w, r, "m").Conditions[0]; c.Status != "False" || c.Reason != "TooManyProbes" || !strings.Contains(c.Message, "1 of 1 pods are not probed") {
 		t.Errorf("%+v", c)
 	}
+	w.remove(testNode())
+	w.settle(n, "", "node-1")
+	if len(w.omitted.all()) > 0 {
+		t.Errorf("after its node is gone: %v", w.omitted.all())
+	}
+	if err := w.Create(t.Context(), testNode()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(n, "", "node-1")
 	w.remove(gamePod("a"))
 	w.settle(n, "", "node-1")
 	if c := statusOf(w, r, "m").Conditions[0]; c.Reason != "NoPods" || len(w.omitted.all()) > 0 {

@@ -90,6 +90,7 @@ func TestPodsOfAMarkerAreThoseThatItSelectsOrHasSelected(t *testing.T) {
 	same(t, "new", namesOf(r.podsOfMarker(t.Context(), nil, gameMarker("m"))), "game", "owned")
 	same(t, "deleted", namesOf(r.podsOfMarker(t.Context(), gameMarker("m"), nil)), "game", "owned")
 	same(t, "being deleted", namesOf(r.podsOfMarker(t.Context(), gameMarker("m"), ending)), "game", "owned")
+	same(t, "gone at last", namesOf(r.podsOfMarker(t.Context(), ending, nil)), "game", "owned")
 	same(t, "with another selector", namesOf(r.podsOfMarker(t.Context(), gameMarker("m"), web)), "game", "owned", "web")
 }
 

@@ -36,11 +36,15 @@ func TestMarkersAreCompiledOncePerGeneration(t *testing.T) {
 	if got := c.Compile(all, true)[1].Probes[0].Name; got != "made again" {
 		t.Errorf("of another marker the probe is %q", got)
 	}
-	c.Compile(all[:1], false)
+	before := c.Compile(all[:1], false)
 	if len(c.byName) != 2 {
 		t.Error("a list of one namespace has made it forget the others")
 	}
-	if c.Compile(all[:1], true); len(c.byName) != 1 {
+	kept := c.Compile(all[:1], true)
+	if len(c.byName) != 1 {
 		t.Error("a deleted marker is kept")
+	}
+	if again := c.Compile(all[:1], true); &again[0].Probes[0] != &kept[0].Probes[0] || &kept[0].Probes[0] != &before[0].Probes[0] {
+		t.Error("the others are compiled again")
 	}
 }
