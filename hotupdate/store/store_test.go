@@ -140,6 +140,31 @@ func TestFilesOfOthersAreKept(t *testing.T) {
 	}
 }
 
+// The application may write while a folder makes way for a file: what it has written is not removed.
+func TestFileThatComesWhileAFolderMakesWayIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	first, second := seal(t, s, map[string]string{"a/b": "1"}), seal(t, s, map[string]string{"a": "2"})
+	if err := s.Publish(store.Revision{}, first); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "a", "own")
+	s.Step = func(step string) {
+		if step == "swapped" {
+			if err := os.WriteFile(own, []byte("x"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := s.Publish(first, second); !errors.Is(err, payload.ErrInvalid) {
+		t.Errorf("%v: want to know that the folder is in the way", err)
+	}
+	if content, err := os.ReadFile(own); err != nil || string(content) != "x" {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
 // What the application has in the folder when the first update replaces it comes back with a rollback.
 func TestRollbackRestoresAdoptedFiles(t *testing.T) {
 	t.Parallel()

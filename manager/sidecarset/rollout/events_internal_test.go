@@ -127,6 +127,9 @@ func TestPodThatIsNotInjectedMakesTheControllerLookOnce(t *testing.T) {
 		{"deleted", w.deleted, func(*corev1.Pod) {}, true},
 		{"deleted, told twice", w.deleted, func(*corev1.Pod) {}, false},
 		{"created again", w.created, func(*corev1.Pod) {}, true},
+		{"over", w.updated, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
+		{"still over", w.updated, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, false},
+		{"as in the beginning", w.updated, func(*corev1.Pod) {}, true},
 		{"not selected any more", w.updated, func(p *corev1.Pod) { p.Labels = nil }, true},
 	}
 	for _, step := range steps {
@@ -160,6 +163,9 @@ func TestPodsThatAreNotToBeInjectedAreNotMissed(t *testing.T) {
 			w.label(map[string]string{"sidecarset.refit.dev/injection": "disabled"})
 		}, "injection is disabled"},
 		"another label": {func(w *world, _ *corev1.Pod) { w.label(map[string]string{"sidecarset.refit.dev/injection": "enabled"}) }, "refit-manager could not be reached"},
+		"injected by another one": {func(_ *world, p *corev1.Pod) {
+			p.Annotations = map[string]string{v1beta1.AnnotationSidecarSetList: "other"}
+		}, "refit-manager could not be reached"},
 		"injected by a canary": {func(w *world, p *corev1.Pod) {
 			w.check(w.Create(w.t.Context(), canary.DeepCopy()))
 			_, err := w.r.Reconcile(w.t.Context(), request("canary"))

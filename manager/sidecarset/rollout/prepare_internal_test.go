@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +10,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -49,6 +53,31 @@ func TestImagesArePulledWherePodsAre(t *testing.T) {
 	w.rounds(1)
 	if got := w.images(); got["log:2"] != 1 {
 		t.Errorf("%v without ImagePullJobs", got)
+	}
+}
+
+// Without the right to create ImagePullJobs the update does not go on without them: the error says what is missing.
+func TestImagesThatCannotBePulledHoldUpTheUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.look()
+	w.r.client = interceptor.NewClient(w.r.client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, ok := object.(*v1beta1.ImagePullJob); ok {
+				return errors.New("forbidden")
+			}
+			return c.Create(ctx, object, options...)
+		},
+	})
+	w.change(func(s *v1beta1.SidecarSetSpec) {
+		image("log:2")(s)
+		s.UpdateStrategy.PrePullPolicy = v1beta1.PrePullAlways
+	})
+	if _, err := w.r.Reconcile(t.Context(), request("logs")); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("error %v", err)
+	}
+	if got := w.images(); got["log:2"] != 0 {
+		t.Errorf("%v", got)
 	}
 }
 

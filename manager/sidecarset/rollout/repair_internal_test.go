@@ -102,6 +102,13 @@ func TestPodsThatWereNotInjectedAreEvictedOneAfterTheOther(t *testing.T) {
 	if got := w.missing(); got != "b c" {
 		t.Fatalf("left are %q before there is a replacement", got)
 	}
+	told := false
+	for _, text := range w.said() {
+		told = told || text == "Normal EvictedForInjection SidecarSet logs was not injected: refit-manager could not be reached when the pod was created"
+	}
+	if !told {
+		t.Error("nobody is told of the eviction")
+	}
 	for i, want := range []string{"c", ""} {
 		w.replace(fmt.Sprintf("new-%d", i))
 		w.rounds(4)

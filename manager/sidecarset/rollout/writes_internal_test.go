@@ -49,6 +49,25 @@ func fixed(s *v1beta1.SidecarSetSpec) {
 	s.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 }
 
+// The API server refuses a patch with another UID than the pod has.
+func TestConditionIsOfThePodThatWasSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.look()
+	var sent string
+	w.r.client = interceptor.NewClient(w.r.client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			data, err := patch.Data(object)
+			sent = string(data)
+			return err
+		},
+	})
+	w.change(fixed)
+	if w.reconcile(); !strings.Contains(sent, `"uid":"uid-web"`) {
+		t.Errorf("patch %s", sent)
+	}
+}
+
 func TestConditionOfAPodIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
