@@ -29,6 +29,8 @@ type JobDecision struct {
 	Status v1beta1.ImagePullJobStatus
 	// Start names the nodes whose NodeImage is to get the image.
 	Start []string
+	// Full says which NodeImages have no room for the image. They get it when they have. Empty: all have.
+	Full string
 	// Delete the job: its time to live is over. Nothing else is to be done then.
 	Delete bool
 	// Again is when to look without another reason; zero: never.
@@ -63,7 +65,7 @@ func PlanJob(job *v1beta1.ImagePullJob, nodes []*v1beta1.NodeImage, now time.Tim
 		}
 		d.lookAt(deadline)
 	}
-	d.Status.Message = count.message()
+	d.Status.Message, d.Full = count.message(), count.noRoom()
 	switch {
 	case policy.Type == v1beta1.CompletionNever || !count.all():
 		d.Start = count.start(job)
@@ -103,7 +105,8 @@ func conditions(list *[]metav1.Condition, reason, message string, success bool, 
 type tally struct {
 	status    *v1beta1.ImagePullJobStatus
 	unstarted []string
-	why       string // of one failure
+	full      []string // NodeImages without room, and how much they have
+	why       string   // of one failure
 }
 
 func (t tally) all() bool { return t.status.Succeeded+t.status.Failed == t.status.Desired }
@@ -112,12 +115,26 @@ func (t tally) message() string {
 	switch {
 	case t.status.Desired == 0:
 		return "no node is selected"
+	case t.why != "" && len(t.full) > 0:
+		return clip(t.noRoom() + "; " + t.failures())
 	case t.why != "":
-		return clip(fmt.Sprintf("%d of %d nodes failed, for example %s", t.status.Failed, t.status.Desired, t.why))
+		return clip(t.failures())
 	case t.all():
 		return "all nodes have the image"
 	}
-	return ""
+	return t.noRoom()
+}
+
+func (t tally) failures() string {
+	return fmt.Sprintf("%d of %d nodes failed, for example %s", t.status.Failed, t.status.Desired, t.why)
+}
+
+func (t tally) noRoom() string {
+	if len(t.full) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes wait until other ImagePullJobs have ended or are deleted, for example %s, which is the most there can be",
+		len(t.full), t.status.Desired, slices.Min(t.full))
 }
 
 // start chooses the nodes that begin now.
@@ -137,7 +154,11 @@ func (d *JobDecision) count(job *v1beta1.ImagePullJob, reference Reference, node
 	for _, node := range nodes {
 		tag := TagSpec(&node.Spec, reference)
 		if tag == nil || !owns(tag, job) {
-			t.unstarted = append(t.unstarted, node.Name)
+			if has := full(&node.Spec, reference); has != "" {
+				t.full = append(t.full, "NodeImage "+node.Name+" has "+has)
+			} else {
+				t.unstarted = append(t.unstarted, node.Name)
+			}
 			continue
 		}
 		phase, why := d.phase(tag, TagStatus(&node.Status, reference), now)

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,16 +19,28 @@ const (
 	keepFinished = 5 * time.Minute
 )
 
+// full says why a NodeImage's spec cannot take a pull for a further job; empty: it can. The API server refuses a spec with more.
+func full(spec *v1beta1.NodeImageSpec, reference Reference) string {
+	image, exists := spec.Images[reference.Repository]
+	tag := TagSpec(spec, reference)
+	switch {
+	case !exists && len(spec.Images) >= v1beta1.MaxNodeImages:
+		return fmt.Sprintf("%d images", len(spec.Images))
+	case exists && tag == nil && len(image.Tags) >= v1beta1.MaxImageTags:
+		return fmt.Sprintf("%d tags of %s", len(image.Tags), reference.Repository)
+	case tag != nil && len(tag.OwnerReferences) >= v1beta1.MaxTagOwners:
+		return fmt.Sprintf("%d jobs for %s", len(tag.OwnerReferences), reference)
+	}
+	return ""
+}
+
 // Request adds a job's image to a NodeImage's spec. It reports false when there is no room.
 func Request(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job *v1beta1.ImagePullJob, secrets []v1beta1.ReferenceObject, now time.Time) bool {
 	reference, err := Parse(job.Spec.Image)
-	if err != nil {
+	if err != nil || full(spec, reference) != "" {
 		return false
 	}
-	image, exists := spec.Images[reference.Repository]
-	if !exists && len(spec.Images) >= v1beta1.MaxNodeImages {
-		return false
-	}
+	image := spec.Images[reference.Repository]
 	for _, s := range secrets {
 		if !slices.Contains(image.PullSecrets, s) {
 			image.PullSecrets = append(image.PullSecrets, s)

@@ -240,6 +240,8 @@ const (
 const (
 	DefaultPullTimeoutSeconds = 600
 	DefaultPullBackoffLimit   = 3
-	// MaxNodeImages bounds spec.images of a NodeImage.
+	// MaxNodeImages bounds spec.images of a NodeImage, MaxImageTags the tags of one of them, and MaxTagOwners the jobs of a tag.
 	MaxNodeImages = 256
+	MaxImageTags  = 256
+	MaxTagOwners  = 1024
 )

@@ -67,7 +67,7 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		if err := j.client.Status().Update(ctx, changed); err != nil {
 			return done(fmt.Errorf("write status of ImagePullJob: %w", err))
 		}
-		j.tell(&job, changed)
+		j.tell(&job, changed, decision.Full)
 	}
 	if overtaken(fault) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -78,8 +78,11 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 	return j.later(decision.Again), nil
 }
 
-// tell sends the Event of the end of a job.
-func (j *jobs) tell(before, after *v1beta1.ImagePullJob) {
+// tell sends the Events of the end of a job and of NodeImages without room.
+func (j *jobs) tell(before, after *v1beta1.ImagePullJob, full string) {
+	if full != "" && before.Status.Message != after.Status.Message {
+		j.Recorder.Eventf(after, nil, corev1.EventTypeWarning, "NodeImageFull", "Pull", "%s", full)
+	}
 	if before.Status.CompletionTime != nil || after.Status.CompletionTime == nil {
 		return
 	}
@@ -160,22 +163,12 @@ func (j *jobs) start(ctx context.Context, job *v1beta1.ImagePullJob, nodes []str
 		return err
 	}
 	for _, name := range nodes {
-		images, full := 0, false
 		err := j.write(ctx, name, func(node *v1beta1.NodeImage) bool {
-			if names(node, job) {
-				return false // the cache had not shown it yet
-			}
-			if !image.Request(&node.Spec, &node.Status, job, secrets, j.Clock()) {
-				images, full = len(node.Spec.Images), true
-				return false
-			}
-			return true
+			// The cache had not shown it yet if the job is there already, or if there is no room: then the next look says so.
+			return !names(node, job) && image.Request(&node.Spec, &node.Status, job, secrets, j.Clock())
 		})
 		if client.IgnoreNotFound(err) != nil {
 			return err
-		}
-		if full {
-			return fmt.Errorf("NodeImage %s has %d images, which is the most there can be", name, images)
 		}
 	}
 	return nil
