@@ -62,7 +62,9 @@ func TestSchemaAcceptsWhatTheProgramAccepts(t *testing.T) {
 		"proposal, upper case": strings.Replace(proposal, "startDelaySeconds", "STARTDELAYSECONDS", 1),
 		"empty values":         "plugins:\n- name: pod_probe\n  config:\nserver:\nhealth:\n",
 		"templates as numbers": strings.Replace(proposal, "timeout: 30", "timeout: ${SELF:TIMEOUT}", 1),
-		"yes":                  strings.Replace(proposal, "annotationKey: http_probe", "event: yes", 1),
+		"templates of values that are checked": "server: {address: '${SELF:ADDRESS}'}\nplugins:\n- name: hot_update\n" +
+			"  config: {fileDir: '${SELF:DIR}', loadPatchType: none, storageConfig: {inKube: {labelKey: 'room-${POD:ROOM}'}}}\n",
+		"yes": strings.Replace(proposal, "annotationKey: http_probe", "event: yes", 1),
 	}
 	for name, m := range documents[corev1.ConfigMap](t, "ConfigMap") {
 		for key, text := range m.Data {

@@ -161,6 +161,7 @@ func (s *source) file(root *yaml.Node, types Types, lookup Lookup) (*File, error
 	file := &File{}
 	w.decode(root, file)
 	w.faults, w.awaited = append(w.faults, w.awaited...), nil // only plugins can wait
+	open := w.open
 	if list := child(root, "plugins"); list != nil && list.Kind == yaml.SequenceNode {
 		for i := range file.Plugins {
 			if i < len(list.Content) {
@@ -175,7 +176,7 @@ func (s *source) file(root *yaml.Node, types Types, lookup Lookup) (*File, error
 		}
 		seen[p.Name] = p.Line
 	}
-	if err := file.Validate(); err != nil {
+	if err := file.Validate(); err != nil && !open {
 		w.faults = append(w.faults, fmt.Errorf("%s: %w", s.name, err))
 	}
 	return file, errors.Join(w.faults...)
@@ -207,12 +208,13 @@ func (w *walker) plugin(node *yaml.Node, p *Plugin, types Types) {
 		}
 	}
 	before := len(w.faults)
+	w.open = false
 	w.decode(config, p.Config)
 	p.Awaits, w.awaited = WithoutText(errors.Join(w.awaited...)), nil
 	if text, err := yaml.Marshal(config); err == nil {
 		p.Text = string(text)
 	}
-	if v, ok := p.Config.(Validator); ok && len(w.faults) == before && p.Awaits == nil {
+	if v, ok := p.Config.(Validator); ok && len(w.faults) == before && !w.open {
 		if err := v.Validate(); err != nil {
 			w.fault(node, "plugin %s: %v", p.Name, err)
 		}

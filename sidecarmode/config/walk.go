@@ -22,6 +22,8 @@ type walker struct {
 	faults []error
 	// awaited are faults that go when the pod has been read.
 	awaited []error
+	// open: an expression was left as it is, so the value that it stands for cannot be checked.
+	open bool
 }
 
 func (w *walker) fault(node *yaml.Node, format string, args ...any) {
@@ -126,6 +128,7 @@ func (w *walker) scalar(node *yaml.Node, t reflect.Type) {
 		w.fault(node, "%v", err)
 		return
 	}
+	w.open = w.open || expression.MatchString(value)
 	if node.Style == 0 && t.Kind() != reflect.String && t.Kind() != reflect.Interface {
 		node.Tag = ""
 		if value == node.Value { // left as it is, where there is no pod: any value of the type will do
@@ -169,7 +172,7 @@ func (w *walker) mapping(node *yaml.Node, t reflect.Type, depth int) {
 			*value = yaml.Node{Kind: yaml.SequenceNode, Line: inner.Line, Column: inner.Column, Content: []*yaml.Node{&inner}}
 		}
 		w.walk(value, field.kind, depth+1)
-		if value.Kind == yaml.ScalarNode && len(field.enum) > 0 && !slices.Contains(field.enum, value.Value) {
+		if value.Kind == yaml.ScalarNode && len(field.enum) > 0 && !slices.Contains(field.enum, value.Value) && !expression.MatchString(value.Value) {
 			w.fault(value, "%s: %q is given, want one of %s", field.name, value.Value, strings.Join(field.enum, ", "))
 		}
 	}
