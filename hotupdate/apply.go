@@ -104,8 +104,8 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if req.Digest != "" && req.Digest != next.Digest {
-		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, next.Digest, req.Digest)
+	if req.Digest != "" && req.Digest != requested.Digest {
+		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, requested.Digest, req.Digest)
 	}
 	if next.Digest == current.Digest && next.Version == current.Version {
 		return Result{Revision: current}, u.deliver(req, sources)

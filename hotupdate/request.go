@@ -26,7 +26,7 @@ type Request struct {
 	Keep bool
 	// DryRun ends after the pre-check.
 	DryRun bool
-	// Digest is the Revision.Digest that must result; not compared when empty.
+	// Digest is the Revision.Requested.Digest that must result; not compared when empty.
 	Digest string
 	// Trigger names a source that sends a request for every change of its content, and TriggerDigest identifies the
 	// content. Both are recorded when the request has been accepted, see Updater.Delivered. Files that the trigger

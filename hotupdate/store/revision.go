@@ -132,6 +132,11 @@ func (r Revision) Has(name, sum string) bool {
 	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Name == name && f.SHA256 == sum })
 }
 
+// Unrequested reports that no request has brought any of the files: they were there before, or triggers have brought them.
+func (r Revision) Unrequested() bool {
+	return r.Version == InitialVersion || r.Requested.Digest == digest(nil)
+}
+
 // DigestWithout is the Digest that the revision would have without the given files, SHA-256 by name.
 func (r Revision) DigestWithout(files map[string]string) string {
 	return digest(slices.DeleteFunc(slices.Clone(r.Files), func(f File) bool { return files[f.Name] == f.SHA256 }))

@@ -206,3 +206,24 @@ func TestARollbackBesideAChangedTriggerIsRestored(t *testing.T) {
 	n.check("mine", "mine")
 	n.check("a", "2")
 }
+
+// Files of triggers do not keep the next sidecar of the pod from restoring what this one could not.
+func TestARestartRestoresBesideFilesOfATrigger(t *testing.T) {
+	t.Parallel()
+	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
+	s.accept("v1", "/mine", "mine")
+	s.remembered("v1")
+	n := s.newPod("web-abc-2")
+	n.origin.put("/mine", "not yet")
+	n.run(settings)
+	n.check("mine", "none")
+	n.check("a", "1")
+	n.stop()
+	n.origin.put("/mine", "mine")
+	n.run(settings)
+	n.check("mine", "mine")
+	n.check("a", "1")
+	if got := n.results.value("hot_update"); got != "v1: Update success" {
+		t.Errorf("annotation %q", got)
+	}
+}

@@ -65,7 +65,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 	if err != nil {
 		return hotupdate.InitialVersion, false, err
 	}
-	if current.Version != hotupdate.InitialVersion {
+	if !current.Unrequested() {
 		return current.Version, false, nil // this pod's own, from before a restart of the container
 	}
 	var wanted record.Revision
@@ -83,6 +83,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 		return wanted.Version, false, fmt.Errorf("some of its files cannot be downloaded again: %s", wanted.Reason)
 	}
 	request := wanted.Request()
+	request.Keep = current.Version != hotupdate.InitialVersion // files of triggers
 	request.Quiet, request.TellLater = true, len(p.updater.Reload) > 0 && !p.beforeProgram()
 	var res hotupdate.Result
 	err = p.retry(ctx, "restore "+wanted.Version, func() (err error) {

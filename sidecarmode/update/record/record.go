@@ -124,15 +124,14 @@ const (
 // triggers. Digests are those of what was accepted: nothing else will be restored.
 func NewRevision(accepted hotupdate.Revision, at time.Time) Revision {
 	m := Revision{Version: accepted.Version, Accepted: at.UTC().Truncate(time.Second)}
-	requested := accepted.Requested
-	if accepted.Version == hotupdate.InitialVersion || requested.Digest == (hotupdate.Revision{}).DigestWithout(nil) {
+	if accepted.Unrequested() {
 		return m
 	}
-	m.Digest, m.Set = accepted.Digest, requested.Digest
+	m.Digest, m.Set = accepted.Digest, accepted.Requested.Digest
 	if m.Set == "" {
 		m.Partial, m.Reason = true, reasonUnknown
 	}
-	for _, s := range requested.Sources {
+	for _, s := range accepted.Requested.Sources {
 		switch {
 		case s.URL == "":
 			m.Partial, m.Reason = true, reasonInline
