@@ -73,12 +73,13 @@ func TestExec(t *testing.T) {
 		want     string // in the error; empty: none
 		sentinel error
 	}{
-		"ends well":         {executor: executor{takes: 9 * time.Second}},
-		"exits with 3":      {executor: executor{output: hook.Output{ExitCode: 3, Stderr: "no such queue"}}, want: "exit code 3: no such queue"},
-		"says it on stdout": {executor: executor{output: hook.Output{ExitCode: 1, Stdout: "busy"}}, want: "exit code 1: busy"},
-		"writes too much":   {executor: executor{output: hook.Output{ExitCode: 1, Stderr: strings.Repeat("x", 5000)}}, want: "xxx…"},
-		"runtime is away":   {executor: executor{err: errors.New("runtime unavailable")}, want: "exec: runtime unavailable"},
-		"never ends":        {executor: executor{takes: time.Hour}, want: "grace period", sentinel: hook.ErrTimeout},
+		"ends well":          {executor: executor{takes: 9 * time.Second}},
+		"exits with 3":       {executor: executor{output: hook.Output{ExitCode: 3, Stderr: "no such queue"}}, want: "exit code 3: no such queue"},
+		"says it on stdout":  {executor: executor{output: hook.Output{ExitCode: 1, Stdout: "busy"}}, want: "exit code 1: busy"},
+		"writes just enough": {executor: executor{output: hook.Output{ExitCode: 1, Stderr: strings.Repeat("x", 200)}}, want: ": " + strings.Repeat("x", 200)},
+		"writes too much":    {executor: executor{output: hook.Output{ExitCode: 1, Stderr: strings.Repeat("x", 5000)}}, want: "xxx…"},
+		"runtime is away":    {executor: executor{err: errors.New("runtime unavailable")}, want: "exec: runtime unavailable"},
+		"never ends":         {executor: executor{takes: time.Hour}, want: "grace period", sentinel: hook.ErrTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,14 +136,12 @@ func TestCancelledIsNotTimeout(t *testing.T) {
 
 func TestUnsupportedHandlers(t *testing.T) {
 	t.Parallel()
-	for name, handler := range map[string]corev1.LifecycleHandler{
-		"exec without a runtime": command("drain"),
-		"tcpSocket":              {TCPSocket: &corev1.TCPSocketAction{}},
-		"none":                   {},
+	for want, handler := range map[string]corev1.LifecycleHandler{
+		"exec: not supported without a container runtime": command("drain"),
+		"tcpSocket: not supported, and not by kubelet":    {TCPSocket: &corev1.TCPSocketAction{}},
+		"hook without exec, httpGet or sleep":             {},
 	} {
-		if err := hook.New(hook.Config{}).Run(t.Context(), call(handler)); !errors.Is(err, hook.ErrUnsupported) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantError(t, hook.New(hook.Config{}).Run(t.Context(), call(handler)), want, hook.ErrUnsupported)
 	}
 }
 

@@ -64,10 +64,7 @@ func newRequest(ctx context.Context, action *corev1.HTTPGetAction, address strin
 	if parsed, err := url.Parse(action.Path); err == nil && parsed.Host == "" {
 		to = &url.URL{Path: parsed.Path, RawPath: parsed.RawPath, RawQuery: parsed.RawQuery}
 	}
-	to.Scheme, to.Host = strings.ToLower(string(cmp.Or(action.Scheme, corev1.URISchemeHTTP))), address
-	if !strings.HasPrefix(to.Path, "/") {
-		to.Path, to.RawPath = "/"+to.Path, ""
-	}
+	to.Scheme, to.Host = strings.ToLower(string(cmp.Or(action.Scheme, corev1.URISchemeHTTP))), address // String adds a slash between
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)

@@ -59,6 +59,9 @@ func TestHTTPGet(t *testing.T) {
 		if r.URL.Path == "/broken" {
 			status = http.StatusInternalServerError
 		}
+		if r.URL.Path == "/refused" {
+			status = http.StatusBadRequest
+		}
 		w.WriteHeader(status)
 		status = http.StatusOK
 	})
@@ -75,6 +78,7 @@ func TestHTTPGet(t *testing.T) {
 		{name: "by port number", action: corev1.HTTPGetAction{Port: number, Path: "/drain?now=1"}, path: "/drain?now=1"},
 		{name: "by port name", action: corev1.HTTPGetAction{Port: intstr.FromString("web"), Path: "drain"}, path: "/drain"},
 		{name: "escaped path", action: corev1.HTTPGetAction{Port: number, Path: "/a%2Fb"}, path: "/a%2Fb"},
+		{name: "escaped path without a slash", action: corev1.HTTPGetAction{Port: number, Path: "a%2Fb"}, path: "/a%2Fb"},
 		{name: "no path", action: corev1.HTTPGetAction{Port: number}, path: "/"},
 		{name: "a host in the path", action: corev1.HTTPGetAction{Port: number, Path: "//127.0.0.1:" + strconv.Itoa(int(elsewhere)) + "/x"}, path: "//127.0.0.1:" + strconv.Itoa(int(elsewhere)) + "/x"},
 		{name: "headers", action: corev1.HTTPGetAction{Port: number, Path: "/", HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Hook", Value: "yes"}}}, path: "/", header: "yes"},
@@ -82,10 +86,13 @@ func TestHTTPGet(t *testing.T) {
 		{name: "the pod's IP as host", action: corev1.HTTPGetAction{Port: number, Host: "127.0.0.1"}, path: "/"},
 		{name: "redirect is not followed", action: corev1.HTTPGetAction{Port: number, Path: "/away"}, path: "/away"},
 		{name: "failing", action: corev1.HTTPGetAction{Port: number, Path: "/broken"}, path: "/broken", want: "HTTP status 500"},
+		{name: "refused with the first status that is an error", action: corev1.HTTPGetAction{Port: number, Path: "/refused"}, path: "/refused", want: "HTTP status 400"},
 		{name: "another host", action: corev1.HTTPGetAction{Port: intstr.FromInt32(elsewhere), Host: "localhost"}, want: "not the pod's IP"},
 		{name: "port of another container", action: corev1.HTTPGetAction{Port: intstr.FromString("admin")}, want: "no port of that name"},
 		{name: "port without a name", action: corev1.HTTPGetAction{Port: intstr.FromString("")}, want: "no port of that name"},
 		{name: "port 0", action: corev1.HTTPGetAction{Port: intstr.FromInt32(0)}, want: "want 1 to 65535"},
+		{name: "the first port", action: corev1.HTTPGetAction{Port: intstr.FromInt32(1)}, want: "refused"},
+		{name: "the last port", action: corev1.HTTPGetAction{Port: intstr.FromInt32(65535)}, want: "refused"},
 		{name: "port too large", action: corev1.HTTPGetAction{Port: intstr.FromInt32(65536)}, want: "want 1 to 65535"},
 		{name: "number in a string", action: corev1.HTTPGetAction{Port: intstr.FromString(strconv.Itoa(int(port)))}, path: "/"},
 	} {

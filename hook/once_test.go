@@ -106,3 +106,28 @@ func TestWaitForAHookEndsWithTheGracePeriod(t *testing.T) {
 		}
 	})
 }
+
+// A stop was given up after the hook: whoever stops the instance much later runs it again. A hook under way is waited for.
+func TestForgottenHookIsRunAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var count counter
+		runner := hook.New(hook.Config{Executor: &count})
+		drain := call(command("drain"))
+		runner.Forget(drain.ID) // there is nothing to forget
+		first := make(chan error, 1)
+		go func() { first <- runner.Run(t.Context(), drain) }()
+		synctest.Wait()
+		runner.Forget(drain.ID)
+		if err := runner.Run(t.Context(), drain); err != nil || count.runs.Load() != 1 {
+			t.Errorf("while it runs: %v, run %d times", err, count.runs.Load())
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		runner.Forget(drain.ID)
+		if err := runner.Run(t.Context(), drain); err != nil || count.runs.Load() != 2 {
+			t.Errorf("afterwards: %v, run %d times", err, count.runs.Load())
+		}
+	})
+}

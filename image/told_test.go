@@ -73,6 +73,23 @@ func TestChangesAndEndsOfPullsAreReported(t *testing.T) {
 	})
 }
 
+// Nobody is told that a pull has failed which is not wanted any more.
+func TestCancelledPullHasNotFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, ends := newPuller(), make(chan image.State, 10)
+		q := image.NewQueue(t.Context(), image.QueueConfig{Puller: p, Ended: func(_ image.Want, s image.State) { ends <- s }})
+		defer q.Stop()
+		q.Set([]image.Want{want("a", func(w *image.Want) { w.Retries = 0 })}, nil)
+		time.Sleep(500 * time.Millisecond)
+		q.Set(nil, nil)
+		time.Sleep(time.Minute)
+		if synctest.Wait(); len(p.order) != 1 || len(ends) != 0 {
+			t.Errorf("%d pulls, told of %+v", len(p.order), <-ends)
+		}
+	})
+}
+
 // The second attempt says that it is one; the first does not, and neither does the end.
 func TestMessageNamesTheAttempt(t *testing.T) {
 	t.Parallel()

@@ -269,4 +269,9 @@ func TestFile(t *testing.T) {
 			t.Errorf("error %v does not say %q", err, want)
 		}
 	}
+	for name, config := range map[string]probe.FileConfig{"folder": {Dir: dir}, "name": {Name: "state"}} {
+		if _, err := probe.NewFile(config); err == nil {
+			t.Errorf("only a %s is accepted", name)
+		}
+	}
 }

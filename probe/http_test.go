@@ -211,4 +211,9 @@ func TestNewHTTPReportsAllFaults(t *testing.T) {
 	if err := probe.CheckJSONPath(""); err == nil {
 		t.Error("empty JSON path: no error")
 	}
+	for status, allowed := range map[int]bool{0: true, 99: false, 100: true, 999: true, 1000: false} {
+		if _, err := probe.NewHTTP(probe.HTTPConfig{URL: "http://h", ExpectedStatus: status}); (err == nil) != allowed {
+			t.Errorf("expected status %d: %v", status, err)
+		}
+	}
 }

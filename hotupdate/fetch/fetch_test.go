@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/hotupdate/fetch"
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 // server answers the n-th request, counted from 1, and notes what it was asked.
@@ -114,6 +115,29 @@ func TestOnlyWhatMayPassIsAskedAgain(t *testing.T) {
 				t.Errorf("%q, %+v, %v; want %+v", body, got, err, tt.got)
 			}
 		})
+	}
+}
+
+func TestAnnouncedSizeAndDigest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		header map[string]string
+		want   error
+	}{
+		"as large as allowed": {map[string]string{"Content-Length": "4"}, nil},
+		"larger":              {map[string]string{"Content-Length": "5"}, payload.ErrTooLarge},
+		"digest too short":    {map[string]string{"Repr-Digest": "sha-256=:AAAA:"}, fetch.ErrFetch},
+		"digest not base64":   {map[string]string{"Repr-Digest": "sha-256=:" + strings.Repeat("?", 44) + ":"}, fetch.ErrFetch},
+	} {
+		s := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			for name, value := range tt.header {
+				w.Header().Set(name, value)
+			}
+			fmt.Fprint(w, "body!"[:min(4+strings.Count(tt.header["Content-Length"], "5"), 5)])
+		})
+		if _, _, err := get(t, s.url, "", func(c *fetch.Config) { c.MaxBytes = 4 }); !errors.Is(err, tt.want) || len(s.requests()) != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, len(s.requests()))
+		}
 	}
 }
 

@@ -153,3 +153,24 @@ func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 		t.Errorf("a revision that cannot be read: %q, want %q", got, lost)
 	}
 }
+
+// Digests are in manifests that earlier versions have written, and in requests.
+func TestDigestOfASetIsTheSameInEveryVersion(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	both, one := seal(t, s, map[string]string{"a": "1", "dir/b": "2"}), seal(t, s, map[string]string{"dir/b": "2"})
+	if want := "9c4a18e996682aaa3279721768e84690735b8ea8021933f2a50bed28118367ee"; both.Digest != want {
+		t.Errorf("digest %s, want %s", both.Digest, want)
+	}
+	files := map[string]string{}
+	for _, f := range both.Files {
+		files[f.Name] = f.SHA256
+	}
+	delete(files, "dir/b")
+	if got := both.DigestWithout(files); got != one.Digest {
+		t.Errorf("without a: %s, want %s", got, one.Digest)
+	}
+	if got := both.DigestWithout(map[string]string{"a": "another"}); got != both.Digest {
+		t.Errorf("without another a: %s, want %s", got, both.Digest)
+	}
+}

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -64,6 +65,9 @@ func TestPaceComparesACommandWithItself(t *testing.T) {
 		t.Errorf("faster, then slower again: %g", got)
 	}
 	p.Observe(q, time.Second, false)
+	if q.limit.samples != 1 {
+		t.Errorf("%d samples of one that did not end", q.limit.samples)
+	}
 	if got := mean(); got != 0 {
 		t.Errorf("did not end: %g", got)
 	}
@@ -108,6 +112,9 @@ func TestDelay(t *testing.T) {
 			if changed := d.Reset(); changed != (tc.want[len(tc.want)-1] != 0) {
 				t.Errorf("Reset changed: %t", changed)
 			}
+			if factor, known := d.Factor(); factor != 0 || !known {
+				t.Errorf("after Reset: %g times, known %t", factor, known)
+			}
 		})
 	}
 	var d Delay
@@ -117,4 +124,41 @@ func TestDelay(t *testing.T) {
 	if !d.Reset() {
 		t.Error("without probes it is known")
 	}
+	d = Delay{}
+	for i := range 3 { // without a period nothing can be said
+		if d.Observe(0, 0, time.Unix(int64(i)*60, 0)) {
+			t.Error("known without a period")
+		}
+	}
+}
+
+func TestLimitGrowsOnlyForThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, o := New(2), Owner{Namespace: "n", Pod: "a"}
+		q.Join(o)
+		for range 100 {
+			q.observe(1)
+		}
+		if load := q.Load(); load != (Load{Limit: 2}) {
+			t.Errorf("nobody waits: %+v", load)
+		}
+		granted := make(chan error, 3)
+		for range 3 {
+			go func() {
+				_, err := q.Take(t.Context(), o)
+				granted <- err
+			}()
+		}
+		synctest.Wait()
+		if len(granted) != 2 {
+			t.Fatalf("%d turns of 2", len(granted))
+		}
+		for range 10 {
+			q.observe(1)
+		}
+		if synctest.Wait(); len(granted) != 3 {
+			t.Errorf("the turn that there is more is not given: %+v", q.Load())
+		}
+	})
 }
