@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/sidecarsetcheck"
 )
@@ -103,26 +105,26 @@ func (w *watched) updated(to string, n int) {
 }
 
 // killsLeader deletes the manager that leads at once, and returns when another one leads.
-func (w *watched) killsLeader() {
-	w.t.Helper()
+func (s *fixture) killsLeader() {
+	s.t.Helper()
 	holder := func(ctx context.Context) (string, error) {
 		lease := &coordinationv1.Lease{}
-		err := w.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, lease)
+		err := s.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "refit-manager"}, lease)
 		if err != nil || lease.Spec.HolderIdentity == nil {
 			return "", err
 		}
 		return *lease.Spec.HolderIdentity, nil
 	}
-	was, err := holder(w.t.Context())
-	w.check(err, "read the Lease")
+	was, err := holder(s.t.Context())
+	s.check(err, "read the Lease")
 	var pods corev1.PodList
-	w.check(w.List(w.t.Context(), &pods, managerPods()...), "list managers")
+	s.check(s.List(s.t.Context(), &pods, managerPods()...), "list managers")
 	for i := range pods.Items {
 		if name := pods.Items[i].Name; len(was) > len(name) && was[:len(name)] == name {
-			w.check(w.Delete(w.t.Context(), &pods.Items[i], client.GracePeriodSeconds(0)), "kill the manager that leads")
+			s.check(s.Delete(s.t.Context(), &pods.Items[i], client.GracePeriodSeconds(0)), "kill the manager that leads")
 		}
 	}
-	w.await("another leader", func(ctx context.Context) (bool, error) {
+	s.await("another leader", func(ctx context.Context) (bool, error) {
 		now, err := holder(ctx)
 		return err == nil && now != "" && now != was, nil
 	})
@@ -196,4 +198,51 @@ func TestRolloutSurvivesDeletedPodsAndABrokenImage(t *testing.T) {
 		t.Errorf("status %s; at most two pods may have the broken image", text)
 	}
 	w.rollsOut(image, func() {})
+}
+
+// The pod of a StatefulSet that was evicted is created again only when it has ended. Until then the next manager that leads evicts no other.
+func TestEvictionsSurviveTheDeathOfTheManager(t *testing.T) {
+	s := newFixture(t)
+	set := s.sidecarSet("side", "containers: [{name: log, "+sleeper+"}], updateStrategy: {recreatePolicy: Evict}")
+	pod := selected("side", s.podOf("", shell("app", stubborn)))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(300))
+	s.knows(selected("side", s.podOf("probe", shell("app", stubborn))), "log")
+	s.run("create", "rolebinding", "evict", "--clusterrole=refit-pod-evicter", "--serviceaccount="+systemNamespace+":refit-manager")
+	const n = 3
+	object := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "db"}}
+	object.Spec.Replicas, object.Spec.Selector, object.Spec.PodManagementPolicy = new(int32(n)), &metav1.LabelSelector{MatchLabels: pod.Labels}, appsv1.ParallelPodManagement
+	object.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}
+	s.check(s.Create(t.Context(), object), "create StatefulSet")
+	status := func(what string, done func(*v1beta1.SidecarSetStatus) bool) {
+		t.Helper()
+		s.await("SidecarSet "+what, func(ctx context.Context) (bool, error) {
+			err := s.Get(ctx, client.ObjectKeyFromObject(set), set)
+			return set.Status.ObservedGeneration == set.Generation && done(&set.Status), err
+		})
+	}
+	status("to count the pods", func(status *v1beta1.SidecarSetStatus) bool { return status.UpdatedReadyPods == n })
+	ending := func() (names []string) {
+		var pods corev1.PodList
+		s.check(s.List(t.Context(), &pods, client.InNamespace(s.namespace)), "list pods")
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp != nil {
+				names = append(names, pods.Items[i].Name)
+			}
+		}
+		return names
+	}
+	s.run("patch", "sidecarset", set.Name, "--type=json", `--patch=[{"op":"add","path":"/spec/containers/0/env","value":[{"name":"LEVEL","value":"debug"}]}]`)
+	s.await("an eviction", func(context.Context) (bool, error) { return len(ending()) > 0, nil })
+	first := ending()
+	s.killsLeader()
+	s.run("patch", "sidecarset", set.Name, "--type=merge", `--patch={"spec":{"updateStrategy":{"minReadySeconds":1}}}`)
+	status("to be seen by the next manager", func(*v1beta1.SidecarSetStatus) bool { return true })
+	if got := ending(); len(first) != 1 || !slices.Equal(got, first) {
+		t.Fatalf("%v are being deleted, at first %v, with maxUnavailable 1", got, first)
+	}
+	s.run("delete", "pod", first[0], "--force", "--grace-period=0")
+	s.await("the next eviction", func(context.Context) (bool, error) {
+		got := ending()
+		return len(got) == 1 && got[0] != first[0], nil
+	})
 }
