@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/kube"
 )
@@ -67,10 +68,11 @@ func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.
 	if err != nil {
 		return err
 	}
-	for _, condition := range existing.Status.Conditions {
-		if condition.Type == v1beta1.ConditionFailed && condition.Status == metav1.ConditionTrue {
-			return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", errRestart, existing.Name, condition.Reason, condition.Message)
-		}
+	if !crr.Completed(existing) {
+		return nil
+	}
+	if outcome := crr.OutcomeOf(existing); outcome.Reason != "" {
+		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", errRestart, existing.Name, outcome.Reason, outcome.Message)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package crr
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,6 +92,32 @@ func Result(status v1beta1.ContainerRecreateRequestStatus) (result, reason strin
 		}
 	}
 	return "failed", reason
+}
+
+// OutcomeOf reads the outcome of an ended request, also of one without conditions, as of kruise-daemon or under the CRDs of OpenKruise
+// up to 1.9: then a message is a failure, and so is any container that is not Succeeded.
+func OutcomeOf(request *v1beta1.ContainerRecreateRequest) Outcome {
+	if succeeded := meta.FindStatusCondition(request.Status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
+		if succeeded.Status == metav1.ConditionTrue {
+			return Outcome{}
+		}
+		return Outcome{Reason: succeeded.Reason, Message: succeeded.Message}
+	}
+	if request.Status.Message != "" {
+		return Outcome{Reason: ReasonContainerFailed, Message: request.Status.Message}
+	}
+	for _, container := range request.Spec.Containers {
+		state, known := RecreateStateOf(request, container.Name)
+		if known && state.Phase == v1beta1.ContainerRecreateRequestSucceeded {
+			continue
+		}
+		message := fmt.Sprintf("container %s was not recreated", container.Name)
+		if state.Message != "" {
+			message += ": " + state.Message
+		}
+		return Outcome{Reason: ReasonContainerFailed, Message: message}
+	}
+	return Outcome{}
 }
 
 // Earlier returns the earlier of two times; the zero time means never.

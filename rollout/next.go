@@ -153,9 +153,8 @@ func (v *view) judge(p *pod) {
 	case !crr.Completed(p.request):
 		p.stage, p.available = restarting, false
 	default:
-		reason, message := outcome(p.request)
-		if reason != "" {
-			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: reason, Message: message}
+		if outcome := crr.OutcomeOf(p.request); outcome.Reason != "" {
+			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: outcome.Reason, Message: outcome.Message}
 			return
 		}
 		p.stage = restarted
@@ -171,26 +170,6 @@ func (v *view) missing(p *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// outcome is the reason and message of a request that has failed; both empty if it has succeeded. OpenKruise's CRD has no
-// conditions.
-func outcome(request *v1beta1.ContainerRecreateRequest) (reason, message string) {
-	if len(request.Status.Conditions) > 0 {
-		if result, reason := crr.Result(request.Status); result != "succeeded" {
-			return reason, request.Status.Message
-		}
-		return "", ""
-	}
-	for _, state := range request.Status.ContainerRecreateStates {
-		if state.Phase != v1beta1.ContainerRecreateRequestSucceeded {
-			return crr.ReasonContainerFailed, "container " + state.Name + ": " + state.Message
-		}
-	}
-	if len(request.Status.ContainerRecreateStates) == 0 {
-		return crr.ReasonContainerFailed, request.Status.Message
-	}
-	return "", ""
 }
 
 // showsRestart reports whether the status of the pod is about the instances that the request has brought about, and not

@@ -76,9 +76,9 @@ func (r *row) advance(request *v1beta1.ContainerRecreateRequest, elapsed time.Du
 		}
 	}
 	if crr.Completed(request) {
-		result, reason := crr.Result(request.Status)
+		reason := crr.OutcomeOf(request).Reason
 		r.ended = true
-		if state, r.failed = "restarted", result != "succeeded"; r.failed {
+		if state, r.failed = "restarted", reason != ""; r.failed {
 			state = "failed: " + reason
 		} else {
 			r.ready = cmp.Or(r.ready, elapsed)

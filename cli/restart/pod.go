@@ -80,8 +80,8 @@ func (r *restarter) followRequest(ctx context.Context, request *v1beta1.Containe
 	if err != nil {
 		return err
 	}
-	if result, reason := crr.Result(request.Status); result != "succeeded" {
-		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", cli.ErrFailed, request.Name, reason, request.Status.Message)
+	if outcome := crr.OutcomeOf(request); outcome.Reason != "" {
+		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", cli.ErrFailed, request.Name, outcome.Reason, outcome.Message)
 	}
 	r.Output.Say("restarted in %.1f s", time.Since(began).Seconds())
 	return r.instances(ctx, request)

@@ -176,6 +176,23 @@ func TestRunFollowsARestartToItsEnd(t *testing.T) {
 	}
 }
 
+// As under the CRDs of OpenKruise up to 1.9, which have no conditions.
+func TestRestartOfARequestWithoutConditions(t *testing.T) {
+	t.Parallel()
+	for phase, code := range map[v1beta1.ContainerRecreateRequestPhase]int{v1beta1.ContainerRecreateRequestSucceeded: 0, v1beta1.ContainerRecreateRequestFailed: 1} {
+		f := newFixture(t)
+		f.finish = func(object client.Object) {
+			request := object.(*v1beta1.ContainerRecreateRequest)
+			request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: phase}}
+			end(crr.Outcome{})(object)
+			request.Status.Conditions = nil
+		}
+		if err := run(t, f, "pod/web-abc-1"); cli.ExitCode(err) != code {
+			t.Errorf("%s: exit code %d: %v\n%s", phase, cli.ExitCode(err), err, f.out.String())
+		}
+	}
+}
+
 func run(t *testing.T, f *fixture, of string) error {
 	t.Helper()
 	target, err := restart.ParseTarget(of, "")

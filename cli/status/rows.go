@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,10 +58,9 @@ func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
 	l.Detail = request.Status.Message
 	switch {
 	case crr.Completed(request):
-		result, reason := crr.Result(request.Status)
-		l.State, l.Ended = strings.ToUpper(result[:1])+result[1:], ended(request.Status.CompletionTime)
-		if result != "succeeded" {
-			l.Detail = joined(reason, request.Status.Message)
+		l.State, l.Ended = v1beta1.ConditionSucceeded, ended(request.Status.CompletionTime)
+		if outcome := crr.OutcomeOf(request); outcome.Reason != "" {
+			l.State, l.Detail = v1beta1.ConditionFailed, joined(outcome.Reason, outcome.Message)
 		}
 	case request.Status.Phase == "":
 		l.State = "Waiting"

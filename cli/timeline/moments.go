@@ -117,8 +117,8 @@ func (r restart) completed() Moment {
 	if !crr.Completed(r.request) {
 		return unknown(what, "the request is under way")
 	}
-	if result, reason := crr.Result(r.request.Status); result != "succeeded" {
-		what = "failed: " + reason
+	if outcome := crr.OutcomeOf(r.request); outcome.Reason != "" {
+		what = "failed: " + outcome.Reason
 	}
 	if e, m := r.event(what, func(e *corev1.Event) bool {
 		return e.InvolvedObject.UID == r.request.UID && (e.Reason == "ContainersRecreated" || e.Reason == "RecreateFailed")

@@ -178,34 +178,8 @@ func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	if stored.CompletionTime != nil {
 		at = stored.CompletionTime.Time
 	}
-	crr.Complete(status, foreignOutcome(l.request), l.request.Generation, at)
+	crr.Complete(status, crr.OutcomeOf(l.request), l.request.Generation, at)
 	return status, true
-}
-
-// foreignOutcome reads the outcome of a request whose daemon writes not all conditions: without any, a message is a failure,
-// and so is any container that is not Succeeded.
-func foreignOutcome(request *v1beta1.ContainerRecreateRequest) crr.Outcome {
-	if succeeded := meta.FindStatusCondition(request.Status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
-		if succeeded.Status == metav1.ConditionTrue {
-			return crr.Outcome{}
-		}
-		return crr.Outcome{Reason: succeeded.Reason, Message: succeeded.Message}
-	}
-	if request.Status.Message != "" {
-		return crr.Outcome{Reason: crr.ReasonContainerFailed, Message: request.Status.Message}
-	}
-	for _, container := range request.Spec.Containers {
-		state, known := crr.RecreateStateOf(request, container.Name)
-		if known && state.Phase == v1beta1.ContainerRecreateRequestSucceeded {
-			continue
-		}
-		message := fmt.Sprintf("container %s was not recreated", container.Name)
-		if state.Message != "" {
-			message += ": " + state.Message
-		}
-		return crr.Outcome{Reason: crr.ReasonContainerFailed, Message: message}
-	}
-	return crr.Outcome{}
 }
 
 // ended returns the outcome of a request that cannot be carried out.
