@@ -100,12 +100,9 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	}
 	next := g.Preview(req.Version, sources)
 	delivered := u.delivered(req, sources)
-	requested, err := u.requested(req, current, next, delivered)
-	if err != nil {
-		return Result{}, err
-	}
-	if req.Digest != "" && req.Digest != requested.Digest {
-		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, requested.Digest, req.Digest)
+	lineage := requested(req, current, next, delivered)
+	if req.Digest != "" && req.Digest != lineage.Digest {
+		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
 	}
 	if next.Digest == current.Digest && next.Version == current.Version {
 		return Result{Revision: current}, u.deliver(req, sources)
@@ -121,7 +118,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	if current, err = u.adopt(ctx, current, next); err != nil {
 		return Result{}, err
 	}
-	if next, err = g.Seal(ctx, req.Version, sources, requested); err != nil {
+	if next, err = g.Seal(ctx, req.Version, sources, lineage); err != nil {
 		return Result{}, err
 	}
 	u.store.Step("sealed")

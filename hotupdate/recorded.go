@@ -1,7 +1,6 @@
 package hotupdate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,31 +9,27 @@ import (
 )
 
 // requested is Revision.Requested of next, which a request makes of current. delivered is the record of triggers then.
-func (u *Updater) requested(req Request, current, next Revision, delivered map[string]store.Delivery) (store.Requested, error) {
+func requested(req Request, current, next Revision, delivered map[string]store.Delivery) store.Requested {
 	var made store.Requested
 	if req.Keep {
 		if current.Requested.Digest == "" && current.Version != InitialVersion {
-			return made, nil // it is not known where the files are from
+			return made // it is not known where the files are from
 		}
 		made.Sources = slices.DeleteFunc(slices.Clone(current.Requested.Sources), func(before Origin) bool {
-			gone := before.Format == Plain && !next.Has(before.Name, before.SHA256)
-			return gone || req.Trigger == "" && slices.ContainsFunc(next.Sources, func(o Origin) bool {
-				return o.Name == before.Name && o.Format == before.Format
+			return !next.Brought(before) || req.Trigger == "" && slices.ContainsFunc(next.Sources, func(o Origin) bool {
+				return o.Name == before.Name && o.Format == before.Format && o.SHA256 == before.SHA256
 			})
 		})
 	}
 	if req.Trigger == "" {
 		made.Sources = append(made.Sources, next.Sources...)
 	}
-	if most := u.config.Limits.MaxFiles; len(made.Sources) > most { // as an archive without files can be sent under any name
-		return made, fmt.Errorf("%w: the files come from more than %d sources", ErrTooLarge, most)
-	}
 	files := map[string]string{}
 	for _, d := range delivered {
 		maps.Copy(files, d.Files)
 	}
 	made.Digest = next.DigestWithout(files)
-	return made, nil
+	return made
 }
 
 // Unrecorded is when a request with Record was accepted, or a revision gone back to, that has still to be recorded; zero:

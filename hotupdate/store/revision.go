@@ -74,7 +74,12 @@ type File struct {
 	// Executable means mode 0755, and without it 0644, unless Mode says otherwise.
 	Executable bool        `json:"executable,omitempty"`
 	Mode       fs.FileMode `json:"mode,omitempty"`
+	// Archive is the beginning of the SHA-256 of the archive that brought the file, see Brought.
+	Archive string `json:"archive,omitempty"`
 }
+
+// archiveDigits are enough to tell archives of one revision apart.
+const archiveDigits = 12
 
 // normalized writes the two usual modes as Executable, as manifests always had them.
 func (f File) normalized() File {
@@ -127,9 +132,14 @@ func digest(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Has reports whether there is a file of this name with this SHA-256.
-func (r Revision) Has(name, sum string) bool {
-	return slices.ContainsFunc(r.Files, func(f File) bool { return f.Name == name && f.SHA256 == sum })
+// Brought reports whether a source has brought one of the files.
+func (r Revision) Brought(from Origin) bool {
+	return slices.ContainsFunc(r.Files, func(f File) bool {
+		if from.Format == payload.Plain {
+			return f.Name == from.Name && f.SHA256 == from.SHA256
+		}
+		return f.Archive != "" && strings.HasPrefix(from.SHA256, f.Archive)
+	})
 }
 
 // Unrequested reports that no request has brought any of the files: they were there before, or triggers have brought them.

@@ -24,9 +24,11 @@ type Stage struct {
 	limits payload.Limits
 	files  []File
 	// size is the sum of the files' sizes, and made counts the folders.
-	size int64
-	made int
-	kept bool // some files are of another revision
+	size  int64
+	made  int
+	kept  bool   // some files are of another revision
+	saved string // beginning of the SHA-256 of the archive that was saved last
+	from  string // of the one that is unpacked
 }
 
 // Stage begins an empty revision. Discard it unless it is sealed.
@@ -87,7 +89,7 @@ func (g *Stage) Put(name string, mode fs.FileMode, content io.Reader) (File, err
 	if err := g.folders(path.Dir(name)); err != nil {
 		return File{}, collision(name, err)
 	}
-	written := File{Name: name, Mode: mode}.normalized()
+	written := File{Name: name, Mode: mode, Archive: g.from}.normalized()
 	f, err := g.store.root.OpenFile(g.Path()+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return File{}, collision(name, err)
@@ -124,7 +126,9 @@ func (g *Stage) SaveArchive(content io.Reader) (string, error) {
 	}
 	sum := sha256.New()
 	_, err = g.store.copy(f, content, sum)
-	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, f.Close())
+	digest := hex.EncodeToString(sum.Sum(nil))
+	g.saved = digest[:archiveDigits]
+	return digest, errors.Join(err, f.Close())
 }
 
 // TakeArchive calls use with the saved archive, and removes it.
@@ -133,6 +137,8 @@ func (g *Stage) TakeArchive(use func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
+	g.from = g.saved
+	defer func() { g.from = "" }()
 	return errors.Join(use(f), f.Close(), g.store.root.Remove(g.archive()))
 }
 

@@ -153,36 +153,48 @@ func TestUpdatesDuringAnOutageAreRestoredTogether(t *testing.T) {
 // An archive is restored, with what has replaced parts of it since.
 func TestArchivesAreRestored(t *testing.T) {
 	t.Parallel()
-	var archive bytes.Buffer
-	w := zip.NewWriter(&archive)
-	for _, name := range []string{"a", "b/c", "d"} {
-		f, err := w.Create(name)
-		if err != nil {
+	archive := func(version string, names ...string) string {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		for _, name := range names {
+			f, err := w.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(f, version+" "+name)
+		}
+		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprint(f, "archived "+name)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		return b.String()
 	}
 	s := newStage(t).run(none)
-	if code, said := s.post("v1", s.origin.put("/site.zip", archive.String()), "format", "zip"); code != http.StatusOK {
+	if code, said := s.post("v1", s.origin.put("/v1.zip", archive("v1", "a", "b/c", "d")), "format", "zip"); code != http.StatusOK {
 		t.Fatalf("%d %s", code, said)
 	}
 	s.remembered("v1")
 	n := s.newPod("web-abc-2").run(none)
-	n.check("a", "archived a")
-	n.check("b/c", "archived b/c")
+	n.check("a", "v1 a")
+	n.check("b/c", "v1 b/c")
 	n.accept("v2", "/a", "A2")
 	n.accept("v3", "/b", "a file now")
 	n.remembered("v3")
 	m := n.newPod("web-abc-3").run(none)
 	m.check("a", "A2")
 	m.check("b", "a file now")
-	m.check("d", "archived d")
+	m.check("d", "v1 d")
 	if got := m.results.value("hot_update"); got != "v3: Update success" {
 		t.Errorf("annotation %q", got)
 	}
+	// The next archive has not all files of the one before, which stay.
+	if code, said := m.post("v4", m.origin.put("/v4.zip", archive("v4", "a")), "format", "zip"); code != http.StatusOK {
+		t.Fatalf("%d %s", code, said)
+	}
+	m.remembered("v4")
+	l := m.newPod("web-abc-4").run(none)
+	l.check("a", "v4 a")
+	l.check("b", "a file now")
+	l.check("d", "v1 d")
 }
 
 // A revision that was gone back to is restored, also where it has other content of a trigger than there is now.
