@@ -63,6 +63,16 @@ func TestPlantedPulls(t *testing.T) {
 			s.pullJob(2, "a")
 			s.pull(200, "b", "OK")
 		}},
+		"the API server has not answered the creation, and nothing shows that it took place": {want: "I9", proof: "no job has ever wanted it", plant: func(s *fixture) {
+			s.unansweredPullJob(60, "b")
+			s.pull(200, "b", "OK")
+		}},
+		"long after the deletion of a job whose creation was not answered": {want: "I9", proof: "job chaos/a", plant: func(s *fixture) {
+			s.unansweredPullJob(2, "a")
+			s.shownPullJob(4, "a")
+			s.deletePullJob(5, "a")
+			s.pull(20, "a", "NotFound")
+		}},
 		"before there was a job": {want: "I9", proof: "a pull of a began", plant: func(s *fixture) {
 			s.pull(2, "a", "OK")
 			s.pullJob(3, "a")
@@ -73,6 +83,18 @@ func TestPlantedPulls(t *testing.T) {
 			t.Parallel()
 			found(t, test)
 		})
+	}
+}
+
+func TestAJobWhoseCreationWasNotAnsweredIsPulled(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.unansweredPullJob(62, "a")
+	s.pull(63, "a", "NotFound")
+	s.shownPullJob(64, "a")
+	s.deletePullJob(65, "a")
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
 }
 

@@ -132,6 +132,11 @@ func (j *pullJob) failed(pull entry.Call) bool {
 func (c check) pullJobs() map[string][]*pullJob {
 	jobs := map[string][]*pullJob{}
 	byName := map[string]*pullJob{}
+	unanswered := map[string]entry.Write{} // creations that may have taken place
+	add := func(name string, created, last entry.Write) {
+		byName[name] = &pullJob{created: created, last: last}
+		jobs[created.Pull.Spec.Image] = append(jobs[created.Pull.Spec.Image], byName[name])
+	}
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		if w.Resource != entry.PullResource {
@@ -140,14 +145,19 @@ func (c check) pullJobs() map[string][]*pullJob {
 		name := w.Namespace + "/" + w.Name
 		switch {
 		case w.Subresource != "":
+			created, found := unanswered[name]
 			if job := byName[name]; job != nil && w.Pull != nil {
 				job.last, job.unsure = *w, false
 			} else if job != nil && w.Unsure() {
 				job.unsure = true
+			} else if found && w.Pull != nil {
+				created.Pull = w.Pull // its status shows that it was created
+				add(name, created, *w)
 			}
 		case w.Verb == "create" && w.Pull != nil:
-			byName[name] = &pullJob{created: *w, last: *w}
-			jobs[w.Pull.Spec.Image] = append(jobs[w.Pull.Spec.Image], byName[name])
+			add(name, *w, *w)
+		case w.Verb == "create" && w.Unsure():
+			unanswered[name] = *w
 		case w.Verb == "delete" && w.Stored() && byName[name] != nil && byName[name].deleted == nil:
 			byName[name].deleted = w
 		}
