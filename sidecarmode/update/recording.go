@@ -40,9 +40,10 @@ func (p *Plugin) resumeRecording(u *hotupdate.Updater) error {
 // a new pod would begin with what was accepted before.
 func (p *Plugin) recordFor(ctx context.Context, u *hotupdate.Updater, r recording) {
 	pause := firstRetry
-	for tries := 1; ; tries++ {
+	var refused refusals
+	for {
 		err := p.recordNow(context.WithoutCancel(ctx), u, r)
-		if err == nil || hopeless(err, tries) || len(p.later) > 0 || wait.For(ctx, pause) != nil {
+		if err == nil || refused.hopeless(err) || len(p.later) > 0 || wait.For(ctx, pause) != nil {
 			return
 		}
 		pause = min(pause*2, lastRetry)

@@ -18,8 +18,8 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// forbiddenTries is how often 403 is answered before it counts as a missing role, after 3 s: an API server that has just started
-	// may not have read the roles yet.
+	// forbiddenTries is how often in a row 403 is answered before it counts as a missing role, after 3 s or more: an API server
+	// that has just started may not have read the roles yet.
 	forbiddenTries = 3
 )
 
@@ -96,9 +96,10 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 // retry repeats what may succeed later, until ctx ends.
 func (p *Plugin) retry(ctx context.Context, doing string, try func() error) error {
 	pause := firstRetry
-	for tries := 1; ; tries++ {
+	var refused refusals
+	for {
 		err := try()
-		if err == nil || hopeless(err, tries) {
+		if err == nil || refused.hopeless(err) {
 			return err
 		}
 		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)
@@ -110,9 +111,17 @@ func (p *Plugin) retry(ctx context.Context, doing string, try func() error) erro
 	}
 }
 
-// hopeless reports whether another attempt is of no use, after so many.
-func hopeless(err error, tries int) bool {
-	return permanent(err) && (tries >= forbiddenTries || !errors.Is(err, ownpod.ErrForbidden))
+// refusals are how often in a row 403 was the answer.
+type refusals int
+
+// hopeless reports whether another attempt is of no use after this error.
+func (r *refusals) hopeless(err error) bool {
+	if !errors.Is(err, ownpod.ErrForbidden) {
+		*r = 0
+		return permanent(err)
+	}
+	*r++
+	return *r >= forbiddenTries
 }
 
 // permanent errors stay as they are however often it is tried.

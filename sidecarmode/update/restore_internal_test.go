@@ -57,12 +57,14 @@ func TestBeforeProgram(t *testing.T) {
 func TestForbiddenIsTriedAgainForAMoment(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		refusals, tries int
-		took            time.Duration
-		want            error
+		outage, refusals, tries int
+		took                    time.Duration
+		want                    error
 	}{
-		"the API server has just started": {2, 3, 3 * time.Second, nil},
-		"the role is missing":             {100, 3, 3 * time.Second, ownpod.ErrForbidden},
+		"the API server has just started":      {0, 2, 3, 3 * time.Second, nil},
+		"the role is missing":                  {0, 100, 3, 3 * time.Second, ownpod.ErrForbidden},
+		"the API server starts while we retry": {4, 2, 7, 61 * time.Second, nil},
+		"the role is missing after an outage":  {4, 100, 7, 61 * time.Second, ownpod.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +72,10 @@ func TestForbiddenIsTriedAgainForAMoment(t *testing.T) {
 				p := &Plugin{host: plugin.Host{Logger: slog.New(slog.DiscardHandler)}}
 				tries, began := 0, time.Now()
 				err := p.retry(t.Context(), "read", func() error {
-					if tries++; tries <= tc.refusals {
+					if tries++; tries <= tc.outage {
+						return errors.New("connection refused")
+					}
+					if tries <= tc.outage+tc.refusals {
 						return fmt.Errorf("get ConfigMap: %w", ownpod.ErrForbidden)
 					}
 					return nil
