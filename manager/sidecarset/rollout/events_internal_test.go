@@ -88,6 +88,17 @@ func TestOnlyAChangeThatCountsMakesTheControllerLook(t *testing.T) {
 	expect("still not selected", w.updated(unselected), false)
 	expect("selected again", w.updated(pod), true)
 	status(2, 2)
+	unselected.Annotations = nil
+	expect("neither selected nor annotated any more", w.updated(unselected), true)
+	status(1, 1)
+	expect("as before", w.updated(pod), true)
+	status(2, 2)
+	expect("without its annotations", w.updated(func() *corev1.Pod { p := pod.DeepCopy(); p.Annotations = nil; return p }()), true)
+	status(1, 1)
+	expect("with them again", w.updated(pod), true)
+	if status(2, 2); w.set().Status.NotInjectedPods != 0 {
+		t.Errorf("%d pods are not injected", w.set().Status.NotInjectedPods)
+	}
 	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
 		over := pod.DeepCopy()
 		over.Status.Phase = phase
@@ -237,62 +248,4 @@ func TestEventsSayHowARolloutGoes(t *testing.T) {
 // request asks for one SidecarSet.
 func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
-}
-
-// The status names one pod as an example: the first by name, as long as it has failed, so that it is not written again and again.
-func TestExampleIsTheFirstOfThePodsThatFailed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 5)
-	w.look()
-	w.change(func(s *v1beta1.SidecarSetSpec) {
-		image("bad")(s)
-		s.UpdateStrategy.MaxUnavailable = maxUnavailable(5)
-	})
-	w.rounds(3)
-	for _, c := range w.set().Status.Conditions {
-		if c.Type == v1beta1.ConditionDegraded && !strings.Contains(c.Message, "5 pods have failed, as shop/web-0: ") {
-			t.Errorf("message %q", c.Message)
-		}
-	}
-}
-
-// The order of a rollout follows what the pods are.
-func TestPodsThatDoNotServeAreUpdatedFirst(t *testing.T) {
-	t.Parallel()
-	first := func(change func(*corev1.Pod)) string {
-		w := newWorld(t, 4)
-		pod := w.pod("web-2")
-		change(pod)
-		// The fake API server has subresources: what is changed of the spec and of the status is shown as an event instead.
-		w.look()
-		w.change(func(s *v1beta1.SidecarSetSpec) {
-			image("log:2")(s)
-			s.UpdateStrategy.Paused, s.UpdateStrategy.MaxUnavailable = true, maxUnavailable(4)
-		})
-		w.reconcile()
-		w.updated(pod)
-		s := w.r.find("logs")
-		s.strategy.Paused = false
-		if selection := s.choose(w.now); len(selection.Pods) > 0 {
-			return selection.Pods[0].Name
-		}
-		return ""
-	}
-	if usual := first(func(*corev1.Pod) {}); usual == "web-2" {
-		t.Fatal("web-2 is the first anyway: take another one for this test")
-	}
-	for name, change := range map[string]func(*corev1.Pod){
-		"not scheduled": func(p *corev1.Pod) { p.Spec.NodeName = "" },
-		"not running":   func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending },
-		"not ready":     func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse },
-		"ready since later": func(p *corev1.Pod) {
-			p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(time.Hour))
-		},
-		"often restarted": func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 7 },
-		"younger":         func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour)) },
-	} {
-		if got := first(change); got != "web-2" {
-			t.Errorf("%s: %s is the first", name, got)
-		}
-	}
 }

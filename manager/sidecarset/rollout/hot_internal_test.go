@@ -57,9 +57,13 @@ func TestHotUpgradeGoesOnAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	w := hotWorld(t, nil)
 	w.change(image("log:2"))
+	version := w.set().ResourceVersion
 	w.look()
 	if got := w.twins(); got != "log:1 log:2" {
 		t.Fatalf("images %s", got)
+	}
+	if got := w.pod("web-0").Annotations[v1beta1.PrefixSidecarSetVersion+"log-2"]; got != version {
+		t.Errorf("the new container has version %s, want that of the SidecarSet, %s", got, version)
 	}
 	w.denied["web-0"] = true
 	w.kubelet()

@@ -109,6 +109,11 @@ func TestPodsThatWereNotInjectedAreEvictedOneAfterTheOther(t *testing.T) {
 	if !told {
 		t.Error("nobody is told of the eviction")
 	}
+	w.change(image("log:2")) // which does not make it forget the eviction
+	w.rounds(4)
+	if got := w.missing(); got != "b c" {
+		t.Fatalf("left are %q after a change of the spec", got)
+	}
 	for i, want := range []string{"c", ""} {
 		w.replace(fmt.Sprintf("new-%d", i))
 		w.rounds(4)

@@ -213,7 +213,7 @@ func TestPodsThatCannotBeUpdatedSaySo(t *testing.T) {
 		}
 		return corev1.PodCondition{}
 	}
-	if c := upgradable(); c.Status != corev1.ConditionFalse || c.Message != `{"logs":false}` || c.Reason != "UpdateImmutableField" {
+	if c := upgradable(); c.Status != corev1.ConditionFalse || c.Message != `{"logs":false}` || c.Reason != "UpdateImmutableField" || w.now.Sub(c.LastTransitionTime.Time) > time.Minute {
 		t.Errorf("%+v", c)
 	}
 	w.change(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Env = nil })

@@ -80,6 +80,15 @@ func TestConditionOfAPodIsWrittenOnce(t *testing.T) {
 	if *writes != 1 {
 		t.Errorf("%d writes", *writes)
 	}
+	pod := w.pod("web-0")
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1beta1.ConditionSidecarSetUpgradable })
+	w.check(w.Status().Update(t.Context(), pod))
+	if !w.updated(pod) {
+		t.Error("another client has removed the condition, and the controller does not look")
+	}
+	if w.reconcile(); *writes != 2 {
+		t.Errorf("%d writes after that", *writes)
+	}
 }
 
 func TestConditionThatCannotBeWrittenIsTriedAgain(t *testing.T) {
