@@ -155,5 +155,13 @@ func TestFullNodeFitsIntoAnObject(t *testing.T) {
 		if !w.told("NodePodProbe node-1 ProbeMessagesCut") {
 			t.Errorf("nothing said of it")
 		}
+		w.answers(func(string, string) (cri.ExecResult, error) {
+			return cri.ExecResult{Stdout: strings.Repeat("<ü>", 1000)}, nil
+		})
+		before, _, events := w.count()
+		w.pass(time.Minute)
+		if after, _, now := w.count(); after == before || now != events {
+			t.Errorf("%d writes and %d Events for other messages of the same length", after-before, now-events)
+		}
 	})
 }

@@ -18,13 +18,19 @@ import (
 
 func (w *world) metric(name string) *dto.Metric {
 	w.t.Helper()
+	return w.metrics(name)[0]
+}
+
+// metrics are all of one name.
+func (w *world) metrics(name string) []*dto.Metric {
+	w.t.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, f := range families {
 		if f.GetName() == name {
-			return f.GetMetric()[0]
+			return f.GetMetric()
 		}
 	}
 	w.t.Fatalf("no metric %s", name)

@@ -141,6 +141,13 @@ func TestWritesAreRetriedAndNothingIsLost(t *testing.T) {
 		w.mu.Unlock()
 		w.pass(40 * time.Second)
 		w.expect("a m#idle Failed busy")
+		written := map[string]float64{}
+		for _, m := range w.metrics("refit_probe_status_writes_total") {
+			written[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+		if written["error"] != float64(w.attempt-1) || written["ok"] != 1 {
+			t.Errorf("counted %v of %d attempts", written, w.attempt)
+		}
 	})
 }
 

@@ -50,8 +50,10 @@ type world struct {
 	writes  []v1alpha1.NodePodProbeStatus
 	attempt int
 	fail    error
-	hang    bool // writes end with their context
-	pruned  bool // the CRD is OpenKruise's
+	hang    bool   // writes end with their context
+	pruned  bool   // the CRD is OpenKruise's
+	during  func() // happens while a status is written
+	gone    bool   // what during has deleted stays so
 	events  []string
 	execs   []string // "container command"
 	answer  func(ctx context.Context, container, command string) (cri.ExecResult, error)
@@ -211,11 +213,16 @@ func (w *world) WriteStatus(ctx context.Context, object *v1alpha1.NodePodProbe, 
 		return nil, errors.New("another object")
 	}
 	w.object = w.object.DeepCopy()
+	if w.during != nil {
+		w.during()
+	}
 	w.object.Status = *status.DeepCopy()
 	if w.pruned {
 		w.object.Status.Conditions = nil
 	}
-	w.objectSource.Modify(w.object)
+	if !w.gone {
+		w.objectSource.Modify(w.object)
+	}
 	w.writes = append(w.writes, w.object.Status)
 	return w.object.DeepCopy(), nil
 }
