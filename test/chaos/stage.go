@@ -15,6 +15,9 @@ import (
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
+// endTime is what applications whose pods are deleted without grace may take to end.
+const endTime = 30 * time.Second
+
 // logs makes the folders for the applications' logs.
 func (r *run) logs() error {
 	for _, node := range r.cluster.Nodes {
@@ -58,7 +61,15 @@ func (r *run) clear(ctx context.Context) error {
 	// A second manager.
 	errs = append(errs, r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(cluster.SystemNamespace), client.HasLabels{cluster.Label}))
 	for _, node := range r.cluster.Nodes {
-		errs = append(errs, os.RemoveAll(r.cluster.Run(node, cluster.LogFolder)))
+		// The applications write into it until kubelet has stopped them.
+		var err error
+		late := cluster.Until(ctx, "remove logs", endTime, func(context.Context) bool {
+			err = os.RemoveAll(r.cluster.Run(node, cluster.LogFolder))
+			return err == nil
+		})
+		if late != nil {
+			errs = append(errs, late, err)
+		}
 	}
 	return errors.Join(errs...)
 }
