@@ -159,22 +159,26 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 	}
 	s.mu.Unlock()
 	r.measure(object.Name, observed)
-	now := r.Clock()
-	next, again := status.Next(object, observed, now)
-	if equality.Semantic.DeepEqual(&object.Status, next) {
+	now, before, changed := r.Clock(), object.DeepCopy(), object.DeepCopy()
+	if s.written != nil && s.version == object.ResourceVersion {
+		before.Status = *s.written
+	}
+	next, again := status.Next(before, observed, now)
+	if equality.Semantic.DeepEqual(&before.Status, next) {
 		return again, nil
 	}
-	if due := status.Due(&object.Status, next, s.reported); now.Before(due) {
+	if due := status.Due(&before.Status, next, s.reported); now.Before(due) {
 		return rollout.Earliest(again, due), nil
 	}
 	s.reported = now
-	changed := object.DeepCopy()
-	changed.Status = *next
+	changed.Status = *next.DeepCopy()
 	err := r.written("sidecarsets", "write status of SidecarSet "+object.Name, r.client.Status().Update(ctx, changed))
 	if err != nil {
 		return again, client.IgnoreNotFound(err)
 	}
-	r.tell(object, changed)
+	s.written, s.version = next, changed.ResourceVersion
+	changed.Status = *next
+	r.tell(before, changed)
 	return again, nil
 }
 

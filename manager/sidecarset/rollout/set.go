@@ -29,9 +29,13 @@ type set struct {
 	target   *upgrade.Target
 	strategy rollout.Strategy
 	selector match.Selector
-	// Only the reconciler looks at these two.
+	// Only the reconciler looks at these.
 	pulled   bool      // the images
 	reported time.Time // when the status was written
+	// The status as it was written last, and the resource version that it led to: what is stored may be less, as the CRD of
+	// OpenKruise drops conditions and some of the counters.
+	written *v1beta1.SidecarSetStatus
+	version string
 
 	mu          sync.Mutex
 	fleet       *rollout.Fleet
@@ -94,6 +98,7 @@ func (s *set) inherit(before *set) {
 		s.known[key] = &known{uid: k.uid, version: k.version}
 	}
 	s.repair, s.leaving = before.repair, maps.Clone(before.leaving)
+	s.written, s.version = before.written, before.version
 	s.fleet.Inherit(before.fleet)
 }
 
