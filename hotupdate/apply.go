@@ -99,8 +99,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		}
 	}
 	next := g.Preview(req.Version, sources)
-	delivered := u.delivered(req, sources)
-	lineage := requested(req, current, next, delivered)
+	lineage := requested(req, current, next)
 	if req.Digest != "" && req.Digest != lineage.Digest {
 		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
 	}
@@ -122,7 +121,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	after := store.State{Delivered: delivered, Untold: req.Quiet && req.TellLater, Record: u.state.Record}
+	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater, Record: u.state.Record}
 	if req.Record {
 		after.Record = time.Now().UTC()
 	}

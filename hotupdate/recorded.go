@@ -1,34 +1,43 @@
 package hotupdate
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// requested is Revision.Requested of next, which a request makes of current. delivered is the record of triggers then.
-func requested(req Request, current, next Revision, delivered map[string]store.Delivery) store.Requested {
-	var made store.Requested
+// requested is Revision.Requested of next, which a request makes of current.
+func requested(req Request, current, next Revision) store.Requested {
+	var before store.Requested
 	if req.Keep {
-		if current.Requested.Digest == "" && current.Version != InitialVersion {
-			return made // it is not known where the files are from
+		if before = current.Requested; before.Digest == "" && current.Version != InitialVersion {
+			return before // it is not known where the files are from
 		}
-		made.Sources = slices.DeleteFunc(slices.Clone(current.Requested.Sources), func(before Origin) bool {
-			return !next.Brought(before) || req.Trigger == "" && slices.ContainsFunc(next.Sources, func(o Origin) bool {
-				return o.Name == before.Name && o.Format == before.Format && o.SHA256 == before.SHA256
-			})
-		})
+	}
+	var made store.Requested
+	for _, o := range before.Sources {
+		again := func(other Origin) bool {
+			return other.Name == o.Name && other.Format == o.Format && other.SHA256 == o.SHA256
+		}
+		if next.Brought(o) && (req.Trigger != "" || !slices.ContainsFunc(next.Sources, again)) {
+			made.Sources = append(made.Sources, o)
+		}
 	}
 	if req.Trigger == "" {
 		made.Sources = append(made.Sources, next.Sources...)
 	}
-	files := map[string]string{}
-	for _, d := range delivered {
-		maps.Copy(files, d.Files)
+	from := func(f File) bool { return slices.ContainsFunc(made.Sources, f.From) }
+	files := slices.DeleteFunc(slices.Clone(next.Files), func(f File) bool { return !from(f) })
+	if req.Keep {
+		seen := store.NewLayer(files)
+		for _, f := range slices.Concat(current.Files, before.Hidden) {
+			if f.Archive != "" && from(f) && !seen.Hides(f.Name) {
+				made.Hidden = append(made.Hidden, f)
+			}
+		}
 	}
-	made.Digest = next.DigestWithout(files)
+	made.Digest = store.Digest(slices.Concat(files, made.Hidden))
 	return made
 }
 

@@ -47,6 +47,8 @@ type (
 	Format = payload.Format
 	// Revision is one complete set of files.
 	Revision = store.Revision
+	// File is one file of a revision.
+	File = store.File
 	// Origin is where a source's bytes came from.
 	Origin = store.Origin
 )

@@ -7,9 +7,12 @@ import "path"
 type Layer struct{ files, folders map[string]bool }
 
 // Layer is what has been staged so far.
-func (g *Stage) Layer() Layer {
+func (g *Stage) Layer() Layer { return NewLayer(g.files) }
+
+// NewLayer is one of these files.
+func NewLayer(files []File) Layer {
 	l := Layer{files: map[string]bool{}, folders: map[string]bool{}}
-	for _, f := range g.files {
+	for _, f := range files {
 		l.files[f.Name] = true
 		for dir := path.Dir(f.Name); dir != "."; dir = path.Dir(dir) {
 			l.folders[dir] = true

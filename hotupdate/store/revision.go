@@ -40,11 +40,13 @@ type Revision struct {
 
 // Requested is what requests have brought of a revision, without what triggers have.
 type Requested struct {
-	// Digest of the files.
+	// Digest of the files that the sources bring: those of the revision, and Hidden.
 	Digest string `json:"digest"`
 	// Sources are those of the request, after those of earlier requests whose files were kept. Files of a later one replace
 	// those of an earlier one.
 	Sources []Origin `json:"sources,omitempty"`
+	// Hidden are files of archives that files of triggers have replaced.
+	Hidden []File `json:"hidden,omitempty"`
 }
 
 // InitialVersion is the version of files that were there before the first update.
@@ -74,7 +76,7 @@ type File struct {
 	// Executable means mode 0755, and without it 0644, unless Mode says otherwise.
 	Executable bool        `json:"executable,omitempty"`
 	Mode       fs.FileMode `json:"mode,omitempty"`
-	// Archive is the beginning of the SHA-256 of the archive that brought the file, see Brought.
+	// Archive is the beginning of the SHA-256 of the archive that brought the file, see From.
 	Archive string `json:"archive,omitempty"`
 }
 
@@ -118,8 +120,8 @@ func (r Revision) names() map[string]bool {
 	return names
 }
 
-// digest is the same for the same names and contents, whatever they came from.
-func digest(files []File) string {
+// Digest is the same for the same names and contents, whatever they came from.
+func Digest(files []File) string {
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
 	for _, f := range files {
@@ -132,22 +134,20 @@ func digest(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// From reports whether a source has brought the file.
+func (f File) From(source Origin) bool {
+	if source.Format == payload.Plain {
+		return f.Name == source.Name && f.SHA256 == source.SHA256
+	}
+	return f.Archive != "" && strings.HasPrefix(source.SHA256, f.Archive)
+}
+
 // Brought reports whether a source has brought one of the files.
-func (r Revision) Brought(from Origin) bool {
-	return slices.ContainsFunc(r.Files, func(f File) bool {
-		if from.Format == payload.Plain {
-			return f.Name == from.Name && f.SHA256 == from.SHA256
-		}
-		return f.Archive != "" && strings.HasPrefix(from.SHA256, f.Archive)
-	})
+func (r Revision) Brought(source Origin) bool {
+	return slices.ContainsFunc(r.Files, func(f File) bool { return f.From(source) })
 }
 
 // Unrequested reports that no request has brought any of the files: they were there before, or triggers have brought them.
 func (r Revision) Unrequested() bool {
-	return r.Version == InitialVersion || r.Requested.Digest == digest(nil)
-}
-
-// DigestWithout is the Digest that the revision would have without the given files, SHA-256 by name.
-func (r Revision) DigestWithout(files map[string]string) string {
-	return digest(slices.DeleteFunc(slices.Clone(r.Files), func(f File) bool { return files[f.Name] == f.SHA256 }))
+	return r.Version == InitialVersion || r.Requested.Digest == Digest(nil)
 }

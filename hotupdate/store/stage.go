@@ -209,7 +209,7 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requ
 
 // Preview is the revision that Seal would make now, but for Requested.
 func (g *Stage) Preview(version string, sources []Origin) Revision {
-	sum := digest(g.files)
+	sum := Digest(g.files)
 	return Revision{
 		ID: fmt.Sprintf("%06d-%s", g.store.next, sum[:12]), Version: version,
 		Created: time.Now().UTC().Truncate(time.Second), Digest: sum, Sources: sources, Files: g.files, Kept: g.kept,

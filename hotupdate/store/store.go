@@ -225,7 +225,7 @@ func (s *Store) Revision(id string) (Revision, error) {
 			return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
 		}
 	}
-	if r.ID != id || digest(r.Files) != r.Digest {
+	if r.ID != id || Digest(r.Files) != r.Digest {
 		return Revision{}, fmt.Errorf("%w: %s: manifest", ErrTampered, id)
 	}
 	return r, nil

@@ -150,26 +150,29 @@ func TestUpdatesDuringAnOutageAreRestoredTogether(t *testing.T) {
 	n.check("c", "C3")
 }
 
+// zipped is an archive with these files, which hold the version and their names.
+func zipped(t *testing.T, version string, names ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range names {
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(f, version+" "+name)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // An archive is restored, with what has replaced parts of it since.
 func TestArchivesAreRestored(t *testing.T) {
 	t.Parallel()
-	archive := func(version string, names ...string) string {
-		var b bytes.Buffer
-		w := zip.NewWriter(&b)
-		for _, name := range names {
-			f, err := w.Create(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprint(f, version+" "+name)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
 	s := newStage(t).run(none)
-	if code, said := s.post("v1", s.origin.put("/v1.zip", archive("v1", "a", "b/c", "d")), "format", "zip"); code != http.StatusOK {
+	if code, said := s.post("v1", s.origin.put("/v1.zip", zipped(t, "v1", "a", "b/c", "d")), "format", "zip"); code != http.StatusOK {
 		t.Fatalf("%d %s", code, said)
 	}
 	s.remembered("v1")
@@ -187,7 +190,7 @@ func TestArchivesAreRestored(t *testing.T) {
 		t.Errorf("annotation %q", got)
 	}
 	// The next archive has not all files of the one before, which stay.
-	if code, said := m.post("v4", m.origin.put("/v4.zip", archive("v4", "a")), "format", "zip"); code != http.StatusOK {
+	if code, said := m.post("v4", m.origin.put("/v4.zip", zipped(t, "v4", "a")), "format", "zip"); code != http.StatusOK {
 		t.Fatalf("%d %s", code, said)
 	}
 	m.remembered("v4")
@@ -236,6 +239,28 @@ func TestARestartRestoresBesideFilesOfATrigger(t *testing.T) {
 	n.check("mine", "mine")
 	n.check("a", "1")
 	if got := n.results.value("hot_update"); got != "v1: Update success" {
+		t.Errorf("annotation %q", got)
+	}
+}
+
+// Files of a trigger that replace some of an archive do not keep the archive from being restored.
+func TestAnArchiveBelowATriggerIsRestored(t *testing.T) {
+	t.Parallel()
+	s := withSettings(t, map[string]string{"other": "1"}).run(settings)
+	if code, said := s.post("v1", s.origin.put("/v1.zip", zipped(t, "v1", "a", "b", "c/d")), "format", "zip"); code != http.StatusOK {
+		t.Fatalf("%d %s", code, said)
+	}
+	s.remembered("v1")
+	s.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "settings", "c": "no folder"} })
+	s.until("changed", func() bool { return s.content("a") == "settings" && s.content("c") == "no folder" })
+	address := s.origin.put("/e", "E")
+	s.until("accepted", func() bool { code, _ := s.post("v2", address); return code == http.StatusOK })
+	s.remembered("v2")
+	n := s.newPod("web-abc-2").run(settings)
+	for name, want := range map[string]string{"a": "settings", "b": "v1 b", "c": "no folder", "e": "E"} {
+		n.check(name, want)
+	}
+	if got := n.results.value("hot_update"); got != "v2: Update success" && !strings.HasPrefix(got, "sha256-") {
 		t.Errorf("annotation %q", got)
 	}
 }

@@ -104,7 +104,7 @@ func TestRevisionIsRecordedWithItsSources(t *testing.T) {
 	}
 	initial, ofTriggers, old := accepted(), accepted(), accepted()
 	initial.Version, initial.Requested = hotupdate.InitialVersion, store.Requested{}
-	ofTriggers.Requested.Digest = (hotupdate.Revision{}).DigestWithout(nil)
+	ofTriggers.Requested.Digest = store.Digest(nil)
 	old.Requested = store.Requested{}
 	source := func(name string) origin {
 		return origin{URL: "http://o/" + name, Name: name, SHA256: "sum-" + name, Mode: 0o600, Signature: []byte{1}}
