@@ -166,4 +166,9 @@ func TestOneNamespaceDoesNotCrowdOutOthers(t *testing.T) {
 	if len(left) != 20 || len(spec.PodProbes) != 1 || spec.PodProbes[0].Name != "modest" {
 		t.Errorf("%v left out, probed %v", left, told(spec))
 	}
+	for _, p := range left {
+		if p == nil || p.Namespace != "a-tenant" {
+			t.Errorf("left out: %+v", p)
+		}
+	}
 }

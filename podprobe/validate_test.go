@@ -34,8 +34,19 @@ func TestValidate(t *testing.T) {
 		edit func(*v1alpha1.PodProbeMarker)
 		want []string // fields at fault
 	}{
-		"valid":               {edit: func(*v1alpha1.PodProbeMarker) {}},
-		"grpc":                {edit: handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}})},
+		"valid":        {edit: func(*v1alpha1.PodProbeMarker) {}},
+		"grpc":         {edit: handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}})},
+		"grpc service": {edit: handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: new(strings.Repeat("s", 4<<10))}})},
+		"grpc service too long": {
+			edit: handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: new(strings.Repeat("s", 4<<10+1))}}),
+			want: []string{p0 + "probe.grpc.service"},
+		},
+		"path":          {edit: get(func(h *corev1.HTTPGetAction) { h.Path = strings.Repeat("p", 2<<10) })},
+		"path too long": {edit: get(func(h *corev1.HTTPGetAction) { h.Path = strings.Repeat("p", 2<<10+1) }), want: []string{p0 + "probe.httpGet.path"}},
+		"state twice": {
+			edit: first(func(p *v1alpha1.PodContainerProbe) { p.MarkerPolicy[1].State = p.MarkerPolicy[0].State }),
+			want: []string{p0 + "markerPolicy[1].state"},
+		},
 		"http without scheme": {edit: get(func(*corev1.HTTPGetAction) {})},
 		"no selector":         {edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = nil }, want: []string{"spec.selector"}},
 		"empty selector":      {edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = &metav1.LabelSelector{} }, want: []string{"spec.selector"}},

@@ -19,7 +19,7 @@ import (
 // rooms are those that decide, each with all packages below it.
 var rooms = []string{
 	"crr", "crr/admission", "crr/lifecycle", "crr/queue", "crr/record", "crr/requester", "kubelet", "hook", "image", "signal", "signal/procfile",
-	"podprobe", "probe", "probe/transport", "probe/turns",
+	"podprobe", "podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/payload", "hotupdate/store",
 	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
 	"manager/requests", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
@@ -33,6 +33,7 @@ var testsElsewhere = map[string]string{
 	"hotupdate/action": "hotupdate", "hotupdate/archive": "hotupdate", "hotupdate/fetch": "hotupdate", "hotupdate/payload": "hotupdate", "hotupdate/store": "hotupdate",
 	"daemon/podprobes/execprobe": "daemon/podprobes", "daemon/podprobes/probespec": "daemon/podprobes", "daemon/podprobes/probestatus": "daemon/podprobes",
 	"manager/podprobes/compiled": "manager/podprobes", "manager/podprobes/marks": "manager/podprobes",
+	"podprobe/share":  "podprobe",
 	"probe/transport": "probe",
 }
 

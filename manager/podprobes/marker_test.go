@@ -176,6 +176,10 @@ func TestNoRepeatedPatchesUnderOpenKruisesCRD(t *testing.T) {
 	if event := nextEvent(w.events); !strings.Contains(event, "Normal Probing") {
 		t.Errorf("event %q", event)
 	}
+	if err := w.Create(t.Context(), gamePod("b")); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "writes for another pod", w.settle(r, "shop", "broken"), "patch status broken")
 	for range 2 { // deleted and created again: nothing is known of the new one
 		edit(w, broken, func(m *v1alpha1.PodProbeMarker) { m.Finalizers = nil })
 		w.remove(broken)

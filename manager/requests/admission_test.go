@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,8 @@ func TestAdmissionResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			response := newAdmissionHandler(t, tc.objects...).Handle(t.Context(), tc.request)
+			handler := newAdmissionHandler(t, tc.objects...)
+			response := handler.Handle(t.Context(), tc.request)
 			if tc.code == 0 {
 				if !response.Allowed || len(response.Patches) > 0 {
 					t.Errorf("allowed %t with %v", response.Allowed, response.Patches)
@@ -124,10 +126,38 @@ func TestAdmissionResponses(t *testing.T) {
 			if response.Allowed || response.Result.Code != tc.code || !strings.Contains(response.Result.Message, tc.words) {
 				t.Errorf("allowed %t, result %+v", response.Allowed, response.Result)
 			}
+			if n := testutil.ToFloat64(handler.answers.WithLabelValues(string(tc.request.Operation), strconv.Itoa(int(tc.code)))); n != 1 {
+				t.Errorf("%g answers are counted", n)
+			}
 			if tc.reason != "" && string(response.Result.Reason) != tc.reason {
 				t.Errorf("reason %s, want %s", response.Result.Reason, tc.reason)
 			}
 		})
+	}
+}
+
+// The manager names who has asked for it. Nobody else may, also where the manager's own name is not known.
+func TestOnlyTheManagerNamesAnotherRequester(t *testing.T) {
+	t.Parallel()
+	const manager = "system:serviceaccount:refit-system:refit-manager"
+	for name, tt := range map[string]struct{ self, user, want string }{
+		"the manager":       {manager, manager, "system:admin"},
+		"a user":            {manager, "alice", "alice"},
+		"its name is none":  {"", "alice", "alice"},
+		"nobody is nobody":  {"", "", ""},
+		"a similar account": {manager, manager + "2", manager + "2"},
+	} {
+		a := newAdmissionHandler(t, testPod(), testNode())
+		a.self = tt.self
+		asked := review(admissionv1.Create, userJSON, "")
+		asked.UserInfo.Username = tt.user
+		_, admitted, err := a.create(t.Context(), asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := admitted.Annotations[v1beta1.AnnotationRequestedBy]; got != tt.want {
+			t.Errorf("%s: requested by %q, want %q", name, got, tt.want)
+		}
 	}
 }
 

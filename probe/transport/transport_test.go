@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -140,5 +141,64 @@ func TestErrorOfARequestThatIsNotAnsweredIsThatOfItsContext(t *testing.T) {
 	defer cancel()
 	if _, err := get(ctx, t, url, nil); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is none
 		t.Errorf("%v", err)
+	}
+}
+
+func TestPortOfTheScheme(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"http://h/": "h:80", "https://h/": "h:443", "http://h:8080/": "h:8080", "http://[::1]/": "[::1]:80",
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dialled, refused := "", errors.New("refused")
+		sender := transport.Transport{Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			dialled = address
+			return nil, refused
+		}}
+		_, err = sender.RoundTrip(request) //nolint:bodyclose // there is none
+		if dialled != want || !errors.Is(err, refused) {
+			t.Errorf("%s: dialled %s, %v; want %s", url, dialled, err, want)
+		}
+	}
+}
+
+// The limit is on the header; who reads the body has another.
+func TestBodyMayBeLongerThanTheHeader(t *testing.T) {
+	t.Parallel()
+	url, _ := listen(t, "HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"+strings.Repeat("x", 5000))
+	response, err := get(t.Context(), t, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(response.Body); err != nil || len(body) != 5000 {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := response.Body.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+		t.Errorf("read after the end: %v", err)
+	}
+}
+
+// next counts requests.
+type next struct{ asked int }
+
+func (n *next) RoundTrip(*http.Request) (*http.Response, error) {
+	n.asked++
+	return &http.Response{StatusCode: http.StatusTeapot}, nil
+}
+
+func TestContinuedAsksFromTheSecondRequestOn(t *testing.T) {
+	t.Parallel()
+	rest := &next{}
+	c := &transport.Continued{First: &http.Response{StatusCode: http.StatusFound}, Next: rest}
+	for i, want := range []int{http.StatusFound, http.StatusTeapot, http.StatusTeapot} {
+		if got, err := c.RoundTrip(nil); err != nil || got.StatusCode != want || rest.asked != i { //nolint:bodyclose // there is none
+			t.Errorf("request %d: %+v, %v; %d asked", i, got, err, rest.asked)
+		}
 	}
 }

@@ -36,6 +36,14 @@ func TestLimit(t *testing.T) {
 			}
 		})
 	}
+	waited := newLimit(2)
+	waited.value = 4
+	for i := range 10 {
+		waited.observe(1, i == 0)
+	}
+	if waited.value != 5 {
+		t.Errorf("limit %d after one of ten has waited, want 5", waited.value)
+	}
 	if l := newLimit(0); l.value != 2 || l.max != 16 {
 		t.Errorf("without CPUs: %+v", l)
 	}

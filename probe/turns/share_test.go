@@ -107,6 +107,40 @@ func TestWhoGivesUpGetsNoTurn(t *testing.T) {
 	})
 }
 
+// Of two that wait, the one that gives up is taken out, and the other gets its turn.
+func TestWhoGivesUpIsTakenOutAndNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, o := turns.New(2), turns.Owner{Namespace: "n", Pod: "a"}
+		q.Join(o)
+		var held *turns.Turn
+		for range 2 {
+			turn, err := q.Take(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = turn
+		}
+		patient, hasty := make(chan error, 1), make(chan error, 1)
+		take := func(limit time.Duration, done chan<- error) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			_, err := q.Take(ctx, o)
+			done <- err
+		}
+		go take(time.Minute, patient)
+		synctest.Wait()
+		go take(time.Second, hasty)
+		if err := <-hasty; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the one that gives up: %v", err)
+		}
+		held.End()
+		if err := <-patient; err != nil {
+			t.Errorf("the one that goes on waiting: %v", err)
+		}
+	})
+}
+
 // The next turn is for the namespace, and then the pod, that has the fewest, and among those for the one that has waited the longest.
 func TestNextTurnIsForWhoHasTheFewest(t *testing.T) {
 	t.Parallel()

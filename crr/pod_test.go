@@ -1,0 +1,53 @@
+package crr_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+func TestContainersAreFoundByTheirNames(t *testing.T) {
+	t.Parallel()
+	statuses := []corev1.ContainerStatus{{Name: "a", RestartCount: 1}, {Name: "b", RestartCount: 2}}
+	containers := []corev1.Container{{Name: "a", Image: "1"}, {Name: "b", Image: "2"}}
+	for i, name := range []string{"a", "b"} {
+		if got := crr.StatusNamed(statuses, name); got != &statuses[i] {
+			t.Errorf("status of %s: %+v", name, got)
+		}
+		if got := crr.ContainerNamed(containers, name); got != &containers[i] {
+			t.Errorf("container %s: %+v", name, got)
+		}
+	}
+	if crr.StatusNamed(statuses, "c") != nil || crr.ContainerNamed(containers, "c") != nil {
+		t.Error("something is found of a container that is not there")
+	}
+}
+
+// What a request has stopped is counted as requested, whoever writes its status: OpenKruise's CRD keeps no container IDs in it.
+func TestStoppedInstance(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		phase   v1beta1.ContainerRecreateRequestPhase
+		id      string
+		context *v1beta1.ContainerRecreateRequestContainerContext
+		want    string
+	}{
+		"not yet":             {v1beta1.ContainerRecreateRequestPending, "c://1", nil, ""},
+		"in the status":       {v1beta1.ContainerRecreateRequestRecreating, "c://1", &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}, "c://1"},
+		"at the admission":    {v1beta1.ContainerRecreateRequestRecreating, "", &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}, "c://0"},
+		"nothing is recorded": {v1beta1.ContainerRecreateRequestSucceeded, "", nil, ""},
+		"no state":            {"", "c://1", nil, ""},
+	} {
+		request := &v1beta1.ContainerRecreateRequest{}
+		request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "other"}, {Name: "app", StatusContext: tt.context}}
+		if tt.phase != "" {
+			request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: tt.phase, ContainerID: tt.id}}
+		}
+		if got := crr.Stopped(request, "app"); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package podprobe_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/podprobe"
+)
+
+// What others have written, or we by another way, is not ours to remove.
+func TestOnlyWhatWasAppliedToTheStatusIsOwned(t *testing.T) {
+	t.Parallel()
+	own := metav1.ManagedFieldsEntry{Manager: podprobe.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"}
+	for name, tt := range map[string]struct {
+		change func(*metav1.ManagedFieldsEntry)
+		want   bool
+	}{
+		"ours":                   {func(*metav1.ManagedFieldsEntry) {}, true},
+		"of another manager":     {func(e *metav1.ManagedFieldsEntry) { e.Manager = "kubectl" }, false},
+		"an update":              {func(e *metav1.ManagedFieldsEntry) { e.Operation = metav1.ManagedFieldsOperationUpdate }, false},
+		"of another subresource": {func(e *metav1.ManagedFieldsEntry) { e.Subresource = "" }, false},
+	} {
+		entry := own
+		if tt.change(&entry); podprobe.OwnEntry(entry) != tt.want {
+			t.Errorf("%s: owned %t", name, !tt.want)
+		}
+	}
+}
+
+// On a virtual node, a condition is the result of the markers that select the pod, and of no other.
+func TestConditionIsAResultOfTheMarkersThatSelectThePod(t *testing.T) {
+	t.Parallel()
+	there := pod("a", func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: idle, Status: corev1.ConditionTrue})
+	})
+	other := marker("other", func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector.MatchLabels["app"] = "web" })
+	silent := marker("silent", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "" })
+	states := podprobe.StatesOfConditions(there, compile(marker("m"), other, silent))
+	if len(states) != 1 || states["m#idle"].State != v1alpha1.ProbeSucceeded {
+		t.Errorf("%+v", states)
+	}
+}
