@@ -67,6 +67,7 @@ func (j *jobs) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, er
 		if err := j.client.Status().Update(ctx, changed); err != nil {
 			return done(fmt.Errorf("write status of ImagePullJob: %w", err))
 		}
+		changed.Status = decision.Status // what is stored may be less: OpenKruise's CRD drops the conditions
 		j.tell(&job, changed, decision.Full)
 	}
 	if overtaken(fault) {

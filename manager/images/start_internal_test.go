@@ -1,13 +1,17 @@
 package images
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -34,5 +38,28 @@ func TestJobStartsWhenItsPullSecretIsThere(t *testing.T) {
 	w.look()
 	if m := w.job("j").Status.Message; m != "" || len(w.nodeImage("a").Spec.Images) != 1 {
 		t.Errorf("message %q", m)
+	}
+}
+
+// The API server drops the conditions, which OpenKruise's CRD does not have.
+func TestEndOfAJobIsToldUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("a", nil), pullJob(func(j *v1beta1.ImagePullJob) { j.Spec.Image = "a b" }))
+	recorder := events.NewFakeRecorder(10)
+	w.api.Recorder = recorder
+	w.api.client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourceUpdate: func(ctx context.Context, c client.Client, subresource string, object client.Object, options ...client.SubResourceUpdateOption) error {
+			if job, ok := object.(*v1beta1.ImagePullJob); ok {
+				job.Status.Conditions = nil
+			}
+			return c.SubResource(subresource).Update(ctx, object, options...)
+		},
+	})
+	w.look()
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d Events", len(recorder.Events))
+	}
+	if event := <-recorder.Events; !strings.Contains(event, "Warning InvalidImage") {
+		t.Error(event)
 	}
 }
