@@ -95,8 +95,9 @@ type FieldValue struct {
 // Where is the pod whose results are stored.
 type Where struct {
 	Pod identity.Pod
-	// Owners of the pod; nil when it has not been read.
+	// Owners of the pod; unread says that it has not been read.
 	Owners []ownerReference
+	unread bool
 	// Reason begins that of Events.
 	Reason string
 	// nowhere: only the form is checked.
@@ -109,6 +110,7 @@ type ownerReference struct{ group, kind, name string }
 func NewWhere(pod *corev1.Pod, identity identity.Pod, reason string) Where {
 	where := Where{Pod: identity, Reason: reason}
 	if pod == nil {
+		where.unread = true
 		return where
 	}
 	for _, owner := range pod.OwnerReferences {
@@ -222,7 +224,10 @@ func (k InKube) object(where Where) (output.Object, error) {
 	i := slices.IndexFunc(where.Owners, func(o ownerReference) bool {
 		return o.group == t.Group && strings.HasPrefix(t.Resource, strings.ToLower(o.kind))
 	})
-	if i < 0 {
+	switch {
+	case where.unread:
+		return object, fmt.Errorf("target: podOwner: %w", ErrPodNotRead)
+	case i < 0:
 		return object, fmt.Errorf("target: podOwner: the pod has no owner among %s.%s", t.Resource, t.Group)
 	}
 	object.Name = where.Owners[i].name

@@ -86,10 +86,15 @@ func TestTargetIsTheOwnerOfThePod(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
-	orphan := config.NewWhere(nil, ownPod, "Probe")
-	_, err := config.Outputs(storage(t, "{inKube: {jsonPath: /spec/x, target: {group: apps, version: v1, resource: replicasets, podOwner: true}}}"), orphan)
-	if err == nil || !strings.Contains(err.Error(), "target: podOwner: the pod has no owner among replicasets.apps") {
-		t.Errorf("error %v", err)
+	for want, pod := range map[string]*corev1.Pod{
+		"target: podOwner: the pod has no owner among replicasets.apps": {},
+		"target: podOwner: the pod has not been read":                   nil,
+	} {
+		_, err := config.Outputs(storage(t, "{inKube: {jsonPath: /spec/x, target: {group: apps, version: v1, resource: replicasets, podOwner: true}}}"),
+			config.NewWhere(pod, ownPod, "Probe"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
 	}
 }
 
