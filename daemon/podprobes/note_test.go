@@ -59,8 +59,8 @@ func TestEndOfAContainerIsKnownUntilThePodSaysSo(t *testing.T) {
 					t.Errorf("%d execs in a container that has ended", execs-before)
 				}
 				for _, p := range w.object.Status.PodProbeStatuses {
-					if at := p.ProbeStates[0].LastTransitionTime; at.IsZero() {
-						t.Error("no time of the transition")
+					if at := p.ProbeStates[0]; at.LastTransitionTime.IsZero() || at.LastProbeTime.IsZero() {
+						t.Errorf("changed at %s, probed at %s", at.LastTransitionTime, at.LastProbeTime)
 					}
 				}
 				w.putPodWith("a", 2, change, "game")

@@ -1,8 +1,12 @@
 package podprobes
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestSlotHoldsABatch(t *testing.T) {
@@ -28,6 +32,35 @@ func TestAlignmentIsToSharedMoments(t *testing.T) {
 	} {
 		if got := align(second.Add(due)); got != want {
 			t.Errorf("due %s after the second: %s later, want %s", due, got, want)
+		}
+	}
+}
+
+func TestSlotFollowsTheNetworkProbesAtWork(t *testing.T) {
+	t.Parallel()
+	network := func(period int32) *running {
+		r := &running{}
+		r.wanted.Probe.PeriodSeconds = period
+		return r
+	}
+	exec := &running{}
+	exec.wanted.Probe.Exec = &corev1.ExecAction{}
+	for name, tt := range map[string]struct {
+		one  *running
+		want time.Duration
+	}{
+		"each second":          {network(1), 500 * time.Millisecond},
+		"as often by default":  {network(0), 500 * time.Millisecond},
+		"every 10 seconds":     {network(10), time.Second},
+		"of the runtime alone": {exec, time.Second},
+	} {
+		workers := map[string]*running{"exec": exec}
+		for i := range 100 {
+			workers[fmt.Sprint(i)] = tt.one
+		}
+		m := &Manager{pods: map[types.UID]*podAtWork{"a": {workers: workers}}}
+		if m.tune(); time.Duration(m.slot.Load()) != tt.want {
+			t.Errorf("100 probes, %s: every %s, want %s", name, time.Duration(m.slot.Load()), tt.want)
 		}
 	}
 }

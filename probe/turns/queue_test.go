@@ -176,9 +176,10 @@ func TestTheLimitGrowsWhereThereIsRoom(t *testing.T) {
 
 func TestACommandThatDoesNotEndLeavesATurnToOthers(t *testing.T) {
 	t.Parallel()
-	for name, hung := range map[string]turns.Owner{
-		"in another namespace": {Namespace: "hung", Pod: "x"},
-		"in another pod":       {Namespace: "games", Pod: "x"},
+	for name, hung := range map[string]func(i int) turns.Owner{
+		"in another namespace":         func(int) turns.Owner { return turns.Owner{Namespace: "hung", Pod: "x"} },
+		"in pods of another namespace": func(i int) turns.Owner { return turns.Owner{Namespace: "hung", Pod: fmt.Sprint(i)} },
+		"in another pod":               func(int) turns.Owner { return turns.Owner{Namespace: "games", Pod: "x"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,8 +188,8 @@ func TestACommandThatDoesNotEndLeavesATurnToOthers(t *testing.T) {
 			during(t, time.Minute, &n, 2, func(ctx context.Context, work *sync.WaitGroup) {
 				work.Go(func() { n.probe(ctx, lively, time.Second, 50*time.Millisecond) })
 				synctest.Wait()
-				for range 10 {
-					work.Go(func() { n.probe(ctx, hung, time.Second, time.Hour) })
+				for i := range 10 {
+					work.Go(func() { n.probe(ctx, hung(i), time.Second, time.Hour) })
 				}
 			})
 			if n.done[lively] < 55 {

@@ -75,6 +75,44 @@ func TestTurnsAreNotKeptForThoseWhoHaveLeft(t *testing.T) {
 	}
 }
 
+// A probe that waits keeps the entry of its pod, which ends when it has given up.
+func TestTurnsAreNotKeptForThoseWhoHaveLeftAndGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, stays, gone := turns.New(2), turns.Owner{Namespace: "n", Pod: "stays"}, turns.Owner{Namespace: "n", Pod: "gone"}
+		q.Join(stays)
+		take := func(o turns.Owner) (*turns.Turn, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return q.Take(ctx, o)
+		}
+		for round := range 2 {
+			var held []*turns.Turn
+			for range 2 {
+				turn, err := take(stays)
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				held = append(held, turn)
+			}
+			q.Join(gone)
+			done := make(chan error)
+			go func() {
+				_, err := take(gone)
+				done <- err
+			}()
+			synctest.Wait()
+			q.Leave(gone)
+			if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("round %d: %v", round, err)
+			}
+			for _, turn := range held {
+				turn.End()
+			}
+		}
+	})
+}
+
 // A probe that has given up waiting is not in the way of the next.
 func TestWhoGivesUpGetsNoTurn(t *testing.T) {
 	t.Parallel()
