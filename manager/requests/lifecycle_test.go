@@ -70,6 +70,9 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch web/status", "patch r"}, writes); diff != "" {
 		t.Errorf("recreated (-want +got):\n%s", diff)
 	}
+	if text := nextEvent(w.events); !strings.Contains(text, "Normal PodReadinessReturned") || !strings.Contains(text, "Pod web ") {
+		t.Errorf("event %q", text)
+	}
 	if again != 61*time.Second {
 		t.Errorf("looks again in %v, want at the end of the time to live", again)
 	}
@@ -101,6 +104,18 @@ func TestPodChangesReconcileOpenAndDrainingRequests(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"holding", "open"}, got); diff != "" {
 		t.Errorf("requests concerned (-want +got):\n%s", diff)
+	}
+	got = nil
+	for _, r := range w.reconciler.requestsOfPod(t.Context(), daemonPod()) {
+		got = append(got, r.Name)
+	}
+	if diff := cmp.Diff([]string{"open", "other"}, got); diff != "" {
+		t.Errorf("requests of the daemon of their node (-want +got):\n%s", diff)
+	}
+	elsewhere := daemonPod()
+	elsewhere.Spec.NodeName = "node-2"
+	if got := w.reconciler.requestsOfPod(t.Context(), elsewhere); len(got) > 0 {
+		t.Errorf("requests of the daemon of another node: %v", got)
 	}
 }
 
@@ -177,6 +192,10 @@ type failingReader struct {
 }
 
 func (f failingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err
+}
+
+func (f failingReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return f.err
 }
 

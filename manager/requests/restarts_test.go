@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -52,5 +53,14 @@ func TestRestartsAreCountedByCause(t *testing.T) {
 				t.Errorf("%v others, want %v", got, tc.other)
 			}
 		})
+	}
+}
+
+// What cannot be looked up is not called requested.
+func TestRestartIsNotRequestedIfRequestsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := &restarts{reader: failingReader{err: apierrors.NewServiceUnavailable("down")}, log: discard}
+	if r.requested(t.Context(), testPod(), &testPod().Status.ContainerStatuses[0]) {
+		t.Error("requested")
 	}
 }

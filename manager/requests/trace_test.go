@@ -31,9 +31,14 @@ func admit(t *testing.T, object string) (span sdktrace.ReadOnlySpan, traceparent
 
 func TestTraceBeginsAtAdmission(t *testing.T) {
 	t.Parallel()
-	span, traceparent, _ := admit(t, userJSON)
+	span, traceparent, response := admit(t, userJSON)
 	if span == nil {
 		t.Fatal("no span")
+	}
+	for _, patch := range response.Patches {
+		if patch.Operation == "remove" {
+			t.Errorf("removed: %s", patch.Path)
+		}
 	}
 	if want := "00-" + span.SpanContext().TraceID().String() + "-" + span.SpanContext().SpanID().String() + "-01"; traceparent != want {
 		t.Errorf("traceparent %q, want %q", traceparent, want)
