@@ -4,6 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 )
 
@@ -13,6 +17,58 @@ func TestEarlier(t *testing.T) {
 	for _, tt := range [][3]time.Time{{never, never, never}, {never, soon, soon}, {soon, never, soon}, {soon, late, soon}, {late, soon, soon}} {
 		if got := crr.Earlier(tt[0], tt[1]); !got.Equal(tt[2]) {
 			t.Errorf("Earlier(%v, %v) = %v", tt[0], tt[1], got)
+		}
+	}
+}
+
+// Requests of kruise-daemon have no conditions: what became of them is in their message and states.
+func TestOutcomeWithoutConditions(t *testing.T) {
+	t.Parallel()
+	const succeeded, failed = v1beta1.ContainerRecreateRequestSucceeded, v1beta1.ContainerRecreateRequestFailed
+	for name, tt := range map[string]struct {
+		message string
+		states  []v1beta1.ContainerRecreateRequestRecreateState
+		want    crr.Outcome
+	}{
+		"both succeeded": {"", []v1beta1.ContainerRecreateRequestRecreateState{{Name: "a", Phase: succeeded}, {Name: "b", Phase: succeeded}}, crr.Outcome{}},
+		"one failed": {
+			"", []v1beta1.ContainerRecreateRequestRecreateState{{Name: "a", Phase: succeeded}, {Name: "b", Phase: failed, Message: "no such image"}},
+			crr.Outcome{Reason: crr.ReasonContainerFailed, Message: "container b was not recreated: no such image"},
+		},
+		"one is not named": {
+			"", []v1beta1.ContainerRecreateRequestRecreateState{{Name: "a", Phase: succeeded}},
+			crr.Outcome{Reason: crr.ReasonContainerFailed, Message: "container b was not recreated"},
+		},
+		"a message": {
+			"pod is gone", []v1beta1.ContainerRecreateRequestRecreateState{{Name: "a", Phase: succeeded}, {Name: "b", Phase: succeeded}},
+			crr.Outcome{Reason: crr.ReasonContainerFailed, Message: "pod is gone"},
+		},
+	} {
+		request := &v1beta1.ContainerRecreateRequest{}
+		request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "a"}, {Name: "b"}}
+		request.Status.Message, request.Status.ContainerRecreateStates = tt.message, tt.states
+		if got := crr.OutcomeOf(request); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// kubectl wait can wait for each of the three.
+func TestConditionsOfAnEndedRequest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		outcome crr.Outcome
+		want    map[string]metav1.ConditionStatus
+	}{
+		"succeeded": {crr.Outcome{}, map[string]metav1.ConditionStatus{"Succeeded": "True", "Failed": "False", "Complete": "True"}},
+		"failed":    {crr.Outcome{Reason: "R", Message: "m"}, map[string]metav1.ConditionStatus{"Succeeded": "False", "Failed": "True", "Complete": "True"}},
+	} {
+		var status v1beta1.ContainerRecreateRequestStatus
+		crr.Complete(&status, tt.outcome, 3, time.Unix(1000, 0))
+		for kind, want := range tt.want {
+			if c := meta.FindStatusCondition(status.Conditions, kind); c == nil || c.Status != want || c.ObservedGeneration != 3 || c.Message != tt.outcome.Message {
+				t.Errorf("%s: condition %s is %+v, want %s", name, kind, c, want)
+			}
 		}
 	}
 }

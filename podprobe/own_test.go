@@ -43,3 +43,33 @@ func TestConditionIsAResultOfTheMarkersThatSelectThePod(t *testing.T) {
 		t.Errorf("%+v", states)
 	}
 }
+
+func TestNamesOfProbesTellTheirMarker(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{podprobe.FullName("m", "idle"): "m", "m#a#b": "m", "m": ""} {
+		if got, ok := podprobe.MarkerOf(name); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: marker %q, %t", name, got, ok)
+		}
+	}
+}
+
+// A status has the results of many pods.
+func TestStatesAreThoseOfThePod(t *testing.T) {
+	t.Parallel()
+	named := func(name string, s v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
+		one := state(s, "")
+		one.Name = name
+		return one
+	}
+	status := v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{
+		{UID: "another", ProbeStates: []v1alpha1.ContainerProbeState{named("m#idle", v1alpha1.ProbeFailed)}},
+		{UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{named("m#idle", v1alpha1.ProbeSucceeded), named("m#full", v1alpha1.ProbeUnknown)}},
+	}}
+	states := podprobe.StatesOf(pod("a"), status)
+	if len(states) != 2 || states["m#idle"].State != v1alpha1.ProbeSucceeded || states["m#full"].State != v1alpha1.ProbeUnknown {
+		t.Errorf("%+v", states)
+	}
+	if states := podprobe.StatesOf(pod("b"), status); states != nil {
+		t.Errorf("of a pod without results: %+v", states)
+	}
+}

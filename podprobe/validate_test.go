@@ -43,6 +43,21 @@ func TestValidate(t *testing.T) {
 		},
 		"path":          {edit: get(func(h *corev1.HTTPGetAction) { h.Path = strings.Repeat("p", 2<<10) })},
 		"path too long": {edit: get(func(h *corev1.HTTPGetAction) { h.Path = strings.Repeat("p", 2<<10+1) }), want: []string{p0 + "probe.httpGet.path"}},
+		"longest times": {edit: first(func(p *v1alpha1.PodContainerProbe) { p.Probe.TimeoutSeconds, p.Probe.PeriodSeconds = 3600, 86400 })},
+		"longer times": {
+			edit: first(func(p *v1alpha1.PodContainerProbe) { p.Probe.TimeoutSeconds, p.Probe.PeriodSeconds = 3601, 86401 }),
+			want: []string{p0 + "probe.timeoutSeconds", p0 + "probe.periodSeconds"},
+		},
+		"longest headers": {edit: get(func(h *corev1.HTTPGetAction) {
+			h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a", Value: strings.Repeat("x", 4<<10-1)}}
+		})},
+		"longer headers": {edit: get(func(h *corev1.HTTPGetAction) {
+			h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a", Value: strings.Repeat("x", 4<<10)}}
+		}), want: []string{p0 + "probe.httpGet.httpHeaders"}},
+		"key of the selector's expression": {edit: func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}
+			m.Spec.Probes[0].MarkerPolicy[0].Labels = map[string]string{"tier": "x"}
+		}, want: []string{p0 + "markerPolicy[0].labels[tier]"}},
 		"state twice": {
 			edit: first(func(p *v1alpha1.PodContainerProbe) { p.MarkerPolicy[1].State = p.MarkerPolicy[0].State }),
 			want: []string{p0 + "markerPolicy[1].state"},
