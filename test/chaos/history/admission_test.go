@@ -49,6 +49,10 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			s.fault(entry.KindManagerAway, 2, 20, true)
 			s.write(4, ref{"create", user, "pods", "", "chaos", "p1"}, 500, nil)
 		}},
+		"a pod's status not written by kubelet while no manager answers": {want: "admission", proof: "no webhook answered", plant: func(s *fixture) {
+			s.fault(entry.KindManagerAway, 2, 20, true)
+			s.write(4, ref{"patch", "system:node:node-1", "pods", "status", "chaos", "p1"}, 504, nil)
+		}},
 		"an Event of the daemon refused by a policy of Refit": {want: "admission", proof: "refused a write of Refit", plant: func(s *fixture) {
 			s.writeAs("refit-daemon/dev", 4, ref{"create", daemonUser, "events", "", "default", "node-1.1"}, refusedByPolicy, nil, nil)
 		}},
@@ -62,6 +66,16 @@ func TestPlantedFailuresOfAdmission(t *testing.T) {
 			t.Parallel()
 			found(t, test)
 		})
+	}
+}
+
+func TestAManagerThatWasSuspendedBreaksItsCallsOff(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.fault(entry.KindManagerAway, 2, 20, true)
+	s.write(4, ref{"patch", managerUser, "pods", "status", "chaos", "p1"}, 504, nil)
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
 }
 

@@ -87,11 +87,26 @@ func (o *Outages) depose(ctx context.Context, kind string, do func(pid int, elec
 	return o.journal.Fault(entry.Fault{Kind: kind, Detail: fmt.Sprintf("%s, another leads after %s", name, elected), Begin: begin, Impedes: true})
 }
 
+// led reports whether a manager has led since that time. One whose node was lost is elected when its lease of before has run out.
+func (o *Outages) led(ctx context.Context, since time.Time) bool {
+	lease, err := o.lease(ctx)
+	return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(since)
+}
+
+// lease is that of the managers.
+func (o *Outages) lease(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	if err := o.cluster.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: cluster.ManagerName}, lease); err != nil {
+		return nil, fmt.Errorf("find manager that leads: %w", err)
+	}
+	return lease, nil
+}
+
 // leader is the identity in the managers' lease, which begins with the pod's name.
 func (o *Outages) leader(ctx context.Context) (string, error) {
-	var lease coordinationv1.Lease
-	if err := o.cluster.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: cluster.ManagerName}, &lease); err != nil {
-		return "", fmt.Errorf("find manager that leads: %w", err)
+	lease, err := o.lease(ctx)
+	if err != nil {
+		return "", err
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return "", fmt.Errorf("no %s leads", cluster.ManagerName)

@@ -57,7 +57,7 @@ func (o *Outages) nodeLost(ctx context.Context, choice *rand.Rand) error {
 		return err
 	}
 	if err := cluster.Until(ctx, "all pods of the node to be back", cluster.RolloutTime, func(ctx context.Context) bool {
-		return o.cluster.Installed(ctx) && o.podsReady(ctx, node, back)
+		return o.cluster.Installed(ctx) && o.led(ctx, back) && o.podsReady(ctx, node, back)
 	}); err != nil {
 		return err
 	}

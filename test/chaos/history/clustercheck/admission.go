@@ -69,8 +69,14 @@ func (c check) otherwiseImpeded(fault entry.Fault, w entry.Write) bool {
 	})
 }
 
-// brokenOff reports whether the daemon or the sidecar that wrote was killed before it had the answer: the API server then gives up.
+// brokenOff reports whether the daemon or the sidecar that wrote was killed before it had the answer, or the manager, which was
+// suspended, has ended as its lease had run out: the API server then gives up.
 func (c check) brokenOff(w entry.Write) bool {
+	if (w.Code == 504 || w.Disconnected) && w.User == c.Options.Manager {
+		return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+			return f.Kind == entry.KindManagerAway && f.Overlaps(w.Received, w.Done)
+		})
+	}
 	if (w.Code == 504 || w.Disconnected) && strings.HasSuffix(w.User, ":refit-sidecar") {
 		return slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
 			return (f.Kind == entry.KindSidecarKill || f.Kind == entry.KindWatchedKill) && f.On(w.Node) && f.Overlaps(w.Received, w.Done)
