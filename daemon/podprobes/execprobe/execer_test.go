@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,11 @@ type runtime struct {
 	takes  time.Duration
 	result cri.ExecResult
 	err    error
-	calls  int
+	calls  atomic.Int32
 }
 
 func (r *runtime) ExecSync(context.Context, string, []string, time.Duration) (cri.ExecResult, error) {
-	r.calls++
+	r.calls.Add(1)
 	result, err := r.result, r.err
 	time.Sleep(r.takes)
 	return result, err
@@ -78,8 +79,8 @@ func TestTurnThatIsNotUsedIsGivenBack(t *testing.T) {
 		if load := b.Queue.Load(); load.Running != 0 {
 			t.Errorf("%+v", load)
 		}
-		if _, err := b.Exec(b.t.Context(), []string{"check"}); !errors.Is(err, context.DeadlineExceeded) || b.runtime.calls != 0 {
-			t.Errorf("%v, %d calls without a turn", err, b.runtime.calls)
+		if _, err := b.Exec(b.t.Context(), []string{"check"}); !errors.Is(err, context.DeadlineExceeded) || b.runtime.calls.Load() != 0 {
+			t.Errorf("%v, %d calls without a turn", err, b.runtime.calls.Load())
 		}
 	})
 }
@@ -93,15 +94,15 @@ func TestTurnLastsAsLongAsTheCommand(t *testing.T) {
 			if _, err := b.probe(); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("probe %d: %v", i, err)
 			}
-			if load := b.Queue.Load(); load.Running != 1 || b.runtime.calls != 1 {
-				t.Errorf("probe %d: %+v, %d calls", i, load, b.runtime.calls)
+			if load := b.Queue.Load(); load.Running != 1 || b.runtime.calls.Load() != 1 {
+				t.Errorf("probe %d: %+v, %d calls", i, load, b.runtime.calls.Load())
 			}
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		b.runtime.takes = 10 * time.Millisecond
-		if _, err := b.probe(); err != nil || b.Queue.Load().Running != 0 || b.runtime.calls != 2 {
-			t.Errorf("after its end: %v, %+v, %d calls", err, b.Queue.Load(), b.runtime.calls)
+		if _, err := b.probe(); err != nil || b.Queue.Load().Running != 0 || b.runtime.calls.Load() != 2 {
+			t.Errorf("after its end: %v, %+v, %d calls", err, b.Queue.Load(), b.runtime.calls.Load())
 		}
 		if len(b.waited) != 2 {
 			t.Errorf("waited %v: want one for each command", b.waited)
