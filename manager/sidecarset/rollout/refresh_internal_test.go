@@ -11,6 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/refit-project/refit/api/v1beta1"
 )
 
 // liveLists counts the lists that the API server is asked for.
@@ -147,5 +149,30 @@ func TestPodThatIsDeletedWhilePodsAreReadStaysForgotten(t *testing.T) {
 	w.rounds(8)
 	if s := w.set().Status; s.MatchedPods != 2 || s.UpdatedReadyPods != 2 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// An event that comes after our write may be from before it. It would show a pod that is being updated as one that is to be.
+func TestEventFromBeforeAWriteIsDropped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.look()
+	before := map[string]*corev1.Pod{}
+	for _, pod := range w.pods() {
+		before[pod.Name] = &pod
+	}
+	w.change(image("log:2"))
+	w.reconcile()
+	written := w.updatedPod().Name
+	if w.updated(before[written]) {
+		t.Error("it changes what is known")
+	}
+	if w.reconcile(); w.images()["log:2"] != 1 {
+		t.Errorf("%v", w.images())
+	}
+	w.change(func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Paused = true })
+	w.reconcile()
+	if w.updated(before[written]) {
+		t.Error("it changes what is known after the spec has changed")
 	}
 }
