@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,9 +18,11 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/manager/cache"
 )
 
-// nodeImages keeps one NodeImage for each node with a host, with the node's labels, and removes from it what no job wants.
+// nodeImages keeps one NodeImage for each node with a host, with the node's labels, and removes from it what no job wants. The node
+// owns it: one that is registered again under its name has none of the images that the NodeImage of the node before calls pulled.
 type nodeImages struct{ *api }
 
 // Reconcile implements reconcile.Reconciler.
@@ -33,7 +36,7 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	err = n.client.Get(ctx, key.NamespacedName, &object)
 	switch {
 	case apierrors.IsNotFound(err) && wanted:
-		made := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
+		made := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels, OwnerReferences: own(nil, node)}}
 		if err := n.client.Create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
 			return ctrl.Result{}, fmt.Errorf("create NodeImage: %w", err)
 		}
@@ -44,6 +47,8 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	case !wanted:
 		return done(n.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}))
+	case ofAnother(&object, node):
+		return n.replace(ctx, &object)
 	}
 	var again time.Time
 	// What was looked up holds for the next attempts too: the daemon writes the object while jobs are looked up.
@@ -51,10 +56,11 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	err = n.write(ctx, object.Name, func(object *v1beta1.NodeImage) bool {
 		var prunes bool
 		prunes, again = image.Prune(&object.Spec, &object.Status, find, n.Clock())
-		if !prunes && maps.Equal(object.Labels, node.Labels) {
+		owners := own(object.OwnerReferences, node)
+		if !prunes && maps.Equal(object.Labels, node.Labels) && len(owners) == len(object.OwnerReferences) {
 			return false
 		}
-		object.Labels = maps.Clone(node.Labels)
+		object.Labels, object.OwnerReferences = maps.Clone(node.Labels), owners
 		return true
 	})
 	if err != nil {
@@ -63,7 +69,38 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	return n.later(again), nil
 }
 
-// write changes the labels and the spec of a NodeImage. It is bound to the spec that the change is for and not to the whole
+// own adds the node to the owners. A NodeImage that has no node among them, as of kruise-manager, is that of the node that is there.
+func own(owners []metav1.OwnerReference, node *metav1.ObjectMeta) []metav1.OwnerReference {
+	if slices.ContainsFunc(owners, isNode) {
+		return owners
+	}
+	return append(slices.Clip(owners), metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID})
+}
+
+func isNode(owner metav1.OwnerReference) bool {
+	return owner.APIVersion == "v1" && owner.Kind == "Node"
+}
+
+// ofAnother reports whether a NodeImage is that of another node of the same name.
+func ofAnother(object *v1beta1.NodeImage, node *metav1.ObjectMeta) bool {
+	return slices.ContainsFunc(object.OwnerReferences, func(owner metav1.OwnerReference) bool { return isNode(owner) && owner.UID != node.UID })
+}
+
+// replace deletes a NodeImage of another node than the cached one, unless it is the cache that has not seen the new node yet. The
+// deletion is seen, and the next one made.
+func (n *nodeImages) replace(ctx context.Context, object *v1beta1.NodeImage) (ctrl.Result, error) {
+	live, err := cache.NewNodes(n.Live, n.Live).Find(ctx, object.Name)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case live == nil || !ofAnother(object, live):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	n.Logger.Info("NodeImage of an earlier node deleted", "node", object.Name)
+	return done(n.client.Delete(ctx, object, client.Preconditions{UID: &object.UID}))
+}
+
+// write changes the labels, the owners and the spec of a NodeImage. It is bound to the spec that the change is for and not to the whole
 // object: the daemon writes the status at any time, and where the API server is slow each write would be a conflict, while
 // images of deleted jobs go on to be pulled. After a conflict the object is read from the API server: the cache would be behind
 // again. Writes of the manager wait for each other.

@@ -21,12 +21,15 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patch writes the labels and the spec of a NodeImage that was read as before. It returns a conflict if the spec has changed since:
+// patch writes the labels, the owners and the spec of a NodeImage that was read as before. It returns a conflict if the spec has changed since:
 // the API server increases the generation with each change of the spec, and not with one of the status.
 func (a *api) patch(ctx context.Context, before, after *v1beta1.NodeImage) error {
 	operations := []operation{{"test", "/metadata/generation", before.Generation}}
 	if !maps.Equal(before.Labels, after.Labels) {
 		operations = append(operations, operation{"add", "/metadata/labels", after.Labels})
+	}
+	if !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+		operations = append(operations, operation{"add", "/metadata/ownerReferences", after.OwnerReferences})
 	}
 	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
 		operations = append(operations, operation{"add", "/spec", after.Spec})
