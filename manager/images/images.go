@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,11 +44,20 @@ type api struct {
 	Config
 	client client.Client // reads from the cache
 	locks  locks         // of NodeImages, by name
+	// copies of pull secrets: one unit is held to make what a job needs, all to remove what no job needs.
+	copies *semaphore.Weighted
 }
+
+func newAPI(cfg Config, c client.Client) *api {
+	return &api{Config: cfg, client: c, copies: semaphore.NewWeighted(allCopies)}
+}
+
+// allCopies are all units of api.copies.
+const allCopies = math.MaxInt64
 
 // Add adds the controllers to a manager that has not been started.
 func Add(mgr ctrl.Manager, cfg Config) error {
-	a := &api{Config: cfg, client: mgr.GetClient()}
+	a := newAPI(cfg, mgr.GetClient())
 	options := controller.Options{MaxConcurrentReconciles: cfg.Workers}
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))

@@ -50,10 +50,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithStatusSubresource(&v1beta1.NodeImage{}, &v1beta1.ImagePullJob{}, &v1beta1.ImageListPullJob{}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: numberFirstSpec, Update: numberSpec, Patch: numberPatchedSpec}).Build()
 	w := &world{Client: c, t: t, now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
-	w.api = &api{client: c, Config: Config{
+	w.api = newAPI(Config{
 		Nodes: cache.NewNodes(c, c), Live: c, SecretNamespace: secretNamespace, Clock: func() time.Time { return w.now },
 		Recorder: events.NewFakeRecorder(100), Logger: slog.New(slog.DiscardHandler),
-	}}
+	}, c)
 	return w
 }
 

@@ -27,6 +27,13 @@ const (
 // copySecrets brings the copies of a job's pull secrets up to date and names them. Every job of a namespace shares the
 // copy of a Secret.
 func (j *jobs) copySecrets(ctx context.Context, job *v1beta1.ImagePullJob) ([]v1beta1.ReferenceObject, error) {
+	if len(job.Spec.PullSecrets) == 0 {
+		return nil, nil
+	}
+	if err := j.copies.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("wait for the removal of copies of pull secrets: %w", err)
+	}
+	defer j.copies.Release(1)
 	var copies []v1beta1.ReferenceObject
 	for _, name := range job.Spec.PullSecrets {
 		var source corev1.Secret
@@ -72,7 +79,7 @@ func (j *jobs) writeCopy(ctx context.Context, source *corev1.Secret, reference v
 	case existing.Labels[labelCopy] != managedBy:
 		return fmt.Errorf("secret %s/%s exists and is not a copy made by %s", reference.Namespace, reference.Name, managedBy)
 	case existing.Type != source.Type: // cannot be changed
-		if err = j.client.Delete(ctx, &existing); err == nil {
+		if err = j.client.Delete(ctx, &existing, client.Preconditions{UID: &existing.UID}); err == nil {
 			err = j.client.Create(ctx, wanted)
 		}
 	case !maps.EqualFunc(existing.Data, source.Data, func(a, b []byte) bool { return string(a) == string(b) }):
@@ -85,8 +92,13 @@ func (j *jobs) writeCopy(ctx context.Context, source *corev1.Secret, reference v
 	return nil
 }
 
-// removeCopies removes the copies that no job which has not ended needs.
+// removeCopies removes the copies that no job which has not ended needs. No job is given a copy meanwhile: it would be removed if
+// the job has been created since the jobs were listed.
 func (j *jobs) removeCopies(ctx context.Context) error {
+	if err := j.copies.Acquire(ctx, allCopies); err != nil {
+		return fmt.Errorf("wait for copies of pull secrets that are being made: %w", err)
+	}
+	defer j.copies.Release(allCopies)
 	var copies corev1.SecretList
 	if err := j.Live.List(ctx, &copies, client.InNamespace(j.SecretNamespace), client.MatchingLabels{labelCopy: managedBy}); err != nil {
 		return fmt.Errorf("list copies of pull secrets: %w", err)
