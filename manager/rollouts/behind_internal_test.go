@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,11 +104,31 @@ func TestRolloutThatWasCreatedAgainIsNotDeletedFromTheCache(t *testing.T) {
 	}
 	a.reconciler.client = stalecache.Client{Client: a, Object: stale}
 	a.now = a.now.Add(time.Minute)
-	if _, err := a.reconciler.Reconcile(t.Context(), key); !apierrors.IsConflict(err) {
-		t.Errorf("%v, want a conflict", err)
+	if next, err := a.reconciler.Reconcile(t.Context(), key); err != nil || next.RequeueAfter != conflictDelay {
+		t.Errorf("%+v, %v, want another look", next, err)
 	}
 	if a.rollout().UID != "another" {
 		t.Errorf("%+v", a.rollout())
+	}
+}
+
+func TestRolloutWhoseTimeToLiveWasRaisedIsNotDeletedFromTheCache(t *testing.T) {
+	t.Parallel()
+	a := newAPIServer(t, object(func(s *v1alpha1.RestartRolloutSpec) { s.TTLSecondsAfterFinished = new(int32(5)) }))
+	a.settle()
+	stale := a.rollout()
+	raised := stale.DeepCopy()
+	raised.Spec.TTLSecondsAfterFinished = new(int32(3600))
+	if err := a.Update(t.Context(), raised); err != nil {
+		t.Fatal(err)
+	}
+	a.reconciler.client = stalecache.Client{Client: a, Object: stale}
+	a.now = a.now.Add(time.Minute)
+	if next, err := a.reconciler.Reconcile(t.Context(), key); err != nil || next.RequeueAfter != conflictDelay {
+		t.Errorf("%+v, %v, want another look", next, err)
+	}
+	if got := *a.rollout().Spec.TTLSecondsAfterFinished; got != 3600 {
+		t.Errorf("TTL %d", got)
 	}
 }
 

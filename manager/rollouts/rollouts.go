@@ -115,7 +115,11 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if decision.Delete {
-		err := r.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := r.client.Delete(ctx, &object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if apierrors.IsConflict(err) { // it may be to stay for longer
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	started := len(decision.Start)
