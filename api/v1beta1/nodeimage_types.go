@@ -236,6 +236,9 @@ const (
 	LabelFakeNodeImage = "apps.kruise.io/fake-nodeimage"
 )
 
+// LabelPullSecretCopyBy marks copies of pull secrets that refit-manager may remove; the value is its name.
+const LabelPullSecretCopyBy = "refit.dev/pull-secret-copy-by" //nolint:gosec // the name of a label
+
 // Defaults of a pull.
 const (
 	DefaultPullTimeoutSeconds = 600

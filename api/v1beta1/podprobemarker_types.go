@@ -173,7 +173,7 @@ const (
 // The serverless protocol: on virtual nodes, where no daemon runs, pods are told of their probes by annotations, and
 // the sidecar in the pod writes the conditions.
 const (
-	// AnnotationOverridden, on a pod, names the labels and annotations of markers that others have changed since, with
+	// AnnotationOverridden on a pod names the labels and annotations of markers that others have changed since, with
 	// hashes of the values that they have replaced. They are left alone until the marker wants another value.
 	AnnotationOverridden = "refit.dev/podprobe-overridden"
 	// AnnotationPodProbe holds the probes with a podConditionType as a JSON array of

@@ -59,6 +59,12 @@ const (
 	// AnnotationSidecarSetSkipped on a pod is a JSON object from the name of a SidecarSet that selects the pod and was not
 	// injected to the reason.
 	AnnotationSidecarSetSkipped = "sidecarset.refit.dev/skipped"
+	// AnnotationSidecarSetAborted on a pod is a JSON object from the name of a SidecarSet to the hash of the spec to which a hot
+	// upgrade was given up. It is not tried again with that spec; removing the annotation tries it again.
+	AnnotationSidecarSetAborted = "sidecarset.refit.dev/aborted"
+	// LabelSidecarInjection on a namespace with the value "disabled" keeps the webhook away from its pods, as the manifests of the
+	// webhook say.
+	LabelSidecarInjection = "sidecarset.refit.dev/injection"
 	// AnnotationSidecarInject on a pod is "false", or a list of names of SidecarSets such as "-log,-mesh"; see OverrideOptOut.
 	AnnotationSidecarInject = "sidecarset.refit.dev/inject"
 	// PrefixSidecarImage is followed by the name of a container: its image; see OverrideImage.

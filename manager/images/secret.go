@@ -19,9 +19,7 @@ import (
 const (
 	// annotationSource on a copy names the Secret it is of, as OpenKruise does: "namespace/name".
 	annotationSource = "imagepulljobs.kruise.io/source-key"
-	// labelCopy marks the copies that are ours to remove; the value is the manager's name.
-	labelCopy = "refit.dev/pull-secret-copy-by"
-	managedBy = "refit-manager"
+	managedBy        = "refit-manager"
 )
 
 // copySecrets brings the copies of a job's pull secrets up to date and names them. Every job of a namespace shares the
@@ -65,7 +63,7 @@ func copyName(namespace, name string) string {
 func (j *jobs) writeCopy(ctx context.Context, source *corev1.Secret, reference v1beta1.ReferenceObject) error {
 	wanted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: reference.Namespace, Name: reference.Name, Labels: map[string]string{labelCopy: managedBy},
+			Namespace: reference.Namespace, Name: reference.Name, Labels: map[string]string{v1beta1.LabelPullSecretCopyBy: managedBy},
 			Annotations: map[string]string{annotationSource: source.Namespace + "/" + source.Name},
 		},
 		Type: source.Type, Data: source.Data,
@@ -76,7 +74,7 @@ func (j *jobs) writeCopy(ctx context.Context, source *corev1.Secret, reference v
 	case apierrors.IsNotFound(err):
 		err = j.client.Create(ctx, wanted)
 	case err != nil:
-	case existing.Labels[labelCopy] != managedBy:
+	case existing.Labels[v1beta1.LabelPullSecretCopyBy] != managedBy:
 		return fmt.Errorf("secret %s/%s exists and is not a copy made by %s", reference.Namespace, reference.Name, managedBy)
 	case existing.Type != source.Type: // cannot be changed
 		if err = j.client.Delete(ctx, &existing, client.Preconditions{UID: &existing.UID}); err == nil {
@@ -100,7 +98,7 @@ func (j *jobs) removeCopies(ctx context.Context) error {
 	}
 	defer j.copies.Release(allCopies)
 	var copies corev1.SecretList
-	if err := j.Live.List(ctx, &copies, client.InNamespace(j.SecretNamespace), client.MatchingLabels{labelCopy: managedBy}); err != nil {
+	if err := j.Live.List(ctx, &copies, client.InNamespace(j.SecretNamespace), client.MatchingLabels{v1beta1.LabelPullSecretCopyBy: managedBy}); err != nil {
 		return fmt.Errorf("list copies of pull secrets: %w", err)
 	}
 	if len(copies.Items) == 0 {

@@ -33,10 +33,6 @@ const (
 	Detached Reason = "the pod has the sidecars, and its annotations have been changed"
 )
 
-// LabelInjection with the value "disabled" keeps the webhook away from the pods of a namespace, as the manifests of the webhook
-// say.
-const LabelInjection = "sidecarset.refit.dev/injection"
-
 // Pod that was not injected.
 type Pod struct {
 	Reason Reason

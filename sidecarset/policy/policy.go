@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/sidecarset/missed"
 )
 
 // prefix of the names of the policies.
@@ -85,7 +84,7 @@ func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrati
 	}
 	namespaces.MatchExpressions = append(namespaces.MatchExpressions,
 		metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, namespace}},
-		metav1.LabelSelectorRequirement{Key: missed.LabelInjection, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"disabled"}})
+		metav1.LabelSelectorRequirement{Key: v1beta1.LabelSidecarInjection, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"disabled"}})
 	scope := admissionregistrationv1.NamespacedScope
 	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: namespaces, ObjectSelector: set.Spec.Selector.DeepCopy(),

@@ -9,15 +9,11 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// AnnotationAborted on a pod is a JSON object from the name of a SidecarSet to the hash of the spec to which a hot upgrade
-// was given up. It is not tried again with that spec; removing the annotation tries it again.
-const AnnotationAborted = "sidecarset.refit.dev/aborted"
-
 func aborted(pod *corev1.Pod, sidecarSet string) string { return abortedIn(pod)[sidecarSet] }
 
 func abortedIn(pod *corev1.Pod) map[string]string {
 	var hashes map[string]string
-	if json.Unmarshal([]byte(pod.Annotations[AnnotationAborted]), &hashes) != nil {
+	if json.Unmarshal([]byte(pod.Annotations[v1beta1.AnnotationSidecarSetAborted]), &hashes) != nil {
 		return nil
 	}
 	return hashes

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/sidecarset/upgrade"
 )
 
 // twins checks the images of both containers and which works.
@@ -181,7 +180,7 @@ func TestHotUpgradeIsAbortedInTime(t *testing.T) {
 	w.faulty = nil
 	w.image("bad") // aborted once, and another spec since: it is not tried again by itself
 	w.is("Aborted: the new container of a hot upgrade did not take over in time")
-	delete(w.pod.Annotations, upgrade.AnnotationAborted)
+	delete(w.pod.Annotations, v1beta1.AnnotationSidecarSetAborted)
 	w.update()
 	w.is("Updated")
 }

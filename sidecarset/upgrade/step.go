@@ -99,7 +99,7 @@ func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, 
 				hashes = map[string]string{}
 			}
 			hashes[t.SidecarSet] = t.Hashes.Full
-			marks[AnnotationAborted] = encode(hashes)
+			marks[v1beta1.AnnotationSidecarSetAborted] = encode(hashes)
 		}
 	}
 	return inplace.BeginSidecars(p.pod, t.SidecarSet, p.record, update, nil, now).With(nil, marks), nil

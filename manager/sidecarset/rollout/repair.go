@@ -26,7 +26,7 @@ func (r *reconciler) missed(ctx context.Context, s *set, pod *corev1.Pod) (*miss
 	if err != nil {
 		return nil, err
 	}
-	disabled := pod.Namespace == metav1.NamespaceSystem || pod.Namespace == r.Namespace || labels[missed.LabelInjection] == "disabled"
+	disabled := pod.Namespace == metav1.NamespaceSystem || pod.Namespace == r.Namespace || labels[v1beta1.LabelSidecarInjection] == "disabled"
 	why := missed.Judge(pod, s.object, cache.IsReady(pod), disabled)
 	return &why, nil
 }
