@@ -74,11 +74,7 @@ func TestUpdatesAfterARollbackToTheBeginningAreRestored(t *testing.T) {
 // restart of the sidecar.
 func TestChangedTriggersDoNotHideWhatWasRecorded(t *testing.T) {
 	t.Parallel()
-	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
-	s.accept("v1", "/mine", "mine")
-	s.remembered("v1")
-	s.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "2"} })
-	s.until("changed", func() bool { return s.content("a") == "2" })
+	s := withChangedSettings(t)
 	s.stop()
 	s.run(settings)
 	s.accept("v2", "/more", "more")
@@ -203,11 +199,7 @@ func TestArchivesAreRestored(t *testing.T) {
 // A revision that was gone back to is restored, also where it has other content of a trigger than there is now.
 func TestARollbackBesideAChangedTriggerIsRestored(t *testing.T) {
 	t.Parallel()
-	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
-	s.accept("v1", "/mine", "mine")
-	s.remembered("v1")
-	s.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "2"} })
-	s.until("changed", func() bool { return s.content("a") == "2" })
+	s := withChangedSettings(t)
 	another := s.origin.put("/mine", "another")
 	s.until("accepted", func() bool { code, _ := s.post("v2", another); return code == http.StatusOK })
 	s.remembered("v2")

@@ -21,6 +21,17 @@ func withSettings(t *testing.T, data map[string]string) *stage {
 	return s
 }
 
+// withChangedSettings is a sidecar whose trigger has changed its file after an update by a request, v1, had been recorded.
+func withChangedSettings(t *testing.T) *stage {
+	t.Helper()
+	s := withSettings(t, map[string]string{"a": "1"}).run(settings)
+	s.accept("v1", "/mine", "mine")
+	s.remembered("v1")
+	s.relist(func(a *apiServer) { a.configMaps["settings"] = map[string]string{"a": "2"} })
+	s.until("changed", func() bool { return s.content("a") == "2" })
+	return s
+}
+
 // To list again what has been accepted does not bring it back after a roll back, also after a restart of the sidecar;
 // a change does.
 func TestARelistDoesNotUndoARollback(t *testing.T) {
