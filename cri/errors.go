@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,8 +21,10 @@ var (
 	ErrDeadline = errors.New("deadline exceeded")
 	// ErrUnsupported: the runtime does not implement the call.
 	ErrUnsupported = errors.New("not supported by the runtime")
-	// ErrExhausted: the runtime is out of some resource, or its answer is larger than we accept.
+	// ErrExhausted: the runtime is out of some resource. Worth trying again.
 	ErrExhausted = errors.New("resource exhausted")
+	// ErrTooLarge: the answer is larger than we accept, or than the runtime sends.
+	ErrTooLarge = errors.New("answer too large")
 )
 
 // callError names the call and its subject, and translates what gRPC said.
@@ -52,6 +55,10 @@ func sentinelOf(ctx context.Context, err error) error {
 	case codes.Unimplemented:
 		return ErrUnsupported
 	case codes.ResourceExhausted:
+		// gRPC has one code for both, and these words on either side of the connection.
+		if strings.Contains(status.Convert(err).Message(), "larger than max") {
+			return ErrTooLarge
+		}
 		return ErrExhausted
 	case codes.Canceled:
 		// Ours only when our own caller gave up; a runtime that shuts down cancels calls too.

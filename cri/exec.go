@@ -34,7 +34,7 @@ type ExecResult struct {
 // The runtime kills the command after timeout, rounded up to whole seconds, and the answer is then
 // ErrDeadline; timeout must be positive, there is no unbounded exec. Should the runtime not keep to
 // it, as when a child the command left behind holds its output open, the call ends with ErrDeadline
-// at timeout + Config.ExecMargin. ErrExhausted means that the command ended but wrote more than
+// at timeout + Config.ExecMargin. ErrTooLarge means that the command ended but wrote more than
 // 1 MiB; its exit code is lost.
 func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (ExecResult, error) {
 	if timeout <= 0 {
@@ -49,8 +49,8 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 	res, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: cmd, Timeout: wholeSeconds(timeout),
 	}, grpc.MaxCallRecvMsgSize(maxExecMessage))
-	if errors.Is(err, ErrExhausted) {
-		return ExecResult{}, fmt.Errorf("output over %d bytes, or runtime short of resources: %w", maxExecMessage, err)
+	if errors.Is(err, ErrTooLarge) {
+		return ExecResult{}, fmt.Errorf("output over %d bytes: %w", maxExecMessage, err)
 	}
 	if err != nil {
 		return ExecResult{}, err

@@ -104,6 +104,7 @@ func TestFaultOfEachMethod(t *testing.T) {
 		"deadline":    {fault: fakecri.Fault{Code: codes.DeadlineExceeded, Message: "shim is slow"}, want: cri.ErrDeadline},
 		"not found":   {fault: fakecri.Fault{Code: codes.NotFound, Message: "no such thing"}, want: cri.ErrNotFound},
 		"exhausted":   {fault: fakecri.Fault{Code: codes.ResourceExhausted, Message: "too many"}, want: cri.ErrExhausted},
+		"too large":   {fault: fakecri.Fault{Code: codes.ResourceExhausted, Message: "grpc: received message larger than max (9 vs. 8)"}, want: cri.ErrTooLarge},
 		"unsupported": {fault: fakecri.Fault{Code: codes.Unimplemented, Message: "unknown method"}, want: cri.ErrUnsupported},
 	}
 	for name, call := range calls() {

@@ -58,8 +58,8 @@ func (s *suite) execOutput(t *testing.T) {
 	if want := strings.Repeat("x", 16<<10); got.Stdout != want || !got.Truncated {
 		t.Errorf("%d bytes kept, truncated: %v; want the first 16 KiB", len(got.Stdout), got.Truncated)
 	}
-	if _, err := s.client.ExecSync(t.Context(), id, Shell(ExecHuge), 20*time.Second); !errors.Is(err, cri.ErrExhausted) {
-		t.Errorf("4 MiB of output = %v, want ErrExhausted", err)
+	if _, err := s.client.ExecSync(t.Context(), id, Shell(ExecHuge), 20*time.Second); !errors.Is(err, cri.ErrTooLarge) {
+		t.Errorf("4 MiB of output = %v, want ErrTooLarge", err)
 	}
 }
 

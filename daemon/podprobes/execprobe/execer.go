@@ -120,12 +120,12 @@ func waitForContainerEnd(ctx context.Context) {
 }
 
 // classify translates an error of the runtime into one of package probe. A container that is gone or a runtime that does
-// not answer is no result of the application: events report the former, the latter passes.
+// not answer, or is short of some resource, is no result of the application: events report the former, the latter passes.
 func classify(err error) error {
 	switch {
 	case errors.Is(err, cri.ErrDeadline):
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
-	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrNotFound), errors.Is(err, context.Canceled):
+	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrExhausted), errors.Is(err, cri.ErrNotFound), errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: %w", probe.ErrNotRun, err)
 	case err != nil:
 		return errors.New(randomID.ReplaceAllString(err.Error(), "…"))

@@ -149,6 +149,8 @@ func TestErrorsOfTheRuntime(t *testing.T) {
 	}{
 		"not in time":      {fmt.Errorf("exec: %w", cri.ErrDeadline), context.DeadlineExceeded, ""},
 		"runtime away":     {fmt.Errorf("exec: %w", cri.ErrUnavailable), probe.ErrNotRun, ""},
+		"runtime is short": {fmt.Errorf("exec: %w", cri.ErrExhausted), probe.ErrNotRun, ""},
+		"says too much":    {fmt.Errorf("output over 3 bytes: %w", cri.ErrTooLarge), nil, "output over 3 bytes: answer too large"},
 		"container gone":   {fmt.Errorf("exec: %w", cri.ErrNotFound), probe.ErrNotRun, ""},
 		"daemon ends":      {fmt.Errorf("exec: %w", context.Canceled), probe.ErrNotRun, ""},
 		"cannot be begun":  {errors.New("start exec " + id + ": not found"), nil, "start exec …: not found"},
