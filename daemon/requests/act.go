@@ -13,9 +13,7 @@ import (
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/daemon/requests/report"
-	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
 )
 
 // repeatDelay holds back an act that has just been done without an error and seems to have had no effect.
@@ -99,18 +97,9 @@ func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 	logger := w.logger.With("pod", pod.Namespace+"/"+pod.Name, "container", stop.Container, "request", request.Name, report.RequestedBy(request))
 	logger.Info("stopping container", "id", stop.ID.String(), "grace", stop.Grace, "remove", len(stop.Remove))
 	w.report.Killing(request, pod, stop.Container)
-	grace := stop.Grace
-	if stop.PreStop != nil && grace > 0 {
-		call := hook.Call{Pod: pod, Container: stop.Container, ID: stop.ID, Handler: stop.PreStop, Timeout: grace}
-		if err := w.hooks.Run(ctx, call); err != nil {
-			logger.Warn("preStop hook failed", "err", err)
-			w.report.FailedPreStopHook(pod, stop.Container, err)
-		}
-		grace = max(grace-time.Since(begun), kubelet.MinGracePeriod)
-		if err := w.wanted(request); err != nil {
-			w.hooks.Forget(stop.ID)
-			return outcome{err: fmt.Errorf("not stopped after its preStop hook: %w", err), transient: true}
-		}
+	grace, done := w.preStop(ctx, logger, request, pod, stop)
+	if done.err != nil {
+		return done
 	}
 	if err := w.runtime.StopContainer(ctx, stop.ID.ID, grace); err != nil {
 		return failure("stop container "+stop.Container, err)

@@ -3,14 +3,44 @@ package requests
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
+
+// preStop runs the hook of the instance that is to be stopped and returns what is left of its grace period. There is no hook for
+// an instance that has ended during the wait for a slot: its successor may have its address, and goes on.
+func (w *Worker) preStop(ctx context.Context, logger *slog.Logger, request *crr.Request, pod *corev1.Pod, stop crr.Stop) (time.Duration, outcome) {
+	if stop.PreStop == nil || stop.Grace == 0 {
+		return stop.Grace, outcome{}
+	}
+	begun := time.Now()
+	status, err := w.runtime.ContainerStatus(ctx, stop.ID.ID)
+	switch {
+	case errors.Is(err, cri.ErrNotFound), err == nil && status.State == identity.StateExited:
+		return stop.Grace, outcome{}
+	case err != nil:
+		return 0, failure("look at container "+stop.Container, err)
+	}
+	call := hook.Call{Pod: pod, Container: stop.Container, ID: stop.ID, Handler: stop.PreStop, Timeout: stop.Grace}
+	if err := w.hooks.Run(ctx, call); err != nil {
+		logger.Warn("preStop hook failed", "err", err)
+		w.report.FailedPreStopHook(pod, stop.Container, err)
+	}
+	if err := w.wanted(request); err != nil {
+		w.hooks.Forget(stop.ID)
+		return 0, outcome{err: fmt.Errorf("not stopped after its preStop hook: %w", err), transient: true}
+	}
+	return max(stop.Grace-time.Since(begun), kubelet.MinGracePeriod), outcome{}
+}
 
 // NewHooks makes a runner of preStop hooks in the node's containers.
 func NewHooks(runtime Runtime) *hook.Runner {

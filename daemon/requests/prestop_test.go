@@ -20,7 +20,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/testkit/fakecri"
 )
@@ -136,6 +138,10 @@ func (s *stopper) StopContainer(_ context.Context, _ string, grace time.Duration
 	return nil
 }
 
+func (*stopper) ContainerStatus(context.Context, string) (cri.ContainerStatus, error) {
+	return cri.ContainerStatus{Container: cri.Container{State: identity.StateRunning}}, nil
+}
+
 type noEvents struct{}
 
 func (noEvents) Event(corev1.ObjectReference, string, string, string) {}
@@ -165,6 +171,50 @@ func stopping(t *testing.T, runtime Runtime) (*Worker, *crr.Request) {
 // An httpGet hook goes to the IP of the pod's sandbox.
 func TestPreStopHTTPGetGoesToThePod(t *testing.T) {
 	t.Parallel()
+	handler, asked := drainOverHTTP(t)
+	n := hooked(t, handler, 5, nil)
+	select {
+	case got := <-asked:
+		if got != "/drain" {
+			t.Errorf("asked for %s", got)
+		}
+	default:
+		t.Errorf("not asked; events %q", n.told())
+	}
+}
+
+// The address is that of the next instance by then, which nobody stops.
+func TestPreStopHTTPGetDoesNotReachTheNextInstance(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(n *node) { n.maxConcurrent = 1 })
+	stubborn := n.pod("stubborn", fakecri.Container{Name: "app", Program: fakecri.Program{IgnoreTerm: true}})
+	n.request("stubborn", stubborn, func(r *crr.Request) { r.Spec.Strategy.TerminationGracePeriodSeconds = new(int64(3)) }, "app")
+	n.eventually("the only slot is taken", func() bool { return len(n.stops()) == 1 })
+	handler, asked := drainOverHTTP(t)
+	pod := n.newPod("web", app())
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &handler}
+	n.putPod(pod)
+	n.request("waits", pod, func(r *crr.Request) { r.Spec.Strategy.MinStartedSeconds = 4 }, "app") // has not ended when it gets the slot
+	n.eventually("the stop waits for its slot", func() bool { return n.underWay() == 2 })
+	id, err := identity.ParseContainerID(pod.Status.ContainerStatuses[0].ContainerID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.runtime.Exit(id.ID, 1)
+	if got := n.ends("waits"); got != succeeded {
+		t.Errorf("ended as %s", got)
+	}
+	n.eventually("nothing is under way", func() bool { return n.underWay() == 0 })
+	select {
+	case <-asked:
+		t.Error("the hook was sent to the instance that goes on")
+	default:
+	}
+}
+
+// drainOverHTTP is a hook and what is asked of the server that it goes to.
+func drainOverHTTP(t *testing.T) (corev1.LifecycleHandler, <-chan string) {
+	t.Helper()
 	asked := make(chan string, 1)
 	pod := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { asked <- request.RequestURI }))
 	t.Cleanup(pod.Close)
@@ -176,13 +226,5 @@ func TestPreStopHTTPGetGoesToThePod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := hooked(t, corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt(port)}}, 5, nil)
-	select {
-	case got := <-asked:
-		if got != "/drain" {
-			t.Errorf("asked for %s", got)
-		}
-	default:
-		t.Errorf("not asked; events %q", n.told())
-	}
+	return corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/drain", Port: intstr.FromInt(port)}}, asked
 }
