@@ -77,3 +77,22 @@ func endedList() *v1beta1.ImageListPullJob {
 	list.Status.CompletionTime = new(metav1.Unix(0, 0))
 	return list
 }
+
+// The image was taken off the list, and its job has been replaced by one of somebody else.
+func TestJobThatWasCreatedAgainIsNotDeletedWithItsImage(t *testing.T) {
+	t.Parallel()
+	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "l", UID: "list"}}
+	list.Spec.Images = []string{"b:v1"}
+	stale := pullJob(func(j *v1beta1.ImagePullJob) {
+		j.Spec.Image = "a:v1"
+		j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(list, v1beta1.GroupVersion().WithKind(v1beta1.KindImageListPullJob))}
+	})
+	again := pullJob(func(j *v1beta1.ImagePullJob) { j.UID, j.Spec.Image = "again", "a:v1" })
+	w := newWorld(t, list, again)
+	w.api.client = stalecache.Client{Client: w.Client, Object: stale}
+	result, err := (&lists{w.api}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(list)})
+	if err != nil || result.RequeueAfter != conflictDelay {
+		t.Errorf("result %+v, error %v; want another look after %v", result, err, conflictDelay)
+	}
+	w.check(w.Get(t.Context(), client.ObjectKeyFromObject(again), again))
+}

@@ -155,3 +155,29 @@ func TestPodsAreReadFromTheAPIServerOnceForEachBatch(t *testing.T) {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}
 }
+
+func TestRolloutThatWasCreatedAgainIsNotReplacedBySchedule(t *testing.T) {
+	t.Parallel()
+	replacing := hourly()
+	replacing.Spec.ConcurrencyPolicy = v1alpha1.ScheduleReplace
+	a := newAPIServer(t, replacing)
+	if _, err := a.schedule(); err != nil {
+		t.Fatal(err)
+	}
+	stale := &v1alpha1.RestartRollout{}
+	if err := a.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: a.rolloutNames()[0]}, stale); err != nil {
+		t.Fatal(err)
+	}
+	again := &v1alpha1.RestartRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: stale.Name, UID: "another"}, Spec: stale.Spec}
+	if err := errors.Join(a.Delete(t.Context(), stale.DeepCopy()), a.Create(t.Context(), again)); err != nil {
+		t.Fatal(err)
+	}
+	a.now = noon.Add(time.Hour)
+	behind := &scheduler{Config: a.reconciler.Config, client: stalecache.Client{Client: a, Object: stale}}
+	if next, err := behind.Reconcile(t.Context(), nightly); err != nil || next.RequeueAfter != conflictDelay {
+		t.Errorf("%+v, %v, want another look", next, err)
+	}
+	if err := a.Get(t.Context(), client.ObjectKeyFromObject(again), again); err != nil {
+		t.Error(err)
+	}
+}

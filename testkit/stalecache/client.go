@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -25,6 +26,23 @@ func (c Client) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 		return nil
 	}
 	return c.Client.Get(ctx, key, into, opts...)
+}
+
+// List implements client.Reader.
+func (c Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := c.Client.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	for i, item := range items {
+		if reflect.TypeOf(item) == reflect.TypeOf(c.Object) && client.ObjectKeyFromObject(item.(client.Object)) == client.ObjectKeyFromObject(c.Object) {
+			items[i] = c.Object.DeepCopyObject()
+		}
+	}
+	return meta.SetList(list, items)
 }
 
 // Delete implements client.Writer.

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/testkit/stalecache"
 )
 
 // Images are pulled only on nodes that have pods which are to be updated, and only by a manager that reconciles ImagePullJobs.
@@ -110,6 +112,36 @@ func TestRevisionOfAPodIsKeptBeyondTheLimit(t *testing.T) {
 	w.rounds(1)
 	if got := names(); !slices.Contains(got, used) || slices.Contains(got, unused) || !slices.Contains(got, w.set().Status.LatestRevision) {
 		t.Errorf("revisions %q: want %s, which pods have, and the newest, not %s", got, used, unused)
+	}
+}
+
+func TestRevisionThatWasCreatedAgainIsNotDeletedFromTheCache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.change(func(s *v1beta1.SidecarSetSpec) {
+		s.RevisionHistoryLimit = new(int32(1))
+		s.UpdateStrategy.Paused = true
+	})
+	w.look()
+	w.change(image("log:2"))
+	w.rounds(1)
+	stale := &appsv1.ControllerRevision{}
+	key := client.ObjectKey{Namespace: "refit-system", Name: w.set().Status.LatestRevision}
+	w.check(w.Get(t.Context(), key, stale))
+	again := stale.DeepCopy()
+	again.UID = "another"
+	w.check(w.Update(t.Context(), again))
+	behind := w.r.client
+	w.r.client = stalecache.Client{Client: behind, Object: stale}
+	for _, newer := range []string{"log:3", "log:4"} {
+		w.change(image(newer))
+		_, _ = w.r.Reconcile(t.Context(), request("logs"))
+	}
+	w.check(w.Get(t.Context(), key, stale))
+	w.r.client = behind
+	w.rounds(1)
+	if err := w.Get(t.Context(), key, stale); !apierrors.IsNotFound(err) {
+		t.Errorf("%v: it is kept although nothing is of it", err)
 	}
 }
 
