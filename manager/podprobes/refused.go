@@ -27,6 +27,7 @@ const refusedPause = 5 * time.Minute
 type refusal struct {
 	uid   types.UID
 	marks marks.Set
+	all   bool // also without marks: a condition, or whatever is written
 	at    time.Time
 }
 
@@ -54,6 +55,9 @@ func (d *podDestination) applyAccepted(ctx context.Context, pod *corev1.Pod, fie
 	}}
 	left, why, err := trial.Accepted(fields, marks.Missing(pod, fields), cause)
 	if err != nil {
+		if refused(err) {
+			d.recordAllRefused(pod, err)
+		}
 		return "", err
 	}
 	set := marks.SetOf(left)
@@ -64,12 +68,8 @@ func (d *podDestination) applyAccepted(ctx context.Context, pod *corev1.Pod, fie
 
 // recordRefused reports marks that were refused, once, and remembers them.
 func (d *podDestination) recordRefused(pod *corev1.Pod, left marks.Set, why error) {
-	key := client.ObjectKeyFromObject(pod)
-	d.mu.Lock()
-	before := d.refusals[key]
-	d.refusals[key] = refusal{uid: pod.UID, marks: left, at: d.now()}
-	d.mu.Unlock()
-	if len(left) == 0 || before.uid == pod.UID && maps.Equal(before.marks, left) {
+	before := d.remember(pod, refusal{uid: pod.UID, marks: left, at: d.now()})
+	if len(left) == 0 || maps.Equal(before.marks, left) {
 		return
 	}
 	var names []string
@@ -77,8 +77,30 @@ func (d *podDestination) recordRefused(pod *corev1.Pod, left marks.Set, why erro
 		names = append(names, m.String())
 	}
 	slices.Sort(names)
-	text := result.Cut(strings.Join(names, ", "), maxNames)
-	d.log.Warn("the API server refuses results of probes", "pod", key.String(), "refused", text, "err", why)
+	d.report(pod, result.Cut(strings.Join(names, ", "), maxNames), why)
+}
+
+// recordAllRefused reports, once, that no result can be written: without labels and annotations they are refused too.
+func (d *podDestination) recordAllRefused(pod *corev1.Pod, why error) {
+	if before := d.remember(pod, refusal{uid: pod.UID, all: true, at: d.now()}); !before.all {
+		d.report(pod, "all results, with and without labels and annotations", why)
+	}
+}
+
+func (d *podDestination) report(pod *corev1.Pod, what string, why error) {
+	d.log.Warn("the API server refuses results of probes", "pod", pod.Namespace+"/"+pod.Name, "refused", what, "err", why)
 	d.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventRefused, "Probe",
-		"Left out, as the API server refuses it: %s: %s", text, result.Cut(why.Error(), maxNames-64))
+		"Left out, as the API server refuses it: %s: %s", what, result.Cut(why.Error(), maxNames-64))
+}
+
+// remember returns what was refused for the pod before.
+func (d *podDestination) remember(pod *corev1.Pod, now refusal) (before refusal) {
+	key := client.ObjectKeyFromObject(pod)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known := d.refusals[key]; known.uid == pod.UID {
+		before = known
+	}
+	d.refusals[key] = now
+	return before
 }

@@ -107,7 +107,7 @@ func TestARefusedLabelIsReported(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedWhateverThePodGetsIsAnError(t *testing.T) {
+func TestWhatIsRefusedWhateverThePodGetsIsAnErrorAndOneEvent(t *testing.T) {
 	t.Parallel()
 	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
 	attempts := 0
@@ -117,7 +117,21 @@ func TestWhatIsRefusedWhateverThePodGetsIsAnError(t *testing.T) {
 	}
 	d := newPodDestination(w.api)
 	w.report(results("a", v1alpha1.ProbeSucceeded, "m#idle"))
-	if _, err := d.Write(t.Context(), types.NamespacedName{Namespace: "shop", Name: "a"}); err == nil || !strings.Contains(err.Error(), "no rights") || attempts != 2 {
-		t.Errorf("%d attempts: %v", attempts, err)
+	for try := range 2 {
+		_, err := d.Write(t.Context(), types.NamespacedName{Namespace: "shop", Name: "a"})
+		if err == nil || !strings.Contains(err.Error(), "no rights") || attempts != 2*(try+1) {
+			t.Errorf("try %d, %d attempts: %v", try+1, attempts, err)
+		}
+	}
+	if event := nextEvent(w.events); !strings.Contains(event, "Warning ProbeResultRefused") || !strings.Contains(event, "all results") || !strings.Contains(event, "no rights") {
+		t.Errorf("event %q", event)
+	}
+	if event := nextEvent(w.events); event != "" {
+		t.Errorf("a second event %q", event)
+	}
+	w.refuse = nil
+	w.settle(writing{d}, "shop", "a")
+	if got := w.podNamed("a").Labels["m"]; got != "idle" {
+		t.Errorf("label %q when it is accepted again", got)
 	}
 }
