@@ -86,6 +86,21 @@ func TestPlantedBugsBesideFaults(t *testing.T) {
 			s.faultOn("node-1", entry.KindRuntimeRestart, 5, 8)
 			s.sidecarEnded(corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 255, Reason: "Unknown", FinishedAt: metav1.NewTime(at(6))})
 		}},
+		"a command that was not run and is not asked again": {want: "I8", proof: "says False 10s after", plant: func(s *fixture) {
+			s.mark(2, "uid-1", "False")
+			s.turn(5, "uid-1", entry.AskedByExec, true)
+			s.mark(6, "uid-1", "True")
+			s.faultOn("node-1", entry.KindCall, 12, 16)
+			s.mark(13, "uid-1", "False", "ProbeUnknown")
+			s.mark(28, "uid-1", "True")
+		}},
+		"a command that is not run although the runtime works": {want: "I8", proof: "says False 10s after", plant: func(s *fixture) {
+			s.mark(2, "uid-1", "False")
+			s.turn(5, "uid-1", entry.AskedByExec, true)
+			s.mark(6, "uid-1", "True")
+			s.mark(13, "uid-1", "False", "ProbeUnknown")
+			s.mark(16, "uid-1", "True")
+		}},
 		"a turn that is not followed while only calls to the runtime go wrong": {want: "I8", proof: "says True 10s after", plant: func(s *fixture) {
 			s.mark(2, "uid-1", "True")
 			s.faultOn("node-1", entry.KindCall, 3, 25)

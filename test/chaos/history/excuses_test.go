@@ -21,6 +21,15 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*fixture){
 		"a stop of an instance that kubelet has not reported": unreported,
+		"a command that is not run after its turn was followed": func(s *fixture) {
+			s.mark(2, "uid-1", "False")
+			s.turn(5, "uid-1", entry.AskedByExec, true)
+			s.mark(6, "uid-1", "True")
+			s.faultOn("node-1", entry.KindDaemonKill, 8, 13)
+			s.faultOn("node-1", entry.KindCall, 18, 22)
+			s.mark(19, "uid-1", "False", "ProbeUnknown")
+			s.mark(24, "uid-1", "True")
+		},
 		"a record whose line is lost as the API server is stopped": func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.store("r1", recreating("c1"))

@@ -141,12 +141,12 @@ func (s *fixture) turn(seconds float64, uid, asked string, up bool) {
 }
 
 // mark is what the manager writes when a probe has another result.
-func (s *fixture) mark(seconds float64, uid string, up corev1.ConditionStatus) {
+func (s *fixture) mark(seconds float64, uid string, up corev1.ConditionStatus, reason ...string) {
 	s.t.Helper()
 	s.revision++
 	pod := s.pods[uid].DeepCopy()
 	pod.ResourceVersion = fmt.Sprint(s.revision)
-	pod.Status.Conditions = []corev1.PodCondition{{Type: probed, Status: up}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: probed, Status: up, Reason: strings.Join(reason, "")}}
 	s.pods[uid] = pod
 	s.write(seconds, ref{"patch", managerUser, "pods", "status", "chaos", "pod-" + uid}, 200, pod)
 }

@@ -43,7 +43,7 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []ent
 		if w.Received.Before(t.At) || !w.Received.Before(until) {
 			continue
 		}
-		if status := c.probed(w.Pod); status == wanted(t) {
+		if c.probed(w.Pod).Status == wanted(t) {
 			c.Report.Totals.Followed++
 			c.Report.Totals.Slowest = max(c.Report.Totals.Slowest, entry.Unimpeded(c.Faults, "", t.At, w.Received))
 			break
@@ -52,23 +52,59 @@ func (c check) follows(p *model.Pod, t entry.Turn, until time.Time, faults []ent
 	if t.Asked != entry.AskedByExec { // what is asked over the network does not need the runtime
 		faults = slices.DeleteFunc(slices.Clone(faults), func(f entry.Fault) bool { return f.Kind == entry.KindCall || f.Kind == entry.KindRuntimeRestart })
 	}
-	due, judged := freeSince(faults, t.At, c.Options.Follow, until)
+	begin := t.At
+	due, judged := freeSince(faults, begin, c.Options.Follow, until)
+	said, last := c.saidBefore(p, due, t)
+	for judged && said != wanted(t) {
+		broken := c.notRun(p, t, last)
+		if broken == nil || !broken.End.After(begin) {
+			break
+		}
+		begin = broken.End // it has had another result for that, and has the same time again to come back
+		due, judged = freeSince(faults, begin, c.Options.Follow, until)
+		said, last = c.saidBefore(p, due, t)
+	}
 	if !judged {
 		return
 	}
 	c.Report.Totals.Due++
-	said, last := corev1.ConditionStatus("nothing"), t.Line
-	for _, w := range p.Statuses {
-		if w.Received.Before(due) {
-			said, last = cmp.Or(c.probed(w.Pod), "nothing"), w.Line
-		}
-	}
 	unsure := slices.ContainsFunc(p.Unsure, func(w entry.Write) bool { return !w.Done.Before(t.At) && w.Received.Before(due) })
 	if said != wanted(t) && !unsure {
 		c.Violate("I8", "pod "+p.Namespace+"/"+p.Name, fmt.Sprintf("its condition says %s %s after its application has turned, not counting faults, want %s",
-			said, c.Options.Follow, wanted(t)), t.Line, last)
+			said, c.Options.Follow, wanted(t)), t.Line, last.Line)
 	}
 }
+
+// saidBefore is what the condition was last before that moment, and the write by which.
+func (c check) saidBefore(p *model.Pod, due time.Time, t entry.Turn) (corev1.ConditionStatus, entry.Write) {
+	said, last := corev1.ConditionStatus("nothing"), entry.Write{Line: t.Line}
+	for _, w := range p.Statuses {
+		if w.Received.Before(due) {
+			said, last = cmp.Or(c.probed(w.Pod).Status, "nothing"), w
+		}
+	}
+	return said, last
+}
+
+// notRun is the fault of the runtime during which a command had no result, as the condition says by its reason: nil if it says
+// something else, or if the runtime worked.
+func (c check) notRun(p *model.Pod, t entry.Turn, by entry.Write) *entry.Fault {
+	if t.Asked != entry.AskedByExec || by.Pod == nil || c.probed(by.Pod).Reason != noResult {
+		return nil
+	}
+	for i := range c.Faults {
+		if f := &c.Faults[i]; f.On(p.Node()) && slices.Contains(ofRuntime, f.Kind) && f.Overlaps(by.Received.Add(-writeTime), by.Received) {
+			return f
+		}
+	}
+	return nil
+}
+
+// noResult is the reason of the condition while a probe has no result.
+const noResult = "ProbeUnknown"
+
+// writeTime is how long it may take until a result is on its pod.
+const writeTime = 2 * time.Second
 
 // relistTime is how long clients of an API server that was started anew may know nothing: after a pause they go on with their
 // watch, are told that its version is too old, and list after another pause. 83 s were seen.
@@ -117,14 +153,14 @@ var ofRuntime = []string{entry.KindCall, entry.KindRuntimeRestart, entry.KindNod
 
 const marksByFault = 4
 
-// probed is the condition's status; empty: there is none.
-func (c check) probed(pod *corev1.Pod) corev1.ConditionStatus {
+// probed is the condition; its status is empty if there is none.
+func (c check) probed(pod *corev1.Pod) corev1.PodCondition {
 	for _, condition := range pod.Status.Conditions {
 		if string(condition.Type) == c.Options.Probed {
-			return condition.Status
+			return condition
 		}
 	}
-	return ""
+	return corev1.PodCondition{}
 }
 
 func wanted(t entry.Turn) corev1.ConditionStatus {
