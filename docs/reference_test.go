@@ -67,12 +67,13 @@ func cell(comment, name string) string {
 	return strings.TrimSuffix(strings.ToUpper(rest[:1])+rest[1:], ".")
 }
 
-// Keys are the labels, annotations and finalizers that Refit reads or writes: the constants of the API packages.
+// Keys are the labels, annotations and finalizers that Refit reads or writes: the constants of the API packages, and what the
+// sidecar reads of a ConfigMap.
 func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
 	type key struct{ name, kind, meaning string }
 	var keys []key
-	for _, folder := range []string{"api/v1beta1", "api/refit/v1alpha1"} {
+	for _, folder := range []string{"api/v1beta1", "api/refit/v1alpha1", "sidecarmode/update/trigger"} {
 		for _, file := range parsed(t, folder) {
 			for _, declaration := range file.Decls {
 				group, ok := declaration.(*ast.GenDecl)
