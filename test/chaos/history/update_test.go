@@ -47,8 +47,11 @@ func TestGoodUpdates(t *testing.T) {
 	s.fault(entry.KindDiskFull, 39, 45, false)
 	s.update(40, "asker", "update", "v4-good")
 	s.update(40.1, "asker", "updated", "v4-good 500")
+	s.fault(entry.KindNodeLost, 60, 90, true)
+	s.update(85, "asker", "update", "v5-good")
+	s.update(85.1, "asker", "updated", "v5-good 500")
 	report := s.check()
-	if t := report.Totals; !report.OK() || t.Updates != 5 || t.Updated != 1 || t.Refused != 3 {
+	if t := report.Totals; !report.OK() || t.Updates != 6 || t.Updated != 1 || t.Refused != 4 {
 		s.t.Errorf("violations %v, refused %v, %+v", report.Violations, report.Refused, t)
 	}
 }

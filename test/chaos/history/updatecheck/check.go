@@ -162,7 +162,8 @@ func (c *check) answer(u *update) {
 		if u.asked.Time.Sub(c.events[0].Time) > begins && !c.brokenBy(u, unanswering) && !c.gone(u) {
 			c.violate(fmt.Sprintf("update %s was not carried out (%d), and nothing was broken", u.version, u.code), proof...)
 		}
-	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull):
+	// After the loss of its node the pod's status has the containers from before until kubelet reports the new ones.
+	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindNodeLost):
 		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
 	default:
 		c.Report.Totals.Refused++
