@@ -56,5 +56,5 @@ func run(ctx context.Context, pods, sets int, required bool) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, kept.figures()...)
 }

@@ -44,6 +44,17 @@ type findings struct {
 	Results     []result
 }
 
+// figures are the creations with the webhook, beside those of the same pods without it.
+func (f *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, r := range f.Results {
+		all = append(all,
+			report.Figure{Name: fmt.Sprintf("p50/%d at a time", r.Parallel), Unit: "ns/op", Value: 1e6 * r.WithP50, Floor: 1e6 * r.WithoutP50},
+			report.Figure{Name: fmt.Sprintf("p99/%d at a time", r.Parallel), Unit: "ns/op", Value: 1e6 * r.WithP99, Floor: 1e6 * r.WithoutP99})
+	}
+	return all
+}
+
 func (f *findings) print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "creation of pods with %d SidecarSets, 2 of which select them; failurePolicy Fail: %t\n\n", f.SidecarSets, f.Required)

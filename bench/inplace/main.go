@@ -67,5 +67,5 @@ func run(ctx context.Context, pods, only string, rounds int) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, kept.figures()...)
 }

@@ -40,6 +40,19 @@ type times struct {
 
 func (t *times) median() time.Duration { return report.Quantile(t.Unavailable, 0.5) }
 
+// figures are the medians in place, beside those of pods that are recreated.
+func (f *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, r := range f.Results {
+		about := fmt.Sprintf("%s, %d pods", r.Kind, r.Pods)
+		all = append(all,
+			report.Figure{Name: "not ready/" + about, Unit: "ns/op", Value: float64(r.InPlace.median()), Floor: float64(r.Anew.median())},
+			report.Figure{Name: "no answer/" + about, Unit: "ns/op",
+				Value: float64(report.Quantile(r.InPlace.Unanswered, 0.5)), Floor: float64(report.Quantile(r.Anew.Unanswered, 0.5))})
+	}
+	return all
+}
+
 func (f *findings) print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "For how long a pod is not ready, for how long it answers no request, and how long a round takes, of %d rounds. In place and recreated\n"+

@@ -68,7 +68,7 @@ func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
 	if err := kept.print(os.Stdout); err != nil {
 		return err
 	}
-	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print)
+	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, kept.figures()...)
 }
 
 func numbers(flag, text string) ([]int, error) {

@@ -33,6 +33,18 @@ type result struct {
 	Writes []int `json:"writes"`
 }
 
+// figures are the medians of ImagePullJobs, beside those of ctr.
+func (f *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, r := range f.Results {
+		all = append(all, report.Figure{
+			Name: fmt.Sprintf("all images/%d at a time", r.Parallel), Unit: "ns/op",
+			Value: float64(report.Quantile(r.Jobs, 0.5)), Floor: float64(report.Quantile(r.Ctr, 0.5)),
+		})
+	}
+	return all
+}
+
 func (f *findings) print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "All of %d images of %v MB, %d rounds: from the first ImagePullJob until the last is complete, and of ctr images pull.\n\n",
