@@ -26,11 +26,11 @@ func (b *bench) scenario(ctx context.Context) error {
 	}{
 		{"pods without a marker", 0, b.populate, b.running},
 		{"marker created", b.Nodes, func(ctx context.Context) error { return b.Cluster.API.Create(ctx, marker) }, b.told("idle")},
-		{"first results", b.Pods, func(ctx context.Context) error { return b.report(ctx, b.Nodes, b.Pods, v1alpha1.ProbeSucceeded) }, b.marked("true", b.Pods)},
+		{firstResults, b.Pods, func(ctx context.Context) error { return b.report(ctx, b.Nodes, b.Pods, v1alpha1.ProbeSucceeded) }, b.marked("true", b.Pods)},
 		{"nothing changes", 0, func(ctx context.Context) error { return wait.For(ctx, b.Quiet) }, nil},
 		{"pods flip, each on another node", b.flips, func(ctx context.Context) error { return b.report(ctx, b.flips, b.flips, v1alpha1.ProbeFailed) }, b.marked("false", b.flips)},
 		{"command of the probe changed", b.Nodes, func(ctx context.Context) error { return b.change(ctx, marker) }, b.told("busy")},
-		{"marker deleted", b.Nodes + b.Pods, func(ctx context.Context) error { return b.Cluster.API.Delete(ctx, marker) }, b.cleaned},
+		{markerDeleted, b.Nodes + b.Pods, func(ctx context.Context) error { return b.Cluster.API.Delete(ctx, marker) }, b.cleaned},
 	} {
 		if err := b.Step(ctx, s.name, s.changes, s.do, s.done); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -38,6 +38,12 @@ func (b *bench) scenario(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Steps with a target of their own.
+const (
+	firstResults  = "first results"
+	markerDeleted = "marker deleted"
+)
 
 func (b *bench) node(i int) string { return fmt.Sprintf("fake-%04d", i%b.Nodes) }
 
