@@ -44,6 +44,8 @@ type executor struct {
 
 	acts map[string]crr.Act // of the request uid
 	uid  string
+	// taken is when this process first looked at the request uid.
+	taken time.Time
 	// missing is since when no process is found of an instance that the pod's status calls running.
 	missing map[identity.ContainerID]time.Time
 	// ended brings what became of a stop.
@@ -102,14 +104,15 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 
 // step observes, plans, writes what was decided, and only then acts.
 func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Request) (time.Time, *crr.Request, error) {
-	if e.uid != string(request.UID) {
-		e.uid, e.acts, e.missing = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}
-	}
 	now := time.Now()
+	if e.uid != string(request.UID) {
+		e.uid, e.acts, e.missing, e.taken = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}, now
+	}
 	instances := e.instances(ctx, pod, request)
 	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
 	observed := crr.Observation{
-		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable, ClockOffset: e.clockOffset(),
+		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable,
+		TakenAt: e.taken, ClockOffset: e.clockOffset(),
 	}
 	if undecided != "" {
 		observed.Unseen = fmt.Sprintf("no process of container %s is seen; waiting for the pod's status to say whether it has ended", undecided)

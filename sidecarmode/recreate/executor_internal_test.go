@@ -38,6 +38,7 @@ type world struct {
 	request  *v1beta1.ContainerRecreateRequest
 	writes   int
 	ahead    time.Duration // the API server's clock
+	alpha    bool          // the CRD is OpenKruise's, up to 1.9
 }
 
 func (w *world) clockOffset() time.Duration { return w.ahead }
@@ -117,7 +118,7 @@ func (w *world) crash() {
 	}()
 }
 
-func (w *world) KeepsConditions() bool { return true }
+func (w *world) KeepsConditions() bool { return !w.alpha }
 
 func (w *world) WriteStatus(_ context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) (*v1beta1.ContainerRecreateRequest, error) {
 	w.mu.Lock()
