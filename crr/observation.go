@@ -28,6 +28,9 @@ type Observation struct {
 	// TakenAt is since when this process has worked on the request. It matters where the API server stores no
 	// conditions, as with OpenKruise up to 1.9; zero: since now.
 	TakenAt time.Time
+	// DropsIDs: container IDs that were written into the states of the request were not stored, as under OpenKruise's CRDs.
+	// It matters with Options.SignalsOnly: others record them in AnnotationInstances.
+	DropsIDs bool
 	// ClockOffset is the API server's clock minus ours. Times that others wrote are compared through it.
 	ClockOffset time.Duration
 }

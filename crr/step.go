@@ -41,6 +41,8 @@ type subject struct {
 	spec v1beta1.ContainerRecreateRequestContainer
 	act  Act
 	old  identity.ContainerID // the instance to be replaced
+	// adopted: old is not the instance at admission, and is recorded nowhere yet.
+	adopted bool
 }
 
 func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1beta1.ContainerRecreateRequestRecreateState) step {
@@ -107,8 +109,8 @@ func (s *subject) identify(newest Instance, known bool) error {
 		return fmt.Errorf("failed to find runtime service: the container runs on %s, this node's daemon is connected to %s", id.Runtime, s.observed.Runtime)
 	}
 	s.old = id
-	if known && (s.force() || newest.State == identity.StateExited) {
-		s.old = newest.ID
+	if known && newest.ID != id && (s.force() || newest.State == identity.StateExited) {
+		s.old, s.adopted = newest.ID, true
 	}
 	return nil
 }

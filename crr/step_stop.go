@@ -28,6 +28,10 @@ func (s *subject) running(old Instance) {
 		return
 	}
 	s.stopping = true
+	if s.options.SignalsOnly && s.adopted {
+		s.adopt()
+		return
+	}
 	s.record()
 	s.state.Message = "stopping"
 	if s.act.Running {
@@ -46,6 +50,19 @@ func (s *subject) running(old Instance) {
 	if s.removes(old) {
 		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
 	}
+}
+
+// adopt only records the instance that runs now, and it is stopped once that is stored. If it cannot be, the instance could not be
+// told at the next look from the one that is started after it: either that one would be stopped too, and so on, or the
+// request would succeed while its instance is still being stopped.
+func (s *subject) adopt() {
+	if s.observed.DropsIDs {
+		s.fail(ReasonNotPossibleHere, "it has been restarted since the request was created, and the CRD of ContainerRecreateRequests "+
+			"has no field for the instance that is to be stopped: create another request")
+		return
+	}
+	s.record()
+	s.revisit = s.now
 }
 
 // unstoppable says why the container must not or cannot be stopped from here; empty: it can.

@@ -25,6 +25,27 @@ func Apply(request *v1beta1.ContainerRecreateRequest) *v1beta1.ContainerRecreate
 	return out
 }
 
+// Begun returns the request as Apply does, and where work on a container has begun and no instance is recorded, it is the one at
+// admission. That is for refit-sidecar, which may not write the annotation: it stops any other instance only if the API
+// server has stored its ID in the state.
+func Begun(request *v1beta1.ContainerRecreateRequest) *v1beta1.ContainerRecreateRequest {
+	out := Apply(request).DeepCopy()
+	for i := range out.Status.ContainerRecreateStates {
+		state := &out.Status.ContainerRecreateStates[i]
+		// A container that is being stopped is Pending, as one that waits for its turn, which has no message.
+		begun := state.Phase == v1beta1.ContainerRecreateRequestRecreating || state.Phase == v1beta1.ContainerRecreateRequestPending && state.Message != ""
+		if state.ContainerID != "" || !begun {
+			continue
+		}
+		for _, container := range out.Spec.Containers {
+			if container.Name == state.Name && container.StatusContext != nil {
+				state.ContainerID = container.StatusContext.ContainerID
+			}
+		}
+	}
+	return out
+}
+
 // Missing returns the value that AnnotationInstances of a request needs after a write of its status: the API
 // server has dropped container IDs that were in the written status, and that the annotation does not have. Nothing may
 // be done about a container whose instance is not recorded. It is false if the record is complete.

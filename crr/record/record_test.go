@@ -53,6 +53,49 @@ func TestInstancesThatTheCRDDropsAreRecorded(t *testing.T) {
 	}
 }
 
+// A container on which work has begun is that of its admission, unless something is recorded; one that waits for its turn or
+// has ended is left as it is.
+func TestBegunContainersAreThoseAtAdmission(t *testing.T) {
+	t.Parallel()
+	const pending, recreating = v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating
+	for name, tt := range map[string]struct {
+		phase                     v1beta1.ContainerRecreateRequestPhase
+		message, stored, recorded string
+		noContext                 bool
+		want                      string
+	}{
+		"waits for its turn":       {phase: pending},
+		"is being stopped":         {phase: pending, message: "stopping", want: "c://1"},
+		"has been stopped":         {phase: recreating, want: "c://1"},
+		"stored":                   {phase: recreating, stored: "c://2", want: "c://2"},
+		"recorded by a daemon":     {phase: recreating, recorded: `{"app":"c://3"}`, want: "c://3"},
+		"failed before it began":   {phase: v1beta1.ContainerRecreateRequestFailed, message: "not possible"},
+		"succeeded":                {phase: v1beta1.ContainerRecreateRequestSucceeded},
+		"no instance at admission": {phase: recreating, noContext: true},
+	} {
+		request := &crr.Request{Status: states(tt.stored)}
+		state := &request.Status.ContainerRecreateStates[0]
+		state.Phase, state.Message = tt.phase, tt.message
+		if tt.recorded != "" {
+			request.Annotations = map[string]string{v1beta1.AnnotationInstances: tt.recorded}
+		}
+		request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
+			{Name: "log", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://9"}},
+			{Name: "app", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://1"}},
+		}
+		if tt.noContext {
+			request.Spec.Containers[1].StatusContext = nil
+		}
+		before := request.DeepCopy()
+		if got := record.Begun(request).Status.ContainerRecreateStates[0].ContainerID; got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		if diff := cmp.Diff(before, request); diff != "" {
+			t.Errorf("%s: the argument was changed (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
 // What the annotation has is read as if the API server had stored it; what the API server has stored counts first.
 func TestRecordedInstancesAreReadAsStored(t *testing.T) {
 	t.Parallel()

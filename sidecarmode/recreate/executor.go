@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/queue"
+	"github.com/refit-project/refit/crr/record"
 	"github.com/refit-project/refit/hook"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
@@ -46,6 +47,8 @@ type executor struct {
 	uid  string
 	// taken is when this process first looked at the request uid.
 	taken time.Time
+	// dropsIDs: the API server has not stored container IDs that were written for the request uid.
+	dropsIDs bool
 	// missing is since when no process is found of an instance that the pod's status calls running.
 	missing map[identity.ContainerID]time.Time
 	// ended brings what became of a stop.
@@ -106,13 +109,15 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Request) (time.Time, *crr.Request, error) {
 	now := time.Now()
 	if e.uid != string(request.UID) {
-		e.uid, e.acts, e.missing, e.taken = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}, now
+		e.uid, e.acts, e.missing = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}
+		e.taken, e.dropsIDs = now, false
 	}
+	request = record.Begun(request)
 	instances := e.instances(ctx, pod, request)
 	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
 	observed := crr.Observation{
 		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable,
-		TakenAt: e.taken, ClockOffset: e.clockOffset(),
+		TakenAt: e.taken, DropsIDs: e.dropsIDs, ClockOffset: e.clockOffset(),
 	}
 	if undecided != "" {
 		observed.Unseen = fmt.Sprintf("no process of container %s is seen; waiting for the pod's status to say whether it has ended", undecided)
@@ -125,6 +130,8 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	if err != nil {
 		return time.Time{}, nil, err
 	}
+	_, dropped := record.Missing(stored, decision.Status)
+	e.dropsIDs = e.dropsIDs || dropped
 	e.logger.Debug("planned", "request", request.Name, "why", decision.Why, "stop", decision.Stop != nil)
 	if crr.Completed(stored) {
 		e.logger.Info("request ended", "request", request.Name, "message", stored.Status.Message)

@@ -38,6 +38,7 @@ type world struct {
 	request  *v1beta1.ContainerRecreateRequest
 	writes   int
 	ahead    time.Duration // the API server's clock
+	dropsIDs bool          // the CRD is OpenKruise's
 	alpha    bool          // the CRD is OpenKruise's, up to 1.9
 }
 
@@ -102,15 +103,18 @@ func (w *world) Send(p signal.Process, sig syscall.Signal) error {
 
 // crash ends app's process; kubelet and the watch say so later.
 func (w *world) crash() {
-	w.alive[id(1)] = false
+	status := &w.pod.Status.ContainerStatuses[0]
+	ended, restarts := status.ContainerID, status.RestartCount+1
+	next := id(int(restarts) + 1)
+	w.alive[ended] = false
 	go func() {
 		time.Sleep(1500 * time.Millisecond)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := &w.pod.Status.ContainerStatuses[0]
-		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: id(1), ExitCode: 143, FinishedAt: metav1.Now()}
-		s.ContainerID, s.RestartCount, s.State.Running = id(2), 1, &corev1.ContainerStateRunning{StartedAt: metav1.Now()}
-		w.alive[id(2)] = true
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: ended, ExitCode: 143, FinishedAt: metav1.Now()}
+		s.ContainerID, s.RestartCount, s.State.Running = next, restarts, &corev1.ContainerStateRunning{StartedAt: metav1.Now()}
+		w.alive[next] = true
 		select {
 		case w.changes <- struct{}{}:
 		default:
@@ -128,8 +132,13 @@ func (w *world) WriteStatus(_ context.Context, request *v1beta1.ContainerRecreat
 		return nil, errors.New("conflict")
 	}
 	stored := request.DeepCopy()
-	stored.Status = status
+	stored.Status = *status.DeepCopy()
 	stored.ResourceVersion = fmt.Sprint(w.writes)
+	for i := range stored.Status.ContainerRecreateStates {
+		if w.dropsIDs || w.alpha {
+			stored.Status.ContainerRecreateStates[i].ContainerID = ""
+		}
+	}
 	w.request = stored
 	return stored.DeepCopy(), nil
 }
