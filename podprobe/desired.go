@@ -77,23 +77,26 @@ func (f Fields) Empty() bool { return len(f.Labels)+len(f.Annotations)+len(f.Con
 //     instance of a container begins, has a reason of its own.
 //   - Labels and annotations are those of the marker's policy for the state. In state Unknown there are none.
 //   - A probe without a result changes nothing: what it has set on the pod stays, as when a daemon is replaced.
+//   - A probe that NodeSpec leaves out sets nothing, also where it still has a result: its container or port is missing, or the
+//     pod has too many. No spec that was written is asked for that: it may be behind the markers, or about to be made again.
 func Desired(pod *corev1.Pod, markers []Marker, states States, now time.Time) Fields {
+	probes := resolvable(pod, markers)
+	return desiredBy(probes[:min(len(probes), v1alpha1.MaxProbesOfPod)], pod, states, now)
+}
+
+// desiredBy computes the fields that follow from these probes of a pod.
+func desiredBy(probes []probeOfPod, pod *corev1.Pod, states States, now time.Time) Fields {
 	d := desired{pod: pod, owned: OwnedBy(pod), left: readOverridden(pod.Annotations[v1alpha1.AnnotationOverridden]), now: now, Fields: Fields{Labels: map[string]string{}, Annotations: map[string]string{}}}
-	var withoutResult []v1alpha1.PodContainerProbe
-	for _, m := range markers {
-		if !m.Selects(pod) {
-			continue
-		}
-		for _, p := range m.Probes {
-			if state, known := states[FullName(m.Name, p.Name)]; known && state.State != "" {
-				d.add(p, state)
-			} else {
-				withoutResult = append(withoutResult, p)
-			}
+	var withoutResult []probeOfPod
+	for _, p := range probes {
+		if state, known := states[p.fullName()]; known && state.State != "" {
+			d.add(p.PodContainerProbe, state)
+		} else {
+			withoutResult = append(withoutResult, p)
 		}
 	}
 	for _, p := range withoutResult {
-		d.keep(p)
+		d.keep(p.PodContainerProbe)
 	}
 	return d.Fields
 }

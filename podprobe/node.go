@@ -42,24 +42,42 @@ func NodeSpec(pods []*corev1.Pod, markers []Marker) (v1alpha1.NodePodProbeSpec, 
 
 // probesOf returns the probes of a pod up to the limit, and the names of the markers with probes beyond it.
 func probesOf(pod *corev1.Pod, markers []Marker) (probes []v1alpha1.ContainerProbe, omitted map[string]bool) {
+	for _, p := range resolvable(pod, markers) {
+		switch {
+		case len(probes) < v1alpha1.MaxProbesOfPod:
+			probes = append(probes, v1alpha1.ContainerProbe{Name: p.fullName(), ContainerName: p.ContainerName, Probe: p.resolved})
+		case omitted == nil:
+			omitted = map[string]bool{p.marker: true}
+		default:
+			omitted[p.marker] = true
+		}
+	}
+	return probes, omitted
+}
+
+// probeOfPod is a probe of a marker for a pod that has its container and port.
+type probeOfPod struct {
+	v1alpha1.PodContainerProbe
+	marker   string
+	resolved v1alpha1.ContainerProbeSpec
+}
+
+func (p probeOfPod) fullName() string { return FullName(p.marker, p.Name) }
+
+// resolvable are the probes of the markers that select a pod, without those whose container or port it does not have.
+func resolvable(pod *corev1.Pod, markers []Marker) []probeOfPod {
+	var probes []probeOfPod
 	for _, m := range markers {
 		if !m.Selects(pod) {
 			continue
 		}
 		for _, p := range m.Probes {
-			probe, err := resolve(pod, p)
-			switch {
-			case err != nil:
-			case len(probes) < v1alpha1.MaxProbesOfPod:
-				probes = append(probes, v1alpha1.ContainerProbe{Name: FullName(m.Name, p.Name), ContainerName: p.ContainerName, Probe: probe})
-			case omitted == nil:
-				omitted = map[string]bool{m.Name: true}
-			default:
-				omitted[m.Name] = true
+			if resolved, err := resolve(pod, p); err == nil {
+				probes = append(probes, probeOfPod{PodContainerProbe: p, marker: m.Name, resolved: resolved})
 			}
 		}
 	}
-	return probes, omitted
+	return probes
 }
 
 // resolve finds the container and replaces named ports by numbers.

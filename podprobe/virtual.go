@@ -24,52 +24,61 @@ func VirtualNode(labels map[string]string) bool {
 // pod does not have are left out, as Status says. Probes beyond the limit are left out too; the second result is their full
 // names.
 func VirtualNodeAnnotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, omitted []string) {
-	var names []string
-	var probes []json.RawMessage
-	conditions := map[string]bool{}
+	a := annotate(resolvable(pod, markers))
+	return a.annotations(), a.omitted
+}
+
+// annotated are the probes that fit into the annotation of a pod on a virtual node.
+type annotated struct {
+	markers    []string
+	probes     []json.RawMessage
+	conditions map[string]bool // that the probes write
+	omitted    []string        // full names of those beyond the limit
+}
+
+func annotate(all []probeOfPod) annotated {
+	a := annotated{conditions: map[string]bool{}}
 	size := 0
-	for _, m := range markers {
-		if !m.Selects(pod) {
+	for _, p := range all {
+		if p.PodConditionType == "" || a.conditions[p.PodConditionType] {
 			continue
 		}
-		for _, p := range m.Probes {
-			if p.PodConditionType == "" || conditions[p.PodConditionType] {
-				continue
-			}
-			if _, err := resolve(pod, p); err != nil {
-				continue
-			}
-			p.MarkerPolicy = nil
-			content, err := json.Marshal(p)
-			if err != nil || size+len(content) > maxAnnotation || len(probes) == v1alpha1.MaxProbesOfPod {
-				omitted = append(omitted, FullName(m.Name, p.Name))
-				continue
-			}
-			size += len(content)
-			conditions[p.PodConditionType] = true
-			probes = append(probes, content)
-			if !slices.Contains(names, m.Name) {
-				names = append(names, m.Name)
-			}
+		p.MarkerPolicy = nil
+		content, err := json.Marshal(p.PodContainerProbe)
+		if err != nil || size+len(content) > maxAnnotation || len(a.probes) == v1alpha1.MaxProbesOfPod {
+			a.omitted = append(a.omitted, p.fullName())
+			continue
+		}
+		size += len(content)
+		a.conditions[p.PodConditionType] = true
+		a.probes = append(a.probes, content)
+		if !slices.Contains(a.markers, p.marker) {
+			a.markers = append(a.markers, p.marker)
 		}
 	}
-	content, err := json.Marshal(probes)
-	if len(probes) == 0 || err != nil { // each of them has been encoded before
-		return map[string]string{}, omitted
+	return a
+}
+
+func (a annotated) annotations() map[string]string {
+	content, err := json.Marshal(a.probes)
+	if len(a.probes) == 0 || err != nil { // each of them has been encoded before
+		return map[string]string{}
 	}
 	return map[string]string{
 		v1alpha1.AnnotationPodProbe:           string(content),
-		v1alpha1.AnnotationPodProbeMarkerList: strings.Join(names, ","),
-	}, omitted
+		v1alpha1.AnnotationPodProbeMarkerList: strings.Join(a.markers, ","),
+	}
 }
 
 // DesiredOnVirtualNode computes the fields of a pod on a virtual node: the annotations with its probes, and the labels and
 // annotations that follow from the conditions which the prober there has written. The second result is the full names of
-// the probes that are left out.
+// the probes that are left out. They set nothing, as in Desired.
 func DesiredOnVirtualNode(pod *corev1.Pod, markers []Marker, now time.Time) (fields Fields, omitted []string) {
-	fields = Desired(pod, markers, StatesOfConditions(pod, markers), now)
+	probes := resolvable(pod, markers)
+	a := annotate(probes)
+	written := slices.DeleteFunc(probes, func(p probeOfPod) bool { return !a.conditions[p.PodConditionType] })
+	fields = desiredBy(written, pod, StatesOfConditions(pod, markers), now)
 	fields.Conditions = nil
-	annotations, omitted := VirtualNodeAnnotations(pod, markers)
-	addMissing(fields.Annotations, annotations)
-	return fields, omitted
+	addMissing(fields.Annotations, a.annotations())
+	return fields, a.omitted
 }
