@@ -62,7 +62,7 @@ var rows = []row{
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "manager/cache rollout api"},
 		{path: "manager/configchanges", imports: "rollout api"},
-		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/cache podprobe result api"},
+		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
@@ -76,6 +76,7 @@ var rows = []row{
 	{name: "parts of pod probes", rooms: []room{
 		{path: "manager/podprobes/compiled", imports: "podprobe api"},
 		{path: "manager/podprobes/marks", imports: "podprobe"},
+		{path: "manager/podprobes/omitted"},
 		{path: "daemon/podprobes/execprobe", imports: "probe cri"},
 		{path: "daemon/podprobes/probespec", imports: "kubelet probe api"},
 		{path: "daemon/podprobes/probestatus", imports: "result api"},

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,8 @@ type apiServer struct {
 	writes []string
 	events *events.FakeRecorder
 	pruned bool // the CRD of markers is OpenKruise's, which has no conditions
+	// rewritten are the pods whose fields are to be computed again.
+	rewritten []string
 	// refuse is an admission policy for pods; nil: there is none.
 	refuse func(pod *corev1.Pod) error
 	// records of what was applied, by pod.
@@ -80,11 +83,17 @@ func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
 				return err
 			},
 		}).Build()
-	w.api = &api{
-		client: w.Client, nodes: cache.NewNodes(w.Client, w.Client), recorder: w.events, now: func() time.Time { return noon }, log: slog.New(slog.DiscardHandler),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes"}, []string{"resource"}),
-	}
+	w.api = w.nextLeader()
 	return w
+}
+
+// nextLeader is the access of a manager that has just started.
+func (w *apiServer) nextLeader() *api {
+	return &api{
+		client: w.Client, nodes: cache.NewNodes(w.Client, w.Client), recorder: w.events, now: func() time.Time { return noon }, log: slog.New(slog.DiscardHandler),
+		writes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "writes"}, []string{"resource"}),
+		rewrite: func(pod types.NamespacedName) { w.rewritten = append(w.rewritten, pod.Name) },
+	}
 }
 
 // apply does what the API server does for probe results. The fake client cannot: it keeps metadata out of what goes through the status,

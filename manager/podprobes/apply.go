@@ -141,6 +141,9 @@ func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod) (fields p
 		fields, omitted = podprobe.DesiredOnVirtualNode(pod, markers, d.now())
 		return fields, omitted, nil
 	}
+	if d.omitted.Has(pod) {
+		return fields, nil, nil // what its probes have set does not hold any more
+	}
 	var node v1alpha1.NodePodProbe
 	if err := d.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node); client.IgnoreNotFound(err) != nil {
 		return fields, nil, fmt.Errorf("get NodePodProbe: %w", err)

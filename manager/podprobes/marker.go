@@ -56,6 +56,9 @@ func (r *markerReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		r.conditions.Delete(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if wait, err := r.uncounted(ctx, &marker); err != nil || wait {
+		return ctrl.Result{RequeueAfter: markerDelay}, err
+	}
 	write := r.writeStatus
 	if marker.DeletionTimestamp != nil {
 		write = r.release
@@ -67,6 +70,31 @@ func (r *markerReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// uncounted reports whether the status says that pods are left out, while this process, which has just begun, has not reconciled
+// all nodes of the marker's pods, and so does not know which are.
+func (r *markerReconciler) uncounted(ctx context.Context, marker *v1alpha1.PodProbeMarker) (bool, error) {
+	ready := meta.FindStatusCondition(marker.Status.Conditions, v1alpha1.ConditionPodProbeMarkerReady)
+	if marker.DeletionTimestamp != nil || ready == nil || ready.Reason != podprobe.ReasonTooManyProbes {
+		return false, nil
+	}
+	pods, err := r.listPods(ctx, client.InNamespace(marker.Namespace))
+	if err != nil {
+		return false, err
+	}
+	m, nodes := podprobe.NewMarker(marker), map[string]bool{}
+	for _, pod := range pods {
+		if node := pod.Spec.NodeName; m.Selects(pod) && podprobe.Probeable(pod) && !r.omitted.Knows(node) {
+			nodes[node] = true
+		}
+	}
+	for node := range nodes {
+		if exists, _, err := r.nodeKind(ctx, node); err != nil || exists {
+			return exists, err
+		}
+	}
+	return false, nil
 }
 
 func (r *markerReconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
@@ -86,7 +114,7 @@ func (r *markerReconciler) writeStatus(ctx context.Context, marker *v1alpha1.Pod
 	if kept, ok := r.conditions.Load(key); ok && r.pruned.Load() {
 		before.Status.Conditions = kept.([]metav1.Condition) //nolint:forcetypeassert // nothing else is stored
 	}
-	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.all(), Delayed: delayed}
+	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.All(), Delayed: delayed}
 	after := before.DeepCopy()
 	after.Status = podprobe.Status(before, around, r.now())
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
@@ -143,7 +171,7 @@ func (r *markerReconciler) markersOfNode(ctx context.Context, before, after clie
 		either = before
 	}
 	changedSpec := before == nil || after == nil || before.GetGeneration() != after.GetGeneration()
-	if delayOf(before) == delayOf(after) && (!changedSpec || !r.omitted.any(either.GetName())) {
+	if delayOf(before) == delayOf(after) && (!changedSpec || !r.omitted.Any(either.GetName())) {
 		return nil
 	}
 	pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})

@@ -58,22 +58,25 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if !exists && missing {
+		r.omitted.Forget(request.Name)
+		return ctrl.Result{}, nil
+	}
 	if !exists {
-		r.omitted.set(request.Name, nil)
-		if missing {
-			return ctrl.Result{}, nil
-		}
+		r.setOmitted(request.Name, nil)
 		err := r.written("nodepodprobes", "delete NodePodProbe of a node that is gone", r.client.Delete(ctx, existing.DeepCopy(), client.Preconditions{UID: &existing.UID}))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	var spec v1alpha1.NodePodProbeSpec
-	if missing && virtual {
-		return ctrl.Result{}, nil
-	}
+	var omitted []*corev1.Pod
 	if !virtual {
-		if spec, err = r.spec(ctx, request.Name); err != nil {
+		if spec, omitted, err = r.spec(ctx, request.Name); err != nil {
 			return ctrl.Result{}, err
 		}
+	}
+	r.setOmitted(request.Name, omitted)
+	if missing && virtual {
+		return ctrl.Result{}, nil
 	}
 	err = r.write(ctx, request.Name, &existing, missing, spec)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
@@ -82,23 +85,32 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{}, err
 }
 
-func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
+// spec returns the probes of a node, and the pods that are left out.
+func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, []*corev1.Pod, error) {
 	markers, err := r.listMarkers(ctx, "")
 	if err != nil || len(markers) == 0 {
-		r.omitted.set(node, nil)
-		return v1alpha1.NodePodProbeSpec{}, err
+		return v1alpha1.NodePodProbeSpec{}, nil, err
 	}
 	pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: node})
 	if err != nil {
-		return v1alpha1.NodePodProbeSpec{}, err
+		return v1alpha1.NodePodProbeSpec{}, nil, err
 	}
 	spec, omitted := podprobe.NodeSpec(pods, markers)
-	for _, pod := range r.omitted.set(node, omitted) {
+	return spec, omitted, nil
+}
+
+// setOmitted takes over which pods of a node are left out, and reports those that were not. What is on the pods of their probes is
+// removed, and set again when they have a place.
+func (r *nodeReconciler) setOmitted(node string, omitted []*corev1.Pod) {
+	added, changed := r.omitted.Set(node, omitted)
+	for _, pod := range added {
 		r.log.Warn("pod is not probed: the probes of its node exceed what one NodePodProbe can hold", "pod", pod.Namespace+"/"+pod.Name, "node", node)
 		r.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
-			"Not probed: the probes of all pods of node %s exceed what one NodePodProbe can hold, and those of this pod are among the largest of its namespace", node)
+			"Not probed: the probes of all pods of node %s exceed what one NodePodProbe can hold, and there is no space left for those of this pod", node)
 	}
-	return spec, nil
+	for _, key := range changed {
+		r.rewrite(key)
+	}
 }
 
 func (r *nodeReconciler) write(ctx context.Context, node string, existing *v1alpha1.NodePodProbe, missing bool, spec v1alpha1.NodePodProbeSpec) error {

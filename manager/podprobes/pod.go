@@ -31,6 +31,7 @@ const (
 // Writer that applies them.
 func addPods(mgr ctrl.Manager, cfg Config, a *api) error {
 	r := newPodReconciler(a, cfg.Workers)
+	a.rewrite = r.writer.Request
 	// A RunnableFunc runs on the leader only, as the controllers do.
 	if err := mgr.Add(manager.RunnableFunc(r.writer.Run)); err != nil {
 		return fmt.Errorf("add writer: %w", err)

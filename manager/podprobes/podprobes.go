@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,6 +23,7 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/manager/podprobes/compiled"
+	"github.com/refit-project/refit/manager/podprobes/omitted"
 	"github.com/refit-project/refit/podprobe"
 )
 
@@ -81,7 +83,9 @@ type api struct {
 	writes   *prometheus.CounterVec
 	log      *slog.Logger
 	compiled compiled.Markers
-	omitted  omittedPods
+	omitted  omitted.Pods
+	// rewrite has the fields of a pod computed again.
+	rewrite func(pod types.NamespacedName)
 }
 
 // listMarkers of a namespace; of all namespaces when it is empty.

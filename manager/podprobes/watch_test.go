@@ -112,11 +112,11 @@ func TestMarkersOfANodeWhosePodsAreLeftOut(t *testing.T) {
 	if got := all(); got != "[] [] [] []" {
 		t.Errorf("created, changed, the same, deleted: %s without a pod that is left out", got)
 	}
-	w.omitted.set("node-1", []*corev1.Pod{gamePod("a")})
+	w.omitted.Set("node-1", []*corev1.Pod{gamePod("a")})
 	if got := all(); got != "[m] [m] [] [m]" {
 		t.Errorf("created, changed, the same, deleted: %s with one", got)
 	}
-	w.omitted.set("node-1", nil)
+	w.omitted.Set("node-1", nil)
 	delayed := before.DeepCopy()
 	delayed.Status.Conditions = []metav1.Condition{{Type: "Delayed", Status: "True", Reason: "ProbesDelayed", Message: "3 times"}}
 	same(t, "a delayed node is gone", namesOf(r.markersOfNode(t.Context(), delayed, nil)), "m")
