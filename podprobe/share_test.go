@@ -104,3 +104,27 @@ func TestProbesOfANodeLeaveSpaceForTheirResults(t *testing.T) {
 		t.Errorf("%d bytes with the results of %d pods; %d are left out", size, len(spec.PodProbes), len(omitted))
 	}
 }
+
+// Where there is no space for the next pod by its probes, there may be for one with more bytes and fewer probes.
+func TestAPodThatDoesNotFitLeavesTheSpaceToOthers(t *testing.T) {
+	t.Parallel()
+	of := func(app string, probes, bytes int) v1alpha1.PodProbeMarker {
+		return marker(app, func(m *v1alpha1.PodProbeMarker) {
+			m.Spec.Selector.MatchLabels["app"], m.Spec.Probes = app, nil
+			for i := range probes {
+				p := probe(fmt.Sprint("p", i))
+				p.Probe.Exec.Command = []string{strings.Repeat("x", bytes)}
+				m.Spec.Probes = append(m.Spec.Probes, p)
+			}
+		})
+	}
+	with := func(name, app string) *corev1.Pod { return pod(name, func(p *corev1.Pod) { p.Labels["app"] = app }) }
+	pods := []*corev1.Pod{with("few", "few"), with("long", "long")}
+	for i := range 150 {
+		pods = append(pods, with(fmt.Sprintf("many-%03d", i), "many"))
+	}
+	spec, omitted := podprobe.NodeSpec(pods, compile(of("many", 20, 1), of("few", 10, 1), of("long", 1, 16<<10)))
+	if len(omitted) != 1 || omitted[0].Labels["app"] != "many" || len(spec.PodProbes) != 151 {
+		t.Errorf("%d pods are probed, %d left out", len(spec.PodProbes), len(omitted))
+	}
+}

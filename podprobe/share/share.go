@@ -68,7 +68,7 @@ type sized struct {
 }
 
 // Fit chooses the pods that are probed: all, if there is space for them. Otherwise the namespace that has the least gets
-// the space for its next pod, until there is none left.
+// the space for its next pod, if there is so much left.
 func Fit(all []v1alpha1.PodProbe) (fitting, omitted []v1alpha1.PodProbe) {
 	total := space{}
 	waiting := map[string][]sized{}
@@ -90,18 +90,15 @@ func Fit(all []v1alpha1.PodProbe) (fitting, omitted []v1alpha1.PodProbe) {
 	for len(waiting) > 0 {
 		namespace := least(waiting, taken)
 		next := waiting[namespace][0]
-		if !total.plus(next.space).fits() { // nor do the others of its namespace, which are larger
-			for _, p := range waiting[namespace] {
-				omitted = append(omitted, p.PodProbe)
-			}
+		if waiting[namespace] = waiting[namespace][1:]; len(waiting[namespace]) == 0 {
 			delete(waiting, namespace)
+		}
+		if !total.plus(next.space).fits() { // a later one may, which has more bytes and fewer probes
+			omitted = append(omitted, next.PodProbe)
 			continue
 		}
 		total, taken[namespace] = total.plus(next.space), taken[namespace].plus(next.space)
 		fitting = append(fitting, next.PodProbe)
-		if waiting[namespace] = waiting[namespace][1:]; len(waiting[namespace]) == 0 {
-			delete(waiting, namespace)
-		}
 	}
 	return fitting, omitted
 }
