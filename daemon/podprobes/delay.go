@@ -41,20 +41,33 @@ func (m *Manager) resetDelay() {
 // reportDelay records an Event and has the condition written.
 func (m *Manager) reportDelay() {
 	m.mu.Lock()
-	before := m.delayed
+	before, message := m.delayed, ""
 	factor, _ := m.delay.Factor()
-	m.delayed = factor
+	if factor > 0 {
+		message = delayMessage(factor)
+	}
+	m.delayed = message
 	m.writeSoon()
 	m.mu.Unlock()
 	m.metrics.delay.Set(factor)
-	if factor == before {
-		return // it is only known now
-	}
-	if factor == 0 {
+	switch message {
+	case before: // it is only known now
+	case "":
 		m.config.Events.Event(m.aboutObject(), corev1.EventTypeNormal, reasonOnTime, "Exec probes run as often as their periods say")
+	default:
+		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, reasonDelayed, message)
+	}
+}
+
+// recallDelay takes over from the status what the daemon before this one has reported, until this one knows. mu is held.
+func (m *Manager) recallDelay() {
+	if _, known := m.delay.Factor(); known || m.object == nil {
 		return
 	}
-	m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, reasonDelayed, delayMessage(factor))
+	m.delayed = ""
+	if meta.IsStatusConditionTrue(m.object.Status.Conditions, v1alpha1.ConditionProbesDelayed) {
+		m.delayed = meta.FindStatusCondition(m.object.Status.Conditions, v1alpha1.ConditionProbesDelayed).Message
+	}
 }
 
 func delayMessage(factor float64) string {

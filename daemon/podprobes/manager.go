@@ -47,8 +47,8 @@ type Manager struct {
 	looked    bool // the ledger has been filled for this object
 	cut       int  // what messages were cut to last
 	delay     turns.Delay
-	delayed   float64 // the factor in the last Event
-	pruned    bool    // the CRD, which is OpenKruise's, drops the conditions of the status
+	delayed   string // the message in the last Event; empty: on time
+	pruned    bool   // the CRD, which is OpenKruise's, drops the conditions of the status
 
 	turns *turns.Queue  // of exec probes
 	slot  atomic.Int64  // of network probes, a time.Duration
@@ -73,6 +73,7 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 		m.specStale = m.specStale || object.Generation != before.Generation
 	}
 	m.object = object
+	m.recallDelay()
 	if m.specStale {
 		m.wakeUp()
 	}

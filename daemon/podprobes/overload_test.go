@@ -138,3 +138,38 @@ func TestDelayOutlivesTheDaemon(t *testing.T) {
 		}
 	})
 }
+
+// The Events of a delay are recorded once, whichever daemon sees its beginning and its end.
+func TestEventsOfADelayOutliveTheDaemon(t *testing.T) {
+	t.Parallel()
+	count := func(w *world, reason string) int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return strings.Count(strings.Join(w.events, "\n"), reason)
+	}
+	inWorld(t, func(w *world) {
+		w.crowd(20)
+		w.run()
+		w.pass(time.Minute)
+		before := count(w, "ProbesDelayed")
+		w.run()
+		w.pass(time.Minute)
+		if after := count(w, "ProbesDelayed"); before != 1 || after != 1 {
+			t.Errorf("ProbesDelayed %d times before a restart and %d times in all", before, after)
+		}
+		w.end()
+		w.wantCrowd(4)
+		w.run()
+		w.pass(30 * time.Second)
+		if n := count(w, "ProbesOnTime"); n != 1 || w.delayed() != "" {
+			t.Errorf("ProbesOnTime %d times, condition %q", n, w.delayed())
+		}
+		w.end()
+		w.want()
+		w.run()
+		w.pass(30 * time.Second)
+		if n := count(w, "ProbesOnTime"); n != 1 {
+			t.Errorf("ProbesOnTime %d times", n)
+		}
+	})
+}
