@@ -1,6 +1,9 @@
 package result
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,17 +43,45 @@ func LabelValue(s string) string {
 	return strings.TrimRight(Cut(strings.TrimLeft(valid, ends), MaxLabel), ends)
 }
 
-// FitMessages cuts all messages to one length, halved from MaxMessage until size, which measures what they are part of
-// in bytes, is at most limit. It returns that length: MaxMessage when nothing had to be cut, 0 when even that is too
-// much.
-func FitMessages(messages []*string, limit int, size func() (int, error)) (int, error) {
-	for most := MaxMessage; ; most /= 2 {
-		for _, message := range messages {
-			*message = Cut(*message, most)
+// FitMessages cuts messages until they take at most space bytes as JSON (SizeOfMessages). Those of one owner are cut to one
+// length, halved from MaxMessage, and always those of the owner whose messages take most: who has little to say keeps it
+// whole. It returns the shortest length: MaxMessage when nothing had to be cut.
+func FitMessages(byOwner map[string][]*string, space int) (shortest int) {
+	lengths, sizes, total := map[string]int{}, map[string]int{}, 0
+	cut := func(owner string, length int) {
+		for _, message := range byOwner[owner] {
+			*message = Cut(*message, length)
 		}
-		n, err := size()
-		if err != nil || n <= limit || most == 0 {
-			return most, err
-		}
+		total -= sizes[owner]
+		lengths[owner], sizes[owner] = length, SizeOfMessages(byOwner[owner])
+		total += sizes[owner]
 	}
+	owners := slices.Sorted(maps.Keys(byOwner))
+	for _, owner := range owners {
+		cut(owner, MaxMessage)
+	}
+	shortest = MaxMessage
+	for total > space {
+		largest, found := "", false
+		for _, owner := range owners {
+			if lengths[owner] > 0 && (!found || sizes[owner] > sizes[largest]) {
+				largest, found = owner, true
+			}
+		}
+		if !found {
+			break
+		}
+		cut(largest, lengths[largest]/2)
+		shortest = min(shortest, lengths[largest])
+	}
+	return shortest
+}
+
+// SizeOfMessages is what messages take as JSON, in bytes.
+func SizeOfMessages(messages []*string) int {
+	text, err := json.Marshal(messages)
+	if err != nil { // strings can be encoded
+		return 0
+	}
+	return len(text)
 }

@@ -1,7 +1,6 @@
 package result_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -75,46 +74,50 @@ func FuzzLabelValue(f *testing.F) {
 
 func TestFitMessages(t *testing.T) {
 	t.Parallel()
+	of := func(n, size int) (all []int) {
+		for range n {
+			all = append(all, size)
+		}
+		return all
+	}
 	for name, tc := range map[string]struct {
-		sizes []int // of messages
-		limit int
+		sizes map[string][]int // of messages, by owner
+		space int
 		cut   int
-		want  []int
+		want  map[string][]int
 	}{
-		"all fit":           {[]int{10, 20}, 100, 1024, []int{10, 20}},
-		"longer than any":   {[]int{5000}, 4000, 1024, []int{1024}},
-		"the long are cut":  {[]int{1000, 10}, 600, 512, []int{512, 10}},
-		"cut again":         {[]int{1000, 1000}, 600, 256, []int{256, 256}},
-		"nothing has room":  {[]int{10}, -1, 0, []int{0}},
-		"there are no more": {nil, -1, 0, nil},
+		"all fit":           {map[string][]int{"a": {10, 20}}, 100, 1024, map[string][]int{"a": {10, 20}}},
+		"longer than any":   {map[string][]int{"a": {5000}}, 4000, 1024, map[string][]int{"a": {1024}}},
+		"the long are cut":  {map[string][]int{"a": {1000, 10}}, 600, 512, map[string][]int{"a": {512, 10}}},
+		"cut again":         {map[string][]int{"a": {1000, 1000}}, 600, 256, map[string][]int{"a": {256, 256}}},
+		"nothing has room":  {map[string][]int{"a": {10}, "b": {5}}, -1, 0, map[string][]int{"a": {0}, "b": {0}}},
+		"there are no more": {nil, -1, 1024, nil},
+		"who says little keeps it": {
+			map[string][]int{"loud": of(100, 1000), "quiet": {40}}, 1600, 8, map[string][]int{"loud": of(100, 8), "quiet": {40}},
+		},
+		"both say much": {map[string][]int{"a": of(10, 1000), "b": of(20, 1000)}, 6000, 128, map[string][]int{"a": of(10, 256), "b": of(20, 128)}},
+		"exactly":       {map[string][]int{"a": {1000}}, 1004, 1024, map[string][]int{"a": {1000}}},
+		"one too many":  {map[string][]int{"a": {1000}}, 1003, 512, map[string][]int{"a": {512}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			messages := make([]*string, len(tc.sizes))
-			for i, size := range tc.sizes {
-				text := strings.Repeat("x", size)
-				messages[i] = &text
-			}
-			cut, err := result.FitMessages(messages, tc.limit, func() (int, error) {
-				total := 0
-				for _, m := range messages {
-					total += len(*m)
+			messages := map[string][]*string{}
+			for owner, sizes := range tc.sizes {
+				for _, size := range sizes {
+					messages[owner] = append(messages[owner], new(strings.Repeat("x", size)))
 				}
-				return total, nil
-			})
-			if err != nil || cut != tc.cut {
-				t.Errorf("cut to %d, %v; want %d", cut, err, tc.cut)
 			}
-			for i, m := range messages {
-				if len(*m) != tc.want[i] {
-					t.Errorf("message %d has %d bytes, want %d", i, len(*m), tc.want[i])
+			if cut := result.FitMessages(messages, tc.space); cut != tc.cut {
+				t.Errorf("cut to %d, want %d", cut, tc.cut)
+			}
+			for owner, want := range tc.want {
+				for i, m := range messages[owner] {
+					if len(*m) != want[i] {
+						t.Errorf("message %d of %s has %d bytes, want %d", i, owner, len(*m), want[i])
+					}
 				}
 			}
 		})
-	}
-	broken := errors.New("cannot be measured")
-	if _, err := result.FitMessages(nil, 1, func() (int, error) { return 0, broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -198,7 +198,7 @@ func (m *Manager) recordCut(cut int) {
 	m.mu.Unlock()
 	if cut < result.MaxMessage && cut != before {
 		m.config.Events.Event(m.aboutObject(), corev1.EventTypeWarning, eventCut,
-			fmt.Sprintf("The results of all probes would be too large for one object: messages are cut to %d bytes", cut))
+			fmt.Sprintf("The results of all probes would be too large for one object: messages are cut, those of the namespaces that say most to %d bytes", cut))
 	}
 }
 

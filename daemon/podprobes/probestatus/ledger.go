@@ -159,21 +159,23 @@ func Same(a, b v1alpha1.NodePodProbeStatus) bool {
 	})
 }
 
-// Fit cuts all messages to the same length until the status is at most limit bytes of JSON, and returns that length.
+// Fit cuts messages until the status is at most limit bytes of JSON, first those of the namespace whose messages take most, so
+// that nobody has much to say at the cost of others. It returns the shortest length to which messages were cut.
 func Fit(status v1alpha1.NodePodProbeStatus, limit int) (v1alpha1.NodePodProbeStatus, int, error) {
-	var messages []*string
+	text, err := json.Marshal(status)
+	if err != nil {
+		return status, 0, fmt.Errorf("encode status: %w", err)
+	}
+	byNamespace := map[string][]*string{}
 	for i := range status.PodProbeStatuses {
-		states := status.PodProbeStatuses[i].ProbeStates
-		for j := range states {
-			messages = append(messages, &states[j].Message)
+		pod := &status.PodProbeStatuses[i]
+		for j := range pod.ProbeStates {
+			byNamespace[pod.Namespace] = append(byNamespace[pod.Namespace], &pod.ProbeStates[j].Message)
 		}
 	}
-	cut, err := result.FitMessages(messages, limit, func() (int, error) {
-		text, err := json.Marshal(status)
-		return len(text), err
-	})
-	if err != nil {
-		err = fmt.Errorf("encode status: %w", err)
+	others := len(text)
+	for _, messages := range byNamespace {
+		others -= result.SizeOfMessages(messages)
 	}
-	return status, cut, err
+	return status, result.FitMessages(byNamespace, limit-others), nil
 }

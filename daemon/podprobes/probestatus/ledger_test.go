@@ -1,6 +1,8 @@
 package probestatus_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +152,30 @@ func TestMessagesAreCutUntilTheStatusFits(t *testing.T) {
 	states := status.PodProbeStatuses[0].ProbeStates
 	if err != nil || cut >= 500 || cut < 100 || len(states[0].Message) > cut || len(states[0].Message) != len(states[1].Message) {
 		t.Errorf("cut to %d, %d and %d left, %v", cut, len(states[0].Message), len(states[1].Message), err)
+	}
+}
+
+// A namespace with long messages does not shorten those of another one.
+func TestLongMessagesOfANamespaceLeaveThoseOfAnother(t *testing.T) {
+	t.Parallel()
+	l := probestatus.Ledger{}
+	for i := range 2900 {
+		uid := types.UID(fmt.Sprint("loud-", i))
+		l.Of("loud", string(uid), uid)["m#x"] = &probestatus.Record{State: v1alpha1.ProbeFailed, Message: strings.Repeat("<", 1024)}
+	}
+	const quiet = "players=40 of 64, draining in ten minutes"
+	l.Of("quiet", "b", "b")["m#x"] = &probestatus.Record{State: v1alpha1.ProbeFailed, Message: quiet}
+	const limit = 900 << 10
+	status, cut, err := probestatus.Fit(l.Status(noon), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(status)
+	if err != nil || len(text) > limit || len(text) < limit/2 || cut >= len(quiet) || cut == 0 {
+		t.Errorf("cut to %d, %d bytes, %v", cut, len(text), err)
+	}
+	if state, _ := probestatus.Published(status, "b", "m#x"); state.Message != quiet {
+		t.Errorf("message of the other namespace: %q", state.Message)
 	}
 }
 
