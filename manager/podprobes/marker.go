@@ -164,23 +164,25 @@ func delayOf(object client.Object) string {
 }
 
 // markersOfNode returns the markers of the namespaces with pods on a node that has begun or ceased to be delayed, or that
-// has more probes than fit into its NodePodProbe.
+// has more probes than fit into its NodePodProbe, and those of pods that are probed from now on: they may have been left out.
 func (r *markerReconciler) markersOfNode(ctx context.Context, before, after client.Object) []ctrl.Request {
 	either := after
 	if either == nil {
 		either = before
 	}
 	changedSpec := before == nil || after == nil || before.GetGeneration() != after.GetGeneration()
-	if delayOf(before) == delayOf(after) && (!changedSpec || !r.omitted.Any(either.GetName())) {
-		return nil
-	}
-	pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})
-	if err != nil {
-		r.log.Error("list pods of node", "node", either.GetName(), "err", err)
-	}
 	namespaces := map[string]bool{}
-	for _, pod := range pods {
-		namespaces[pod.Namespace] = true
+	if changedSpec {
+		namespaces = namespacesOfNewPods(before, after)
+	}
+	if delayOf(before) != delayOf(after) || changedSpec && r.omitted.Any(either.GetName()) {
+		pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})
+		if err != nil {
+			r.log.Error("list pods of node", "node", either.GetName(), "err", err)
+		}
+		for _, pod := range pods {
+			namespaces[pod.Namespace] = true
+		}
 	}
 	var requests []ctrl.Request
 	for namespace := range namespaces {
@@ -193,6 +195,24 @@ func (r *markerReconciler) markersOfNode(ctx context.Context, before, after clie
 		}
 	}
 	return requests
+}
+
+// namespacesOfNewPods are those of the pods that only the later state of a NodePodProbe has.
+func namespacesOfNewPods(before, after client.Object) map[string]bool {
+	known, namespaces := map[string]bool{}, map[string]bool{}
+	if was, ok := before.(*v1alpha1.NodePodProbe); ok {
+		for _, pod := range was.Spec.PodProbes {
+			known[pod.UID] = true
+		}
+	}
+	if is, ok := after.(*v1alpha1.NodePodProbe); ok {
+		for _, pod := range is.Spec.PodProbes {
+			if !known[pod.UID] {
+				namespaces[pod.Namespace] = true
+			}
+		}
+	}
+	return namespaces
 }
 
 // recordEvent reports that the condition Ready has become False, or Delayed True, and when that has ended.

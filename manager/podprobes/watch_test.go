@@ -117,6 +117,13 @@ func TestMarkersOfANodeWhosePodsAreLeftOut(t *testing.T) {
 		t.Errorf("created, changed, the same, deleted: %s with one", got)
 	}
 	w.omitted.Set("node-1", nil)
+	again := after.DeepCopy()
+	again.Generation = 3
+	again.Spec.PodProbes = []v1alpha1.PodProbe{{Namespace: "bank", Name: "b", UID: "uid-b"}}
+	same(t, "there is space again", namesOf(r.markersOfNode(t.Context(), after, again)), "there")
+	later := again.DeepCopy()
+	later.Generation = 4
+	same(t, "the same pods", namesOf(r.markersOfNode(t.Context(), again, later)))
 	delayed := before.DeepCopy()
 	delayed.Status.Conditions = []metav1.Condition{{Type: "Delayed", Status: "True", Reason: "ProbesDelayed", Message: "3 times"}}
 	same(t, "a delayed node is gone", namesOf(r.markersOfNode(t.Context(), delayed, nil)), "m")
