@@ -2,7 +2,6 @@ package podprobes
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,9 +25,19 @@ const refusedPause = 5 * time.Minute
 // refusal is what the API server has not taken for a pod.
 type refusal struct {
 	uid   types.UID
-	marks marks.Set
-	all   bool // also without marks: a condition, or whatever is written
-	at    time.Time
+	marks map[marks.Mark]time.Time // when each was refused last
+	all   bool                     // also without marks: a condition, or whatever is written
+}
+
+// lately are the marks that are not tried again yet.
+func (r refusal) lately(now time.Time) marks.Set {
+	set := marks.Set{}
+	for m, at := range r.marks {
+		if now.Sub(at) < refusedPause {
+			set[m] = true
+		}
+	}
+	return set
 }
 
 // refused reports whether an error is about what was sent: an object beyond its limits, or a policy.
@@ -40,9 +49,8 @@ func refused(err error) bool {
 func (d *podDestination) removeRefused(pod *corev1.Pod, desired podprobe.Fields) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r, ok := d.refusals[client.ObjectKeyFromObject(pod)]
-	if ok && r.uid == pod.UID && d.now().Sub(r.at) < refusedPause {
-		r.marks.RemoveFrom(desired)
+	if r := d.refusals[client.ObjectKeyFromObject(pod)]; r.uid == pod.UID {
+		r.lately(d.now()).RemoveFrom(desired)
 	}
 }
 
@@ -68,13 +76,15 @@ func (d *podDestination) applyAccepted(ctx context.Context, pod *corev1.Pod, fie
 
 // recordRefused reports marks that were refused, once, and remembers them.
 func (d *podDestination) recordRefused(pod *corev1.Pod, left marks.Set, why error) {
-	before := d.remember(pod, refusal{uid: pod.UID, marks: left, at: d.now()})
-	if len(left) == 0 || maps.Equal(before.marks, left) {
-		return
-	}
+	before := d.remember(pod, left, false)
 	var names []string
+	known := true
 	for m := range left {
 		names = append(names, m.String())
+		known = known && !before.marks[m].IsZero()
+	}
+	if known {
+		return
 	}
 	slices.Sort(names)
 	d.report(pod, result.Cut(strings.Join(names, ", "), maxNames), why)
@@ -82,7 +92,7 @@ func (d *podDestination) recordRefused(pod *corev1.Pod, left marks.Set, why erro
 
 // recordAllRefused reports, once, that no result can be written: without labels and annotations they are refused too.
 func (d *podDestination) recordAllRefused(pod *corev1.Pod, why error) {
-	if before := d.remember(pod, refusal{uid: pod.UID, all: true, at: d.now()}); !before.all {
+	if before := d.remember(pod, nil, true); !before.all {
 		d.report(pod, "all results, with and without labels and annotations", why)
 	}
 }
@@ -93,14 +103,21 @@ func (d *podDestination) report(pod *corev1.Pod, what string, why error) {
 		"Left out, as the API server refuses it: %s: %s", what, result.Cut(why.Error(), maxNames-64))
 }
 
-// remember returns what was refused for the pod before.
-func (d *podDestination) remember(pod *corev1.Pod, now refusal) (before refusal) {
-	key := client.ObjectKeyFromObject(pod)
+// remember adds marks to what was refused for the pod lately, which was not tried again, and returns what was refused before.
+func (d *podDestination) remember(pod *corev1.Pod, left marks.Set, all bool) (before refusal) {
+	key, now := client.ObjectKeyFromObject(pod), d.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known := d.refusals[key]; known.uid == pod.UID {
 		before = known
 	}
-	d.refusals[key] = now
+	after := refusal{uid: pod.UID, marks: map[marks.Mark]time.Time{}, all: all}
+	for m := range before.lately(now) {
+		after.marks[m] = before.marks[m]
+	}
+	for m := range left {
+		after.marks[m] = now
+	}
+	d.refusals[key] = after
 	return before
 }

@@ -135,3 +135,42 @@ func TestWhatIsRefusedWhateverThePodGetsIsAnErrorAndOneEvent(t *testing.T) {
 		t.Errorf("label %q when it is accepted again", got)
 	}
 }
+
+// Each state has a label that is refused: the refusal of one is not forgotten with that of the other.
+func TestRefusalsOfTwoStatesAreRememberedTogether(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), gameMarker("m"), gamePod("a"))
+	attempts := 0
+	w.refuse = func(pod *corev1.Pod) error {
+		attempts++
+		if _, ok := pod.Labels["m"]; ok {
+			return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("label m is the platform's"))
+		}
+		return nil
+	}
+	now := noon
+	w.now = func() time.Time { return now }
+	d := newPodDestination(w.api)
+	flip := func(state v1alpha1.ProbeState, want int) {
+		t.Helper()
+		attempts, now = 0, now.Add(time.Minute)
+		w.report(results("a", state, "m#idle"))
+		w.settle(writing{d}, "shop", "a")
+		if attempts != want {
+			t.Errorf("%s: %d requests, want %d", state, attempts, want)
+		}
+	}
+	flip(v1alpha1.ProbeSucceeded, 3) // refused, a dry run without the label, and what is left
+	flip(v1alpha1.ProbeFailed, 5)    // the same, and two more to find out which of two it is
+	for len(w.events.Events) > 0 {
+		nextEvent(w.events)
+	}
+	for range 2 {
+		flip(v1alpha1.ProbeSucceeded, 1)
+		flip(v1alpha1.ProbeFailed, 1)
+	}
+	flip(v1alpha1.ProbeSucceeded, 3) // five minutes later it is tried again
+	if event := nextEvent(w.events); event != "" {
+		t.Errorf("another event %q", event)
+	}
+}
