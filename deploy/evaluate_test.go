@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,8 +67,9 @@ func (v variable) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyTy
 
 // review is a request to the API server.
 type review struct {
-	user, node        string
+	user, node, pod   string // the node and the pod that the user's token is bound to
 	operation         admission.Operation
+	resource, name    string // of what is written
 	subresource       string
 	object, oldObject string // JSON
 	params            string // JSON; empty for a ClusterRoleBinding
@@ -128,11 +130,18 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 			VersionedObject:    admission.NewLazyObject(object(t, r.object)),
 			VersionedOldObject: admission.NewLazyObject(object(t, r.oldObject)),
 		}
-		user := authenticationv1.UserInfo{Username: r.user}
+		user := authenticationv1.UserInfo{Username: r.user, Extra: map[string]authenticationv1.ExtraValue{}}
 		if r.node != "" {
-			user.Extra = map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/node-name": {r.node}}
+			user.Extra["authentication.kubernetes.io/node-name"] = authenticationv1.ExtraValue{r.node}
 		}
-		request := &admissionv1.AdmissionRequest{Operation: admissionv1.Operation(r.operation), SubResource: r.subresource, UserInfo: user}
+		if r.pod != "" {
+			user.Extra["authentication.kubernetes.io/pod-name"] = authenticationv1.ExtraValue{r.pod}
+			user.Extra["authentication.kubernetes.io/pod-uid"] = authenticationv1.ExtraValue{"uid-" + r.pod}
+		}
+		request := &admissionv1.AdmissionRequest{
+			Operation: admissionv1.Operation(r.operation), Name: r.name, Resource: metav1.GroupVersionResource{Resource: r.resource},
+			SubResource: r.subresource, UserInfo: user,
+		}
 		if r.namespace != nil {
 			request.Namespace = r.namespace.Name
 		}

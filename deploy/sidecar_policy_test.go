@@ -48,3 +48,42 @@ func TestManagerMayChangeOnlyInjectedContainers(t *testing.T) {
 		})
 	}
 }
+
+func TestSidecarWritesNothingThatKubeletSaysOfItsPod(t *testing.T) {
+	t.Parallel()
+	const others, own = "of its own only", "may only write the status of that pod"
+	pod := func(uid, metadata, status string) string {
+		return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","uid":"` + uid + `"` + metadata + `},"spec":{},"status":{"phase":"Running","podIP":"10.0.0.1"` + status + `}}`
+	}
+	const ready = `{"type":"Ready","status":"False"}`
+	before := pod("uid-web", "", `,"conditions":[`+ready+`]`)
+	status := func(object string) review {
+		return review{pod: "web", name: "web", subresource: "status", oldObject: before, object: object}
+	}
+	with := func(from, to string) review { return status(strings.Replace(before, from, to, 1)) }
+	attempts := map[string]attempt{
+		"a label":                {status(pod("uid-web", `,"labels":{"a":"b"}`, `,"conditions":[`+ready+`]`)), ""},
+		"a condition":            {with(ready, ready+`,{"type":"a.b/c","status":"True"}`), ""},
+		"a condition before it":  {with(ready, `{"type":"a.b/c","status":"True"},`+ready), ""},
+		"ready":                  {with(ready, `{"type":"Ready","status":"True"}`), others},
+		"ready, and not ready":   {with(ready, `{"type":"Ready","status":"True"},`+ready), others},
+		"not ready any more":     {with(ready, ``), others},
+		"a new one of kubelet's": {with(ready, ready+`,{"type":"DisruptionTarget","status":"True"}`), others},
+		"the end of a drain":     {with(ready, ready+`,{"type":"KruisePodReady","status":"True"}`), others},
+		"phase":                  {with("Running", "Failed"), others},
+		"addresses":              {with(`"podIP"`, `"podIPs":[{"ip":"10.9.9.9"}],"podIP"`), others},
+		"a field of the future":  {with(`"podIP"`, `"newField":1,"podIP"`), others},
+		"address removed":        {with(`,"podIP":"10.0.0.1"`, ``), others},
+		"a finalizer":            {status(pod("uid-web", `,"finalizers":["a.b/c"]`, `,"conditions":[`+ready+`]`)), others},
+		"another pod":            {review{pod: "db", name: "web", subresource: "status", oldObject: before, object: before}, own},
+		"a pod of the same name": {review{pod: "web", name: "web", subresource: "status", oldObject: pod("uid-2", "", ""), object: pod("uid-2", "", "")}, own},
+		"with a token of no pod": {review{name: "web", subresource: "status", oldObject: before, object: before}, own},
+		"its spec":               {review{pod: "web", name: "web", oldObject: before, object: before}, own},
+		"commands":               {review{pod: "web", name: "web", operation: admission.Connect, subresource: "exec"}, own},
+	}
+	for name, a := range attempts {
+		a.review.user = "system:serviceaccount:games:refit-sidecar"
+		attempts[name] = a
+	}
+	shipped(t, "sidecar/*.yaml", "refit-sidecar-pods").judged(t, attempts)
+}

@@ -178,7 +178,7 @@ func (e *examiner) certificate(what string, text []byte) []Finding {
 
 // policies of which program, by the names of their ValidatingAdmissionPolicies.
 var policiesOf = map[string][]string{
-	"refit-daemon":  {"refit-daemon-requests", "refit-daemon-pods", "refit-daemon-probes", "refit-daemon-images", "refit-daemon-events"},
+	"refit-daemon":  {"refit-daemon-requests", "refit-daemon-record", "refit-daemon-pods", "refit-daemon-probes", "refit-daemon-images", "refit-daemon-events"},
 	"refit-manager": {"refit-manager-pods", "refit-manager-requests"},
 }
 

@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	secret := &corev1.Secret{ObjectMeta: meta("refit-system", "refit-manager-webhook-cert"), Data: map[string][]byte{"tls.crt": certificate(t, now.Add(200*24*time.Hour))}}
 	w.add("secret", secret)
 	for _, name := range []string{
-		"refit-daemon-requests", "refit-daemon-pods", "refit-daemon-probes", "refit-daemon-images", "refit-daemon-events", "refit-manager-pods", "refit-manager-requests",
+		"refit-daemon-requests", "refit-daemon-record", "refit-daemon-pods", "refit-daemon-probes", "refit-daemon-images", "refit-daemon-events", "refit-manager-pods", "refit-manager-requests",
 	} {
 		w.add("policy "+name, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta("", name)})
 		binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta("", name)}
@@ -209,11 +209,11 @@ func TestFindings(t *testing.T) {
 		"not a certificate":             {func(_ *testing.T, w *world) { w.add("webhook", configuration("refit-manager", []byte("x"), "a")) }, "certificates", doctor.Failed, "no certificate"},
 		"no webhook configuration":      {func(_ *testing.T, w *world) { w.drop("webhook") }, "certificates", doctor.Warning, "no MutatingWebhookConfiguration"},
 		"Secret that may not be read":   {func(_ *testing.T, w *world) { w.read["refit-manager-webhook-cert"] = forbidden }, "certificates", doctor.OK, "authority of mcontainerrecreaterequest.kb.io"},
-		"policies":                      {func(*testing.T, *world) {}, "policies", doctor.OK, "7 of 7"},
+		"policies":                      {func(*testing.T, *world) {}, "policies", doctor.OK, "8 of 8"},
 		"policy that is not there":      {func(_ *testing.T, w *world) { w.drop("policy refit-daemon-pods") }, "policies", doctor.Warning, "refit-daemon-pods"},
 		"policy that is not bound":      {func(_ *testing.T, w *world) { w.drop("binding refit-manager-pods") }, "policies", doctor.Warning, "refit-manager-pods"},
 		"policies that may not be read": {func(_ *testing.T, w *world) { w.read["policies"] = forbidden }, "policies", doctor.Skipped, "may not read"},
-		"policies of the daemon alone":  {func(_ *testing.T, w *world) { w.drop("manager"); w.drop("policy refit-manager-pods") }, "policies", doctor.OK, "5 of 5"},
+		"policies of the daemon alone":  {func(_ *testing.T, w *world) { w.drop("manager"); w.drop("policy refit-manager-pods") }, "policies", doctor.OK, "6 of 6"},
 		"without OpenKruise":            {func(*testing.T, *world) {}, "OpenKruise", doctor.OK, "not installed"},
 		"both managers":                 {func(_ *testing.T, w *world) { kruise(w) }, "OpenKruise", doctor.Warning, "both there"},
 		"manager beside kruise-manager": {func(_ *testing.T, w *world) { kruise(w, "--container-recreate-requests=false") }, "OpenKruise", doctor.OK, "its own"},

@@ -92,6 +92,7 @@ func TestDaemonMayWriteOnlyWhatConcernsItsNode(t *testing.T) {
 		"status of a request, token of no node": {do: status(unbound, myRequest, note), words: []string{policy}},
 		"record in a request of its node":       {do: object(bound, myRequest, merge(`{"metadata":{"annotations":{"refit.dev/instances":"{}"}}}`))},
 		"record in a request of another node":   {do: object(bound, otherRequest, merge(`{"metadata":{"annotations":{"refit.dev/instances":"{}"}}}`)), words: []string{policy, s.nodes[1]}},
+		"record in a request, not by a daemon":  {do: object(s, myRequest, merge(`{"metadata":{"annotations":{"refit.dev/instances":"{\"app\":\"containerd://x\"}"}}}`)), words: []string{policy, "only refit-daemon may write"}},
 		"another annotation of a request":       {do: object(bound, myRequest, merge(`{"metadata":{"annotations":{"a":"b"}}}`)), words: []string{policy, "nothing of a ContainerRecreateRequest but"}},
 		"label of a request":                    {do: object(bound, myRequest, merge(`{"metadata":{"labels":{"a":"b"}}}`)), words: []string{policy, "nothing of a ContainerRecreateRequest but"}},
 		"finalizer of a request":                {do: object(bound, myRequest, merge(`{"metadata":{"finalizers":["a.b/c"]}}`)), words: []string{policy, "nothing of a ContainerRecreateRequest but"}},
