@@ -15,7 +15,9 @@ import (
 // Config is the configuration of a manager. The zero value is not valid.
 type Config struct {
 	Kubeconfig string // file; empty for the pod's service account
-	Namespace  string // of the manager itself: its Lease, the Secret of the certificate and the Service of the webhooks
+	// Namespace of the manager itself: its Lease, the Secret of the certificate, the Service of the webhooks, and the pods of refit-daemon.
+	Namespace           string
+	OpenKruiseNamespace string // of the pods of kruise-daemon
 
 	WebhookPort int    // TCP port of the webhooks
 	CertSecret  string // name of the Secret with their certificate: tls.crt and tls.key
@@ -49,6 +51,9 @@ func (c Config) Validate() error {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(validation.IsDNS1123Label(c.Namespace)) > 0 {
 		problem("namespace %q is not a valid name of a Namespace", c.Namespace)
+	}
+	if len(validation.IsDNS1123Label(c.OpenKruiseNamespace)) > 0 {
+		problem("namespace %q of OpenKruise is not a valid name of a Namespace", c.OpenKruiseNamespace)
 	}
 	if c.WebhookPort < 1 || c.WebhookPort > 65535 {
 		problem("webhook port %d is not between 1 and 65535", c.WebhookPort)

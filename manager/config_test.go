@@ -10,7 +10,7 @@ import (
 
 func valid() manager.Config {
 	return manager.Config{
-		Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", Workers: 1, Logger: slog.New(slog.DiscardHandler),
+		Namespace: "refit-system", OpenKruiseNamespace: "kruise-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", Workers: 1, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -26,6 +26,7 @@ func TestConfigValidate(t *testing.T) {
 		"metrics address":             {edit: func(c *manager.Config) { c.MetricsAddr = "8080" }, want: []string{"metrics address"}},
 		"health address without port": {edit: func(c *manager.Config) { c.HealthAddr = "localhost:x" }, want: []string{"health address"}},
 		"no name of a secret":         {edit: func(c *manager.Config) { c.CertSecret = "a b" }, want: []string{"certificate secret"}},
+		"namespace of OpenKruise":     {edit: func(c *manager.Config) { c.OpenKruiseNamespace = "a b" }, want: []string{`namespace "a b" of OpenKruise`}},
 		"tracing": {
 			edit: func(c *manager.Config) { c.Tracing.Endpoint, c.Tracing.SamplingRatePerMillion = "t", -3 },
 			want: []string{`--tracing-endpoint "t"`, "--tracing-sampling-rate -3"},

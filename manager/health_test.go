@@ -56,7 +56,7 @@ func get(t *testing.T, url string) (int, string) {
 func TestManagerWaitsForTheAPIServer(t *testing.T) { //nolint:paralleltest // the manager sets the loggers of libraries
 	away, log := loopback.Address(t), &logbuffer.Buffer{}
 	config := manager.Config{
-		Kubeconfig: kubeconfig(t, "http://"+away), Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
+		Kubeconfig: kubeconfig(t, "http://"+away), Namespace: "refit-system", OpenKruiseNamespace: "kruise-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
 		HealthAddr: loopback.Address(t), Workers: 1, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -105,7 +105,7 @@ func TestManagerWaitsForTheAPIServer(t *testing.T) { //nolint:paralleltest // th
 
 func TestManagerThatIsStoppedWhileItWaitsEndsWithoutError(t *testing.T) { //nolint:paralleltest // the manager sets the loggers of libraries
 	config := manager.Config{
-		Kubeconfig: kubeconfig(t, "http://"+loopback.Address(t)), Namespace: "refit-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
+		Kubeconfig: kubeconfig(t, "http://"+loopback.Address(t)), Namespace: "refit-system", OpenKruiseNamespace: "kruise-system", WebhookPort: 9443, CertSecret: "cert", MetricsAddr: "0",
 		HealthAddr: loopback.Address(t), Workers: 1, Logger: slog.New(slog.DiscardHandler),
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -117,8 +117,8 @@ func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user st
 		addRequests = requests.AddNothing
 	}
 	err := addRequests(mgr, requests.Config{
-		Workers: cfg.Workers, User: user, Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry,
-		Tracer: traces.Tracer(Name), Logger: cfg.Logger,
+		Workers: cfg.Workers, User: user, Nodes: nodes, Daemons: cache.Daemons{Refit: cfg.Namespace, Kruise: cfg.OpenKruiseNamespace}, Clock: clock, Recorder: recorder,
+		Metrics: metrics.Registry, Tracer: traces.Tracer(Name), Logger: cfg.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)

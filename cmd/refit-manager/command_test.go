@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	}
 	got.Logger = nil
 	want := manager.Config{
-		Kubeconfig: "/etc/kubeconfig", Namespace: "system", WebhookPort: 9443, CertSecret: "refit-manager-webhook-cert",
+		Kubeconfig: "/etc/kubeconfig", Namespace: "system", OpenKruiseNamespace: "kruise-system", WebhookPort: 9443, CertSecret: "refit-manager-webhook-cert",
 		MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", LeaderElect: true, Workers: 8,
 		Images: true, PullSecretNamespace: "kruise-daemon-config", PodProbes: true, EmptyNodePodProbes: true,
 		SidecarSets: true, SidecarSetRollout: true, ContainerRecreateRequests: true, RestartRollouts: true, ConfigChanges: true,
@@ -58,6 +58,7 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 	}{
 		{"--kubeconfig=/k", func(c *manager.Config) { c.Kubeconfig = "/k" }},
 		{"--namespace=n", func(c *manager.Config) { c.Namespace = "n" }},
+		{"--openkruise-namespace=k", func(c *manager.Config) { c.OpenKruiseNamespace = "k" }},
 		{"--webhook-port=1", func(c *manager.Config) { c.WebhookPort = 1 }},
 		{"--cert-secret=s", func(c *manager.Config) { c.CertSecret = "s" }},
 		{"--metrics-addr=:1", func(c *manager.Config) { c.MetricsAddr = ":1" }},

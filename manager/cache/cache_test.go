@@ -77,26 +77,35 @@ func TestNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	}
 }
 
-func TestDaemonsAreKnownByLabelAndName(t *testing.T) {
+// Users may create pods with any label, name and owner in their namespaces.
+func TestDaemonsAreKnownByNamespaceLabelAndName(t *testing.T) {
 	t.Parallel()
+	daemons := cache.Daemons{Refit: "repairs", Kruise: "openkruise"}
+	ofRefit, ofKruise := map[string]string{"app.kubernetes.io/name": "refit-daemon"}, map[string]string{"control-plane": "daemon"}
 	for name, tc := range map[string]struct {
 		pod           metav1.ObjectMeta
 		refit, kruise bool
 	}{
-		"refit-daemon":      {pod: metav1.ObjectMeta{Name: "refit-daemon-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-daemon"}}, refit: true},
-		"kruise-daemon":     {pod: metav1.ObjectMeta{Name: "kruise-daemon-x", Labels: map[string]string{"control-plane": "daemon"}}, kruise: true},
-		"another daemon":    {pod: metav1.ObjectMeta{Name: "node-daemon-x", Labels: map[string]string{"control-plane": "daemon"}}},
-		"only the name":     {pod: metav1.ObjectMeta{Name: "kruise-daemon-x"}},
-		"program of Refit":  {pod: metav1.ObjectMeta{Name: "refit-manager-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-manager"}}},
-		"pod without label": {pod: metav1.ObjectMeta{Name: "refit-daemon-x"}},
+		"refit-daemon":            {pod: metav1.ObjectMeta{Namespace: "repairs", Name: "refit-daemon-x", Labels: ofRefit}, refit: true},
+		"kruise-daemon":           {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "kruise-daemon-x", Labels: ofKruise}, kruise: true},
+		"refit-daemon of a user":  {pod: metav1.ObjectMeta{Namespace: "shop", Name: "refit-daemon-x", Labels: ofRefit}},
+		"kruise-daemon of a user": {pod: metav1.ObjectMeta{Namespace: "shop", Name: "kruise-daemon-x", Labels: ofKruise}},
+		"each where the other is": {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "refit-daemon-x", Labels: ofRefit}},
+		"another daemon":          {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "node-daemon-x", Labels: ofKruise}},
+		"only the name":           {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "kruise-daemon-x"}},
+		"program of Refit":        {pod: metav1.ObjectMeta{Namespace: "repairs", Name: "refit-manager-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-manager"}}},
+		"pod without label":       {pod: metav1.ObjectMeta{Namespace: "repairs", Name: "refit-daemon-x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := &corev1.Pod{ObjectMeta: tc.pod}
-			if refit, kruise := cache.IsRefitDaemon(pod), cache.IsKruiseDaemon(pod); refit != tc.refit || kruise != tc.kruise {
+			pod, err := cache.TrimPod(&corev1.Pod{ObjectMeta: tc.pod})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refit, kruise := daemons.HasRefit(pod.(*corev1.Pod)), daemons.HasKruise(pod.(*corev1.Pod)); refit != tc.refit || kruise != tc.kruise {
 				t.Errorf("of refit-daemon %t, of kruise-daemon %t", refit, kruise)
 			}
-			if got := cache.IsDaemon(pod); got != (tc.refit || tc.kruise) {
+			if got := daemons.Has(pod.(*corev1.Pod)); got != (tc.refit || tc.kruise) {
 				t.Errorf("of a daemon %t", got)
 			}
 		})

@@ -8,18 +8,25 @@ import (
 	"github.com/refit-project/refit/kubelet"
 )
 
-// IsDaemon reports whether a pod is one of refit-daemon or kruise-daemon.
-func IsDaemon(pod *corev1.Pod) bool { return IsRefitDaemon(pod) || IsKruiseDaemon(pod) }
-
-// IsRefitDaemon reports whether a pod is one of refit-daemon, by the label of its DaemonSet.
-func IsRefitDaemon(pod *corev1.Pod) bool {
-	return pod.Labels["app.kubernetes.io/name"] == "refit-daemon"
+// Daemons are the namespaces in which the pods of daemons run. A pod elsewhere is none, whatever its labels and owners say: whoever
+// may create pods in some namespace sets them.
+type Daemons struct {
+	Refit  string // of refit-daemon
+	Kruise string // of kruise-daemon
 }
 
-// IsKruiseDaemon reports whether a pod is one of kruise-daemon, by label and name of its DaemonSet. The label alone would also
+// Has reports whether a pod is one of refit-daemon or kruise-daemon.
+func (d Daemons) Has(pod *corev1.Pod) bool { return d.HasRefit(pod) || d.HasKruise(pod) }
+
+// HasRefit reports whether a pod is one of refit-daemon, by the label of its DaemonSet.
+func (d Daemons) HasRefit(pod *corev1.Pod) bool {
+	return pod.Namespace == d.Refit && pod.Labels["app.kubernetes.io/name"] == "refit-daemon"
+}
+
+// HasKruise reports whether a pod is one of kruise-daemon, by label and name of its DaemonSet. The label alone would also
 // fit daemons of others.
-func IsKruiseDaemon(pod *corev1.Pod) bool {
-	return pod.Labels["control-plane"] == "daemon" && strings.HasPrefix(pod.Name, "kruise-daemon")
+func (d Daemons) HasKruise(pod *corev1.Pod) bool {
+	return pod.Namespace == d.Kruise && pod.Labels["control-plane"] == "daemon" && strings.HasPrefix(pod.Name, "kruise-daemon")
 }
 
 // IsReady reports whether a pod is not being deleted and its condition Ready is True.

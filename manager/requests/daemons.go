@@ -16,14 +16,15 @@ import (
 // daemons remembers since when nodes have been without a ready daemon. The times are those at which this process saw it:
 // clocks of nodes and of requests are not compared, and after a change of leader the time begins again.
 type daemons struct {
+	cache.Daemons
 	pods client.Reader // the cache, with the index cache.PodsByNode
 
 	mu     sync.Mutex
 	absent map[string]time.Time // by node
 }
 
-func newDaemons(pods client.Reader) *daemons {
-	return &daemons{pods: pods, absent: map[string]time.Time{}}
+func newDaemons(where cache.Daemons, pods client.Reader) *daemons {
+	return &daemons{Daemons: where, pods: pods, absent: map[string]time.Time{}}
 }
 
 // find returns since when the node of a request has had no ready daemon, and whether its only one is a kruise-daemon. The time
@@ -39,9 +40,9 @@ func (d *daemons) find(ctx context.Context, request *v1beta1.ContainerRecreateRe
 	}
 	refit := false
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; cache.IsDaemon(pod) && cache.IsReady(pod) {
-			refit = refit || cache.IsRefitDaemon(pod)
-			kruise = kruise || cache.IsKruiseDaemon(pod)
+		if pod := &pods.Items[i]; cache.IsReady(pod) {
+			refit = refit || d.HasRefit(pod)
+			kruise = kruise || d.HasKruise(pod)
 		}
 	}
 	d.mu.Lock()

@@ -64,6 +64,9 @@ func TestDaemonThatDiesWhileThePodIsDrainedEndsTheRequestAndTheDrain(t *testing.
 	if text := nextEvent(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "requested by alice: node pressure") {
 		t.Errorf("event %q", text)
 	}
+	if text := nextEvent(w.events); !strings.Contains(text, "Normal PodReadinessReturned") {
+		t.Errorf("event of the drain's end %q", text)
+	}
 }
 
 // A kruise-daemon that replaces refit-daemon completes what that has begun. It sees no pods, so the manager writes for it what
@@ -108,6 +111,38 @@ func TestKruiseDaemonAloneCompletesWhatRefitDaemonHasBegun(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	if writes, again := w.settle(); len(writes) > 0 || again != 0 {
 		t.Errorf("an hour later: wrote %q, reconciled again in %v", writes, again)
+	}
+}
+
+// A user who may create pods could otherwise keep the requests of others on a node from ending.
+func TestPodOfAUserIsNotTakenForADaemon(t *testing.T) {
+	t.Parallel()
+	for name, labels := range map[string]map[string]string{
+		"refit-daemon-y": {"app.kubernetes.io/name": "refit-daemon"}, "kruise-daemon-y": {"control-plane": "daemon"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newAPIServer(t, testPod(), testNode(), storedRequest(t))
+			w.change(taken)
+			if err := w.Delete(t.Context(), daemonPod()); err != nil {
+				t.Fatal(err)
+			}
+			pretender := daemonPod()
+			pretender.Namespace, pretender.Name, pretender.Labels = "shop", name, labels
+			if err := w.Create(t.Context(), pretender); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			w.now = w.now.Add(4 * time.Minute)
+			w.reconciler.requestsOfPod(t.Context(), pretender)
+			w.settle()
+			w.now = w.now.Add(time.Minute)
+			w.settle()
+			ended := w.request()
+			if failed := meta.FindStatusCondition(ended.Status.Conditions, "Failed"); failed == nil || failed.Reason != "DaemonNotResponding" {
+				t.Errorf("status %+v", ended.Status)
+			}
+		})
 	}
 }
 

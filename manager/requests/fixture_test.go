@@ -114,7 +114,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 			},
 		}).Build()
 	w.reconciler = &lifecycleReconciler{
-		client: w, live: w, nodes: cache.NewNodes(w, w), daemons: newDaemons(w), recorder: w.events, now: func() time.Time { return w.now }, log: discard,
+		client: w, live: w, nodes: cache.NewNodes(w, w), daemons: newDaemons(cache.Daemons{Refit: "refit-system", Kruise: "kruise-system"}, w), recorder: w.events, now: func() time.Time { return w.now }, log: discard,
 	}
 	return w
 }

@@ -28,7 +28,7 @@ import (
 // addLifecycle adds the controller of requests.
 func addLifecycle(mgr ctrl.Manager, cfg Config) error {
 	r := &lifecycleReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, daemons: newDaemons(mgr.GetClient()), recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), nodes: cfg.Nodes, daemons: newDaemons(cfg.Daemons, mgr.GetClient()), recorder: cfg.Recorder, now: cfg.Clock, log: cfg.Logger,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("lifecycle").
@@ -65,7 +65,7 @@ func (r *lifecycleReconciler) requestsOfPod(ctx context.Context, object client.O
 	namespace, affects := object.GetNamespace(), func(request *v1beta1.ContainerRecreateRequest) bool {
 		return request.Spec.PodName == object.GetName() && (!ended(request) || holdsReadiness(request))
 	}
-	if pod, ok := object.(*corev1.Pod); ok && cache.IsDaemon(pod) {
+	if pod, ok := object.(*corev1.Pod); ok && r.daemons.Has(pod) {
 		if cache.IsReady(pod) { // known also when no request of the node is reconciled while it is
 			r.daemons.forget(pod.Spec.NodeName)
 		}

@@ -25,6 +25,7 @@ type Config struct {
 	Workers  int    // requests reconciled at a time
 	User     string // the manager's own user name, which creates requests on behalf of others
 	Nodes    cache.Nodes
+	Daemons  cache.Daemons
 	Clock    func() time.Time // the API server's time, in which the times of requests are written
 	Recorder events.EventRecorder
 	Metrics  prometheus.Registerer

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,10 +140,30 @@ func (s *fixture) beginAsRefitDaemon(name string) {
 // kruiseDaemonOn makes the pod of a kruise-daemon on a node that no machine is behind, and reports it as ready.
 func (s *fixture) kruiseDaemonOn(node string) {
 	s.t.Helper()
-	pod := s.podOf("kruise-daemon-x", shell("daemon", obedient))
-	pod.Labels = map[string]string{"control-plane": "daemon"}
-	pod.Spec.NodeName = node
+	ctx := context.WithoutCancel(s.t.Context())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}} // pods elsewhere are not taken for it
+	switch err := s.Create(ctx, namespace); {
+	case err == nil:
+		s.t.Cleanup(func() {
+			if err := s.Delete(ctx, namespace); err != nil {
+				s.t.Errorf("delete namespace %s: %v", namespace.Name, err)
+			}
+		})
+	case !apierrors.IsAlreadyExists(err):
+		s.t.Fatalf("make namespace %s: %v", namespace.Name, err)
+	}
+	s.await("service account default of "+namespace.Name, func(ctx context.Context) (bool, error) {
+		err := s.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	pod := s.podOf("kruise-daemon-"+s.namespace, shell("daemon", obedient))
+	pod.Namespace, pod.Labels, pod.Spec.NodeName = namespace.Name, map[string]string{"control-plane": "daemon"}, node
 	s.check(s.Create(s.t.Context(), pod), "make pod of kruise-daemon")
+	s.t.Cleanup(func() {
+		if err := s.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			s.t.Errorf("delete pod of kruise-daemon: %v", err)
+		}
+	})
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	s.check(s.Status().Update(s.t.Context(), pod), "report that kruise-daemon is ready")

@@ -129,6 +129,9 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- if ne (include "refit.webhookSecret" .) "refit-manager-webhook-cert" }}
 - --cert-secret={{ include "refit.webhookSecret" . }}
 {{- end }}
+{{- if ne .Values.openkruise.namespace "kruise-system" }}
+- --openkruise-namespace={{ .Values.openkruise.namespace }}
+{{- end }}
 {{- if ne .Values.pullSecretNamespace.name "kruise-daemon-config" }}
 - --pull-secret-namespace={{ .Values.pullSecretNamespace.name }}
 {{- end }}

@@ -207,6 +207,10 @@ func TestValues(t *testing.T) {
 			},
 			absent: []string{"Namespace/pulls", "Namespace/kruise-daemon-config"},
 		},
+		"OpenKruise in another namespace": {
+			values: "openkruise: {namespace: openkruise}",
+			want:   map[string]string{manager + ".containers[0].args[1]}": "--openkruise-namespace=openkruise"},
+		},
 		"monitoring": {
 			values: "metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, prometheusRule: {enabled: true}, dashboard: {enabled: true}}",
 			want: map[string]string{
