@@ -97,6 +97,16 @@ func TestValues(t *testing.T) {
 			want:   map[string]string{manager + ".containers[0].args}": `["--metrics-addr=:8080","--sidecar-sets=false","--sidecarset-rollout=false"]`},
 			absent: []string{"MutatingWebhookConfiguration/refit-manager-sidecarsets", "ClusterRole/refit-manager-sidecarset-rollout", "ValidatingAdmissionPolicy/refit-sidecarset-required"},
 		},
+		"without probes and restarts of workloads": {
+			values: "manager: {features: {podProbes: false, restartRollouts: false}}",
+			want: map[string]string{
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"containerrecreaterequests\")].verbs}":    `["get","list","watch","patch","delete"]`,
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"nodepodprobes\")].verbs}":                "",
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"podprobemarkers\")].verbs}":              "",
+				"ValidatingAdmissionPolicy/refit-manager-pods {.spec.variables[?(@.name==\"allowed\")].expression}": `'^(app[.]kubernetes[.]io|game[.]kruise[.]io)/|^(controller[.]kubernetes[.]io/pod-deletion-cost|cluster-autoscaler[.]kubernetes[.]io/safe-to-evict|descheduler[.]alpha[.]kubernetes[.]io/evict|apps[.]kruise[.]io/specified-delete|refit[.]dev/podprobe-overridden|refit[.]dev/config-refresh)$'`,
+			},
+			absent: []string{"ValidatingAdmissionPolicy/refit-podprobemarker"},
+		},
 		"CRI-O": {
 			values: "daemon: {runtime: crio}",
 			want:   map[string]string{daemon + ".volumes[0].hostPath.path}": "/run/crio", daemon + ".containers[0].volumeMounts[0].mountPath}": "/hostvarrun/crio"},
