@@ -141,15 +141,9 @@ func (s *fixture) beginAsRefitDaemon(name string) {
 func (s *fixture) kruiseDaemonOn(node string) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}} // pods elsewhere are not taken for it
-	switch err := s.Create(ctx, namespace); {
-	case err == nil:
-		s.t.Cleanup(func() {
-			if err := s.Delete(ctx, namespace); err != nil {
-				s.t.Errorf("delete namespace %s: %v", namespace.Name, err)
-			}
-		})
-	case !apierrors.IsAlreadyExists(err):
+	// Pods elsewhere are not taken for it. The namespace stays: other tests use it at the same time.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}
+	if err := s.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		s.t.Fatalf("make namespace %s: %v", namespace.Name, err)
 	}
 	s.await("service account default of "+namespace.Name, func(ctx context.Context) (bool, error) {
