@@ -100,9 +100,9 @@ func TestValues(t *testing.T) {
 		"without probes and restarts of workloads": {
 			values: "manager: {features: {podProbes: false, restartRollouts: false}}",
 			want: map[string]string{
-				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"containerrecreaterequests\")].verbs}":    `["get","list","watch","patch","delete"]`,
-				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"nodepodprobes\")].verbs}":                "",
-				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"podprobemarkers\")].verbs}":              "",
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"containerrecreaterequests\")].verbs}":        `["get","list","watch","patch","delete"]`,
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"nodepodprobes\")].verbs}":                    "",
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"podprobemarkers\")].verbs}":                  "",
 				"ValidatingAdmissionPolicy/refit-manager-pods {.spec.variables[?(@.name==\"allowed\")].expression}": `'^(app[.]kubernetes[.]io|game[.]kruise[.]io)/|^(controller[.]kubernetes[.]io/pod-deletion-cost|cluster-autoscaler[.]kubernetes[.]io/safe-to-evict|descheduler[.]alpha[.]kubernetes[.]io/evict|apps[.]kruise[.]io/specified-delete|refit[.]dev/podprobe-overridden|refit[.]dev/config-refresh)$'`,
 			},
 			absent: []string{"ValidatingAdmissionPolicy/refit-podprobemarker"},
