@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -152,6 +153,34 @@ func TestDiskOfAllRevisionsIsBounded(t *testing.T) {
 	b.apply(t, inline("big", files{"a": strings.Repeat("b", 400<<10)}))
 	if all, err = b.Revisions(); err != nil || len(all) != 1 || all[0].Version != "big" {
 		t.Errorf("larger than the limit: %d revisions: %v", len(all), err)
+	}
+}
+
+// Whoever sends the same file with each version gets a copy of it on disk with each.
+func TestCopiesOfOneFileCountForTheDiskOfAllRevisions(t *testing.T) {
+	t.Parallel()
+	const most = 250 << 10
+	b := newBench(t, nil, func(c *hotupdate.Config) { c.MaxTotal, c.Keep = most, 10 })
+	for n := range 6 {
+		b.apply(t, inline(fmt.Sprint("v", n), files{"same": strings.Repeat("s", 100<<10), "version": fmt.Sprint(n)}))
+	}
+	inodes := map[uint64]int64{}
+	err := filepath.WalkDir(b.dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			inodes[info.Sys().(*syscall.Stat_t).Ino] = info.Size()
+		}
+		return err
+	})
+	total := int64(0)
+	for _, size := range inodes {
+		total += size
+	}
+	if manifests := int64(20 << 10); err != nil || total > most+manifests {
+		t.Errorf("%d bytes on disk, want at most %d and the manifests; %v", total, most, err)
 	}
 }
 

@@ -75,9 +75,9 @@ func (s *Store) Visible() (Revision, error) {
 }
 
 // Fit drops the oldest revisions from a list until the rest takes no more than most bytes on disk. Files that
-// revisions share count once. current is never dropped.
+// revisions share by hard links count once, and copies of one content each. current is never dropped.
 func (s *Store) Fit(ids []string, current string, most int64) []string {
-	counted := map[string]bool{}
+	counted := map[uint64]bool{} // by inode: all are in one file system
 	var total int64
 	for i := len(ids) - 1; i >= 0; i-- {
 		r, err := s.Revision(ids[i])
@@ -85,9 +85,13 @@ func (s *Store) Fit(ids []string, current string, most int64) []string {
 			continue
 		}
 		for _, f := range r.Files {
-			if !counted[f.SHA256] {
-				counted[f.SHA256] = true
-				total += f.Size
+			info, err := s.root.Lstat(FilesPath(r.ID) + "/" + f.Name)
+			if err != nil {
+				continue // takes no space
+			}
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok && !counted[stat.Ino] {
+				counted[stat.Ino] = true
+				total += info.Size()
 			}
 		}
 		if total > most && ids[i] != current {

@@ -130,8 +130,14 @@ func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 	s := open(t, t.TempDir())
 	shared := strings.Repeat("s", 100)
 	var ids []string
+	var all []store.Revision
 	for _, own := range []string{"1", "2", "3"} {
-		ids = append(ids, seal(t, s, map[string]string{"shared": shared, "own": strings.Repeat(own, 10)}).ID)
+		files := map[string]string{"own": strings.Repeat(own, 10)}
+		if len(all) == 0 {
+			files["shared"] = shared
+		}
+		all = append(all, seal(t, s, files, all[max(len(all)-1, 0):]...))
+		ids = append(ids, all[len(all)-1].ID)
 	}
 	for name, test := range map[string]struct {
 		current int
@@ -147,6 +153,10 @@ func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 		if got := s.Fit(ids, ids[test.current], test.most); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+	copied := seal(t, s, map[string]string{"shared": shared}).ID
+	if got := s.Fit([]string{ids[2], copied}, copied, 209); !slices.Equal(got, []string{copied}) {
+		t.Errorf("a copy of what another revision has: %q, want %q alone", got, copied)
 	}
 	lost := slices.Insert(slices.Clone(ids), 2, "000009-0123456789ab") // takes no space
 	if got := s.Fit(lost, ids[2], 130); !slices.Equal(got, lost) {

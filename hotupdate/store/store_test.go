@@ -26,7 +26,7 @@ func open(t *testing.T, dir string) *store.Store {
 }
 
 // seal makes a revision of these files, content by name, without publishing it.
-func seal(t *testing.T, s *store.Store, files map[string]string) store.Revision {
+func seal(t *testing.T, s *store.Store, files map[string]string, keep ...store.Revision) store.Revision {
 	t.Helper()
 	g, err := s.Stage(payload.Limits{}.WithDefaults())
 	if err != nil {
@@ -34,6 +34,11 @@ func seal(t *testing.T, s *store.Store, files map[string]string) store.Revision 
 	}
 	for name, content := range files {
 		if _, err := g.Put(name, 0, strings.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, before := range keep {
+		if err := g.Keep(before, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
