@@ -46,8 +46,8 @@ type Config struct {
 type Restore struct {
 	// ConfigMap in the pod's namespace with the record; sidecar-result by default, "off" for none.
 	ConfigMap string `yaml:"configMap"`
-	// WaitSeconds bounds the wait for the API server, for the source and for the program's process, and so how long
-	// they can delay readiness; 300 by default.
+	// WaitSeconds bounds the wait for the API server, for sources, those of triggers among them, and for the program's process,
+	// and so how long they can delay readiness; 300 by default. A restore may use nine tenths of it if there are triggers.
 	WaitSeconds float64 `yaml:"waitSeconds"`
 	// StoreQueries permits URLs with a query in the ConfigMap and in the folder. Without it they are not restored, since a
 	// query may hold credentials. URLs with user or password are never stored.
@@ -93,6 +93,15 @@ func (c *Config) configMap() string {
 
 func (c *Config) wait() time.Duration {
 	return seconds(cmp.Or(c.Restore.WaitSeconds, defaultWait))
+}
+
+// deadlines are until when a restore may take, and the restore and the triggers together.
+func (c *Config) deadlines(now time.Time) (restored, ready time.Time) {
+	ready = now.Add(c.wait())
+	if len(c.Triggers) == 0 {
+		return ready, ready
+	}
+	return now.Add(c.wait() * 9 / 10), ready
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

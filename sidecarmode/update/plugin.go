@@ -99,7 +99,8 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 
 // Start implements plugin.Plugin: it restores what was accepted, and then does one job after another.
 func (p *Plugin) Start(ctx context.Context) error {
-	u, err := p.restore(ctx)
+	restored, ready := p.config.deadlines(time.Now())
+	u, err := p.restore(ctx, restored)
 	if u != nil {
 		defer u.Close()
 	}
@@ -114,7 +115,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	triggers := p.startTriggers(ctx, group)
-	plugin.Go(group, func() error { p.awaitTriggers(ctx, triggers); return nil })
+	plugin.Go(group, func() error { p.awaitTriggers(ctx, triggers, ready); return nil })
 	plugin.Go(group, func() error { p.tellLater(ctx); return nil })
 	plugin.Go(group, func() error {
 		for {
@@ -155,9 +156,9 @@ func (p *Plugin) startTriggers(ctx context.Context, group *errgroup.Group) []*tr
 }
 
 // awaitTriggers makes the plugin ready when the triggers have brought what they have, for a native sidecar starts
-// before its program, which may need those files. A source that cannot be reached delays that no longer than a restore.
-func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger) {
-	deadline := time.NewTimer(p.config.wait())
+// before its program, which may need those files. A source that cannot be reached delays that until the deadline.
+func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger, by time.Time) {
+	deadline := time.NewTimer(time.Until(by))
 	defer deadline.Stop()
 	for _, t := range triggers {
 		select {

@@ -25,9 +25,9 @@ const (
 
 // restore takes the folder over and brings it to what the workload accepted last, unless the volume still has what this
 // pod accepted: then the API is not asked. The files are put in place without telling anybody, for the program may not
-// have been started yet; if it runs by the deadline it is told. Nothing but a folder that cannot be used is an error.
-func (p *Plugin) restore(ctx context.Context) (*hotupdate.Updater, error) {
-	deadline, cancel := context.WithTimeout(ctx, p.config.wait())
+// have been started yet; if it runs by then it is told. Nothing but a folder that cannot be used is an error.
+func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater, error) {
+	deadline, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
 	began := time.Now()
 	u, err := hotupdate.Open(ctx, p.updater)
@@ -138,7 +138,7 @@ func permanent(err error) bool {
 }
 
 // reloadProgram waits for the program and reloads it: one that started after the files were in place has read them, but
-// which it was cannot be known, and another reload does no harm. A program that cannot have been started yet is not
+// which it was cannot be known. A signal is sent when the program has a handler for it, see steps. A program that cannot have been started yet is not
 // waited for: it waits for us.
 func (p *Plugin) reloadProgram(ctx context.Context, u *hotupdate.Updater) error {
 	if p.beforeProgram() {

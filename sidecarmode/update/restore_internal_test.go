@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,5 +88,22 @@ func TestForbiddenIsTriedAgainForAMoment(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// kubelet ends a sidecar whose start-up probe has failed, and it would begin again, for ever, without its program.
+func TestStartupProbeOfTheExampleOutlastsARestore(t *testing.T) {
+	t.Parallel()
+	manifest, err := os.ReadFile("../../deploy/sidecar/examples/pod-native.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`periodSeconds: 1\n\s+failureThreshold: (\d+)`).FindSubmatch(manifest)
+	if found == nil {
+		t.Fatal("no start-up probe")
+	}
+	const lookAtPod = 10 // seconds before the plugins start
+	if n, err := strconv.Atoi(string(found[1])); err != nil || n <= defaultWait+lookAtPod {
+		t.Errorf("%d s, %v; want more than %d s", n, err, defaultWait+lookAtPod)
 	}
 }
