@@ -85,7 +85,7 @@ var rows = []row{
 	{name: "parts of the plugin hot_update", rooms: []room{
 		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},
 		{path: "sidecarmode/update/record", imports: "hotupdate kube/ownpod identity"},
-		{path: "sidecarmode/update/steps", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/process hotupdate/action probe signal"},
+		{path: "sidecarmode/update/steps", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/process hotupdate/action probe signal wait"},
 		{path: "sidecarmode/update/trigger", imports: "sidecarmode/plugin hotupdate kube/ownpod wait"},
 	}},
 	{name: "what parts of a mode share", rooms: []room{

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/refit-project/refit/signal"
 )
@@ -105,6 +107,31 @@ func TestATriggerWaitsForItsProcess(t *testing.T) {
 	}
 }
 
+// Between the start of a program and its handler the default action of a signal would end it.
+func TestAProgramThatHasJustStartedSurvivesTheSignal(t *testing.T) {
+	t.Parallel()
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := withSettings(t, map[string]string{"a": "1"})
+	s.fs = fs
+	title := "refit-young: master process of " + filepath.Base(s.dir)
+	s.run("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGPROF}\ntriggers: [{configMap: settings}]\n")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app := exec.CommandContext(t.Context(), "/bin/bash", "-c", `exec 3<>"$0"; read -t 1.5 -u 3; trap "exit 7" PROF; read -t 20 -u 3`, pipe)
+	app.Args[0] = title
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Wait(); app.ProcessState.ExitCode() != 7 {
+		t.Errorf("the program ended with %v, want that of its handler", err)
+	}
+}
+
 // The sidecar may end between putting the files in place and telling the program.
 func TestAProgramIsToldOfFilesByTheNextSidecar(t *testing.T) {
 	t.Parallel()
@@ -131,6 +158,17 @@ func TestAProgramIsToldOfFilesByTheNextSidecar(t *testing.T) {
 }
 
 // A source of a trigger that cannot be reached does not keep the pod from becoming ready.
+func TestRestoreAndTriggersTogetherDelayReadinessForABoundedTime(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.api.set(func(a *apiServer) { a.down = true })
+	began := time.Now()
+	s.run(settings + "restore: {waitSeconds: 6}\n")
+	if took := time.Since(began); took < 5*time.Second || took > 10*time.Second {
+		t.Errorf("ready after %s", took)
+	}
+}
+
 func TestATriggerThatCannotBeReadDelaysReadinessForABoundedTime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/refit-project/refit/hotupdate/action"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/sidecarmode/endpoint"
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/process"
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/wait"
 )
 
 // signaler implements action.Signaler.
@@ -27,8 +31,40 @@ func (s signaler) Signal(ctx context.Context) error {
 	if s.finder.FS == nil {
 		return errors.New("processes cannot be seen here")
 	}
+	s.awaitHandler(ctx)
 	_, err := s.finder.Signal(ctx, s.signal)
 	return err
+}
+
+const (
+	// youth is how long programs may take until they have installed their handlers, and handlerTime how long one as young is
+	// waited for. One that has none then gets the signal too: to end a program may be what is wanted.
+	youth           = 10 * time.Second
+	handlerTime     = 3 * time.Second
+	handlerInterval = 20 * time.Millisecond
+)
+
+// awaitHandler waits while a process that has just started would be ended by the signal, as it has no handler yet.
+func (s signaler) awaitHandler(ctx context.Context) {
+	if s.signal == syscall.SIGKILL || s.signal == syscall.SIGSTOP { // which no program can handle
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handlerTime)
+	defer cancel()
+	for {
+		found, err := s.finder.Find(ctx)
+		if err != nil || !slices.ContainsFunc(found, s.tooYoung) || wait.For(ctx, handlerInterval) != nil {
+			return
+		}
+	}
+}
+
+func (s signaler) tooYoung(p signal.Process) bool {
+	if age, err := signal.Age(p); err != nil || age > youth {
+		return false
+	}
+	answers, err := s.finder.FS.Answers(p, s.signal)
+	return err == nil && !answers
 }
 
 // execer implements action.Execer in the sidecar's own container.

@@ -1,0 +1,92 @@
+package signal_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/testkit/poll"
+)
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	fs, err := signal.New("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := filepath.Join(t.TempDir(), "set")
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap : USR1; trap "" USR2; touch "$0"; while :; do sleep 1; done`, set)
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "the traps are set", func() bool { _, err := os.Stat(set); return err == nil })
+	p := processOf(t, fs, shell.Process.Pid)
+	for sig, want := range map[syscall.Signal]bool{syscall.SIGUSR1: true, syscall.SIGUSR2: true, syscall.SIGALRM: false, syscall.SIGTERM: false} {
+		if got, err := fs.Answers(p, sig); err != nil || got != want {
+			t.Errorf("%s: %t, %v, want %t", signal.Name(sig), got, err, want)
+		}
+	}
+	if age, err := signal.Age(p); err != nil || age < 0 || age > time.Minute {
+		t.Errorf("age %s, %v", age, err)
+	}
+	if err := shell.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = shell.Wait()
+	if _, err := fs.Answers(p, syscall.SIGUSR1); err == nil {
+		t.Error("a process that has ended has signals")
+	}
+}
+
+// gVisor does not say which signals a process handles. A process that says nonsense is none.
+func TestAnswersWhereTheKernelDoesNotSay(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]string{
+		"Name:\tapp\nPid:\t7\n":                        "true <nil>",
+		"Name:\tapp\nSigCgt:\t0000000000000001\n":      "true <nil>",
+		"Name:\tapp\nSigCgt:\t0000000000000002\n":      "false <nil>",
+		"Name:\tapp\nSigCgt:\tzz\n":                    "false malformed",
+		"Name:\tapp\\nSigCgt:\t1\nSigIgn:\t00000000\n": "false <nil>", // as the kernel shows a name with a line break
+	} {
+		root := t.TempDir()
+		folder := filepath.Join(root, "7")
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		stat := "7 (app) S 1 7 7 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+		for name, content := range map[string]string{"status": status, "stat": stat} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fs, err := signal.New(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := fs.Answers(signal.Process{PID: 7, Start: 5}, syscall.SIGHUP)
+		if answer, fault, _ := strings.Cut(want, " "); strconv.FormatBool(got) != answer || (err == nil) != (fault == "<nil>") {
+			t.Errorf("%q: %t, %v, want %s", status, got, err, want)
+		}
+	}
+}
+
+func processOf(t *testing.T, fs *signal.FS, pid int) signal.Process {
+	t.Helper()
+	all, err := fs.Processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.PID == pid {
+			return p
+		}
+	}
+	t.Fatalf("process %d is not there", pid)
+	return signal.Process{}
+}
