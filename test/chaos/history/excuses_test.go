@@ -21,6 +21,17 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*fixture){
 		"a stop of an instance that kubelet has not reported": unreported,
+		"a sidecar that ends with its deleted pod while the runtime is away": func(s *fixture) {
+			s.faultOn("node-1", entry.KindRuntimeRestart, 5, 8)
+			s.pod(5, "uid-3", "f1", false)
+			pod := s.pods["uid-3"]
+			pod.DeletionTimestamp = new(metav1.NewTime(at(6)))
+			pod.Status.ContainerStatuses[0].Name = "refit-sidecar"
+			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{
+				ContainerID: id("f1"), ExitCode: 255, Reason: "Unknown", FinishedAt: metav1.NewTime(at(6)),
+			}
+			s.write(6, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-3"}, 200, pod)
+		},
 		"a command that is not run after its turn was followed": func(s *fixture) {
 			s.mark(2, "uid-1", "False")
 			s.turn(5, "uid-1", entry.AskedByExec, true)

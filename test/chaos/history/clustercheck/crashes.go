@@ -24,7 +24,7 @@ func (c check) crashes() {
 			return near(ended, 0, func(f entry.Fault) bool { return slices.Contains(kinds, f.Kind) && f.On(w.Pod.Spec.NodeName) })
 		}
 		missed := ended.Reason == unknown && of(entry.KindRuntimeRestart) // as the runtime was away when the container ended
-		return (ended.ExitCode == sigkilled || missed) && of(kinds...)
+		return (ended.ExitCode == sigkilled || missed) && of(kinds...) || missed && w.Pod.DeletionTimestamp != nil
 	}
 	c.crashesOf(c.ofProgram(c.Options.Daemon), func(w entry.Write, ended *corev1.ContainerStateTerminated) bool {
 		return killed(w, ended, entry.KindDaemonKill)
