@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -99,7 +100,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.ContentType = runtime.ContentTypeJSON
 	// Errors of the API are all that is decoded; objects are taken as they come.
-	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	statuses := runtime.NewScheme()
+	metav1.AddToGroupVersion(statuses, schema.GroupVersion{Version: "v1"})
+	config.NegotiatedSerializer = serializer.NewCodecFactory(statuses).WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client for the API server: %w", err)
@@ -110,26 +113,26 @@ func NewClient(config *rest.Config) (*Client, error) {
 
 // Get reads an object as JSON.
 func (c *Client) Get(ctx context.Context, ref Reference) ([]byte, error) {
-	b, err := c.rest.Get().AbsPath(ref.path()...).Do(ctx).Raw()
+	b, err := answer(c.rest.Get().AbsPath(ref.path()...).Do(ctx))
 	return b, named("get", ref, err)
 }
 
 // Patch patches an object and returns it as it is then. The media type says what kind of patch it is.
 func (c *Client) Patch(ctx context.Context, ref Reference, mediaType string, body []byte) ([]byte, error) {
-	b, err := c.rest.Patch(types.PatchType(mediaType)).AbsPath(ref.path()...).Body(body).Do(ctx).Raw()
+	b, err := answer(c.rest.Patch(types.PatchType(mediaType)).AbsPath(ref.path()...).Body(body).Do(ctx))
 	return b, named("patch", ref, err)
 }
 
 // Create makes an object in the collection ref. ErrConflict says that there is one of its name.
 func (c *Client) Create(ctx context.Context, ref Reference, body []byte) ([]byte, error) {
-	b, err := c.rest.Post().AbsPath(ref.path()...).
-		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Raw()
+	b, err := answer(c.rest.Post().AbsPath(ref.path()...).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx))
 	return b, named("create", ref, err)
 }
 
 // Serves reports whether the API server knows a resource.
 func (c *Client) Serves(ctx context.Context, ref Reference) (bool, error) {
-	b, err := c.rest.Get().AbsPath("/apis", ref.Group, ref.Version).Do(ctx).Raw()
+	b, err := answer(c.rest.Get().AbsPath("/apis", ref.Group, ref.Version).Do(ctx))
 	if err != nil {
 		err = named("discover", ref, err)
 		if errors.Is(err, ErrNotFound) {
@@ -151,6 +154,15 @@ func (c *Client) Serves(ctx context.Context, ref Reference) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// answer is the object, or the error in the words of the API server, which Raw alone does not read.
+func answer(result rest.Result) ([]byte, error) {
+	b, err := result.Raw()
+	if err != nil {
+		err = result.Error()
+	}
+	return b, err
 }
 
 // named says what was being done, and makes the sentinels of this room of the API's codes.

@@ -69,6 +69,9 @@ func TestErrorsAreNamed(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "get pods games/gs-0: ") {
 				t.Fatalf("error %v does not say what was done", err)
 			}
+			if !strings.Contains(err.Error(), "no "+tt.reason) {
+				t.Errorf("error %v does not have the words of the API server", err)
+			}
 			for _, kind := range []error{ownpod.ErrNotFound, ownpod.ErrForbidden, ownpod.ErrConflict} {
 				if errors.Is(err, kind) != errors.Is(tt.want, kind) {
 					t.Errorf("%v is %v: %t", err, kind, errors.Is(err, kind))

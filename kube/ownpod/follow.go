@@ -119,7 +119,7 @@ func (f *follower[T]) list(ctx context.Context) error {
 	for key, value := range f.query(false) {
 		request.Param(key, value)
 	}
-	b, err := request.Do(ctx).Raw()
+	b, err := answer(request.Do(ctx))
 	if err != nil {
 		return named("list", f.selection.Of, err)
 	}
