@@ -18,9 +18,10 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// forbiddenTries is how often in a row 403 is answered before it counts as a missing role, after 3 s or more: an API server
-	// that has just started may not have read the roles yet.
+	// forbiddenTries is how often in a row 403 is answered before it counts as a missing role, after 3 s or more, and
+	// forbiddenTime for how long after an outage: an API server that has just started may read the roles late. 70 s were seen.
 	forbiddenTries = 3
+	forbiddenTime  = 2 * time.Minute
 )
 
 // restore takes the folder over and brings it to what the workload accepted last, unless the volume still has what this
@@ -111,17 +112,23 @@ func (p *Plugin) retry(ctx context.Context, doing string, try func() error) erro
 	}
 }
 
-// refusals are how often in a row 403 was the answer.
-type refusals int
+// refusals are the answers 403 in a row.
+type refusals struct {
+	tries  int
+	since  time.Time
+	outage bool // the API server was away before
+}
 
 // hopeless reports whether another attempt is of no use after this error.
 func (r *refusals) hopeless(err error) bool {
 	if !errors.Is(err, ownpod.ErrForbidden) {
-		*r = 0
+		r.tries, r.outage = 0, true
 		return permanent(err)
 	}
-	*r++
-	return *r >= forbiddenTries
+	if r.tries++; r.tries == 1 {
+		r.since = time.Now()
+	}
+	return r.tries >= forbiddenTries && (!r.outage || time.Since(r.since) >= forbiddenTime)
 }
 
 // permanent errors stay as they are however often it is tried.

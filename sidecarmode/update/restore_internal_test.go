@@ -67,7 +67,8 @@ func TestForbiddenIsTriedAgainForAMoment(t *testing.T) {
 		"the API server has just started":      {0, 2, 3, 3 * time.Second, nil},
 		"the role is missing":                  {0, 100, 3, 3 * time.Second, ownpod.ErrForbidden},
 		"the API server starts while we retry": {4, 2, 7, 61 * time.Second, nil},
-		"the role is missing after an outage":  {4, 100, 7, 61 * time.Second, ownpod.ErrForbidden},
+		"the API server reads the roles late":  {4, 4, 9, 121 * time.Second, nil},
+		"the role is missing after an outage":  {4, 100, 10, 151 * time.Second, ownpod.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
