@@ -131,7 +131,10 @@ func TestDaemonWritesOfProbesAndImagesOnlyTheStatusOfItsNode(t *testing.T) {
 		for _, other := range resources[1:] {
 			attempts["status of "+other] = attempt{of(other, "a", "a", "status"), "may only write the status of"}
 		}
-		t.Run(name, func(t *testing.T) { p.judged(t, attempts) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p.judged(t, attempts)
+		})
 	}
 }
 

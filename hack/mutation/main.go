@@ -22,7 +22,7 @@ var rooms = []string{
 	"podprobe", "podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/payload", "hotupdate/store",
 	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
-	"manager/requests", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
+	"manager/requests", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/podprobes/omitted", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
 	"daemon/podprobes", "daemon/podprobes/execprobe", "daemon/podprobes/probespec", "daemon/podprobes/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
@@ -32,7 +32,7 @@ var rooms = []string{
 var testsElsewhere = map[string]string{
 	"hotupdate/action": "hotupdate", "hotupdate/archive": "hotupdate", "hotupdate/fetch": "hotupdate", "hotupdate/payload": "hotupdate", "hotupdate/store": "hotupdate",
 	"daemon/podprobes/execprobe": "daemon/podprobes", "daemon/podprobes/probespec": "daemon/podprobes", "daemon/podprobes/probestatus": "daemon/podprobes",
-	"manager/podprobes/compiled": "manager/podprobes", "manager/podprobes/marks": "manager/podprobes",
+	"manager/podprobes/compiled": "manager/podprobes", "manager/podprobes/marks": "manager/podprobes", "manager/podprobes/omitted": "manager/podprobes",
 	"podprobe/share":  "podprobe",
 	"probe/transport": "probe",
 }
