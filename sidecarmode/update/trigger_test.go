@@ -157,7 +157,7 @@ func TestAProgramIsToldOfFilesByTheNextSidecar(t *testing.T) {
 	}
 }
 
-// A source of a trigger that cannot be reached does not keep the pod from becoming ready.
+// One after the other they would take longer than the start-up probe of a native sidecar waits.
 func TestRestoreAndTriggersTogetherDelayReadinessForABoundedTime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -169,6 +169,7 @@ func TestRestoreAndTriggersTogetherDelayReadinessForABoundedTime(t *testing.T) {
 	}
 }
 
+// A source of a trigger that cannot be reached does not keep the pod from becoming ready.
 func TestATriggerThatCannotBeReadDelaysReadinessForABoundedTime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

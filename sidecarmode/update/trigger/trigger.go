@@ -113,9 +113,11 @@ func offer(changes chan content, c content) {
 	changes <- c
 }
 
-// apply carries out the latest content, again with growing pauses if it failed in a way that may pass.
+// apply carries out the latest content, again with growing pauses if it failed in a way that may pass. Content that failed
+// otherwise is not tried again when it is offered once more, as after each event of its object.
 func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 	var pending *hotupdate.Request
+	refused := ""
 	pause := firstRetry
 	timer := time.NewTimer(0)
 	if !timer.Stop() {
@@ -128,10 +130,10 @@ func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 			return
 		case c := <-changes:
 			request := t.config.request(t.name(), c)
-			if pending != nil && pending.TriggerDigest == request.TriggerDigest {
+			if request.TriggerDigest == refused || pending != nil && pending.TriggerDigest == request.TriggerDigest {
 				continue // the same again, as after a new list: it waits for its next attempt
 			}
-			pending, pause = nil, firstRetry
+			pending, refused, pause = nil, "", firstRetry
 			if t.updater.Delivered(request.Trigger) != request.TriggerDigest {
 				pending = &request
 			}
@@ -145,10 +147,13 @@ func (t *Trigger) apply(ctx context.Context, changes <-chan content) {
 			if err != nil {
 				t.logger.Warn("update from trigger failed", "trigger", t.name(), "retry", retry, "err", err)
 			}
-			if err != nil && retry {
+			switch {
+			case err != nil && retry:
 				timer.Reset(pause)
 				pause = min(pause*2, lastRetry)
-			} else {
+			case err != nil:
+				pending, refused = nil, pending.TriggerDigest
+			default:
 				pending = nil
 			}
 		}
