@@ -19,15 +19,6 @@ func VirtualNode(labels map[string]string) bool {
 	return labels[v1alpha1.LabelNodeType] == v1alpha1.NodeTypeVirtual
 }
 
-// VirtualNodeAnnotations are the annotations with the probes of a pod on a virtual node: those with a condition type, as
-// results are reported by conditions. They are empty for a pod without such probes. Probes of containers or ports that the
-// pod does not have are left out, as Status says. Probes beyond the limit are left out too; the second result is their full
-// names.
-func VirtualNodeAnnotations(pod *corev1.Pod, markers []Marker) (annotations map[string]string, omitted []string) {
-	a := annotate(resolvable(pod, markers))
-	return a.annotations(), a.omitted
-}
-
 // annotated are the probes that fit into the annotation of a pod on a virtual node.
 type annotated struct {
 	markers    []string
@@ -36,6 +27,7 @@ type annotated struct {
 	omitted    []string        // full names of those beyond the limit
 }
 
+// annotate takes those with a condition type, as results are reported by conditions.
 func annotate(all []probeOfPod) annotated {
 	a := annotated{conditions: map[string]bool{}}
 	size := 0

@@ -14,6 +14,12 @@ import (
 	"github.com/refit-project/refit/podprobe"
 )
 
+// probesOnVirtualNode are the annotations with the probes of a pod, and the names of those that are left out.
+func probesOnVirtualNode(pod *corev1.Pod, markers []podprobe.Marker) (map[string]string, []string) {
+	fields, left := podprobe.DesiredOnVirtualNode(pod, markers, noon)
+	return fields.Annotations, left
+}
+
 // The protocol: an array of {name, containerName, podConditionType, probe}, without policies.
 func TestPodOnAVirtualNodeGetsItsProbes(t *testing.T) {
 	t.Parallel()
@@ -22,7 +28,7 @@ func TestPodOnAVirtualNodeGetsItsProbes(t *testing.T) {
 		labels.PodConditionType = ""
 		m.Spec.Probes = append(m.Spec.Probes, probe("more"), labels)
 	})
-	got, left := podprobe.VirtualNodeAnnotations(pod("a"), compile(marker("first"), only))
+	got, left := probesOnVirtualNode(pod("a"), compile(marker("first"), only))
 	want := map[string]string{
 		"kruise.io/podprobemarker-list": "first,second",
 		"kruise.io/podprobe": `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"game.kruise.io/idle"},` +
@@ -31,7 +37,7 @@ func TestPodOnAVirtualNodeGetsItsProbes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
 		t.Errorf("left out %q, annotations (-want +got):\n%s", left, diff)
 	}
-	if got, left := podprobe.VirtualNodeAnnotations(pod("a"), nil); len(got)+len(left) > 0 {
+	if got, left := probesOnVirtualNode(pod("a"), nil); len(got)+len(left) > 0 {
 		t.Errorf("without markers: %v, left out %q", got, left)
 	}
 }
@@ -43,13 +49,13 @@ func TestPodOnAVirtualNodeGetsOnlyProbesOfItsContainers(t *testing.T) {
 		elsewhere.ContainerName, absent.ContainerName = "sidecar", "absent"
 		m.Spec.Probes = []v1alpha1.PodContainerProbe{absent, elsewhere, probe("idle"), httpProbe("port", intstr.FromString("nowhere"))}
 	})
-	got, left := podprobe.VirtualNodeAnnotations(pod("a"), compile(mixed))
+	got, left := probesOnVirtualNode(pod("a"), compile(mixed))
 	want := `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"game.kruise.io/idle"}]`
 	if got["kruise.io/podprobe"] != want || len(left) > 0 {
 		t.Errorf("left out %q, annotation %s", left, got["kruise.io/podprobe"])
 	}
 	only := marker("only", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].ContainerName = "absent" })
-	if got, _ := podprobe.VirtualNodeAnnotations(pod("a"), compile(only)); len(got) > 0 {
+	if got, _ := probesOnVirtualNode(pod("a"), compile(only)); len(got) > 0 {
 		t.Errorf("a marker without a container of the pod: %v", got)
 	}
 }
@@ -75,7 +81,7 @@ func TestTheAnnotationIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			annotations, left := podprobe.VirtualNodeAnnotations(pod("a"), tc.markers)
+			annotations, left := probesOnVirtualNode(pod("a"), tc.markers)
 			text := annotations["kruise.io/podprobe"]
 			var probes []v1alpha1.PodContainerProbe
 			if err := json.Unmarshal([]byte(text), &probes); err != nil || len(text) > 65<<10 || len(probes) != tc.want || len(left) != tc.left {
