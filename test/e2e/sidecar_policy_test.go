@@ -67,7 +67,6 @@ func TestTokenOfASidecarWritesNothingOfAnotherPod(t *testing.T) {
 			"label of another pod":               {do: status(bound, others, label), words: []string{policy, `pod "mine"`}},
 			"label of a pod, token of no pod":    {do: status(unbound, mine, label), words: []string{policy}},
 			"readiness of its pod":               {do: status(bound, mine, client.RawPatch("application/strategic-merge-patch+json", []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))), words: []string{policy, "of its own only"}},
-			"addresses of its pod":               {do: status(bound, mine, merge(`{"status":{"podIPs":[{"ip":"203.0.113.1"}]}}`)), words: []string{policy, "of its own only"}},
 			"container status of its pod":        {do: status(bound, mine, merge(`{"status":{"containerStatuses":[]}}`)), words: []string{policy}},
 			"spec of its pod":                    {do: object(bound, mine, merge(`{"spec":{"activeDeadlineSeconds":1}}`)), words: []string{"cannot patch"}},
 			"deleting its pod":                   {do: func(ctx context.Context) error { return bound.Delete(ctx, copied(mine)) }, words: []string{"cannot delete"}},
