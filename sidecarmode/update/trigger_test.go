@@ -84,17 +84,23 @@ func TestATriggerIsRetried(t *testing.T) {
 	s.until("tried again", func() bool { return s.content("a") == "1" && refused.Load() == 3 })
 }
 
-// A native sidecar starts before its program: the files are in place when it is ready, and the program is signalled
-// when it runs.
-func TestATriggerWaitsForItsProcess(t *testing.T) {
-	t.Parallel()
+// beforeProcess is a stage that sees processes, and the title of one that has not started.
+func beforeProcess(t *testing.T, program string) (*stage, string) {
+	t.Helper()
 	fs, err := signal.New("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := withSettings(t, map[string]string{"a": "1"})
 	s.fs = fs
-	title := "refit-trigger: master process of " + filepath.Base(s.dir)
+	return s, program + ": master process of " + filepath.Base(s.dir)
+}
+
+// A native sidecar starts before its program: the files are in place when it is ready, and the program is signalled
+// when it runs.
+func TestATriggerWaitsForItsProcess(t *testing.T) {
+	t.Parallel()
+	s, title := beforeProcess(t, "refit-trigger")
 	s.run("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGTERM}\ntriggers: [{configMap: settings}]\n")
 	s.check("a", "1")
 	app := exec.CommandContext(t.Context(), "/usr/bin/sleep", "600")
@@ -110,13 +116,7 @@ func TestATriggerWaitsForItsProcess(t *testing.T) {
 // Between the start of a program and its handler the default action of a signal would end it.
 func TestAProgramThatHasJustStartedSurvivesTheSignal(t *testing.T) {
 	t.Parallel()
-	fs, err := signal.New("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := withSettings(t, map[string]string{"a": "1"})
-	s.fs = fs
-	title := "refit-young: master process of " + filepath.Base(s.dir)
+	s, title := beforeProcess(t, "refit-young")
 	s.run("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGPROF}\ntriggers: [{configMap: settings}]\n")
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -135,13 +135,7 @@ func TestAProgramThatHasJustStartedSurvivesTheSignal(t *testing.T) {
 // The sidecar may end between putting the files in place and telling the program.
 func TestAProgramIsToldOfFilesByTheNextSidecar(t *testing.T) {
 	t.Parallel()
-	fs, err := signal.New("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := withSettings(t, map[string]string{"a": "1"})
-	s.fs = fs
-	title := "refit-next: master process of " + filepath.Base(s.dir)
+	s, title := beforeProcess(t, "refit-next")
 	configuration := "loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGTERM}\ntriggers: [{configMap: settings}]\n"
 	s.run(configuration)
 	s.check("a", "1")
