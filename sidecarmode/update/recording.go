@@ -39,14 +39,12 @@ func (p *Plugin) resumeRecording(u *hotupdate.Updater) error {
 // recordFor records a revision, again with growing pauses while the API server does not take it, until the next is waiting:
 // a new pod would begin with what was accepted before.
 func (p *Plugin) recordFor(ctx context.Context, u *hotupdate.Updater, r recording) {
-	pause := firstRetry
-	var refused refusals
+	attempts := attempts{longest: lastRetry}
 	for {
 		err := p.recordNow(context.WithoutCancel(ctx), u, r)
-		if err == nil || refused.hopeless(err) || len(p.later) > 0 || wait.For(ctx, pause) != nil {
+		if err == nil || attempts.hopeless(err) || len(p.later) > 0 || wait.For(ctx, attempts.pause) != nil {
 			return
 		}
-		pause = min(pause*2, lastRetry)
 	}
 }
 

@@ -18,10 +18,11 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
-	// forbiddenTries is how often in a row 403 is answered before it counts as a missing role, after 3 s or more, and
-	// forbiddenTime for how long after an outage: an API server that has just started may read the roles late. 70 s were seen.
+	// lastRead is the longest pause before the record is read again: updates are answered 503 until then.
+	lastRead = 5 * time.Second
+	// forbiddenTries is how often in a row 403 is answered, in 3 s, before it counts as a missing role: an API server that
+	// has just started may not have read the roles.
 	forbiddenTries = 3
-	forbiddenTime  = 2 * time.Minute
 )
 
 // restore takes the folder over and brings it to what the workload accepted last, unless the volume still has what this
@@ -71,7 +72,7 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 	}
 	var wanted record.Revision
 	var found bool
-	err = p.retry(ctx, "read what the workload has accepted", func() (err error) {
+	err = p.retry(ctx, "read what the workload has accepted", lastRead, func() (err error) {
 		wanted, found, err = p.record.Latest(ctx)
 		return err
 	})
@@ -87,48 +88,47 @@ func (p *Plugin) restoreFiles(ctx context.Context, u *hotupdate.Updater) (versio
 	request.Keep = current.Version != hotupdate.InitialVersion // files of triggers
 	request.Quiet, request.TellLater = true, len(p.updater.Reload) > 0 && !p.beforeProgram()
 	var res hotupdate.Result
-	err = p.retry(ctx, "restore "+wanted.Version, func() (err error) {
+	err = p.retry(ctx, "restore "+wanted.Version, lastRetry, func() (err error) {
 		res, err = u.Apply(ctx, request)
 		return err
 	})
 	return wanted.Version, res.Changed, err
 }
 
-// retry repeats what may succeed later, until ctx ends.
-func (p *Plugin) retry(ctx context.Context, doing string, try func() error) error {
-	pause := firstRetry
-	var refused refusals
+// retry repeats what may succeed later, with growing pauses of at most longest, until ctx ends.
+func (p *Plugin) retry(ctx context.Context, doing string, longest time.Duration, try func() error) error {
+	attempts := attempts{longest: longest}
 	for {
 		err := try()
-		if err == nil || refused.hopeless(err) {
+		if err == nil || attempts.hopeless(err) {
 			return err
 		}
 		p.host.Logger.Warn("failed, will be tried again", "doing", doing, "err", err)
 		p.setNote(doing + ": " + err.Error())
-		if wait.For(ctx, pause) != nil {
+		if wait.For(ctx, attempts.pause) != nil {
 			return err
 		}
-		pause = min(pause*2, lastRetry)
 	}
 }
 
-// refusals are the answers 403 in a row.
-type refusals struct {
-	tries  int
-	since  time.Time
-	outage bool // the API server was away before
+// attempts are those that have failed.
+type attempts struct {
+	longest time.Duration // of the pauses
+	pause   time.Duration // before the next
+	refused int           // how often in a row 403 was answered
 }
 
 // hopeless reports whether another attempt is of no use after this error.
-func (r *refusals) hopeless(err error) bool {
+func (a *attempts) hopeless(err error) bool {
+	a.pause = min(max(a.pause*2, firstRetry), a.longest)
 	if !errors.Is(err, ownpod.ErrForbidden) {
-		r.tries, r.outage = 0, true
+		a.refused = 0
 		return permanent(err)
 	}
-	if r.tries++; r.tries == 1 {
-		r.since = time.Now()
+	if a.refused++; a.refused == 1 {
+		a.pause = firstRetry // the API server responds; an outage before may have made the pause long
 	}
-	return r.tries >= forbiddenTries && (!r.outage || time.Since(r.since) >= forbiddenTime)
+	return a.refused >= forbiddenTries
 }
 
 // permanent errors stay as they are however often it is tried.

@@ -66,16 +66,15 @@ func TestForbiddenIsTriedAgainForAMoment(t *testing.T) {
 	}{
 		"the API server has just started":      {0, 2, 3, 3 * time.Second, nil},
 		"the role is missing":                  {0, 100, 3, 3 * time.Second, ownpod.ErrForbidden},
-		"the API server starts while we retry": {4, 2, 7, 61 * time.Second, nil},
-		"the API server reads the roles late":  {4, 4, 9, 121 * time.Second, nil},
-		"the role is missing after an outage":  {4, 100, 10, 151 * time.Second, ownpod.ErrForbidden},
+		"the API server starts while we retry": {6, 2, 9, 25 * time.Second, nil},
+		"the role is missing after an outage":  {6, 100, 9, 25 * time.Second, ownpod.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := &Plugin{host: plugin.Host{Logger: slog.New(slog.DiscardHandler)}}
 				tries, began := 0, time.Now()
-				err := p.retry(t.Context(), "read", func() error {
+				err := p.retry(t.Context(), "read", lastRead, func() error {
 					if tries++; tries <= tc.outage {
 						return errors.New("connection refused")
 					}
