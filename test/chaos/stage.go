@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/load"
 	"github.com/refit-project/refit/test/chaos/records"
+	"github.com/refit-project/refit/test/chaos/updates"
 )
 
 // endTime is what applications whose pods are deleted without grace may take to end.
@@ -33,8 +34,10 @@ func (r *run) logs() error {
 func (r *run) linkLogs(ctx context.Context) error {
 	for cluster.Pause(ctx, time.Second) == nil {
 		for _, node := range r.cluster.Nodes {
-			if err := records.LinkLogs(r.Records, node, r.cluster.PodLogs(node), cluster.SystemNamespace); err != nil {
-				return err
+			for _, namespace := range []string{cluster.SystemNamespace, updates.Namespace} {
+				if err := records.LinkLogs(r.Records, node, r.cluster.PodLogs(node), namespace); err != nil {
+					return err
+				}
 			}
 		}
 	}

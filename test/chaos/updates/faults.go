@@ -157,7 +157,7 @@ func limitProcesses(pid, more int) (restore func() error, err error) {
 func (u *Updates) running(ctx context.Context, node string) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	err := cluster.Until(ctx, "pod of updates on "+node, cluster.RolloutTime, func(ctx context.Context) bool {
-		return u.cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "updates-" + node}, &pod) == nil && cluster.Ready(&pod)
+		return u.cluster.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: "updates-" + node}, &pod) == nil && cluster.Ready(&pod)
 	})
 	return &pod, err
 }

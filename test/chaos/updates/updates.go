@@ -21,8 +21,10 @@ import (
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
+// Namespace is where the pods run.
+const Namespace = cluster.Label + "-updates"
+
 const (
-	namespace  = cluster.Label + "-updates"
 	configName = "refit-sidecar"
 	filesMount = "/app/downloads"
 	// filesLimit has room for the revisions that are kept, the one before them, and the one that is written.
@@ -65,10 +67,10 @@ func New(c *cluster.Cluster, journal *records.Journal, image string, choice *ran
 
 // Start creates a pod on each node, and what it needs.
 func (u *Updates) Start(ctx context.Context) error {
-	if err := u.cluster.Namespace(ctx, namespace); err != nil {
+	if err := u.cluster.Namespace(ctx, Namespace); err != nil {
 		return err
 	}
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: configName}
+	meta := metav1.ObjectMeta{Namespace: Namespace, Name: configName}
 	for _, object := range []client.Object{
 		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"config.yaml": config}},
 		&corev1.ServiceAccount{ObjectMeta: meta},
@@ -79,7 +81,7 @@ func (u *Updates) Start(ctx context.Context) error {
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: configName},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: configName, Namespace: namespace}},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: configName, Namespace: Namespace}},
 		},
 	} {
 		if err := client.IgnoreAlreadyExists(u.cluster.Create(ctx, object)); err != nil {
@@ -96,7 +98,7 @@ func (u *Updates) Start(ctx context.Context) error {
 // pod has the application, the sidecar, and who asks it for updates. The application's signals are a record of their own, as
 // its end is not one of a request's.
 func (u *Updates) pod(node string) *corev1.Pod {
-	return u.cluster.Pod(namespace, "updates-"+node, node, func(spec *corev1.PodSpec) {
+	return u.cluster.Pod(Namespace, "updates-"+node, node, func(spec *corev1.PodSpec) {
 		files := corev1.VolumeMount{Name: "files", MountPath: filesMount}
 		limit := resource.MustParse(filesLimit)
 		spec.Volumes = append(spec.Volumes,
