@@ -51,9 +51,9 @@ var rows = []row{
 			"probe cri result api kubelet"},
 		{path: "daemon/images", imports: "image credentialprovider cri result api"},
 		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
-		{path: "sidecarmode/update", imports: "sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
+		{path: "sidecarmode/update", imports: "sidecarmode/update/download sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
-			"hotupdate hotupdate/fetch hotupdate/payload signal kube/ownpod result wait"},
+			"hotupdate hotupdate/payload signal kube/ownpod result wait"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
@@ -83,6 +83,7 @@ var rows = []row{
 	}},
 	{name: "parts of requests on a node", rooms: []room{{path: "daemon/requests/report", imports: "kubelet crr api identity"}}},
 	{name: "parts of the plugin hot_update", rooms: []room{
+		{path: "sidecarmode/update/download", imports: "hotupdate hotupdate/fetch"},
 		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},
 		{path: "sidecarmode/update/record", imports: "hotupdate kube/ownpod identity"},
 		{path: "sidecarmode/update/steps", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/process hotupdate/action probe signal wait"},

@@ -123,7 +123,7 @@ func kindOfKey(constant string) string {
 // configTypes are the folders with the Go types that the configuration of the sidecar is read into.
 var configTypes = map[string]string{
 	"config": "sidecarmode/config", "endpoint": "sidecarmode/endpoint", "process": "sidecarmode/process",
-	"steps": "sidecarmode/update/steps", "trigger": "sidecarmode/update/trigger", "update": "sidecarmode/update",
+	"download": "sidecarmode/update/download", "steps": "sidecarmode/update/steps", "trigger": "sidecarmode/update/trigger", "update": "sidecarmode/update",
 }
 
 // schemaType is what is used of a JSON schema.

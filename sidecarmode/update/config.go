@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/sidecarmode/update/download"
 	"github.com/refit-project/refit/sidecarmode/update/steps"
 	"github.com/refit-project/refit/sidecarmode/update/trigger"
 )
@@ -30,9 +31,9 @@ type Config struct {
 	Precheck []steps.Action `yaml:"precheck"`
 	Verify   *steps.Verify  `yaml:"verify"`
 
-	Fetch         Fetch `yaml:"fetch"`
-	MaxFiles      int   `yaml:"maxFiles"`
-	KeepRevisions int   `yaml:"keepRevisions"`
+	Fetch         download.Config `yaml:"fetch"`
+	MaxFiles      int             `yaml:"maxFiles"`
+	KeepRevisions int             `yaml:"keepRevisions"`
 
 	Restore  Restore          `yaml:"restore"`
 	Triggers []trigger.Config `yaml:"triggers"`
@@ -111,9 +112,9 @@ func (c *Config) updater(host plugin.Host) (hotupdate.Config, error) {
 	u := hotupdate.Config{Dir: c.dir(), Keep: c.KeepRevisions, StoreQueries: c.Restore.StoreQueries, Limits: payload.Limits{MaxFiles: c.MaxFiles}}
 	var faults []error
 	var err error
-	u.Fetch, err = c.Fetch.config()
+	u.Fetch, err = c.Fetch.Fetch()
 	faults = append(faults, err)
-	u.Keys, err = c.Fetch.keys()
+	u.Keys, err = c.Fetch.Keys()
 	faults = append(faults, err)
 	chain, err := c.chain()
 	faults = append(faults, err)

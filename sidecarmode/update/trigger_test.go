@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refit-project/refit/sidecarmode/update"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -181,4 +182,32 @@ func TestRestoreBesideATrigger(t *testing.T) {
 	n := s.newPod("web-abc-2").run(settings)
 	n.check("mine", "mine")
 	n.check("a", "1")
+}
+
+// A program that has started may need longer than the steps of the reload wait for it.
+func TestAProgramThatStartsSlowlyIsToldAgain(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) <= 2 {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(app.Close)
+	s, title := beforeProcess(t, "refit-slow")
+	s.run("loadPatchType: signal\nsignal: {processName: '" + title + "', signalName: SIGCONT}\nreload: [{request: {url: '" + app.URL + "'}}]\ntriggers: [{configMap: settings}]\n")
+	s.check("a", "1")
+	program := exec.CommandContext(t.Context(), "/usr/bin/sleep", "600")
+	program.Args[0] = title
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.until("told of a failure", func() bool { return strings.Contains(s.results.value(update.Name), "Update failed") })
+	s.until("told again", func() bool { return strings.Contains(s.results.value(update.Name), "Update success") })
+	if n := asked.Load(); n != 3 {
+		t.Errorf("asked %d times, want 3", n)
+	}
+	s.check("a", "1")
+	_ = program.Process.Kill()
+	_ = program.Wait()
 }

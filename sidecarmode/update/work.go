@@ -162,27 +162,3 @@ func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry 
 	}
 	return err != nil && !permanent(err), err
 }
-
-// tellLater reloads the program when its process has started after files were put in place.
-func (p *Plugin) tellLater(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case version := <-p.untold:
-			if p.awaitProgram(ctx) != nil {
-				return
-			}
-			began := time.Now()
-			_, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
-				return outcome{err: u.Reload(ctx)}
-			})
-			switch {
-			case err == nil:
-				p.setNote("") // it has been waited for
-			case ctx.Err() == nil:
-				p.conclude(version, began, hotupdate.Result{}, err)
-			}
-		}
-	}
-}

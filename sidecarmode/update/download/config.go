@@ -1,4 +1,8 @@
-package update
+// Package download is the configuration of how files are fetched: limits, allowed hosts and networks, headers, certificates and the
+// keys of signatures.
+//
+// It contains: the configuration and its translation to the rooms hotupdate and hotupdate/fetch. Fetching itself must stay out.
+package download
 
 import (
 	"context"
@@ -11,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -18,17 +23,17 @@ import (
 	"github.com/refit-project/refit/hotupdate/fetch"
 )
 
-// Fetch bounds downloads.
-type Fetch struct {
+// Config bounds downloads.
+type Config struct {
 	TimeoutSeconds float64 `yaml:"timeoutSeconds"`
 	Attempts       int     `yaml:"attempts"`
 	// MaxSize is a quantity such as 256Mi.
 	MaxSize       string   `yaml:"maxSize"`
 	AllowHosts    []string `yaml:"allowHosts"`
 	AllowNetworks []string `yaml:"allowNetworks"`
-	// Headers are sent to the hosts of allowHosts, and HeaderFiles name files with a value each, such as a mounted
-	// Secret with a token. They are read for every download.
-	Headers     map[string]string `yaml:"headers"`
+	// Headers are sent to the hosts of allowHosts.
+	Headers map[string]string `yaml:"headers"`
+	// HeaderFiles are files with the value of a header each, such as a mounted Secret with a token. They are read for every download.
 	HeaderFiles map[string]string `yaml:"headerFiles"`
 	// CAFile holds certificates in PEM that replace the system's. It is read for every download.
 	CAFile string `yaml:"caFile"`
@@ -36,10 +41,11 @@ type Fetch struct {
 	PublicKeys []string `yaml:"publicKeys"`
 }
 
-func (f Fetch) keys() ([]crypto.PublicKey, error) {
+// Keys are those of which one must have signed what is downloaded; none: no signature is needed.
+func (c Config) Keys() ([]crypto.PublicKey, error) {
 	var keys []crypto.PublicKey
 	var faults []error
-	for i, text := range f.PublicKeys {
+	for i, text := range c.PublicKeys {
 		key, err := hotupdate.ParseKey(strings.TrimSpace(text) + "\n")
 		if err != nil {
 			faults = append(faults, fmt.Errorf("fetch.publicKeys[%d]: %w", i, err))
@@ -49,28 +55,29 @@ func (f Fetch) keys() ([]crypto.PublicKey, error) {
 	return keys, errors.Join(faults...)
 }
 
-func (f Fetch) config() (fetch.Config, error) {
-	made := fetch.Config{RootCAs: f.rootCAs(), Timeout: seconds(f.TimeoutSeconds), Attempts: f.Attempts, AllowHosts: f.AllowHosts}
+// Fetch is the configuration of the room hotupdate/fetch.
+func (c Config) Fetch() (fetch.Config, error) {
+	made := fetch.Config{RootCAs: c.rootCAs(), Timeout: time.Duration(c.TimeoutSeconds * float64(time.Second)), Attempts: c.Attempts, AllowHosts: c.AllowHosts}
 	var faults []error
-	if len(f.Headers)+len(f.HeaderFiles) > 0 {
-		made.Header = f.header
-		if len(f.AllowHosts) == 0 {
+	if len(c.Headers)+len(c.HeaderFiles) > 0 {
+		made.Header = c.header
+		if len(c.AllowHosts) == 0 {
 			faults = append(faults, errors.New("fetch: headers need allowHosts: they may be credentials, and a caller chooses the URL"))
 		}
-		for name := range f.HeaderFiles {
-			if _, ok := f.Headers[name]; ok {
+		for name := range c.HeaderFiles {
+			if _, ok := c.Headers[name]; ok {
 				faults = append(faults, fmt.Errorf("fetch: header %s is given in headers and headerFiles", name))
 			}
 		}
 	}
-	if f.MaxSize != "" {
-		q, err := resource.ParseQuantity(f.MaxSize)
+	if c.MaxSize != "" {
+		q, err := resource.ParseQuantity(c.MaxSize)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("fetch.maxSize %q: %w", f.MaxSize, err))
+			faults = append(faults, fmt.Errorf("fetch.maxSize %q: %w", c.MaxSize, err))
 		}
 		made.MaxBytes = q.Value()
 	}
-	for _, n := range f.AllowNetworks {
+	for _, n := range c.AllowNetworks {
 		prefix, err := netip.ParsePrefix(n)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("fetch.allowNetworks: %w", err))
@@ -84,12 +91,12 @@ func (f Fetch) config() (fetch.Config, error) {
 const maxHeaderFile = 16 << 10
 
 // header is what is sent with a download.
-func (f Fetch) header(context.Context) (http.Header, error) {
+func (c Config) header(context.Context) (http.Header, error) {
 	header := http.Header{}
-	for name, value := range f.Headers {
+	for name, value := range c.Headers {
 		header.Set(name, value)
 	}
-	for name, path := range f.HeaderFiles {
+	for name, path := range c.HeaderFiles {
 		b, err := readBounded(path, maxHeaderFile)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -100,18 +107,18 @@ func (f Fetch) header(context.Context) (http.Header, error) {
 }
 
 // rootCAs reads the configured certificates; nil is the system's.
-func (f Fetch) rootCAs() func() (*x509.CertPool, error) {
-	if f.CAFile == "" {
+func (c Config) rootCAs() func() (*x509.CertPool, error) {
+	if c.CAFile == "" {
 		return nil
 	}
 	return func() (*x509.CertPool, error) {
-		b, err := readBounded(f.CAFile, 1<<20)
+		b, err := readBounded(c.CAFile, 1<<20)
 		if err != nil {
 			return nil, err
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(b) {
-			return nil, fmt.Errorf("%s: no certificates", f.CAFile)
+			return nil, fmt.Errorf("%s: no certificates", c.CAFile)
 		}
 		return pool, nil
 	}

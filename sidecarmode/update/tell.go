@@ -1,0 +1,61 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/wait"
+)
+
+// tellTries bounds how often a program is told of the same files.
+const tellTries = 5
+
+// tellLater reloads the program when its process has started after files were put in place.
+func (p *Plugin) tellLater(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case version := <-p.untold:
+			p.tell(ctx, version)
+		}
+	}
+}
+
+// tell reloads the program when it runs, and again after a failure: it may have needed longer to start than verify waits. The files
+// stay, whatever comes of it. It ends when an update has told the program of other files.
+func (p *Plugin) tell(ctx context.Context, version string) {
+	pause := firstRetry
+	for try := range tellTries {
+		if try > 0 {
+			if wait.For(ctx, pause) != nil {
+				return
+			}
+			pause *= 2
+		}
+		if p.awaitProgram(ctx) != nil {
+			return
+		}
+		p.setNote("") // it has been waited for
+		began, superseded := time.Now(), false
+		res, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
+			if superseded = try > 0 && !u.Untold(); superseded {
+				return outcome{}
+			}
+			current, err := currentOf(u)
+			return outcome{hotupdate.Result{Revision: current, Changed: true}, errors.Join(err, u.Reload(ctx))}
+		})
+		switch {
+		case ctx.Err() != nil || superseded:
+			return
+		case err == nil && try == 0: // as was told when the files were put in place
+			return
+		case err == nil:
+			p.conclude(version, began, res, nil)
+			return
+		}
+		p.conclude(version, began, hotupdate.Result{}, err)
+	}
+}
