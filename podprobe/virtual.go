@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 )
@@ -21,18 +22,22 @@ func VirtualNode(labels map[string]string) bool {
 
 // annotated are the probes that fit into the annotation of a pod on a virtual node.
 type annotated struct {
-	markers    []string
-	probes     []json.RawMessage
-	conditions map[string]bool // that the probes write
-	omitted    []string        // full names of those beyond the limit
+	markers []string
+	probes  []json.RawMessage
+	writers map[string]probeOfPod // by the condition that they write
+	omitted []string              // full names of those beyond the limit, and of those whose condition another one writes
 }
 
-// annotate takes those with a condition type, as results are reported by conditions.
+// annotate takes those with a condition type, as results are reported by conditions. Of two with one type the first is taken.
 func annotate(all []probeOfPod) annotated {
-	a := annotated{conditions: map[string]bool{}}
+	a := annotated{writers: map[string]probeOfPod{}}
 	size := 0
 	for _, p := range all {
-		if p.PodConditionType == "" || a.conditions[p.PodConditionType] {
+		if p.PodConditionType == "" || a.has(p) {
+			continue
+		}
+		if _, taken := a.writers[p.PodConditionType]; taken {
+			a.omitted = append(a.omitted, p.fullName())
 			continue
 		}
 		p.MarkerPolicy = nil
@@ -42,13 +47,19 @@ func annotate(all []probeOfPod) annotated {
 			continue
 		}
 		size += len(content)
-		a.conditions[p.PodConditionType] = true
+		a.writers[p.PodConditionType] = p
 		a.probes = append(a.probes, content)
 		if !slices.Contains(a.markers, p.marker) {
 			a.markers = append(a.markers, p.marker)
 		}
 	}
 	return a
+}
+
+// has reports whether the probe, or one that does the same, writes the condition.
+func (a annotated) has(p probeOfPod) bool {
+	w, ok := a.writers[p.PodConditionType]
+	return ok && w.ContainerName == p.ContainerName && equality.Semantic.DeepEqual(w.Probe, p.Probe)
 }
 
 func (a annotated) annotations() map[string]string {
@@ -68,7 +79,7 @@ func (a annotated) annotations() map[string]string {
 func DesiredOnVirtualNode(pod *corev1.Pod, markers []Marker, now time.Time) (fields Fields, omitted []string) {
 	probes := resolvable(pod, markers)
 	a := annotate(probes)
-	written := slices.DeleteFunc(probes, func(p probeOfPod) bool { return !a.conditions[p.PodConditionType] })
+	written := slices.DeleteFunc(probes, func(p probeOfPod) bool { return !a.has(p) })
 	fields = desiredBy(written, pod, StatesOfConditions(pod, markers), now)
 	fields.Conditions = nil
 	addMissing(fields.Annotations, a.annotations())

@@ -127,6 +127,36 @@ func TestMarksFollowTheConditionsOfAVirtualPod(t *testing.T) {
 	}
 }
 
+// A condition says what one probe has found; marks of another one must not follow it.
+func TestOneProbeWritesAConditionOfAVirtualPod(t *testing.T) {
+	t.Parallel()
+	second := func(command, label string) v1alpha1.PodProbeMarker {
+		return marker("second", func(m *v1alpha1.PodProbeMarker) {
+			p := &m.Spec.Probes[0]
+			p.Probe.Exec.Command = []string{command}
+			p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{label: "yes"}}}
+		})
+	}
+	there := pod("a")
+	there.Status.Conditions = append(there.Status.Conditions, corev1.PodCondition{Type: idle, Status: corev1.ConditionTrue})
+	for name, tc := range map[string]struct {
+		second v1alpha1.PodProbeMarker
+		labels map[string]string
+		left   []string
+	}{
+		"another probe":  {second("other", "other"), map[string]string{"free": "yes"}, []string{"second#idle"}},
+		"the same probe": {second("idle", "too"), map[string]string{"free": "yes", "too": "yes"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, left := podprobe.DesiredOnVirtualNode(there, compile(marker("first"), tc.second), noon)
+			if diff := cmp.Diff(tc.labels, got.Labels) + cmp.Diff(tc.left, left); diff != "" {
+				t.Errorf("labels and probes left out (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestVirtual(t *testing.T) {
 	t.Parallel()
 	if !podprobe.VirtualNode(map[string]string{"type": "virtual-kubelet"}) || podprobe.VirtualNode(map[string]string{"type": "spot"}) || podprobe.VirtualNode(nil) {

@@ -96,16 +96,16 @@ func (d *podDestination) recordOverridden(pod *corev1.Pod, keys []string) {
 		"Changed by others, and left alone until the state of the probe changes: %s", result.Cut(strings.Join(keys, ", "), maxNames))
 }
 
-// recordOmitted reports the probes that exceed the size of the annotation of a pod on a virtual node.
+// recordOmitted reports the probes that are not in the annotation of a pod on a virtual node.
 func (d *podDestination) recordOmitted(pod *corev1.Pod, omitted []string) {
 	if len(omitted) == 0 {
 		return
 	}
 	names := result.Cut(strings.Join(omitted, ", "), maxNames)
-	d.log.Warn("probes are left out: they exceed the size of the pod's annotation", "pod", pod.Namespace+"/"+pod.Name,
+	d.log.Warn("probes are left out of the pod's annotation", "pod", pod.Namespace+"/"+pod.Name,
 		"probes", len(omitted), "names", names)
 	d.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
-		"%d probes are left out, as they exceed the size of the annotation %s: %s", len(omitted), v1alpha1.AnnotationPodProbe, names)
+		"%d probes are left out, as they exceed the size of the annotation %s or another probe has their podConditionType: %s", len(omitted), v1alpha1.AnnotationPodProbe, names)
 }
 
 // last returns what was desired at the last write. The cache is behind until it has received that write.
