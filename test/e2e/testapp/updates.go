@@ -104,9 +104,12 @@ func sendUpdates(ctx context.Context, cfg updatesConfig, source string, j *journ
 		if err := j.add(line{Event: eventUpdate, Text: version}); err != nil {
 			return err
 		}
-		code, err := sendUpdate(ctx, client, cfg.api, source, version, kind)
+		code, answer, err := sendUpdate(ctx, client, cfg.api, source, version, kind)
 		text := fmt.Sprintf("%s %d", version, code)
-		if err != nil {
+		switch {
+		case err == nil && code != http.StatusOK:
+			text += " " + answer
+		case err != nil:
 			text = version + " 0 " + err.Error()
 		}
 		if err := j.add(line{Event: eventUpdated, Text: text}); err != nil {
@@ -120,8 +123,8 @@ func sendUpdates(ctx context.Context, cfg updatesConfig, source string, j *journ
 	return nil
 }
 
-// sendUpdate returns the HTTP status, or the error that took the place of an answer.
-func sendUpdate(ctx context.Context, client *http.Client, api, source, version, kind string) (int, error) {
+// sendUpdate returns the HTTP status and the beginning of the answer, or the error that took its place.
+func sendUpdate(ctx context.Context, client *http.Client, api, source, version, kind string) (code int, answer string, err error) {
 	type file struct {
 		Name   string `json:"name"`
 		URL    string `json:"url"`
@@ -145,19 +148,20 @@ func sendUpdate(ctx context.Context, client *http.Client, api, source, version, 
 	}
 	body, err := json.Marshal(request)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, api, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	post.Header.Set("Content-Type", "application/json")
-	answer, err := client.Do(post)
+	response, err := client.Do(post)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20))
-	return answer.StatusCode, errors.Join(err, answer.Body.Close())
+	const longest = 500
+	text, err := io.ReadAll(io.LimitReader(response.Body, longest))
+	return response.StatusCode, strings.TrimSpace(string(text)), errors.Join(err, response.Body.Close())
 }
 
 // serveSource is GET /HOW/VERSION.
