@@ -109,6 +109,17 @@ func TestPlanUnreadyGracePeriod(t *testing.T) {
 		s.now = wait.Again
 		wantDiff(t, "stop", s.plan().Stop.ID, id("app", 0))
 	})
+	t.Run("who does not ask for it does not wait", func(t *testing.T) {
+		t.Parallel()
+		for _, strategy := range []*v1beta1.ContainerRecreateRequestStrategy{nil, {FailurePolicy: v1beta1.FailurePolicyFail}} {
+			s := drained(true)
+			s.request.Spec.Strategy = strategy
+			first := s.plan()
+			if first.Stop == nil {
+				t.Errorf("strategy %+v: %s; want a stop", strategy, first.Why)
+			}
+		}
+	})
 	t.Run("a clock that is wrong by hours cannot stretch it", func(t *testing.T) {
 		t.Parallel()
 		s := drained(true).with(acquired)

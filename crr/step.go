@@ -245,7 +245,6 @@ func (s *subject) waitForKubelet(why string, status *corev1.ContainerStatus) {
 }
 
 func (s *subject) fail(reason, message string) {
-	s.stopping = false
 	s.failure = reason
 	s.state.Phase = v1beta1.ContainerRecreateRequestFailed
 	s.state.Message = message

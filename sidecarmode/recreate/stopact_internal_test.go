@@ -47,6 +47,23 @@ func TestEndOfAStop(t *testing.T) {
 	}
 }
 
+// A stop waits for its preStop hook, and meanwhile its request may be deleted and another one created under the name.
+func TestReplacedRequestIsNotWanted(t *testing.T) {
+	t.Parallel()
+	e := executorOn(newWorld(), &store{})
+	if err := e.wanted("r-1"); err == nil {
+		t.Error("a request that is gone is wanted")
+	}
+	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "again", UID: "r-1", CreationTimestamp: metav1.Now()}}
+	e.first.Store(request)
+	if err := e.wanted("r-1"); err != nil {
+		t.Errorf("the request that is carried out: %v", err)
+	}
+	if err := e.wanted("r-0"); err == nil {
+		t.Error("a request that was replaced is wanted")
+	}
+}
+
 func TestStop(t *testing.T) {
 	t.Parallel()
 	instance, err := identity.ParseContainerID(id(1))
