@@ -86,7 +86,7 @@ port=$((20000 + RANDOM % 9000))
 slow=1
 if [ -w /dev/kvm ]; then
 	boot kvm
-	seen 'Linux version' 20 || { kill "$vm"; wait "$vm" || true; vm=; }
+	seen 'Linux version' 20 || { kill "$vm" 2>/dev/null || true; wait "$vm" || true; vm=; }
 fi
 if [ -z "$vm" ]; then
 	echo "KVM does not work here: emulating"
