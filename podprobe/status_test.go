@@ -15,6 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/podprobe"
+	"github.com/refit-project/refit/result"
 )
 
 func TestStatus(t *testing.T) {
@@ -53,6 +54,16 @@ func TestStatus(t *testing.T) {
 			edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
 			pods: []*corev1.Pod{pod("a")}, matched: 1, status: "False", reason: "InvalidSpec", words: "spec.probes[0].podConditionType",
 		},
+		"faulty at great length": {
+			edit: func(m *v1alpha1.PodProbeMarker) {
+				for i := range 50 {
+					p := probe(fmt.Sprint("p", i))
+					p.PodConditionType = "Ready"
+					m.Spec.Probes = append(m.Spec.Probes, p)
+				}
+			},
+			pods: []*corev1.Pod{pod("a")}, matched: 1, status: "False", reason: "InvalidSpec", words: "spec.probes[1].podConditionType",
+		},
 		"no room is left by those before": {
 			others: []v1alpha1.PodProbeMarker{large("a"), large("b"), large("c")},
 			pods:   []*corev1.Pod{pod("a"), pod("b"), other}, matched: 2, status: "False", reason: "TooManyProbes",
@@ -87,7 +98,7 @@ func TestStatus(t *testing.T) {
 			got := podprobe.Status(&m, around, noon)
 			ready := got.Conditions[0]
 			if got.MatchedPods != tc.matched || got.ObservedGeneration != 1 || ready.Type != "Ready" || ready.Status != tc.status ||
-				ready.Reason != tc.reason || !strings.Contains(ready.Message, tc.words) {
+				ready.Reason != tc.reason || !strings.Contains(ready.Message, tc.words) || len(ready.Message) > result.MaxMessage {
 				t.Errorf("%+v", got)
 			}
 			delay := ""
