@@ -49,9 +49,11 @@ func TestScheduleCreatesARolloutAndLooksAgainAtTheNextTime(t *testing.T) {
 			t.Fatalf("%v, %v", result, err)
 		}
 	}
-	if names := a.rolloutNames(); len(names) != 1 {
-		t.Errorf("%v", names)
+	names := a.rolloutNames()
+	if len(names) != 1 {
+		t.Fatalf("%v", names)
 	}
+	a.reported("Normal RolloutCreated RestartRollout " + names[0])
 	var stored v1alpha1.RestartSchedule
 	if err := a.Get(t.Context(), nightly.NamespacedName, &stored); err != nil || !stored.Status.LastScheduleTime.Time.Equal(noon) || len(stored.Status.Active) != 1 {
 		t.Errorf("%v, %+v", err, stored.Status)
@@ -60,6 +62,48 @@ func TestScheduleCreatesARolloutAndLooksAgainAtTheNextTime(t *testing.T) {
 
 func (a *apiServer) refuseBy(cause error) {
 	a.refuse = apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("restartrollouts").GroupResource(), "x", cause)
+}
+
+func TestScheduleSaysThatItsRolloutHasNotEnded(t *testing.T) {
+	t.Parallel()
+	a := newAPIServer(t, hourly())
+	if _, err := a.schedule(); err != nil {
+		t.Fatal(err)
+	}
+	names := a.rolloutNames()
+	a.now = noon.Add(time.Hour)
+	if _, err := a.schedule(); err != nil {
+		t.Fatal(err)
+	}
+	a.reported("Normal RolloutCreated ", "Warning RolloutDelayed RestartRollout "+strings.Join(names, " and "))
+}
+
+// What the API server has refused for good is reported as such, and what may pass is not.
+func TestRefusalsOfARolloutAreTold(t *testing.T) {
+	t.Parallel()
+	group := v1alpha1.GroupVersion().WithResource("restartrollouts").GroupResource()
+	for name, tt := range map[string]struct {
+		answer error
+		told   bool
+		wrong  bool
+	}{
+		"bad request":    {apierrors.NewBadRequest("no such container"), true, true},
+		"invalid":        {apierrors.NewInvalid(v1alpha1.GroupVersion().WithKind("RestartRollout").GroupKind(), "x", nil), true, true},
+		"away":           {apierrors.NewInternalError(errors.New("webhook is away")), false, true},
+		"already exists": {apierrors.NewAlreadyExists(group, "x"), false, false},
+	} {
+		a := newAPIServer(t, hourly())
+		a.refuse = tt.answer
+		_, err := a.schedule()
+		if (err != nil) != tt.wrong {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tt.told {
+			a.reported("Warning RolloutRefused ")
+		} else {
+			a.reported()
+		}
+	}
 }
 
 // An error has the controller try again, with increasing delays.
