@@ -267,17 +267,3 @@ func TestPodSelectorSelectsTheNodesOfPods(t *testing.T) {
 		t.Error("not on the node of the pod alone")
 	}
 }
-
-func TestListMakesAJobForEachImage(t *testing.T) {
-	t.Parallel()
-	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "l", UID: "list"}}
-	list.Spec.Images = []string{"a:v1", "b:v1"}
-	w := newWorld(t, node("n", nil), list)
-	w.look()
-	w.daemon("n", v1beta1.ImagePhaseSucceeded)
-	w.look()
-	w.check(w.Get(t.Context(), client.ObjectKeyFromObject(list), list))
-	if s := list.Status; s.Desired != 2 || s.Succeeded != 2 || !meta.IsStatusConditionTrue(s.Conditions, "Complete") {
-		t.Errorf("%+v", s)
-	}
-}
