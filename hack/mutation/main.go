@@ -22,7 +22,7 @@ var rooms = []string{
 	"podprobe", "podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/payload", "hotupdate/store",
 	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
-	"manager/requests", "manager/rollouts", "manager/images", "result", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/podprobes/omitted", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
+	"manager/requests", "manager/rollouts", "manager/images", "result", "result/output", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/podprobes/omitted", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
 	"daemon/podprobes", "daemon/podprobes/execprobe", "daemon/podprobes/probespec", "daemon/podprobes/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
