@@ -3,6 +3,7 @@ package result_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,23 @@ func TestCut(t *testing.T) {
 	}
 }
 
+func TestTheTimeOfAnEntryIsNoDifference(t *testing.T) {
+	t.Parallel()
+	entry := result.Entry{State: result.Succeeded, Value: "3", Message: "players", At: time.Unix(1, 0)}
+	for name, change := range map[string]func(*result.Entry){
+		"state":   func(e *result.Entry) { e.State = result.Failed },
+		"value":   func(e *result.Entry) { e.Value = "4" },
+		"message": func(e *result.Entry) { e.Message = "none" },
+		"":        func(e *result.Entry) { e.At = time.Unix(2, 0) },
+	} {
+		other := entry
+		change(&other)
+		if same := entry.Same(other); same != (name == "") {
+			t.Errorf("with another %q the same: %t", name, same)
+		}
+	}
+}
+
 func TestLabelValueIsAlwaysValid(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
@@ -47,6 +65,7 @@ func TestLabelValueIsAlwaysValid(t *testing.T) {
 		strings.Repeat("a", 100):        strings.Repeat("a", 63),
 		strings.Repeat("a", 62) + "-bc": strings.Repeat("a", 62),
 		`{"players": 3}`:                "players---3",
+		"azAZ09-_.x[@`{/:":               "azAZ09-_.x",
 	}
 	for in, want := range tests {
 		if got := result.LabelValue(in); got != want {
