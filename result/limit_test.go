@@ -65,7 +65,7 @@ func TestLabelValueIsAlwaysValid(t *testing.T) {
 		strings.Repeat("a", 100):        strings.Repeat("a", 63),
 		strings.Repeat("a", 62) + "-bc": strings.Repeat("a", 62),
 		`{"players": 3}`:                "players---3",
-		"azAZ09-_.x[@`{/:":               "azAZ09-_.x",
+		"azAZ09-_.x[@`{/:":              "azAZ09-_.x",
 	}
 	for in, want := range tests {
 		if got := result.LabelValue(in); got != want {
