@@ -68,3 +68,18 @@ func TestEndsThatAreNoViolations(t *testing.T) {
 		t.Errorf("violations %v, refused %v", report.Violations, report.Refused)
 	}
 }
+
+// A request of a node without a daemon is ended by a manager, which may have been on the node that was lost.
+func TestRequestsThatAManagerEndsWaitForItsNode(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]bool{managerUser: true, daemonUser: false} {
+		s := opening(t)
+		s.faultOn("node-2", entry.KindNodeLost, 4, 118)
+		s.create(2, "r1", "uid-1", "c1", deadline(3))
+		s.store("r1", failedBy(120, "DeadlineExceeded"))
+		s.write(120, ref{"patch", user, "containerrecreaterequests", "status", "chaos", "r1"}, 200, s.requests["r1"])
+		if report := s.check(); report.OK() != want {
+			t.Errorf("ended by %s: violations %v, refused %v", user, report.Violations, report.Refused)
+		}
+	}
+}

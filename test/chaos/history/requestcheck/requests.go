@@ -213,6 +213,9 @@ func (c check) ends() {
 		last := r.Versions[len(r.Versions)-1].Line
 		if terminal := r.Terminal(); terminal != nil {
 			last = terminal.Line
+			if terminal.User == c.Options.Manager {
+				faults = append(faults, lostManagers(impeding)...)
+			}
 		}
 		if seconds := r.Spec().ActiveDeadlineSeconds; seconds != nil {
 			deadline := r.Created.Request.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
@@ -229,6 +232,19 @@ func (c check) ends() {
 			c.Violate("I5", "request "+r.String(), "not ended at the end of the run", r.Created.Line, last)
 		}
 	}
+}
+
+// lostManagers are the losses of nodes, for a request of any node: those of the managers may be among them, and one without a daemon
+// is ended by a manager.
+func lostManagers(faults []entry.Fault) []entry.Fault {
+	var lost []entry.Fault
+	for _, f := range faults {
+		if f.Kind == entry.KindNodeLost {
+			f.Node = ""
+			lost = append(lost, f)
+		}
+	}
+	return lost
 }
 
 // order checks I6. Which of two requests is older is certain only when one was created before the other was sent.
