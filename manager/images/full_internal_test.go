@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -42,7 +41,6 @@ func TestFullNodeImageDoesNotHoldUpTheOtherNodes(t *testing.T) {
 			full := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{}}}
 			tc.fill(&full.Spec)
 			w := newWorld(t, full, node("b", nil), node("c", nil), pullJob())
-			recorder := w.api.Recorder.(*events.FakeRecorder)
 			w.reconcile((&nodeImages{w.api}).Reconcile, node("b", nil))
 			w.reconcile((&nodeImages{w.api}).Reconcile, node("c", nil))
 			for _, other := range []string{"b", "c"} {
@@ -54,9 +52,9 @@ func TestFullNodeImageDoesNotHoldUpTheOtherNodes(t *testing.T) {
 			if s.Succeeded != 2 || s.CompletionTime != nil || !strings.Contains(s.Message, "NodeImage a has "+tc.says) {
 				t.Errorf("%+v", s)
 			}
-			if n := len(recorder.Events); n != 1 {
+			if n := len(w.events().Events); n != 1 {
 				t.Fatalf("%d Events", n)
-			} else if e := <-recorder.Events; !strings.HasPrefix(e, "Warning NodeImageFull") || !strings.Contains(e, "1 of 3 nodes wait") {
+			} else if e := <-w.events().Events; !strings.HasPrefix(e, "Warning NodeImageFull") || !strings.Contains(e, "1 of 3 nodes wait") {
 				t.Errorf("Event %q", e)
 			}
 			w.check(w.Get(t.Context(), client.ObjectKey{Name: "a"}, full))

@@ -259,7 +259,9 @@ func TestDeletedJobCancelsItsPulls(t *testing.T) {
 func TestPodSelectorSelectsTheNodesOfPods(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{"app": "game"}}, Spec: corev1.PodSpec{NodeName: "b"}}
-	w := newWorld(t, node("a", nil), node("b", nil), pod, pullJob(func(j *v1beta1.ImagePullJob) {
+	over := pod.DeepCopy() // on the other node
+	over.Name, over.Spec.NodeName, over.Status.Phase = "over", "a", corev1.PodFailed
+	w := newWorld(t, node("a", nil), node("b", nil), pod, over, pullJob(func(j *v1beta1.ImagePullJob) {
 		j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}}
 	}))
 	w.look()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 func (w *world) jobsOfLists() []v1beta1.ImagePullJob {
@@ -19,19 +20,7 @@ func (w *world) jobsOfLists() []v1beta1.ImagePullJob {
 	return list.Items
 }
 
-// reported looks for the texts in the Events that were sent since, in their order.
-func (w *world) reported(want ...string) {
-	w.t.Helper()
-	sent := w.api.Recorder.(*events.FakeRecorder).Events
-	if len(sent) != len(want) {
-		w.t.Errorf("%d Events, want %d", len(sent), len(want))
-	}
-	for _, text := range want[:min(len(want), len(sent))] {
-		if event := <-sent; !strings.Contains(event, text) {
-			w.t.Errorf("Event %s, want %s", event, text)
-		}
-	}
-}
+func (w *world) events() *events.FakeRecorder { return w.api.Recorder.(*events.FakeRecorder) }
 
 func pullList(images ...string) *v1beta1.ImageListPullJob {
 	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "l", UID: "list"}}
@@ -50,7 +39,7 @@ func TestListMakesAJobForEachImage(t *testing.T) {
 			t.Errorf("%s: %+v", job.Name, p)
 		}
 	}
-	w.reported("SuccessfulCreate Created ImagePullJob", "SuccessfulCreate Created ImagePullJob")
+	recorder.Want(t, w.events(), "Normal SuccessfulCreate Created ImagePullJob", "Normal SuccessfulCreate Created ImagePullJob")
 	w.daemon("n", v1beta1.ImagePhaseSucceeded)
 	w.look()
 	w.check(w.Get(t.Context(), client.ObjectKeyFromObject(list), list))
@@ -65,12 +54,12 @@ func TestImagesOfAListComeAndGo(t *testing.T) {
 	list.Spec.CompletionPolicy.Type = v1beta1.CompletionNever
 	w := newWorld(t, node("n", nil), list)
 	w.look()
-	w.reported("SuccessfulCreate", "SuccessfulCreate")
+	recorder.Want(t, w.events(), "Normal SuccessfulCreate", "Normal SuccessfulCreate")
 	w.check(w.Get(t.Context(), client.ObjectKeyFromObject(list), list))
 	list.Spec.Images = []string{"b:v1", "c:v1"}
 	w.check(w.Update(t.Context(), list))
 	w.look()
-	w.reported("SuccessfulDelete Deleted ImagePullJob", "SuccessfulCreate Created ImagePullJob")
+	recorder.Want(t, w.events(), "Normal SuccessfulDelete Deleted ImagePullJob", "Normal SuccessfulCreate Created ImagePullJob")
 	var images []string
 	for _, job := range w.jobsOfLists() {
 		images = append(images, job.Spec.Image)

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
@@ -88,15 +87,5 @@ func edit[T client.Object](w *apiServer, object T, change func(T)) {
 	object.SetGeneration(object.GetGeneration() + 1) // of changes of the spec, which the fake client does not count
 	if err := w.Update(w.t.Context(), object); err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-// nextEvent is the next recorded Event, empty if there is none.
-func nextEvent(recorder *events.FakeRecorder) string {
-	select {
-	case text := <-recorder.Events:
-		return text
-	default:
-		return ""
 	}
 }

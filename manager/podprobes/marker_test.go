@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 func TestMarkerStatus(t *testing.T) {
@@ -134,7 +135,7 @@ func TestDelayedNodeIsReportedOnTheMarkersOfItsPods(t *testing.T) {
 		t.Errorf("enqueued %v without a change", requests)
 	}
 	c := meta.FindStatusCondition(statusOf(w, r, "m").Conditions, "Delayed")
-	if event := nextEvent(w.events); c == nil || c.Status != "True" || !strings.Contains(event, "Warning ProbesDelayed exec probes of 1 of 1 pods") {
+	if event := recorder.Next(w.events); c == nil || c.Status != "True" || !strings.Contains(event, "Warning ProbesDelayed exec probes of 1 of 1 pods") {
 		t.Errorf("condition %+v, event %q", c, event)
 	}
 	delayed.Status.Conditions[0].Message = "4 times their periods"
@@ -142,7 +143,7 @@ func TestDelayedNodeIsReportedOnTheMarkersOfItsPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = meta.FindStatusCondition(statusOf(w, r, "m").Conditions, "Delayed")
-	if event := nextEvent(w.events); !strings.Contains(c.Message, "4 times") || event != "" {
+	if event := recorder.Next(w.events); !strings.Contains(c.Message, "4 times") || event != "" {
 		t.Errorf("condition %+v, event %q for another factor", c, event)
 	}
 	delayed.Status.Conditions[0].Status = "False"
@@ -150,7 +151,7 @@ func TestDelayedNodeIsReportedOnTheMarkersOfItsPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = meta.FindStatusCondition(statusOf(w, r, "m").Conditions, "Delayed")
-	if event := nextEvent(w.events); c == nil || c.Status != "False" || !strings.Contains(event, "Normal ProbesOnTime") {
+	if event := recorder.Next(w.events); c == nil || c.Status != "False" || !strings.Contains(event, "Normal ProbesOnTime") {
 		t.Errorf("condition %+v, event %q", c, event)
 	}
 }
@@ -165,15 +166,15 @@ func TestNoRepeatedPatchesUnderOpenKruisesCRD(t *testing.T) {
 	r := &markerReconciler{api: w.api}
 	same(t, "writes", w.settle(r, "shop", "broken"), "patch broken", "patch status broken")
 	same(t, "writes a minute later", w.settle(r, "shop", "broken"))
-	if event := nextEvent(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
+	if event := recorder.Next(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
 		t.Errorf("event %q", event)
 	}
-	if event := nextEvent(w.events); event != "" {
+	if event := recorder.Next(w.events); event != "" {
 		t.Errorf("another event %q", event)
 	}
 	edit(w, broken, func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].ContainerName = "app" })
 	same(t, "writes after a change", w.settle(r, "shop", "broken"), "patch status broken")
-	if event := nextEvent(w.events); !strings.Contains(event, "Normal Probing") {
+	if event := recorder.Next(w.events); !strings.Contains(event, "Normal Probing") {
 		t.Errorf("event %q", event)
 	}
 	if err := w.Create(t.Context(), gamePod("b")); err != nil {
@@ -190,7 +191,7 @@ func TestNoRepeatedPatchesUnderOpenKruisesCRD(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle(r, "shop", "broken")
-		if event := nextEvent(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
+		if event := recorder.Next(w.events); !strings.Contains(event, "ContainerOrPortNotFound") {
 			t.Errorf("event %q", event)
 		}
 	}
@@ -204,7 +205,7 @@ func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
 	for range 3 {
 		w.settle(n, "", "node-1")
 	}
-	if nextEvent(w.events) == "" || nextEvent(w.events) != "" {
+	if recorder.Next(w.events) == "" || recorder.Next(w.events) != "" {
 		t.Error("the pod is to be told once")
 	}
 	r := &markerReconciler{api: w.api}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 // carries compares the marks of a pod that was idle.
@@ -104,7 +105,7 @@ func TestAChangeOfLeaderLeavesTheStatusOfAMarkerWithPodsThatAreLeftOut(t *testin
 	if err != nil || result.RequeueAfter != markerDelay {
 		t.Errorf("%+v, %v: it is not looked at again", result, err)
 	}
-	if event := nextEvent(w.events); event != "" {
+	if event := recorder.Next(w.events); event != "" {
 		t.Errorf("event %q", event)
 	}
 	same(t, "writes of its node", w.settle(&nodeReconciler{api: next}, "", "node-1"))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 // unreachable fails all writes to pods until it is told not to.
@@ -104,12 +105,12 @@ func TestAnOverriddenResultIsReportedOnce(t *testing.T) {
 	record.FieldsV1 = metav1.NewFieldsV1(strings.ReplaceAll(string(record.FieldsV1.GetRawBytes()), `"f:cost":{}`, ""))
 	w.records["a"] = record // an update by somebody else ends the ownership
 	same(t, "writes", w.settle(writing{d}, "shop", "a"), "apply status a")
-	if event := nextEvent(w.events); !strings.Contains(event, "Normal ProbeResultOverridden") || !strings.Contains(event, "cost") {
+	if event := recorder.Next(w.events); !strings.Contains(event, "Normal ProbeResultOverridden") || !strings.Contains(event, "cost") {
 		t.Errorf("event %q", event)
 	}
 	next := newPodDestination(w.api) // of the next leader
 	same(t, "writes of the next leader", w.settle(writing{next}, "shop", "a"))
-	if event := nextEvent(w.events); event != "" || w.podNamed("a").Annotations["cost"] != "77" {
+	if event := recorder.Next(w.events); event != "" || w.podNamed("a").Annotations["cost"] != "77" {
 		t.Errorf("event %q, annotations %v", event, w.podNamed("a").Annotations)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/testkit/recorder"
 	"github.com/refit-project/refit/testkit/stalecache"
 )
 
@@ -94,7 +95,7 @@ func TestProbesThatExceedTheAnnotationAreReportedOnce(t *testing.T) {
 	w := newAPIServer(t, virtual, largeMarker("m"), gamePod("a"))
 	m := newPodDestination(w.api)
 	same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
-	event := nextEvent(w.events)
+	event := recorder.Next(w.events)
 	if !strings.Contains(event, "Warning ProbesLeftOut") || !strings.Contains(event, "94 probes are left out") || !strings.Contains(event, ": m#p6, m#p7, ") || len(event) > 1024 {
 		t.Errorf("event %q", event)
 	}
@@ -104,7 +105,7 @@ func TestProbesThatExceedTheAnnotationAreReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "writes", w.settle(writing{m}, "shop", "a"), "apply status a")
-	if event := nextEvent(w.events); event != "" {
+	if event := recorder.Next(w.events); event != "" {
 		t.Errorf("another event %q", event)
 	}
 }
@@ -134,7 +135,7 @@ func TestProbesThatExceedTheNodePodProbeAreReported(t *testing.T) {
 	w := newAPIServer(t, testNode(), largeMarker("m"), small, gamePod("greedy"), modest)
 	same(t, "writes", w.settle(&nodeReconciler{api: w.api}, "", "node-1"), "create node-1")
 	same(t, "NodePodProbe", w.probesOfNode(), "modest 10.0.0.1 s#idle")
-	if event := nextEvent(w.events); !strings.Contains(event, "Warning ProbesLeftOut") {
+	if event := recorder.Next(w.events); !strings.Contains(event, "Warning ProbesLeftOut") {
 		t.Errorf("event %q", event)
 	}
 }

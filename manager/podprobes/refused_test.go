@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 // annotationLimit is the API server's own rule.
@@ -45,7 +46,7 @@ func TestAnOversizedAnnotationDoesNotHoldBackOtherMarkers(t *testing.T) {
 	if is.Annotations["cost"] != "1" || is.Annotations["large"] != "" || len(is.Status.Conditions) != 5 {
 		t.Errorf("annotation cost %q, %d conditions", is.Annotations["cost"], len(is.Status.Conditions))
 	}
-	event := nextEvent(w.events)
+	event := recorder.Next(w.events)
 	for _, words := range []string{"Warning ProbeResultRefused", "annotation large:", "Too long"} {
 		if !strings.Contains(event, words) {
 			t.Errorf("event %.600q lacks %q", event, words)
@@ -59,7 +60,7 @@ func TestAnOversizedAnnotationDoesNotHoldBackOtherMarkers(t *testing.T) {
 	now := noon.Add(refusedPause)
 	w.now = func() time.Time { return now }
 	same(t, "writes of the next attempt", w.settle(writing{d}, "shop", "a"), "apply status a", "apply status a")
-	if event := nextEvent(w.events); event != "" {
+	if event := recorder.Next(w.events); event != "" {
 		t.Errorf("a second event %.200q", event)
 	}
 	w.refuse, now = nil, now.Add(refusedPause)
@@ -97,7 +98,7 @@ func TestARefusedLabelIsReported(t *testing.T) {
 			t.Errorf("label %s: %q", name, is.Labels[name])
 		}
 	}
-	if event := nextEvent(w.events); !strings.Contains(event, "label c, label f") || !strings.Contains(event, "is the platform's") {
+	if event := recorder.Next(w.events); !strings.Contains(event, "label c, label f") || !strings.Contains(event, "is the platform's") {
 		t.Errorf("event %q", event)
 	}
 	w.report(results("a", v1alpha1.ProbeFailed, full...))
@@ -123,10 +124,10 @@ func TestWhatIsRefusedWhateverThePodGetsIsAnErrorAndOneEvent(t *testing.T) {
 			t.Errorf("try %d, %d attempts: %v", try+1, attempts, err)
 		}
 	}
-	if event := nextEvent(w.events); !strings.Contains(event, "Warning ProbeResultRefused") || !strings.Contains(event, "all results") || !strings.Contains(event, "no rights") {
+	if event := recorder.Next(w.events); !strings.Contains(event, "Warning ProbeResultRefused") || !strings.Contains(event, "all results") || !strings.Contains(event, "no rights") {
 		t.Errorf("event %q", event)
 	}
-	if event := nextEvent(w.events); event != "" {
+	if event := recorder.Next(w.events); event != "" {
 		t.Errorf("a second event %q", event)
 	}
 	w.refuse = nil
@@ -163,14 +164,14 @@ func TestRefusalsOfTwoStatesAreRememberedTogether(t *testing.T) {
 	flip(v1alpha1.ProbeSucceeded, 3) // refused, a dry run without the label, and what is left
 	flip(v1alpha1.ProbeFailed, 5)    // the same, and two more to find out which of two it is
 	for len(w.events.Events) > 0 {
-		nextEvent(w.events)
+		recorder.Next(w.events)
 	}
 	for range 2 {
 		flip(v1alpha1.ProbeSucceeded, 1)
 		flip(v1alpha1.ProbeFailed, 1)
 	}
 	flip(v1alpha1.ProbeSucceeded, 3) // five minutes later it is tried again
-	if event := nextEvent(w.events); event != "" {
+	if event := recorder.Next(w.events); event != "" {
 		t.Errorf("another event %q", event)
 	}
 }

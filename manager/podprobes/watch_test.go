@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 // namesOf are the names in requests, sorted.
@@ -259,7 +260,7 @@ func TestRefusalIsOfOnePod(t *testing.T) {
 		status.UID = uid
 		w.report(status)
 		w.settle(writing{d}, "shop", "a")
-		if event := nextEvent(w.events); !strings.Contains(event, "label m") {
+		if event := recorder.Next(w.events); !strings.Contains(event, "label m") {
 			t.Errorf("%s: event %q", uid, event)
 		}
 		if labels := w.podNamed("a").Labels; labels["n"] != "idle" || labels["m"] != "" {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 // A daemon that dies while the pod is drained must not leave it not ready for ever.
@@ -23,7 +24,7 @@ func TestDaemonThatDiesWhileThePodIsDrainedEndsTheRequestAndTheDrain(t *testing.
 	if _, again := w.settle(); again != 0 {
 		t.Errorf("daemon ready, but reconciled again in %v", again)
 	}
-	nextEvent(w.events)
+	recorder.Next(w.events)
 
 	dead := daemonPod()
 	dead.Status.Conditions[0].Status = corev1.ConditionFalse // as the node controller writes when the node is lost
@@ -61,10 +62,10 @@ func TestDaemonThatDiesWhileThePodIsDrainedEndsTheRequestAndTheDrain(t *testing.
 	if failed := meta.FindStatusCondition(ended.Status.Conditions, "Failed"); failed == nil || failed.Reason != "DaemonNotResponding" || len(ended.Finalizers) > 0 {
 		t.Errorf("status %+v, finalizers %q", ended.Status, ended.Finalizers)
 	}
-	if text := nextEvent(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "requested by alice: node pressure") {
+	if text := recorder.Next(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "requested by alice: node pressure") {
 		t.Errorf("event %q", text)
 	}
-	if text := nextEvent(w.events); !strings.Contains(text, "Normal PodReadinessReturned") {
+	if text := recorder.Next(w.events); !strings.Contains(text, "Normal PodReadinessReturned") {
 		t.Errorf("event of the drain's end %q", text)
 	}
 }

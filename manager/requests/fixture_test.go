@@ -175,16 +175,6 @@ func (w *apiServer) pod() *corev1.Pod {
 	return &pod
 }
 
-// nextEvent is the next recorded Event, empty if there is none.
-func nextEvent(recorder *events.FakeRecorder) string {
-	select {
-	case text := <-recorder.Events:
-		return text
-	default:
-		return ""
-	}
-}
-
 // taken is what a refit-daemon writes first, recreated what it writes last.
 func taken(r *v1beta1.ContainerRecreateRequest) {
 	r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 func TestASimpleRequestCostsOneWrite(t *testing.T) {
@@ -38,7 +39,7 @@ func TestASimpleRequestCostsOneWrite(t *testing.T) {
 	if _, active := w.request().Labels[v1beta1.LabelActive]; active {
 		t.Error("still active")
 	}
-	if text := nextEvent(w.events); text != "" {
+	if text := recorder.Next(w.events); text != "" {
 		t.Errorf("event %q", text)
 	}
 }
@@ -55,7 +56,7 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch r", "patch web/status", "patch r/status", "patch r"}, writes); diff != "" {
 		t.Errorf("taken (-want +got):\n%s", diff)
 	}
-	if text := nextEvent(w.events); !strings.Contains(text, "PodMadeNotReady") {
+	if text := recorder.Next(w.events); !strings.Contains(text, "PodMadeNotReady") {
 		t.Errorf("event %q", text)
 	}
 	if gate := w.pod().Status.Conditions; len(gate) != 2 || gate[0].Status != "False" || gate[1].Message != `[{"userAgent":"ContainerRecreateRequest","key":"shop/r"}]` {
@@ -70,7 +71,7 @@ func TestDrainFromTakenToReadyAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch web/status", "patch r"}, writes); diff != "" {
 		t.Errorf("recreated (-want +got):\n%s", diff)
 	}
-	if text := nextEvent(w.events); !strings.Contains(text, "Normal PodReadinessReturned") || !strings.Contains(text, "Pod web ") {
+	if text := recorder.Next(w.events); !strings.Contains(text, "Normal PodReadinessReturned") || !strings.Contains(text, "Pod web ") {
 		t.Errorf("event %q", text)
 	}
 	if again != 61*time.Second {
@@ -127,7 +128,7 @@ func TestDaemonThatNeverRespondsEndsTheRequest(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch r/status", "patch r"}, writes); diff != "" {
 		t.Errorf("wrote (-want +got):\n%s", diff)
 	}
-	if text := nextEvent(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "node-1") {
+	if text := recorder.Next(w.events); !strings.Contains(text, "Warning DaemonNotResponding") || !strings.Contains(text, "node-1") {
 		t.Errorf("event %q", text)
 	}
 }

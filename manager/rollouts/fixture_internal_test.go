@@ -158,21 +158,3 @@ func object(change ...func(*v1alpha1.RestartRolloutSpec)) *v1alpha1.RestartRollo
 	}
 	return o
 }
-
-// reported compares the beginnings of the Events.
-func (a *apiServer) reported(want ...string) {
-	a.t.Helper()
-	for i, text := range want {
-		select {
-		case event := <-a.events.Events:
-			if !strings.HasPrefix(event, text) {
-				a.t.Errorf("Event %d: %s; want %s", i, event, text)
-			}
-		default:
-			a.t.Errorf("no Event %s", text)
-		}
-	}
-	if n := len(a.events.Events); n > 0 {
-		a.t.Errorf("%d more Events, the first is %s", n, <-a.events.Events)
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 func TestPodsOfTheDeploymentAloneAreRestarted(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPodsOfTheDeploymentAloneAreRestarted(t *testing.T) {
 	if n := testutil.ToFloat64(a.reconciler.ended.WithLabelValues("succeeded", "Restarted", "User")); n != 1 {
 		t.Errorf("counted %v ends", n)
 	}
-	a.reported("Normal RestartStarted 1 pods are being restarted; 0 of 2 have been", "Normal RestartStarted 1 pods are being restarted; 1 of 2 have been", "Normal Restarted ")
+	recorder.Want(t, a.events, "Normal RestartStarted 1 pods are being restarted; 0 of 2 have been", "Normal RestartStarted 1 pods are being restarted; 1 of 2 have been", "Normal Restarted ")
 }
 
 func TestConflictIsAnotherLook(t *testing.T) {
@@ -82,7 +83,7 @@ func TestRefusedRequestEndsTheRolloutWithTheRefusal(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
-	a.reported("Warning " + failed.Reason + " ") // and no pod is said to be restarted
+	recorder.Want(t, a.events, "Warning "+failed.Reason+" ") // and no pod is said to be restarted
 	if n := testutil.ToFloat64(a.reconciler.ended.WithLabelValues("failed", failed.Reason, "User")); n != 1 {
 		t.Errorf("counted %v ends", n)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/testkit/recorder"
 )
 
 var nightly = ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "nightly"}}
@@ -53,7 +54,7 @@ func TestScheduleCreatesARolloutAndLooksAgainAtTheNextTime(t *testing.T) {
 	if len(names) != 1 {
 		t.Fatalf("%v", names)
 	}
-	a.reported("Normal RolloutCreated RestartRollout " + names[0])
+	recorder.Want(t, a.events, "Normal RolloutCreated RestartRollout "+names[0])
 	var stored v1alpha1.RestartSchedule
 	if err := a.Get(t.Context(), nightly.NamespacedName, &stored); err != nil || !stored.Status.LastScheduleTime.Time.Equal(noon) || len(stored.Status.Active) != 1 {
 		t.Errorf("%v, %+v", err, stored.Status)
@@ -75,7 +76,7 @@ func TestScheduleSaysThatItsRolloutHasNotEnded(t *testing.T) {
 	if _, err := a.schedule(); err != nil {
 		t.Fatal(err)
 	}
-	a.reported("Normal RolloutCreated ", "Warning RolloutDelayed RestartRollout "+strings.Join(names, " and "))
+	recorder.Want(t, a.events, "Normal RolloutCreated ", "Warning RolloutDelayed RestartRollout "+strings.Join(names, " and "))
 }
 
 // What the API server has refused for good is reported as such, and what may pass is not.
@@ -99,9 +100,9 @@ func TestRefusalsOfARolloutAreTold(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if tt.told {
-			a.reported("Warning RolloutRefused ")
+			recorder.Want(t, a.events, "Warning RolloutRefused ")
 		} else {
-			a.reported()
+			recorder.Want(t, a.events)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/sidecarmode/update/httpapi"
 	"github.com/refit-project/refit/wait"
 )
 
@@ -24,8 +25,8 @@ func (p *Plugin) tellLater(ctx context.Context) {
 	}
 }
 
-// tell reloads the program when it runs, and again after a failure: it may have needed longer to start than verify waits. The files
-// stay, whatever comes of it. It ends when an update has told the program of other files.
+// tell reloads the program when it runs, and again after a failure: it may need longer to start than verify waits. The files stay, also
+// if all attempts fail. There is none after an update that has told the program of other files, or when the plugin stops.
 func (p *Plugin) tell(ctx context.Context, version string) {
 	pause := firstRetry
 	for try := range tellTries {
@@ -38,7 +39,7 @@ func (p *Plugin) tell(ctx context.Context, version string) {
 		if p.awaitProgram(ctx) != nil {
 			return
 		}
-		p.setNote("") // it has been waited for
+		p.setNote("") // of the wait
 		began, superseded := time.Now(), false
 		res, err := p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 			if superseded = try > 0 && !u.Untold(); superseded {
@@ -48,7 +49,7 @@ func (p *Plugin) tell(ctx context.Context, version string) {
 			return outcome{hotupdate.Result{Revision: current, Changed: true}, errors.Join(err, u.Reload(ctx))}
 		})
 		switch {
-		case ctx.Err() != nil || superseded:
+		case ctx.Err() != nil, superseded, errors.Is(err, httpapi.ErrStopping):
 			return
 		case err == nil && try == 0: // as was told when the files were put in place
 			return

@@ -69,7 +69,7 @@ func TestEndsThatAreNoViolations(t *testing.T) {
 	}
 }
 
-// A request of a node without a daemon is ended by a manager, which may have been on the node that was lost.
+// A request for a node without a daemon is ended by a manager, which may have run on the node that was lost.
 func TestRequestsThatAManagerEndsWaitForItsNode(t *testing.T) {
 	t.Parallel()
 	for user, want := range map[string]bool{managerUser: true, daemonUser: false} {

@@ -234,8 +234,8 @@ func (c check) ends() {
 	}
 }
 
-// lostManagers are the losses of nodes, for a request of any node: those of the managers may be among them, and one without a daemon
-// is ended by a manager.
+// lostManagers are the losses of nodes, as faults of every node: the managers may have run on a node that was lost, and a request
+// for a node without a daemon is ended by a manager.
 func lostManagers(faults []entry.Fault) []entry.Fault {
 	var lost []entry.Fault
 	for _, f := range faults {
