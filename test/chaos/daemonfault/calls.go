@@ -45,7 +45,8 @@ func makeCallFaults() []callFault {
 	}
 	var all []callFault
 	for _, method := range []string{
-		"ListContainers", "ContainerStatus", "StopContainer", "RemoveContainer", "ExecSync", "GetContainerEvents", "ListPodSandbox", "Version", entry.MethodPull, "*",
+		"ListContainers", "ContainerStatus", "StopContainer", "RemoveContainer", "ExecSync", "GetContainerEvents", "ListPodSandbox", "PodSandboxStatus",
+		"Version", entry.MethodPull, "ImageStatus", "*",
 	} {
 		for _, kind := range kinds {
 			kind.method = method
