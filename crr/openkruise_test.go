@@ -97,14 +97,25 @@ func TestContainerIsPendingUntilItsStopHasReturned(t *testing.T) {
 // OpenKruise's clients look for these states after a deadline.
 func TestDeadlineLeavesStatesUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
-	deadline := int64(3)
-	s := newFixture("app", "log")
-	s.request.Spec.ActiveDeadlineSeconds = &deadline
-	s.pruned(s.plan(), 3*time.Second)
-	s.observed.Acts["app"] = crr.Act{Running: true} // a preStop hook
-	ended := s.plan()
-	wantDiff(t, "phase", ended.Status.Phase, v1beta1.ContainerRecreateRequestCompleted)
-	wantDiff(t, "states", prune(ended.Status).ContainerRecreateStates, []v1beta1.ContainerRecreateRequestRecreateState{
-		{Name: "app", Phase: v1beta1.ContainerRecreateRequestPending}, {Name: "log", Phase: v1beta1.ContainerRecreateRequestPending},
-	})
+	for name, store := range map[string]func(*fixture, crr.Decision){
+		"the daemon": func(s *fixture, first crr.Decision) { s.pruned(first, 3*time.Second) },
+		"the sidecar": func(s *fixture, first crr.Decision) { // may not write the record
+			s.request.Status, s.now, s.observed.DropsIDs = prune(first.Status), s.now.Add(3*time.Second), true
+			s.request = record.Begun(s.request)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deadline := int64(3)
+			s := newFixture("app", "log")
+			s.request.Spec.ActiveDeadlineSeconds = &deadline
+			store(s, s.plan())
+			s.observed.Acts["app"] = crr.Act{Running: true} // a preStop hook
+			ended := s.plan()
+			wantDiff(t, "phase", ended.Status.Phase, v1beta1.ContainerRecreateRequestCompleted)
+			wantDiff(t, "states", prune(ended.Status).ContainerRecreateStates, []v1beta1.ContainerRecreateRequestRecreateState{
+				{Name: "app", Phase: v1beta1.ContainerRecreateRequestPending}, {Name: "log", Phase: v1beta1.ContainerRecreateRequestPending},
+			})
+		})
+	}
 }

@@ -224,7 +224,7 @@ func (p *planner) complete(outcome Outcome) Decision {
 	states := slices.Clone(p.status.ContainerRecreateStates)
 	// By the API server's clock, with which the manager compares it for ttlSecondsAfterFinished.
 	Complete(&p.status, outcome, p.request.Generation, p.now.Add(p.observed.ClockOffset))
-	if outcome.Reason == ReasonDeadlineExceeded && record.Pruned(p.request) {
+	if outcome.Reason == ReasonDeadlineExceeded && (record.Pruned(p.request) || p.observed.DropsIDs) {
 		p.status.ContainerRecreateStates = leave(states)
 	}
 	why := "every container has been recreated"
