@@ -49,6 +49,8 @@ func (o *Outages) All() []Outage {
 			Outage{Name: "manager-pause", Do: o.managerPause},
 			Outage{Name: "second-manager", Do: o.secondManager},
 			Outage{Name: "webhook-slow", Do: o.webhooksSlow},
+			Outage{Name: "apiserver-hangs", Do: o.serverHangs, Asked: true},
+			Outage{Name: "apiserver-away", Do: o.serverAway, Asked: true},
 			Outage{Name: "certificate-expired", Do: o.certificateExpired, Asked: true},
 			Outage{Name: "managers-pause", Do: o.managersPause, Asked: true},
 			Outage{Name: "node-anew", Do: o.nodeAnew, Asked: true},
@@ -107,19 +109,24 @@ func (o *Outages) runtimeRestartOnce(ctx context.Context, how, node string) erro
 }
 
 func (o *Outages) serverPause(ctx context.Context, _ *rand.Rand) error {
-	return o.suspend(ctx, "apiserver", records.KindAPIServerPause)
+	return o.suspend(ctx, "apiserver", records.KindAPIServerPause, o.outage())
+}
+
+// serverHangs suspends the API server for longer than clients wait for an answer.
+func (o *Outages) serverHangs(ctx context.Context, _ *rand.Rand) error {
+	return o.suspend(ctx, "apiserver", records.KindAPIServerPause, time.Minute)
 }
 
 func (o *Outages) etcdPause(ctx context.Context, _ *rand.Rand) error {
-	return o.suspend(ctx, "etcd", records.KindEtcdPause)
+	return o.suspend(ctx, "etcd", records.KindEtcdPause, o.outage())
 }
 
-func (o *Outages) suspend(ctx context.Context, component, kind string) error {
+func (o *Outages) suspend(ctx context.Context, component, kind string, length time.Duration) error {
 	begin := time.Now()
 	if err := o.cluster.Component(ctx, "pause", component); err != nil {
 		return err
 	}
-	_ = cluster.Pause(ctx, o.outage())
+	_ = cluster.Pause(ctx, length)
 	ctx = context.WithoutCancel(ctx)
 	if err := o.cluster.Component(ctx, "resume", component); err != nil {
 		return err
@@ -138,12 +145,21 @@ func (o *Outages) serverKill(ctx context.Context, _ *rand.Rand) error {
 
 // serverStop takes the API server away for longer.
 func (o *Outages) serverStop(ctx context.Context, _ *rand.Rand) error {
+	return o.stopServer(ctx, 3*o.outage())
+}
+
+// serverAway takes it away for longer than leases last, also those of nodes.
+func (o *Outages) serverAway(ctx context.Context, _ *rand.Rand) error {
+	return o.stopServer(ctx, 5*time.Minute)
+}
+
+func (o *Outages) stopServer(ctx context.Context, length time.Duration) error {
 	begin := time.Now()
 	ctx = context.WithoutCancel(ctx)
 	if err := o.cluster.Component(ctx, "stop", "apiserver"); err != nil {
 		return err
 	}
-	_ = cluster.Pause(ctx, 3*o.outage())
+	_ = cluster.Pause(ctx, length)
 	if err := o.cluster.Component(ctx, "start", "apiserver"); err != nil {
 		return err
 	}
