@@ -155,11 +155,11 @@ func (o *Outages) serverAway(ctx context.Context, _ *rand.Rand) error {
 
 func (o *Outages) stopServer(ctx context.Context, length time.Duration) error {
 	begin := time.Now()
-	ctx = context.WithoutCancel(ctx)
 	if err := o.cluster.Component(ctx, "stop", "apiserver"); err != nil {
 		return err
 	}
 	_ = cluster.Pause(ctx, length)
+	ctx = context.WithoutCancel(ctx)
 	if err := o.cluster.Component(ctx, "start", "apiserver"); err != nil {
 		return err
 	}
