@@ -112,7 +112,10 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 		e.uid, e.acts, e.missing = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}
 		e.taken, e.dropsIDs = now, false
 	}
-	request = record.Begun(request)
+	begun := record.Begun(request)
+	// A process that has just started has written nothing yet, and knows it by what is missing of what was written before.
+	e.dropsIDs = e.dropsIDs || !equality.Semantic.DeepEqual(begun.Status, request.Status)
+	request = begun
 	instances := e.instances(ctx, pod, request)
 	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
 	observed := crr.Observation{

@@ -67,6 +67,9 @@ func TestForcedRequestStopsOneInstance(t *testing.T) {
 				w.play(t, tt.periods...)
 				time.Sleep(2 * time.Second) // kubelet
 				w.check(t, tt.result, tt.reason, tt.signals...)
+				if state := w.status().ContainerRecreateStates[0]; w.dropsIDs && tt.reason == crr.ReasonDeadlineExceeded && state.Phase != v1beta1.ContainerRecreateRequestRecreating {
+					t.Errorf("after the deadline %+v, want Recreating as kruise-daemon leaves it", state)
+				}
 				if message := w.status().Message; !strings.Contains(message, tt.message) {
 					t.Errorf("message %q, want %q", message, tt.message)
 				}
