@@ -53,31 +53,44 @@ func listen(t *testing.T) net.Listener {
 
 func TestTCP(t *testing.T) {
 	t.Parallel()
-	l := listen(t)
-	check(t, once(t, probe.TCP{Address: l.Addr().String()}, time.Minute), probe.Succeeded, "connected")
-	_ = l.Close()
-	check(t, once(t, probe.TCP{Address: l.Addr().String()}, time.Minute), probe.Failed, "refused")
-	// A port nobody accepts on: the backlog of this listener is full of us.
-	full := silent(t)
-	check(t, once(t, probe.TCP{Address: full}, 50*time.Millisecond), probe.Failed, "no answer in time")
+	check(t, once(t, probe.TCP{Address: listen(t).Addr().String()}, time.Minute), probe.Succeeded, "connected")
+	check(t, once(t, probe.TCP{Address: refusing(t)}, time.Minute), probe.Failed, "refused")
+	check(t, once(t, probe.TCP{Address: silent(t)}, 50*time.Millisecond), probe.Failed, "no answer in time")
 }
 
-// silent is an address where connections are neither accepted nor refused.
-func silent(t *testing.T) string {
+// bound is a socket that has a port of its own and does not listen, and its address.
+func bound(t *testing.T) (fd int, address string) {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	name, err := syscall.Getsockname(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+}
+
+// refusing is an address where connections are refused. The port stays taken: that of a listener that was closed could be the next
+// one's, and a process that was being started meanwhile would hold the listener for a moment.
+func refusing(t *testing.T) string {
+	t.Helper()
+	_, address := bound(t)
+	return address
+}
+
+// silent is an address where connections are neither accepted nor refused: the backlog of its listener is full.
+func silent(t *testing.T) string {
+	t.Helper()
+	fd, address := bound(t)
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		conn, err := net.DialTimeout("tcp", address, 50*time.Millisecond)
 		if err == nil {
@@ -105,9 +118,7 @@ func TestGRPC(t *testing.T) {
 	check(t, asked(t, &probe.GRPC{Address: address, Service: "other"}, time.Minute), probe.Failed, `does not know service "other"`)
 	check(t, asked(t, &probe.GRPC{Address: bare.Addr().String()}, time.Minute), probe.Failed, "no health service")
 	check(t, asked(t, &probe.GRPC{Address: silent(t)}, 50*time.Millisecond), probe.Failed, "no answer in time")
-	closed := listen(t)
-	_ = closed.Close()
-	check(t, asked(t, &probe.GRPC{Address: closed.Addr().String()}, time.Minute), probe.Failed, "refused")
+	check(t, asked(t, &probe.GRPC{Address: refusing(t)}, time.Minute), probe.Failed, "refused")
 }
 
 // execer answers as it is told.
