@@ -16,7 +16,7 @@ type Pod struct {
 	First                entry.Write   // the first write that shows it
 	Statuses             []entry.Write // by kubelet, in the order of their revisions; none if the pod was deleted before
 	Unsure               []entry.Write
-	Deleted              *entry.Write
+	Deleted              *entry.Write           // the first deletion or eviction asked for
 	Instances            map[string][]*Instance // by container, in the order of their starts
 }
 
@@ -110,7 +110,8 @@ func (m *Model) identify(id string, c Container) {
 func (m *Model) addDeletions() {
 	for i := range m.Writes {
 		w := &m.Writes[i]
-		if (w.Verb != "delete" && w.Verb != "deletecollection") || (!w.Stored() && !w.Unsure()) {
+		evicts := w.Verb == "create" && w.Subresource == "eviction"
+		if (w.Verb != "delete" && w.Verb != "deletecollection" && !evicts) || (!w.Stored() && !w.Unsure()) {
 			continue
 		}
 		matches := func(namespace, name string) bool {
@@ -125,12 +126,33 @@ func (m *Model) addDeletions() {
 			}
 		case "pods":
 			for _, p := range m.Pods {
-				if w.Subresource == "" && p.Deleted == nil && matches(p.Namespace, p.Name) && p.First.Received.Before(w.Done) {
+				if (w.Subresource == "" || evicts) && p.Deleted == nil && matches(p.Namespace, p.Name) && p.First.Received.Before(w.Done) {
 					p.Deleted = w
 				}
 			}
 		}
 	}
+	for _, p := range m.Pods {
+		if w := p.unloggedDeletion(); w != nil && (p.Deleted == nil || w.Received.Before(p.Deleted.Received)) {
+			p.Deleted = w
+		}
+	}
+}
+
+// unloggedDeletion is a deletion that the pod's metadata tells of, at a time whose audit lines may be missing. The line is that of
+// the status with this metadata.
+func (p *Pod) unloggedDeletion() *entry.Write {
+	for _, w := range p.Statuses {
+		if w.Pod.DeletionTimestamp == nil || w.Pod.DeletionGracePeriodSeconds == nil {
+			continue
+		}
+		// metav1.Time has no fractions of a second: it was asked for within the second that begins then.
+		asked := w.Pod.DeletionTimestamp.Add(-time.Duration(*w.Pod.DeletionGracePeriodSeconds) * time.Second)
+		if slices.ContainsFunc(p.Unsure, func(u entry.Write) bool { return !asked.Add(time.Second).Before(u.Received) && !asked.After(u.Done) }) {
+			return &entry.Write{Line: w.Line, Verb: "delete", Resource: "pods", Namespace: p.Namespace, Name: p.Name, Received: asked, Done: w.Received}
+		}
+	}
+	return nil
 }
 
 func (m *Model) addInstances() {

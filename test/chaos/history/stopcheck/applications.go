@@ -194,7 +194,11 @@ func reported(p *model.Pod, name string, i *model.Instance) (string, entry.Line)
 		for _, status := range w.Pod.Status.ContainerStatuses {
 			for _, end := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 				if status.Name == name && end != nil && (near(end.StartedAt.Time) || end.Reason == startError && near(end.FinishedAt.Time)) {
-					return fmt.Sprintf("exit code %d, %s, of %s", end.ExitCode, end.Reason, entry.Short(end.ContainerID)), w.Line
+					said := fmt.Sprintf("exit code %d, %s, of %s", end.ExitCode, end.Reason, entry.Short(end.ContainerID))
+					if at := w.Pod.DeletionTimestamp; at != nil {
+						said += ", of a pod that is deleted until " + at.UTC().Format(time.TimeOnly)
+					}
+					return said, w.Line
 				}
 			}
 		}
