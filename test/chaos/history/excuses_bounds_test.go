@@ -135,6 +135,14 @@ func TestPlantedBugsBesideFaults(t *testing.T) {
 			s.app(6, "uid-1", "start")
 			s.app(20, "uid-1", "SIGTERM")
 		}},
+		"told to end and ended, and the runtime was restarted long before it started": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.faultOn("node-1", entry.KindRuntimeRestart, 1, 2)
+			s.app(6, "uid-1", "start")
+			s.app(20, "uid-1", "SIGTERM")
+			s.app(20.1, "uid-1", "exit signal")
+			s.startError(23, "uid-1", "c2", 20)
+		}},
 		"succeeded without an application, long after a restart of the runtime": {want: "I4", proof: "the application was not running", plant: func(s *fixture) {
 			s.succeededUnseen(8)
 			s.faultOn("node-1", entry.KindRuntimeRestart, 3, 5)
@@ -200,6 +208,16 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.app(6, "uid-1", "start")
 			s.app(20, "uid-1", "SIGTERM")
 			s.startError(23, "uid-1", "c2", 22)
+			s.app(25, "uid-1", "start")
+			s.pod(25.1, "uid-1", "c3", true)
+		},
+		"a start that was broken off, whose program ran until kubelet ended it": func(s *fixture) {
+			s.app(5, "uid-1", "exit crash")
+			s.faultOn("node-1", entry.KindRuntimeRestart, 5.9, 9)
+			s.app(6, "uid-1", "start")
+			s.app(20, "uid-1", "SIGTERM")
+			s.app(20.1, "uid-1", "exit signal")
+			s.startError(23, "uid-1", "c2", 20)
 			s.app(25, "uid-1", "start")
 			s.pod(25.1, "uid-1", "c3", true)
 		},

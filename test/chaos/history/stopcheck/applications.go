@@ -119,7 +119,7 @@ func (c check) startBrokenOff(p *model.Pod, name string, i *model.Instance) bool
 			}
 		}
 	}
-	return restarted && !started && i.Exit == nil && (len(i.Terms) == 0 || neverStarted)
+	return restarted && !started && (neverStarted || i.Exit == nil && len(i.Terms) == 0)
 }
 
 // powerOff is how long it takes to end all processes of a node.
