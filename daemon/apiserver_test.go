@@ -26,7 +26,8 @@ type apiServer struct {
 	mu      sync.Mutex
 	version int
 	log     []change
-	changed chan struct{} // closed at the next change
+	current map[string]map[string]map[string]any // by collection and key
+	changed chan struct{}                        // closed at the next change
 	served  map[string][]string
 	posted  []string // paths and bodies
 }
@@ -46,7 +47,7 @@ const (
 
 func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
-	s := &apiServer{changed: make(chan struct{}), served: map[string][]string{"apps.kruise.io/v1beta1": {"containerrecreaterequests"}}}
+	s := &apiServer{current: map[string]map[string]map[string]any{}, changed: make(chan struct{}), served: map[string][]string{"apps.kruise.io/v1beta1": {"containerrecreaterequests"}}}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -95,22 +96,16 @@ func (s *apiServer) putLocked(collection string, object map[string]any) {
 	metadata["resourceVersion"] = strconv.Itoa(s.version)
 	namespace, _ := metadata["namespace"].(string)
 	key, kind := namespace+"/"+metadata["name"].(string), "ADDED"
-	if _, exists := s.currentLocked(collection)[key]; exists {
+	if s.current[collection] == nil {
+		s.current[collection] = map[string]map[string]any{}
+	}
+	if _, exists := s.current[collection][key]; exists {
 		kind = "MODIFIED"
 	}
+	s.current[collection][key] = object
 	s.log = append(s.log, change{kind, collection, key, object})
 	close(s.changed)
 	s.changed = make(chan struct{})
-}
-
-func (s *apiServer) currentLocked(collection string) map[string]map[string]any {
-	current := map[string]map[string]any{}
-	for _, c := range s.log {
-		if c.collection == collection {
-			current[c.key] = c.object
-		}
-	}
-	return current
 }
 
 // get decodes an object.
@@ -118,7 +113,7 @@ func (s *apiServer) get(t *testing.T, collection, key string, object any) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, err := json.Marshal(s.currentLocked(collection)[key])
+	text, err := json.Marshal(s.current[collection][key])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +176,7 @@ func (s *apiServer) patch(out http.ResponseWriter, path string, body []byte) {
 	before, rest, _ := strings.Cut(path, "/namespaces/")
 	parts := strings.Split(rest, "/") // namespace, resource, name, subresource
 	collection := before + "/" + parts[1]
-	object := s.currentLocked(collection)[parts[0]+"/"+parts[2]]
+	object := s.current[collection][parts[0]+"/"+parts[2]]
 	var patch map[string]any
 	if object == nil || json.Unmarshal(body, &patch) != nil {
 		http.Error(out, `{"kind":"Status","status":"Failure","reason":"NotFound","code":404}`, http.StatusNotFound)
