@@ -8,11 +8,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	mathrand "math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/load"
 )
 
 const (
@@ -28,18 +31,42 @@ const (
 	certificatesName = "refit-certificates"
 )
 
-// certificatesReplaced takes the certificate authority of the webhooks away and has refit-certificates make another, while
-// requests are created. No call may fail of it.
+// certificatesReplaced takes the certificate authority of the webhooks away and has refit-certificates make another, while 100
+// requests a second are admitted. No call may fail of it.
 func (o *Outages) certificatesReplaced(ctx context.Context, _ *mathrand.Rand) error {
+	const rate = 100
 	ctx = context.WithoutCancel(ctx)
 	begin := time.Now()
+	calling, stop := context.WithCancel(ctx)
+	defer stop()
+	var admitted int64
+	var calls errgroup.Group
+	calls.Go(func() (err error) {
+		admitted, err = load.DryRuns(calling, o.cluster, rate)
+		return err
+	})
+	err := o.replaceAuthority(ctx)
+	stop()
+	if err := errors.Join(err, calls.Wait()); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	return o.journal.Fault(entry.Fault{
+		Kind: entry.KindCertificates, Begin: begin,
+		Detail: fmt.Sprintf("another authority, while %.0f requests a second were admitted", float64(admitted)/took.Seconds()),
+	})
+}
+
+// replaceAuthority returns when every manager has had the time to take its new certificate into use.
+func (o *Outages) replaceAuthority(ctx context.Context) error {
+	const takenUp = 10 * time.Second
 	if err := o.writeSecret(ctx, authoritySecret, map[string][]byte{}); err != nil {
 		return err
 	}
 	if err := o.issueCertificates(ctx, "replace"); err != nil {
 		return err
 	}
-	return o.journal.Fault(entry.Fault{Kind: entry.KindCertificates, Detail: "another authority", Begin: begin})
+	return cluster.Pause(ctx, takenUp)
 }
 
 // certificateExpired puts a certificate in place that has expired, waits until the managers say so, and has

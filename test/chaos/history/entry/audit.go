@@ -72,8 +72,9 @@ type auditEvent struct {
 		Username string              `json:"username"`
 		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
-	UserAgent string `json:"userAgent"`
-	Ref       struct {
+	UserAgent  string `json:"userAgent"`
+	RequestURI string `json:"requestURI"`
+	Ref        struct {
 		Resource    string `json:"resource"`
 		Namespace   string `json:"namespace"`
 		Name        string `json:"name"`
@@ -127,8 +128,10 @@ func writeOf(event auditEvent) (Write, error) {
 	if nodes := event.User.Extra[nodeNameExtra]; len(nodes) == 1 {
 		w.Node = nodes[0]
 	}
-	if err := w.decode(event.Response); err != nil {
-		return w, err
+	if !strings.Contains(event.RequestURI, "dryRun=All") { // nothing was stored
+		if err := w.decode(event.Response); err != nil {
+			return w, err
+		}
 	}
 	w.Time, w.Text = w.Received, w.text()
 	return w, nil

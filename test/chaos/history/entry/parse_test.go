@@ -27,6 +27,15 @@ func TestParseAudit(t *testing.T) {
 	}
 }
 
+func TestADryRunStoresNothing(t *testing.T) {
+	t.Parallel()
+	line := strings.Replace(auditLine, `"verb"`, `"requestURI":"/api/v1/namespaces/n/pods/p/status?dryRun=All&fieldManager=f","verb"`, 1)
+	writes, _, err := entry.ParseAudit("audit.log", strings.NewReader(line))
+	if err != nil || len(writes) != 1 || writes[0].Pod != nil || writes[0].Code != 200 {
+		t.Errorf("ParseAudit() = %+v, %v; want a write without an object", writes, err)
+	}
+}
+
 func TestParseCalls(t *testing.T) {
 	t.Parallel()
 	calls, err := entry.ParseCalls("calls.jsonl", strings.NewReader(
