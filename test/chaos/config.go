@@ -102,7 +102,7 @@ func (c Config) least() verdict.Least {
 	least.Faults[entry.KindCall], least.Faults[entry.KindDaemonKill] = 5, c.kills()
 	if c.long() {
 		least.Faults[entry.KindCall], least.Faults[entry.KindRuntimeRestart] = 12, 8
-		least.Faults[entry.KindAPIServerStop], least.Faults[entry.KindCertificates] = 1, 1
+		least.Faults[entry.KindAPIServerStop], least.Faults[entry.KindCertificates], least.Faults[entry.KindSidecarNice] = 1, 1, 1
 		least.Due = 2
 	}
 	return least

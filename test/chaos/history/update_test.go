@@ -147,6 +147,16 @@ func TestPlantedUpdates(t *testing.T) {
 			s.update(2, "asker", "update", "v0-good")
 			s.update(2.2, "asker", "updated", "v0-good 500")
 		}},
+		"refused when the sidecar has had its priority again for a while": {want: "I10", proof: "nothing was broken", plant: func(s *fixture) {
+			s.fault(entry.KindSidecarNice, 2, 10, false)
+			s.update(14, "asker", "update", "v0-good")
+			s.update(14.2, "asker", "updated", "v0-good 500")
+		}},
+		"torn while the sidecar has the least priority": {want: "I10", proof: "a reader saw", plant: func(s *fixture) {
+			s.fault(entry.KindSidecarNice, 1, 10, false)
+			s.update(2, "asker", "update", "v0-good")
+			s.update(2.1, "app", "torn", "half of v0-good")
+		}},
 		"refused while the sidecar of another node was killed": {want: "I10", proof: "nothing was broken", plant: func(s *fixture) {
 			s.pod(1, "uid-9", "e1", true)
 			s.faultOn("node-2", entry.KindSidecarKill, 1, 10)

@@ -32,6 +32,7 @@ func (u *Updates) faults() []fault {
 		{entry.KindDiskFull, sidecarName, sidecarName, fillDisk},
 		{entry.KindWatchedKill, appName, "testapp", u.killer(appName)},
 		{entry.KindSidecarLimit, sidecarName, sidecarName, limit},
+		{entry.KindSidecarNice, sidecarName, sidecarName, starve},
 	}
 }
 

@@ -43,11 +43,12 @@ const (
 	// KindManagerAway is a time in which the webhooks of every manager fail or do not answer.
 	KindManagerAway = "manager-away"
 	// The faults of pods whose sidecar updates files: an end of the sidecar, or of the program that it signals, a full disk,
-	// and few files and threads.
+	// few files and threads, and the least priority beside processes that fork all the time.
 	KindSidecarKill  = "sidecar-kill"
 	KindWatchedKill  = "watched-kill"
 	KindDiskFull     = "disk-full"
 	KindSidecarLimit = "sidecar-limit"
+	KindSidecarNice  = "sidecar-nice"
 	// KindThrottle is a daemon with hardly any CPU time.
 	KindThrottle = "daemon-throttle"
 	// KindNodeLost is a node whose processes have all ended at once, those of its pods included.

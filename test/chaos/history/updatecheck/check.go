@@ -163,7 +163,7 @@ func (c *check) answer(u *update) {
 			c.violate(fmt.Sprintf("update %s was not carried out (%d), and nothing was broken", u.version, u.code), proof...)
 		}
 	// After the loss of its node the pod's status has the containers from before until kubelet reports the new ones.
-	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindNodeLost):
+	case u.kind == good && !c.broken(u, entry.KindSidecarKill, entry.KindWatchedKill, entry.KindDiskFull, entry.KindSidecarNice, entry.KindNodeLost):
 		c.violate(fmt.Sprintf("update %s was refused with %d, and nothing was broken", u.version, u.code), proof...)
 	default:
 		c.Report.Totals.Refused++
@@ -265,5 +265,5 @@ func (c *check) gone(u *update) bool {
 // unanswering are the faults because of which a sidecar may not answer, or not know yet which files the pod had: it asks the
 // API server.
 func unanswering(f entry.Fault) bool {
-	return f.OfControlPlane() || slices.Contains([]string{entry.KindSidecarKill, entry.KindSidecarLimit, entry.KindNodeLost}, f.Kind)
+	return f.OfControlPlane() || slices.Contains([]string{entry.KindSidecarKill, entry.KindSidecarLimit, entry.KindSidecarNice, entry.KindNodeLost}, f.Kind)
 }
