@@ -49,6 +49,14 @@ const Name = "refit-manager"
 // as much memory again would be garbage.
 const collectAt = 50
 
+// If the leader dies, another replica leads within 20 s: it looks at the Lease every retryPeriod, or up to
+// leaderelection.JitterFactor of it later, and takes it when it has not changed for leaseDuration.
+const (
+	leaseDuration = 13 * time.Second
+	renewDeadline = 10 * time.Second // as is usual: the leader survives that long without the API server
+	retryPeriod   = 1500 * time.Millisecond
+)
+
 // Run serves the webhooks and, on the replica that is elected, runs the controllers, until ctx ends. It returns nil then,
 // and an error when the election is lost or something could not be started.
 func Run(ctx context.Context, cfg Config) error {
@@ -235,6 +243,9 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 		LeaderElectionID:              Name,
 		LeaderElectionNamespace:       cfg.Namespace,
 		LeaderElectionReleaseOnCancel: true, // main returns right after Run
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
