@@ -31,7 +31,7 @@ const (
 	certificatesName = "refit-certificates"
 )
 
-// certificatesReplaced takes the certificate authority of the webhooks away and has refit-certificates make another, while 100
+// certificatesReplaced takes the certificate authority of the webhooks away and has refit-certificates make another, while up to 100
 // requests a second are admitted. No call may fail of it.
 func (o *Outages) certificatesReplaced(ctx context.Context, _ *mathrand.Rand) error {
 	const rate = 100
