@@ -21,6 +21,10 @@ func TestExcusesOfTheSameNodeHold(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*fixture){
 		"a stop of an instance that kubelet has not reported": unreported,
+		"a start that fails as there is no room on the disk": func(s *fixture) {
+			s.faultOn("node-1", entry.KindNodeDiskFull, 4, 30)
+			startsWithoutRoom(s, "c2")
+		},
 		"a sidecar that ends with its deleted pod while the runtime is away": func(s *fixture) {
 			s.faultOn("node-1", entry.KindRuntimeRestart, 5, 8)
 			s.pod(5, "uid-3", "f1", false)

@@ -83,3 +83,40 @@ func TestRequestsThatAManagerEndsWaitForItsNode(t *testing.T) {
 		}
 	}
 }
+
+// startsWithoutRoom is an application whose start fails after its first line, as kubelet says of that container, and that runs when it
+// is started again.
+func startsWithoutRoom(s *fixture, container string) {
+	s.app(5, "uid-1", "exit crash")
+	s.app(6, "uid-1", "start")
+	s.pod(7, "uid-1", container, false)
+	pod := s.pods["uid-1"]
+	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: "no space left on device"}
+	s.write(8, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-1"}, 200, pod)
+	s.app(20, "uid-1", "start")
+	s.pod(20.1, "uid-1", "c3", true)
+}
+
+func TestPlantedEndsBesideFullDisks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]planted{
+		"the disk of another node": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.faultOn("node-2", entry.KindNodeDiskFull, 4, 30)
+			startsWithoutRoom(s, "c2")
+		}},
+		"there was room again": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.faultOn("node-1", entry.KindNodeDiskFull, 1, 5.5)
+			startsWithoutRoom(s, "c2")
+		}},
+		"kubelet says nothing of it": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
+			s.faultOn("node-1", entry.KindNodeDiskFull, 4, 30)
+			s.app(10, "uid-1", "start")
+			s.pod(10.1, "uid-1", "c2", true)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found(t, test)
+		})
+	}
+}

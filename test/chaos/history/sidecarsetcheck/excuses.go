@@ -21,23 +21,26 @@ func (f *Follower) doubtAt(p *pod, since, until time.Time) bool {
 	})
 }
 
-// otherwiseEnded reports whether the node of the pod was lost, or the container was being started when its runtime or kubelet
-// was restarted, which breaks the start off.
+// breaksStartsOff reports whether kubelet or the runtime was restarted, or the runtime had no room on its disk: a container that was
+// being started then is ended.
+func breaksStartsOff(fault entry.Fault) bool {
+	return slices.Contains([]string{entry.KindRuntimeRestart, entry.KindKubeletRestart, entry.KindNodeDiskFull}, fault.Kind)
+}
+
+// otherwiseEnded reports whether the node of the pod was lost, or the start of the container was broken off.
 func (f *Follower) otherwiseEnded(p *pod, before *corev1.ContainerStatus, since time.Time) bool {
 	const reported = 30 * time.Second // kubelet may have reported an end before the fault is over
 	return f.Records != nil && slices.ContainsFunc(f.Records.Faults, func(fault entry.Fault) bool {
 		if !fault.On(p.Pod.Spec.NodeName) || !fault.Overlaps(since.Add(-reported), p.At) {
 			return false
 		}
-		starts := fault.Kind == entry.KindRuntimeRestart || fault.Kind == entry.KindKubeletRestart
-		return fault.Kind == entry.KindNodeLost || starts && before.State.Running == nil
+		return fault.Kind == entry.KindNodeLost || breaksStartsOff(fault) && before.State.Running == nil
 	})
 }
 
-// brokenOff reports whether kubelet or the runtime was restarted during the update of the pod, when kubelet may have been starting
-// its container.
+// brokenOff reports whether a start may have been broken off during the update of the pod.
 func (f *Follower) brokenOff(p *pod) bool {
 	return f.Records != nil && slices.ContainsFunc(f.Records.Faults, func(fault entry.Fault) bool {
-		return fault.On(p.Pod.Spec.NodeName) && fault.Overlaps(p.since, p.At) && (fault.Kind == entry.KindRuntimeRestart || fault.Kind == entry.KindKubeletRestart)
+		return fault.On(p.Pod.Spec.NodeName) && fault.Overlaps(p.since, p.At) && breaksStartsOff(fault)
 	})
 }

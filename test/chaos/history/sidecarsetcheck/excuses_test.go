@@ -69,6 +69,15 @@ func TestOthersAreExcused(t *testing.T) {
 			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
 			h.store("web-0", restartApp)
 		}},
+		"there was no room on the runtime's disk while it started the container": {play: func(h *history) {
+			h.Records = fault(entry.KindNodeDiskFull)
+			h.store("web-0", restartApp)
+		}},
+		"there was no room on the runtime's disk while the container ran": {want: "container app was restarted", play: func(h *history) {
+			h.Records = fault(entry.KindNodeDiskFull)
+			h.store("web-0", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = runs })
+			h.store("web-0", restartApp)
+		}},
 		"kubelet was restarted while it updated the sidecar": {play: func(h *history) {
 			h.Records = fault(entry.KindKubeletRestart)
 			h.store("web-0", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.ContainerStatuses[1].State = "node-1", runs })

@@ -122,6 +122,23 @@ func (c check) startBrokenOff(p *model.Pod, name string, i *model.Instance) bool
 	return restarted && !started && (neverStarted || i.Exit == nil && len(i.Terms) == 0)
 }
 
+// startWithoutRoom reports whether the runtime ended the instance as there was no room on its disk for what it writes of a container
+// that it has started. Kubelet says so, of a container that nobody stopped.
+func (c check) startWithoutRoom(p *model.Pod, name string, i *model.Instance) bool {
+	if len(i.Terms) > 0 || i.Exit != nil {
+		return false
+	}
+	full := slices.ContainsFunc(c.Faults, func(f entry.Fault) bool {
+		return f.Kind == entry.KindNodeDiskFull && f.On(p.Node()) && f.Overlaps(i.Start.Time, i.Start.Time)
+	})
+	return full && slices.ContainsFunc(p.Statuses, func(w entry.Write) bool {
+		return w.Received.After(i.Start.Time) && !w.Received.After(i.End(c.End).Add(verdict.Noticed)) &&
+			slices.ContainsFunc(w.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+				return s.Name == name && s.State.Waiting != nil && s.State.Waiting.Reason == "RunContainerError" && c.FirstStop(s.ContainerID) == nil
+			})
+	})
+}
+
 // powerOff is how long it takes to end all processes of a node.
 const powerOff = 10 * time.Second
 
@@ -134,11 +151,11 @@ func (c check) lost(p *model.Pod, i *model.Instance) bool {
 }
 
 // explain takes the stop that ended an instance out of the list. An end needs no stop when the program ended by
-// itself, its start was cancelled, its node was lost, or the pod was deleted.
+// itself, its start was broken off, its node was lost, or the pod was deleted.
 func (c check) explain(p *model.Pod, name string, i *model.Instance, left []model.Stop) []model.Stop {
 	crashed := i.Exit != nil && i.Exit.Reason == entry.ExitCrash && len(i.Terms) == 0
 	over := i.Exit != nil || i.Next != nil || len(i.Terms) > 0
-	if crashed || !over || c.startCancelled(p, name, i) || c.startBrokenOff(p, name, i) || c.lost(p, i) {
+	if crashed || !over || c.startCancelled(p, name, i) || c.startBrokenOff(p, name, i) || c.startWithoutRoom(p, name, i) || c.lost(p, i) {
 		return left
 	}
 	first := i.End(c.End)
