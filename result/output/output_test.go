@@ -49,6 +49,7 @@ func TestOutputsAreValidated(t *testing.T) {
 		"field type":           output.Field{Object: gameserver, Pointer: "/spec/x", Type: "int"},
 		"state twice":          output.Markers{Object: pod, Policies: []output.Policy{{State: "a"}, {State: "a"}}},
 		"label value":          output.Markers{Object: pod, Policies: []output.Policy{{State: "a", Labels: map[string]string{"k": "a b"}}}},
+		"marker label":         output.Markers{Object: pod, Policies: []output.Policy{{State: "a", Labels: map[string]string{"a b": ""}}}},
 		"marker annotation":    output.Markers{Object: pod, Policies: []output.Policy{{State: "a", Annotations: map[string]string{"/": ""}}}},
 		"marker pointer":       output.Markers{Object: pod, Policies: []output.Policy{{State: "a", Fields: map[string]any{"x": 1}}}},
 		"event":                output.Event{Object: pod},
@@ -75,11 +76,12 @@ func TestOutputsAreValidated(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	t.Parallel()
+	metrics := output.Object{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "pods", Namespace: "games", Name: "gs-0"}
 	got := output.Objects([]output.Output{
-		output.Label{Object: pod, Key: "a"}, output.Annotation{Object: pod, Key: "b"}, output.Gauge{Name: "g"},
+		output.Label{Object: metrics, Key: "a"}, output.Label{Object: pod, Key: "a"}, output.Annotation{Object: pod, Key: "b"}, output.Gauge{Name: "g"},
 		output.Field{Object: gameserver, Pointer: "/spec/x"}, output.Field{Object: gameserver, Pointer: "/status/x", Subresource: "status"},
 	})
-	want := []output.Patch{{Object: pod, Subresource: "status"}, {Object: gameserver}, {Object: gameserver, Subresource: "status"}}
+	want := []output.Patch{{Object: metrics}, {Object: pod, Subresource: "status"}, {Object: gameserver}, {Object: gameserver, Subresource: "status"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
