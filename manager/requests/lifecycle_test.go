@@ -135,18 +135,21 @@ func TestDaemonThatNeverRespondsEndsTheRequest(t *testing.T) {
 
 func TestPodOrNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	t.Parallel()
-	replaced := testPod()
-	replaced.UID = "uid-0"
+	replaced := func() client.Object {
+		pod := testPod()
+		pod.UID = "uid-0"
+		return pod
+	}
 	for name, tc := range map[string]struct {
 		cached, live []client.Object
 		wantPhase    v1beta1.ContainerRecreateRequestPhase
 		wantReason   string
 	}{
 		"pod not in the cache yet":  {cached: []client.Object{testNode()}, live: []client.Object{testPod(), testNode()}},
-		"old pod still in cache":    {cached: []client.Object{replaced, testNode()}, live: []client.Object{testPod(), testNode()}},
+		"old pod still in cache":    {cached: []client.Object{replaced(), testNode()}, live: []client.Object{testPod(), testNode()}},
 		"node not in the cache yet": {cached: []client.Object{testPod()}, live: []client.Object{testPod(), testNode()}},
 		"pod gone":                  {cached: []client.Object{testNode()}, live: []client.Object{testNode()}, wantPhase: "Completed", wantReason: "PodGone"},
-		"pod replaced":              {cached: []client.Object{testNode()}, live: []client.Object{replaced, testNode()}, wantPhase: "Completed", wantReason: "PodGone"},
+		"pod replaced":              {cached: []client.Object{testNode()}, live: []client.Object{replaced(), testNode()}, wantPhase: "Completed", wantReason: "PodGone"},
 		"node gone":                 {cached: []client.Object{testPod()}, live: []client.Object{testPod()}, wantPhase: "Completed", wantReason: "NodeGone"},
 	} {
 		t.Run(name, func(t *testing.T) {
