@@ -6,8 +6,11 @@ import (
 	"time"
 )
 
-// notQueued is the index of an item that is not in the queue.
-const notQueued = -1
+// Indexes of items that are not in the queue: they wait for nothing, or for the turn of their share.
+const (
+	notQueued = -1
+	inTurns   = -2
+)
 
 // item is what a Writer knows of one key.
 type item[K comparable] struct {
@@ -88,7 +91,7 @@ func (q *queue[K]) Pop() any {
 // enqueue puts an item into the queue or moves it there; one that is being written has to wait for its end. mu is held.
 func (w *Writer[K]) enqueue(i *item[K]) {
 	switch {
-	case i.due.IsZero(), i.running:
+	case i.due.IsZero(), i.running, i.index == inTurns:
 		return
 	case i.index == notQueued:
 		heap.Push(&w.due, i)
@@ -103,26 +106,32 @@ func (w *Writer[K]) enqueue(i *item[K]) {
 	}
 }
 
-// drop removes an item. mu is held.
+// drop removes an item; one that waits for its turn is passed over then. mu is held.
 func (w *Writer[K]) drop(i *item[K]) {
-	if i.index != notQueued {
+	if i.index >= 0 {
 		heap.Remove(&w.due, i.index)
 	}
 	delete(w.items, i.key)
 }
 
-// begin takes the first item that is due, if there is one, and marks it as being written.
+// begin takes an item that is due, if there is one, and marks it as being written.
 // With final it takes any that did not fail last time.
 func (w *Writer[K]) begin(now time.Time, final bool) *item[K] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for final && len(w.due) > 0 && w.due[0].retry > 0 {
-		heap.Pop(&w.due)
+	for len(w.due) > 0 && (final || !w.due[0].due.After(now)) {
+		i := heap.Pop(&w.due).(*item[K]) //nolint:forcetypeassert // nothing else is in it
+		w.turns.add(w.config.Share(i.key), i)
 	}
-	if len(w.due) == 0 || !final && w.due[0].due.After(now) {
-		return nil
+	for {
+		i := w.turns.take()
+		switch {
+		case i == nil:
+			return nil
+		case i.forgotten, final && i.retry > 0:
+			continue
+		}
+		i.running, i.due = true, time.Time{}
+		return i
 	}
-	i := heap.Pop(&w.due).(*item[K]) //nolint:forcetypeassert // nothing else is in it
-	i.running, i.due = true, time.Time{}
-	return i
 }

@@ -64,7 +64,10 @@ func (w *Writer[K]) next(ctx context.Context, resync <-chan time.Time, free chan
 func (w *Writer[K]) pause(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.due) == 0 {
+	switch {
+	case len(w.turns.next) > 0:
+		return 0
+	case len(w.due) == 0:
 		return time.Hour
 	}
 	return max(w.due[0].due.Sub(now), 0)
@@ -132,7 +135,7 @@ func (w *Writer[K]) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.Pace.Final)
 	defer cancel()
 	w.mu.Lock()
-	left := len(w.due)
+	left := len(w.due) + w.turns.len()
 	w.mu.Unlock()
 	for range left {
 		if i := w.begin(time.Now(), true); i != nil && ctx.Err() == nil {

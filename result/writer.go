@@ -59,7 +59,10 @@ type Config[K comparable] struct {
 	Pace        Pace
 	// Workers is how many keys are written at the same time; one by default.
 	Workers int
-	Logger  *slog.Logger
+	// Share names what a key belongs to, such as its namespace. When more keys are due than there are workers, the shares
+	// take turns, so that many keys of one do not hold up those of another. By default all keys have one share.
+	Share  func(key K) string
+	Logger *slog.Logger
 	// Observe is called after every call of Write, by the goroutine that made it.
 	Observe func(key K, sent Requests, err error)
 }
@@ -72,6 +75,7 @@ type Writer[K comparable] struct {
 	mu       sync.Mutex
 	items    map[K]*item[K]
 	due      queue[K]      // items that wait for their time
+	turns    turns[K]      // items that wait for the turn of their share
 	requests uint64        // made so far
 	wake     chan struct{} // holds one: an item may be due earlier than before
 	written  chan struct{} // closed and replaced after each call of Write
@@ -81,6 +85,9 @@ type Writer[K comparable] struct {
 func NewWriter[K comparable](config Config[K]) *Writer[K] {
 	config.Pace = config.Pace.withDefaults()
 	config.Workers = max(config.Workers, 1)
+	if config.Share == nil {
+		config.Share = func(K) string { return "" }
+	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -54,7 +54,7 @@ type podReconciler struct {
 func newPodReconciler(a *api, workers int) *podReconciler {
 	d := newPodDestination(a)
 	return &podReconciler{api: a, destination: d, writer: result.NewWriter(result.Config[types.NamespacedName]{
-		Destination: d, Workers: workers, Logger: a.log,
+		Destination: d, Workers: workers, Logger: a.log, Share: func(pod types.NamespacedName) string { return pod.Namespace },
 		Pace: result.Pace{Interval: podInterval, FirstRetry: podFirstRetry, LastRetry: podLastRetry, Resync: podResync},
 	})}
 }

@@ -3,6 +3,8 @@ package podprobes
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,6 +74,46 @@ func TestResultsReachThePodOnceTheAPIServerIsBack(t *testing.T) {
 		synctest.Wait()
 		if got := w.podNamed("a").Labels["m"]; got != "idle" {
 			t.Errorf("label %q", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// slow is an API server that takes a tenth of a second to read a pod, and takes down which.
+type slow struct {
+	client.Client
+	read []types.NamespacedName
+}
+
+func (s *slow) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	s.read = append(s.read, key)
+	time.Sleep(100 * time.Millisecond)
+	return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
+}
+
+func TestPodsOfANamespaceDoNotHoldUpThoseOfAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newAPIServer(t)
+		access := &slow{Client: w.Client}
+		w.client = access
+		r := newPodReconciler(w.api, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.writer.Run(ctx) }()
+		for n := range 50 {
+			r.writer.Request(types.NamespacedName{Namespace: "loud", Name: fmt.Sprint(n)})
+		}
+		synctest.Wait()
+		quiet := types.NamespacedName{Namespace: "quiet", Name: "a"}
+		r.writer.Request(quiet)
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		if !slices.Contains(access.read, quiet) {
+			t.Errorf("read were %v", access.read)
 		}
 		cancel()
 		if err := <-done; err != nil {
