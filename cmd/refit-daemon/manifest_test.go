@@ -43,14 +43,38 @@ func manifests(t *testing.T) []unstructured.Unstructured {
 
 func TestManifestsInstallAlone(t *testing.T) {
 	t.Parallel()
-	namespaces := map[string]bool{}
-	for _, object := range manifests(t) {
-		if object.GetKind() == "Namespace" {
-			namespaces[object.GetName()] = true
-		}
-		if namespace := object.GetNamespace(); namespace != "" && !namespaces[namespace] {
+	objects := manifests(t)
+	known := map[string]bool{}
+	for _, object := range objects {
+		if namespace := object.GetNamespace(); namespace != "" && !known["Namespace/"+namespace] {
 			t.Errorf("%s %s comes before its namespace %s, or that is missing", object.GetKind(), object.GetName(), namespace)
 		}
+		known[object.GetKind()+"/"+object.GetName()] = true
+	}
+	references := 0
+	for _, object := range objects {
+		for kind, path := range map[string][]string{
+			"ServiceAccount":            {"spec", "template", "spec", "serviceAccountName"},
+			"ValidatingAdmissionPolicy": {"spec", "policyName"},
+			"ClusterRoleBinding":        {"spec", "paramRef", "name"},
+		} {
+			if name, found, _ := unstructured.NestedString(object.Object, path...); found {
+				references++
+				if !known[kind+"/"+name] {
+					t.Errorf("%s %s refers to %s %s, which is not in the folder", object.GetKind(), object.GetName(), kind, name)
+				}
+			}
+		}
+		if kind, found, _ := unstructured.NestedString(object.Object, "roleRef", "kind"); found {
+			name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+			references++
+			if !known[kind+"/"+name] {
+				t.Errorf("%s %s refers to %s %s, which is not in the folder", object.GetKind(), object.GetName(), kind, name)
+			}
+		}
+	}
+	if references < 5 {
+		t.Errorf("%d references found: of the DaemonSet, of bindings of roles and of policies", references)
 	}
 }
 
