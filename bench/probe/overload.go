@@ -163,6 +163,9 @@ func (c *cluster) readiness(ctx context.Context) (map[string]time.Time, error) {
 	return since, nil
 }
 
+// unboundedLoad is the load average that the same probes caused on two processors before the number of commands was bounded.
+const unboundedLoad = 44
+
 // loadAverage is that of the last minute (proc_loadavg(5)); 0 if it cannot be read.
 func loadAverage() float64 {
 	var load float64
@@ -181,5 +184,6 @@ func (o *overload) verdicts() []report.Verdict {
 		{What: "results right", Target: fmt.Sprint(o.Probes), Found: fmt.Sprint(o.Right), Met: o.Right == o.Probes},
 		{What: "failures of commands that succeed", Target: "0", Found: fmt.Sprint(o.False), Met: o.False == 0},
 		{What: "changes of kubelet's readiness of other pods", Target: "0", Found: fmt.Sprint(o.Unready), Met: o.Unready == 0},
+		{What: "load average", Target: fmt.Sprint(unboundedLoad), Found: fmt.Sprintf("%.0f", o.Load), Met: o.Load <= unboundedLoad},
 	}
 }
