@@ -7,6 +7,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +35,13 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 	secret := func(name string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return manager.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: name}, &corev1.Secret{})
+		}
+	}
+	list := func(group, kind, namespace string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			objects := &metav1.PartialObjectMetadataList{}
+			objects.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+			return manager.List(ctx, objects, client.InNamespace(namespace))
 		}
 	}
 	const policy = "ValidatingAdmissionPolicy"
@@ -68,6 +77,9 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 		"other secrets of its namespace": {do: func(ctx context.Context) error {
 			return manager.List(ctx, &corev1.SecretList{}, client.InNamespace(systemNamespace))
 		}, words: []string{"cannot list"}},
+		"secrets of other namespaces": {do: list("", "SecretList", "kube-system"), words: []string{"cannot list"}},
+		"all CRDs":                    {do: list("apiextensions.k8s.io", "CustomResourceDefinitionList", ""), words: []string{"cannot list"}},
+		"all webhooks":                {do: list("admissionregistration.k8s.io", "MutatingWebhookConfigurationList", ""), words: []string{"cannot list"}},
 		"writing its certificate": {do: func(ctx context.Context) error {
 			cert := &corev1.Secret{}
 			cert.Namespace, cert.Name = systemNamespace, "refit-manager-webhook-cert"
