@@ -24,7 +24,8 @@ func (b *bench) scenario(ctx context.Context) error {
 		do      func(context.Context) error
 		done    func(context.Context) (bool, error)
 	}{
-		{"pods without a marker", 0, b.populate, b.running},
+		// Each node gets an empty NodePodProbe and a NodeImage.
+		{"pods without a marker", 2 * b.Nodes, b.populate, b.running},
 		{"marker created", b.Nodes, func(ctx context.Context) error { return b.Cluster.API.Create(ctx, marker) }, b.told("idle")},
 		{firstResults, b.Pods, func(ctx context.Context) error { return b.report(ctx, b.Nodes, b.Pods, v1alpha1.ProbeSucceeded) }, b.marked("true", b.Pods)},
 		{"nothing changes", 0, func(ctx context.Context) error { return wait.For(ctx, b.Quiet) }, nil},
