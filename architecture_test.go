@@ -91,6 +91,7 @@ var rows = []row{
 	}},
 	{name: "what parts of a mode share", rooms: []room{
 		{path: "manager/cache", imports: "kubelet podprobe result api"},
+		{path: "manager/disruptions"},
 		{path: "sidecarmode/endpoint", imports: "sidecarmode/plugin sidecarmode/process sidecarmode/config probe result"},
 		{path: "sidecarmode/server", imports: "sidecarmode/config httpserver"},
 	}},
@@ -106,6 +107,7 @@ var rows = []row{
 		{path: "sidecarset", imports: "kubelet inplace inplace/record inplace/plan inplace/facts api"},
 		{path: "rollout", imports: "kubelet crr result api"},
 	}},
+	{name: "budgets of several pods", rooms: []room{{path: "rollout/budget", imports: "crr inplace inplace/record inplace/facts kubelet api"}}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},
 		{path: "probe"},

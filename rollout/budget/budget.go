@@ -1,0 +1,62 @@
+package budget
+
+// Hold is why a pod may not be taken out of service now; empty if it may.
+type Hold string
+
+// The reasons.
+const (
+	// HoldUnavailable: as many pods are unavailable, or under way, as may be.
+	HoldUnavailable Hold = "MaxUnavailable"
+	// HoldDisruption: a PodDisruptionBudget does not allow it; Budget.Take names it.
+	HoldDisruption Hold = "PodDisruptionBudget"
+)
+
+// Budget counts what may still be taken out of service. The zero value allows nothing.
+type Budget struct {
+	limit, unavailable, underWay int
+	disruptions                  *Disruptions
+}
+
+// New makes a budget of at most limit unavailable pods. Missing is how many pods there should be beside pods; those that were
+// evicted for what the budget is for are among underWay instead. Disruptions may be nil if PodDisruptionBudgets are not to be asked.
+func New(limit int, pods []Pod, missing, evicted int, disruptions *Disruptions) *Budget {
+	b := &Budget{limit: limit, unavailable: missing + evicted, underWay: evicted, disruptions: disruptions}
+	for i := range pods {
+		if !pods[i].Available {
+			b.unavailable++
+		}
+		if pods[i].UnderWay {
+			b.underWay++
+		}
+	}
+	return b
+}
+
+// Unavailable is how many pods are not available, what was taken included.
+func (b *Budget) Unavailable() int { return b.unavailable }
+
+// Take takes a pod of the budget's pods out of service, if it may be. By is the PodDisruptionBudget that does not allow it.
+func (b *Budget) Take(p *Pod) (hold Hold, by string) {
+	switch {
+	case p.UnderWay:
+		return "", "" // it counts already
+	case p.Stuck:
+		b.underWay++
+		return "", ""
+	}
+	without := b.unavailable
+	if !p.Available {
+		without--
+	}
+	if b.underWay >= b.limit || p.Ready && without >= b.limit {
+		return HoldUnavailable, ""
+	}
+	if name := b.disruptions.take(p); name != "" {
+		return HoldDisruption, name
+	}
+	b.underWay++
+	if p.Available {
+		b.unavailable++
+	}
+	return "", ""
+}

@@ -1,0 +1,113 @@
+package budget_test
+
+import (
+	"slices"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/rollout/budget"
+)
+
+var (
+	serving  = budget.Pod{Ready: true, Available: true}
+	young    = budget.Pod{Ready: true}
+	blip     = budget.Pod{}
+	stuck    = budget.Pod{Stuck: true}
+	draining = budget.Pod{Ready: true, UnderWay: true} // still ready
+	down     = budget.Pod{UnderWay: true}
+)
+
+// taken are the indices of the pods that may be taken out, in order.
+func taken(limit int, pods []budget.Pod, missing, evicted int, disruptions *budget.Disruptions) []int {
+	b := budget.New(limit, pods, missing, evicted, disruptions)
+	var taken []int
+	for i := range pods {
+		if hold, _ := b.Take(&pods[i]); hold == "" && !pods[i].UnderWay {
+			taken = append(taken, i)
+		}
+	}
+	return taken
+}
+
+// All of these were outages of whole workloads, but the last ones.
+func TestNoMorePodsAreTakenOutThanMayBeUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limit            int
+		pods             []budget.Pod
+		missing, evicted int
+		want             []int
+	}{
+		"young pods serve":           {limit: 1, pods: []budget.Pod{young, young, young, young}},
+		"one young pod may go first": {limit: 1, pods: []budget.Pod{young, serving, serving}, want: []int{0}},
+		"pods that are not ready for a moment go one after another": {limit: 1, pods: []budget.Pod{blip, blip, blip}, want: []int{0}},
+		"as many of them as may be unavailable":                     {limit: 2, pods: []budget.Pod{blip, blip, blip}, want: []int{0, 1}},
+		"none while something else is under way":                    {limit: 1, pods: []budget.Pod{draining, blip, serving}},
+		"a pod that is still ready and under way is unavailable":    {limit: 1, pods: []budget.Pod{draining, serving, serving}},
+		"a blip makes a ready pod wait":                             {limit: 1, pods: []budget.Pod{serving, blip, serving}, want: []int{1}},
+		"a pod that is missing counts":                              {limit: 1, pods: []budget.Pod{serving, serving}, missing: 1},
+		"a pod that is missing is not under way":                    {limit: 1, pods: []budget.Pod{blip, serving}, missing: 1, want: []int{0}},
+		"a pod that was evicted and is gone is under way":           {limit: 1, pods: []budget.Pod{blip, serving}, evicted: 1},
+		"pods that cannot come back go all at once":                 {limit: 1, pods: []budget.Pod{stuck, stuck, stuck, serving}, want: []int{0, 1, 2}},
+		"also while another is under way":                           {limit: 1, pods: []budget.Pod{down, stuck}, want: []int{1}},
+		"half":                                                      {limit: 2, pods: []budget.Pod{serving, serving, serving, serving}, want: []int{0, 1}},
+		"nothing":                                                   {limit: 0, pods: []budget.Pod{serving, blip}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := taken(tt.limit, tt.pods, tt.missing, tt.evicted, nil); !slices.Equal(got, tt.want) {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Evictions of pods that are not ready follow the same rules (KEP-3017).
+func TestDisruptionBudgetsAreAskedForPodsThatAreNotReadyToo(t *testing.T) {
+	t.Parallel()
+	always := policyv1.AlwaysAllow
+	for name, tt := range map[string]struct {
+		pods             []budget.Pod
+		healthy, desired int32
+		policy           *policyv1.UnhealthyPodEvictionPolicyType
+		want             []int
+	}{
+		"as many as it allows":                         {pods: []budget.Pod{serving, serving, serving}, healthy: 3, desired: 2, want: []int{0}},
+		"none":                                         {pods: []budget.Pod{serving, serving, serving}, healthy: 3, desired: 3},
+		"none, and a pod flickers":                     {pods: []budget.Pod{serving, blip, serving}, healthy: 2, desired: 3},
+		"enough others are healthy":                    {pods: []budget.Pod{serving, blip, serving}, healthy: 2, desired: 2, want: []int{1}},
+		"not enough others are healthy":                {pods: []budget.Pod{blip, blip, serving}, healthy: 1, desired: 2},
+		"unhealthy pods may always go":                 {pods: []budget.Pod{blip, blip, serving}, healthy: 1, desired: 2, policy: &always, want: []int{0, 1}},
+		"a pod that cannot come back is not asked for": {pods: []budget.Pod{stuck, serving, serving}, healthy: 2, desired: 3, want: []int{0}},
+		"the status does not show what is under way":   {pods: []budget.Pod{draining, serving, serving}, healthy: 3, desired: 2},
+		"the status does not show a blip yet":          {pods: []budget.Pod{serving, blip, serving}, healthy: 3, desired: 2, want: []int{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Name: "one"},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, UnhealthyPodEvictionPolicy: tt.policy},
+				Status: policyv1.PodDisruptionBudgetStatus{
+					CurrentHealthy: tt.healthy, DesiredHealthy: tt.desired, DisruptionsAllowed: max(0, tt.healthy-tt.desired), ExpectedPods: 3,
+				},
+			}
+			disruptions := budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, tt.pods)
+			if got := taken(3, tt.pods, 0, 0, disruptions); !slices.Equal(got, tt.want) {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheDisruptionBudgetThatHoldsAPodIsNamed(t *testing.T) {
+	t.Parallel()
+	pods := []budget.Pod{serving}
+	object := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: 2}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
+	object.Status.DisruptionsAllowed, object.Status.ObservedGeneration = 1, 1 // its controller has not seen the last change
+	b := budget.New(1, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods))
+	if hold, by := b.Take(&pods[0]); hold != budget.HoldDisruption || by != "one" {
+		t.Errorf("%q by %q", hold, by)
+	}
+}
