@@ -201,3 +201,39 @@ func TestHotUpgradeThatIsNotAbortedIsReported(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// An ordinary sidecar that cannot start must not keep the spec that corrects it from being written, because a sidecar that is
+// upgraded hot has a new image too.
+func TestCorrectedSpecReachesAPodWithAFaultyAndAHotSidecar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"), cold("proxy", "proxy:1", hot))
+	w.faulty["bad"] = true
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "bad" })
+	w.update()
+	w.is("Updated, in flight, failed: container log: no such image")
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image, s.Containers[1].Image = "log:2", "proxy:2" })
+	w.update()
+	if got := w.pod.Spec.Containers[1].Image; got != "log:2" {
+		t.Errorf("image of log: %s", got)
+	}
+	w.twins("empty:1", "proxy:2", "proxy-2")
+	w.is("Updated")
+}
+
+// Otherwise the upgrade of the other one, which is broken, would be tried and aborted again.
+func TestAbortKeepsTheMarksOfOtherSidecarSets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("proxy", "proxy:1", complete(v1beta1.HotUpgradeCompletion{TimeoutSeconds: new(int32(30))})))
+	w.pod.Annotations[v1beta1.AnnotationSidecarSetAborted] = `{"mesh":"hash-of-mesh"}`
+	w.faulty["bad"] = true
+	w.image("bad")
+	w.update()
+	w.now = w.now.Add(time.Minute)
+	if !w.write(w.target.Continue(w.pod, w.now)) {
+		t.Fatal("not aborted")
+	}
+	want := `{"logs":"` + w.target.Hashes.Full + `","mesh":"hash-of-mesh"}`
+	if got := w.pod.Annotations[v1beta1.AnnotationSidecarSetAborted]; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
