@@ -133,6 +133,28 @@ func TestPartitionKeepsPodsOnTheirSide(t *testing.T) {
 	}
 }
 
+// A partition of 0% keeps no pod at all, and one of 99% still lets some have the latest revision.
+func TestPartitionKeepsNoMorePodsThanItSays(t *testing.T) {
+	t.Parallel()
+	const pods = 2000
+	for partition, want := range map[string]struct{ least, most int }{"0%": {pods, pods}, "1%": {pods - 40, pods - 1}, "99%": {1, 40}, "100%": {0, 0}} {
+		c := candidate(t, "metadata: {name: log}\nspec: {injectionStrategy: {revision: {customVersion: v1, policy: Partial}}, updateStrategy: {partition: "+partition+"}}", true)
+		latest := 0
+		for i := range pods {
+			plan, _, err := choice.Choose(choice.Subject{Key: fmt.Sprintf("shop/db-%d", i)}, []*choice.Candidate{c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Sets[0].Name() == "log/latest" {
+				latest++
+			}
+		}
+		if latest < want.least || latest > want.most {
+			t.Errorf("partition %s: %d of %d pods have the latest revision, want %d to %d", partition, latest, pods, want.least, want.most)
+		}
+	}
+}
+
 func TestInjectsLatest(t *testing.T) {
 	t.Parallel()
 	var set v1beta1.SidecarSet
