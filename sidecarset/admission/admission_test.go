@@ -43,6 +43,7 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 		"volume of the pod":          {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}]}]"), nil},
 		"volume of both":             {log("podVolumes: [v], volumes: [{name: v, emptyDir: {}}], containers: [{name: a, image: a:1}]"), []string{"spec.podVolumes[0]"}},
 		"path twice":                 {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}, {name: v, mountPath: /v/}]}]"), []string{"volumeMounts[1].mountPath", "Duplicate"}},
+		"path twice, a slash first":  {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v/}, {name: v, mountPath: /v}]}]"), []string{"volumeMounts[1].mountPath", "Duplicate"}},
 		"native sidecar":             {log("containers: [{name: a, image: a:1, restartPolicy: Always}]"), []string{"spec.containers[0].restartPolicy"}},
 		"startup probe":              {log("containers: [{name: a, image: a:1, startupProbe: {httpGet: {port: 80}}}]"), nil},
 		"variable":                   {log("containers: [{name: a, image: a:1, env: [{name: A=B}]}]"), []string{"env[0].name"}},
