@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/missed"
+	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -210,5 +211,40 @@ func TestWhatIsNotRepairedByEviction(t *testing.T) {
 	}
 	if c.now = c.now.Add(time.Minute); !c.next() {
 		t.Error("a refused eviction is not tried again")
+	}
+}
+
+// A manager that starts in the middle of a repair must not take a replacement without sidecars for a pod from before it.
+func TestAdoptedRepairPausesWhenTheReplacementHasMissedItsInjection(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	evicted := c.now.Add(-10 * time.Second)
+	delete(c.pods, key("a", 0))
+	c.pods[key("a", 9)] = missed.Pod{Reason: missed.NotReached, Workload: "a", Created: metav1.NewTime(evicted.Add(time.Second)), Ready: true}
+	leaving := &rollout.Leaving{UID: "a-0", Workload: "a", At: evicted, Gone: evicted.Add(30 * time.Second)}
+	if !c.repair.Adopt(key("a", 0), leaving, c.pods, 0) {
+		t.Fatal("not adopted")
+	}
+	if c.repair.Adopt(key("a", 0), leaving, c.pods, 0) {
+		t.Error("adopted twice")
+	}
+	_, found, again := c.repair.Next(c.pods, c.workload, c.now)
+	if found || !again.Equal(c.now.Add(time.Minute)) {
+		t.Errorf("found %t, again in %s: want a pause of a minute", found, again.Sub(c.now))
+	}
+}
+
+// Without a replacement that has missed its injection an adopted repair goes on when its workload is complete.
+func TestAdoptedRepairGoesOnWhenTheReplacementIsReady(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	delete(c.pods, key("a", 0))
+	c.repair.Adopt(key("a", 0), &rollout.Leaving{UID: "a-0", Workload: "a", At: c.now, Gone: c.now.Add(30 * time.Second)}, c.pods, 0)
+	if c.next() {
+		t.Fatalf("%v is evicted before there is a replacement", c.evicted)
+	}
+	c.replaced("a", 1, 1)
+	if !c.next() {
+		t.Error("nothing is evicted although the replacement is ready")
 	}
 }
