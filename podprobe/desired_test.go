@@ -244,3 +244,17 @@ func TestAConditionKeepsTheTimeOfItsStatus(t *testing.T) {
 		t.Errorf("%+v", condition)
 	}
 }
+
+// Who waits for a condition to have been False for some minutes reads the time from it.
+func TestAConditionHasTheTimeOfItsChange(t *testing.T) {
+	t.Parallel()
+	l, m := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m")}
+	l.see(m, said(v1alpha1.ProbeSucceeded))
+	failed := state(v1alpha1.ProbeFailed, "gone")
+	failed.LastTransitionTime = metav1.NewTime(noon.Add(time.Hour))
+	l.see(m, states(map[string]v1alpha1.ContainerProbeState{"m#idle": failed}))
+	condition := l.pod.Status.Conditions[1]
+	if condition.Status != corev1.ConditionFalse || !condition.LastTransitionTime.Time.Equal(noon.Add(time.Hour)) {
+		t.Errorf("%+v", condition)
+	}
+}
