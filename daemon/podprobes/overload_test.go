@@ -173,3 +173,46 @@ func TestEventsOfADelayOutliveTheDaemon(t *testing.T) {
 		}
 	})
 }
+
+// Of several pods with exec probes none gets all turns, so that another one never waits for a command that does not end. A pod that
+// is alone on the node does, whatever pods there were before.
+func TestPodWhoseProbesHaveEndedTakesNoTurnsFromOthers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end  func(w *world)
+		left bool // a is still wanted to be probed
+		want int32
+	}{
+		"the pod is still there":        {func(*world) {}, true, 1},
+		"the pod is gone":               {func(w *world) { w.deletePod("a") }, true, 2},
+		"its container has ended":       {func(w *world) { w.putPod("a", -1, "game") }, true, 2},
+		"it has no exec probe any more": {func(*world) {}, false, 2},
+	} {
+		inWorld(t, func(w *world) {
+			var running, most atomic.Int32
+			w.answers(func(container, _ string) (cri.ExecResult, error) {
+				if strings.HasPrefix(container, "b-") {
+					most.Store(max(most.Load(), running.Add(1)))
+					defer running.Add(-1)
+				}
+				time.Sleep(500 * time.Millisecond)
+				return cri.ExecResult{Stdout: "idle"}, nil
+			})
+			w.putPod("a", 1, "game")
+			a := entry("a", execProbe("m#0", "game", "check"))
+			b := entry("b", execProbe("m#0", "game", "check"), execProbe("m#1", "game", "check"))
+			w.want(a)
+			w.run()
+			w.pass(2 * time.Second)
+			tc.end(w)
+			w.putPod("b", 1, "game")
+			if w.want(b); tc.left {
+				w.want(a, b)
+			}
+			w.pass(2 * time.Second) // too short for the number of turns to change
+			if most.Load() != tc.want {
+				t.Errorf("%s: %d commands of the other pod run at the same time, want %d", name, most.Load(), tc.want)
+			}
+		})
+	}
+}
