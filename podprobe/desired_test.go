@@ -258,3 +258,14 @@ func TestAConditionHasTheTimeOfItsChange(t *testing.T) {
 		t.Errorf("%+v", condition)
 	}
 }
+
+// Two conditions of one type are refused by the API server: nothing would be written any more.
+func TestTwoProbesOfOneConditionOfWhichOneHasNoResult(t *testing.T) {
+	t.Parallel()
+	l, both := &life{t: t, pod: pod("a")}, []v1alpha1.PodProbeMarker{marker("m"), marker("n")}
+	l.see(both, said(v1alpha1.ProbeSucceeded))
+	got := podprobe.Desired(l.pod, compile(both...), podprobe.States{"n#idle": state(v1alpha1.ProbeFailed, "busy")}, noon).Conditions
+	if len(got) != 1 || got[0].Status != corev1.ConditionFalse || got[0].Message != "busy" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -50,6 +50,10 @@ func TestStatus(t *testing.T) {
 			pods: []*corev1.Pod{lacking("c"), pod("a"), lacking("b")}, matched: 3, status: "False", reason: "ContainerOrPortNotFound",
 			words: "2 of 3 pods lack the container or port of a probe, for example: pod b has no container main",
 		},
+		"container of two probes missing": {
+			edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = append(m.Spec.Probes, probe("more")) },
+			pods: []*corev1.Pod{lacking("c"), pod("a")}, matched: 2, status: "False", reason: "ContainerOrPortNotFound", words: "1 of 2 pods lack",
+		},
 		"faulty": {
 			edit: func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" },
 			pods: []*corev1.Pod{pod("a")}, matched: 1, status: "False", reason: "InvalidSpec", words: "spec.probes[0].podConditionType",

@@ -137,15 +137,18 @@ func TestOneProbeWritesAConditionOfAVirtualPod(t *testing.T) {
 			p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{label: "yes"}}}
 		})
 	}
-	there := pod("a")
+	there := pod("a", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side"}) })
 	there.Status.Conditions = append(there.Status.Conditions, corev1.PodCondition{Type: idle, Status: corev1.ConditionTrue})
+	elsewhere := second("idle", "side")
+	elsewhere.Spec.Probes[0].ContainerName = "side"
 	for name, tc := range map[string]struct {
 		second v1alpha1.PodProbeMarker
 		labels map[string]string
 		left   []string
 	}{
-		"another probe":  {second("other", "other"), map[string]string{"free": "yes"}, []string{"second#idle"}},
-		"the same probe": {second("idle", "too"), map[string]string{"free": "yes", "too": "yes"}, nil},
+		"another probe":     {second("other", "other"), map[string]string{"free": "yes"}, []string{"second#idle"}},
+		"another container": {elsewhere, map[string]string{"free": "yes"}, []string{"second#idle"}},
+		"the same probe":    {second("idle", "too"), map[string]string{"free": "yes", "too": "yes"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
