@@ -175,3 +175,38 @@ func TestRefusalsOfTwoStatesAreRememberedTogether(t *testing.T) {
 		t.Errorf("another event %q", event)
 	}
 }
+
+// A label that was refused, was taken later, and is refused once more is reported once more.
+func TestALabelThatIsRefusedOnceMoreIsReportedOnceMore(t *testing.T) {
+	t.Parallel()
+	w := newAPIServer(t, testNode(), gameMarker("a"), gameMarker("b"), gamePod("p"))
+	now, platforms := noon, ""
+	w.now = func() time.Time { return now }
+	w.refuse = func(pod *corev1.Pod) error {
+		if key, value, _ := strings.Cut(platforms, "="); pod.Labels[key] == value && value != "" {
+			return apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("it is the platform's"))
+		}
+		return nil
+	}
+	d := newPodDestination(w.api)
+	for _, step := range []struct {
+		a, b      v1alpha1.ProbeState
+		platforms string // label that is refused, with its value
+		event     string
+	}{
+		{v1alpha1.ProbeSucceeded, v1alpha1.ProbeSucceeded, "a=idle", "label a"},
+		{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, "b=busy", "label b"},
+		{v1alpha1.ProbeFailed, v1alpha1.ProbeFailed, "", ""},
+		{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, "a=idle", "label a"},
+	} {
+		platforms, now = step.platforms, now.Add(refusedPause)
+		status := results("p", step.a, "a#idle")
+		status.ProbeStates = append(status.ProbeStates, results("p", step.b, "b#idle").ProbeStates...)
+		w.report(status)
+		w.settle(writing{d}, "shop", "p")
+		event := recorder.Next(w.events)
+		if (step.event == "") != (event == "") || !strings.Contains(event, step.event) {
+			t.Errorf("%+v: event %q", step, event)
+		}
+	}
+}
