@@ -1,7 +1,10 @@
 package podprobes_test
 
 import (
+	"context"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,6 +134,31 @@ func TestAChangedProbeKeepsItsAlignment(t *testing.T) {
 			if phase != at[1] {
 				t.Errorf("run %d begins %s after the moment, the second %s", i+1, phase, at[1])
 			}
+		}
+	})
+}
+
+// Changing a probe whose command does not end must not take the turns of others by starting one command after the other.
+func TestChangedProbeWaitsForTheCommandOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		var running, most atomic.Int32
+		w.answer = func(ctx context.Context, _, _ string) (cri.ExecResult, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			<-ctx.Done()
+			return cri.ExecResult{}, context.Cause(ctx)
+		}
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(2500 * time.Millisecond)
+		w.want(entry("a", execProbe("m#idle", "game", "another")))
+		w.pass(20 * time.Second)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if most.Load() != 1 || !slices.Contains(w.execs, instanceID("a", "game", 1)+" another") {
+			t.Errorf("%d commands at the same time: %q", most.Load(), w.execs)
 		}
 	})
 }

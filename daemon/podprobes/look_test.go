@@ -50,6 +50,21 @@ func TestEntryForAnUnknownPodIsReportedInTime(t *testing.T) {
 	})
 }
 
+// A NodePodProbe is written by others: whatever it says, the daemon probes only pods of its node.
+func TestPodOfAnotherNodeIsNotProbed(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		w.putPodWith("a", 1, func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "check")))
+		w.run()
+		w.pass(11 * time.Second)
+		w.expect()
+		if _, execs, _ := w.count(); execs != 0 || !w.told("ProbeIgnored", "shop/a", "is on node node-1") {
+			t.Errorf("%d commands, events %q", execs, w.events)
+		}
+	})
+}
+
 // Probes that are wanted together do not all start at the same moment.
 func TestNewProbesStartOneAfterTheOther(t *testing.T) {
 	t.Parallel()

@@ -196,3 +196,32 @@ func TestAChangedMessageIsWrittenAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// The time of the last probe is that of the result that is shown: a write for another probe does not renew it.
+func TestWriteForAnotherProbeDoesNotRenewTheTimeOfAResult(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		times := func() (idle, leader time.Time) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			states := w.object.Status.PodProbeStatuses[0].ProbeStates
+			return states[0].LastProbeTime.Time, states[1].LastProbeTime.Time
+		}
+		w.putPod("a", 1, "game")
+		w.want(entry("a", execProbe("m#idle", "game", "idle"), execProbe("m#leader", "game", "leader")))
+		w.run()
+		w.pass(10 * time.Second)
+		idleBefore, leaderBefore := times()
+		w.answers(func(_, command string) (cri.ExecResult, error) {
+			if command == "leader" {
+				return cri.ExecResult{ExitCode: 1, Stdout: "lost"}, nil
+			}
+			return cri.ExecResult{Stdout: "idle"}, nil
+		})
+		w.pass(5 * time.Second)
+		w.expect("a m#idle Succeeded idle", "a m#leader Failed lost")
+		if idle, leader := times(); !idle.Equal(idleBefore) || !leader.After(leaderBefore) {
+			t.Errorf("idle was probed at %s and %s, leader at %s and %s", idleBefore, idle, leaderBefore, leader)
+		}
+	})
+}
