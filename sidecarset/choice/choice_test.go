@@ -63,6 +63,7 @@ func TestChoice(t *testing.T) {
 		"partial, not selected":               {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchLabels: {canary: blue}}}")}, pinned: true, want: "log/pinned"},
 		"partial, selected":                   {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchLabels: {canary: blue}}}")}, pod: choice.Subject{Labels: map[string]string{"canary": "blue"}}, pinned: true, want: "log/latest"},
 		"canary":                              {sets: []string{fmt.Sprintf(log, ""), canary}, want: "new/latest -log"},
+		"opted out of the canary":             {sets: []string{fmt.Sprintf(log, ""), canary + "\nspec: {injectionStrategy: {allowedPodOverrides: [OptOut]}}"}, pod: opt("-new"), want: "log/latest -new"},
 		"opted out":                           {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("false"), want: "-log"},
 		"opted out by name":                   {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("-mesh, -log"), want: "-log"},
 		"opted out of another":                {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("-mesh"), want: "log/latest"},
