@@ -22,12 +22,15 @@ func TestWhyAPodWasNotInjected(t *testing.T) {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log", CreationTimestamp: metav1.NewTime(start)}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "agent"}}, {Container: corev1.Container{Name: "mesh"}}}
 	set.Spec.Containers[1].UpgradeStrategy.UpgradeType = v1beta1.HotUpgrade
+	set.Spec.InitContainers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "native", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}}
 	agent := corev1.Container{Name: "agent", Env: []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}}
 	hot := corev1.Container{Name: "mesh-2", Env: agent.Env}
+	native := corev1.Container{Name: "native", Env: agent.Env}
 	for name, tc := range map[string]struct {
 		age         time.Duration
 		annotations map[string]string
 		containers  []corev1.Container
+		initial     []corev1.Container
 		disabled    bool
 		want        missed.Reason
 		message     string
@@ -42,12 +45,13 @@ func TestWhyAPodWasNotInjected(t *testing.T) {
 		"an annotation of nothing": {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `x`}, want: missed.NotReached},
 		"has the sidecars":         {containers: []corev1.Container{agent}, want: missed.Detached},
 		"has a hot sidecar":        {containers: []corev1.Container{hot}, want: missed.Detached},
+		"has a native sidecar":     {initial: []corev1.Container{native}, want: missed.Detached},
 		"a container of that name": {containers: []corev1.Container{{Name: "agent"}}, want: missed.NotReached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-tc.age)), Annotations: tc.annotations}}
-			pod.Spec.Containers = tc.containers
+			pod.Spec.Containers, pod.Spec.InitContainers = tc.containers, tc.initial
 			got := missed.Judge(pod, set, true, tc.disabled)
 			if tc.message == "" {
 				tc.message = string(tc.want)
@@ -246,5 +250,33 @@ func TestAdoptedRepairGoesOnWhenTheReplacementIsReady(t *testing.T) {
 	c.replaced("a", 1, 1)
 	if !c.next() {
 		t.Error("nothing is evicted although the replacement is ready")
+	}
+}
+
+// The pauses grow with failures in a row only: after a success the next failure is no reason to wait for an hour.
+func TestPausesBeginAnewAfterASuccess(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	fail := func(n int) time.Duration {
+		t.Helper()
+		if !c.next() {
+			t.Fatalf("nothing is evicted after %v", c.evicted)
+		}
+		workload := c.evicted[len(c.evicted)-1][:1]
+		c.pods[key(workload, 10+n)] = missed.Pod{Reason: missed.NotReached, Workload: workload, Created: metav1.NewTime(c.now), Ready: true}
+		_, _, again := c.repair.Next(c.pods, c.workload, c.now)
+		pause := again.Sub(c.now)
+		c.now = again
+		return pause
+	}
+	if first, second := fail(0), fail(1); first != time.Minute || second != 2*time.Minute {
+		t.Errorf("pauses of %s and %s", first, second)
+	}
+	if !c.next() {
+		t.Fatalf("nothing is evicted after %v", c.evicted)
+	}
+	c.replaced(c.evicted[2][:1], 1, 1)
+	if pause := fail(2); pause != time.Minute {
+		t.Errorf("a pause of %s after a success", pause)
 	}
 }
