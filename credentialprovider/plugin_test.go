@@ -102,6 +102,27 @@ func TestAnswersAreKeptAsThePluginSays(t *testing.T) {
 	}
 }
 
+// So many images that what is kept of a plugin would fill the memory: for those beyond the limit the plugin is asked each time.
+func TestAnswersThatAreKeptAreLimited(t *testing.T) {
+	t.Parallel()
+	const limit = 256
+	plugins, calls := open(t, "1h", `echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}'`)
+	ask := func(image int) {
+		if _, err := plugins.Logins(t.Context(), fmt.Sprintf("a.registry.test/app-%d", image)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for image := range limit + 1 {
+		ask(image)
+	}
+	if ask(0); calls() != limit+1 {
+		t.Errorf("%d calls: the answer for the first image is not kept", calls())
+	}
+	if ask(limit); calls() != limit+2 {
+		t.Errorf("%d calls: more than %d answers are kept", calls(), limit)
+	}
+}
+
 func TestPluginThatMisbehavesIsReportedAndBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, says string }{
