@@ -237,3 +237,20 @@ func TestAbortKeepsTheMarksOfOtherSidecarSets(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// The container with the empty image is ready too. Until kubelet has started the new image in it, it has not taken over: emptying the
+// other one would leave the pod without a sidecar that serves.
+func TestOldContainerServesUntilKubeletHasStartedTheNewOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("proxy", "proxy:1", hot))
+	w.image("proxy:2")
+	w.write(w.target.Begin(w.pod, w.now))
+	if step, err := w.target.Continue(w.pod, w.now); step != nil || err != nil || w.judge().Continue {
+		t.Fatalf("continued before kubelet has acted: %+v, %v", step, err)
+	}
+	w.twins("proxy:1", "proxy:2", "proxy-2")
+	w.kubelet()
+	if !w.write(w.target.Continue(w.pod, w.now)) {
+		t.Error("not continued")
+	}
+}
