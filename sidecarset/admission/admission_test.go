@@ -168,6 +168,7 @@ func TestCanaries(t *testing.T) {
 		"of one that does not exist":     {set: canary("new", "none", "NotUpdate"), want: "Not found"},
 		"of a canary":                    {set: canary("new", "other", "NotUpdate"), want: "a canary itself"},
 		"that is rolled out":             {set: canary("new", "log", "RollingUpdate"), want: "must be NotUpdate"},
+		"no canary, with another base":   {set: "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-base: b}}\nspec: {}", old: "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-base: a}}\nspec: {}"},
 		"with another base":              {set: canary("new", "other", "NotUpdate"), old: canary("new", "log", "NotUpdate"), want: "cannot be changed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -187,5 +189,9 @@ func TestInjectsLatest(t *testing.T) {
 		if got := choice.InjectsLatest(set, latest.Name, []*appsv1.ControllerRevision{older, latest}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+	set.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	if choice.Active(&set) || choice.InjectsLatest(&set, latest.Name, nil) {
+		t.Error("a SidecarSet that is being deleted injects")
 	}
 }
