@@ -57,3 +57,20 @@ func TestDrainMessageIsNotKubelets(t *testing.T) {
 		t.Errorf("both are %q", kubelet.GateMessage(gate))
 	}
 }
+
+// What an application writes about logs is its log.
+func TestLogIsGoneOnlyIfKubeletSaysSo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"unable to retrieve container logs for containerd://0123abcd":             true,
+		"unable to retrieve container logs for containerd://0123abcd\n":           true,
+		"unable to retrieve container logs for app: no such file":                 false,
+		"unable to retrieve container logs for containerd://0123abcd\nretrying\n": false,
+		"E: unable to retrieve container logs for containerd://0123abcd":          false,
+		"": false,
+	} {
+		if got := kubelet.LogIsGone(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
