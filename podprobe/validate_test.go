@@ -77,12 +77,15 @@ func TestValidate(t *testing.T) {
 			m.Spec.Probes = append(m.Spec.Probes, probe("b"))
 			m.Spec.Probes[1].PodConditionType = idle
 		}, want: []string{"spec.probes[1].podConditionType"}},
-		"host":                  {edit: get(func(h *corev1.HTTPGetAction) { h.Host = "10.96.0.1" }), want: []string{p0 + "probe.httpGet.host"}},
-		"port 0":                {edit: handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}), want: []string{p0 + "probe.tcpSocket.port"}},
-		"port's name":           {edit: handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("80")}}), want: []string{p0 + "probe.tcpSocket.port"}},
-		"scheme":                {edit: get(func(h *corev1.HTTPGetAction) { h.Scheme = "gopher" }), want: []string{p0 + "probe.httpGet.scheme"}},
-		"header's name":         {edit: get(func(h *corev1.HTTPGetAction) { h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a b"}} }), want: []string{p0 + "probe.httpGet.httpHeaders[0].name"}},
-		"header of two lines":   {edit: get(func(h *corev1.HTTPGetAction) { h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a", Value: "b\r\nc: d"}} }), want: []string{p0 + "probe.httpGet.httpHeaders[0]"}},
+		"host":                {edit: get(func(h *corev1.HTTPGetAction) { h.Host = "10.96.0.1" }), want: []string{p0 + "probe.httpGet.host"}},
+		"port 0":              {edit: handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}), want: []string{p0 + "probe.tcpSocket.port"}},
+		"port's name":         {edit: handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("80")}}), want: []string{p0 + "probe.tcpSocket.port"}},
+		"scheme":              {edit: get(func(h *corev1.HTTPGetAction) { h.Scheme = "gopher" }), want: []string{p0 + "probe.httpGet.scheme"}},
+		"header's name":       {edit: get(func(h *corev1.HTTPGetAction) { h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a b"}} }), want: []string{p0 + "probe.httpGet.httpHeaders[0].name"}},
+		"header of two lines": {edit: get(func(h *corev1.HTTPGetAction) { h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a", Value: "b\r\nc: d"}} }), want: []string{p0 + "probe.httpGet.httpHeaders[0]"}},
+		"headers too long": {edit: get(func(h *corev1.HTTPGetAction) {
+			h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a", Value: strings.Repeat(filler, 40)}, {Name: "b", Value: strings.Repeat(filler, 40)}}
+		}), want: []string{p0 + "probe.httpGet.httpHeaders"}},
 		"command too long":      {edit: handler(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{strings.Repeat(filler, 300)}}}), want: []string{p0 + "probe.exec.command"}},
 		"native condition":      {edit: first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "ContainersReady" }), want: []string{p0 + "podConditionType"}},
 		"probe named Ready":     {edit: first(func(p *v1alpha1.PodContainerProbe) { p.Name = "Ready" })},
