@@ -227,3 +227,21 @@ func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
 		t.Errorf("after its pod is gone: %+v", c)
 	}
 }
+
+// A marker that does not work, and then does not for another reason, has an Event for each.
+func TestAnotherReasonIsAnotherEvent(t *testing.T) {
+	t.Parallel()
+	broken := gameMarker("m")
+	broken.Spec.Probes[0].ContainerName = "none"
+	w := newAPIServer(t, broken, gamePod("a"))
+	s := &markerReconciler{api: w.api}
+	w.settle(s, "shop", "m")
+	if event := recorder.Next(w.events); !strings.Contains(event, "Warning ContainerOrPortNotFound") {
+		t.Errorf("event %q", event)
+	}
+	edit(w, gameMarker("m"), func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes[0].PodConditionType = "Ready" })
+	w.settle(s, "shop", "m")
+	if event := recorder.Next(w.events); !strings.Contains(event, "Warning InvalidSpec") {
+		t.Errorf("event %q", event)
+	}
+}
