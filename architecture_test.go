@@ -36,8 +36,9 @@ var rows = []row{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
 		{path: "cmd/refit-manager", imports: "manager cli/doctor logging"},
-		{path: "cmd/kubectl-refit", imports: "cli cli/doctor cli/pull inplace/plan kube api"},
+		{path: "cmd/kubectl-refit", imports: "cmd/kubectl-refit/usage cli cli/doctor cli/pull inplace/plan kube api"},
 	}},
+	{name: "parts of programs", rooms: []room{{path: "cmd/kubectl-refit/usage", imports: "cli"}}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
