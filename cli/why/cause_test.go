@@ -80,8 +80,9 @@ func TestContainerThatARequestUnderWayHasStoppedNamesIt(t *testing.T) {
 	t.Parallel()
 	ended := &corev1.ContainerStateTerminated{ContainerID: "containerd://app1", FinishedAt: at(-1)}
 	for name, status := range map[string]corev1.ContainerStatus{
-		"ended":   {Name: "app", ContainerID: "containerd://app1", State: corev1.ContainerState{Terminated: ended}},
-		"waiting": {Name: "app", ContainerID: "containerd://app1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}, LastTerminationState: corev1.ContainerState{Terminated: ended}},
+		"ended":                                 {Name: "app", ContainerID: "containerd://app1", State: corev1.ContainerState{Terminated: ended}},
+		"waiting":                               {Name: "app", ContainerID: "containerd://app1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}, LastTerminationState: corev1.ContainerState{Terminated: ended}},
+		"waiting, and the instance was removed": {Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}},
 	} {
 		p, r := pod(), request("gated")
 		p.Status.ContainerStatuses[0] = status

@@ -84,7 +84,7 @@ func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, statu
 	case updating(recorded, status):
 		c.Cause, c.Message = CauseUpdate, "stopped by an in-place update of the pod; kubelet has not started the new instance yet"
 	case request != nil:
-		c.requested(request, true)
+		c.requested(request, status.State.Waiting == nil || crr.Completed(request))
 	case status.RestartCount == 0 && previous == nil:
 		c.Cause, c.Message = CauseNone, "has not been restarted"
 	case updated(recorded, status):
