@@ -36,8 +36,9 @@ var rows = []row{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
 		{path: "cmd/refit-manager", imports: "manager cli/doctor logging"},
-		{path: "cmd/kubectl-refit", imports: "cli cli/doctor cli/pull inplace/plan kube api"},
+		{path: "cmd/kubectl-refit", imports: "cmd/kubectl-refit/usage cli cli/doctor cli/pull inplace/plan kube api"},
 	}},
+	{name: "parts of programs", rooms: []room{{path: "cmd/kubectl-refit/usage", imports: "cli"}}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
@@ -60,7 +61,7 @@ var rows = []row{
 		{path: "cli/pull", imports: "image kube api"},
 		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
-		{path: "manager/rollouts", imports: "manager/cache rollout api"},
+		{path: "manager/rollouts", imports: "manager/cache rollout crr api"},
 		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -100,6 +101,13 @@ func (o *Output) Tick() {
 }
 
 func (o *Output) clock() string { return fmt.Sprintf("[%6.1fs]", time.Since(o.began).Seconds()) }
+
+// Last is what was said or waited for last.
+func (o *Output) Last() string {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return cmp.Or(o.last, "nothing")
+}
 
 // Terminal says whether lines on the screen can be replaced.
 func (o *Output) Terminal() bool { return o.terminal }

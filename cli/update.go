@@ -27,7 +27,7 @@ var (
 	// ErrInterrupted: the user has ended the command.
 	ErrInterrupted = errors.New("interrupted")
 	// ErrTimeout: it was not done in time. It goes on where it is when the command is run again.
-	ErrTimeout = errors.New("the update is not done in time")
+	ErrTimeout = errors.New("not done in time")
 )
 
 // Puller has images on a node before they are needed; [pull.Jobs] has it.
@@ -54,7 +54,7 @@ type Config struct {
 func Update(ctx context.Context, config Config, namespace string, target Target, change Change) error {
 	if config.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, ErrTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, fmt.Errorf("the update is %w", ErrTimeout))
 		defer cancel()
 	}
 	u := &updater{Config: config}

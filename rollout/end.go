@@ -72,9 +72,9 @@ func (v *view) settled() bool {
 func (v *view) complete(reason, message string) {
 	status := &v.decision.Status
 	status.CompletionTime = &metav1.Time{Time: v.now}
-	succeeded, failed := metav1.ConditionTrue, metav1.ConditionFalse
+	succeeded, failed, outcome := metav1.ConditionTrue, metav1.ConditionFalse, v1alpha1.ReasonSucceeded
 	if reason != "" {
-		succeeded, failed = metav1.ConditionFalse, metav1.ConditionTrue
+		succeeded, failed, outcome = metav1.ConditionFalse, metav1.ConditionTrue, v1alpha1.ReasonFailed
 	} else {
 		reason = v1alpha1.ReasonRestarted
 		if status.Pods == 0 {
@@ -84,7 +84,7 @@ func (v *view) complete(reason, message string) {
 	v.condition(v1alpha1.ConditionSucceeded, succeeded, reason, message)
 	v.condition(v1alpha1.ConditionFailed, failed, reason, message)
 	v.condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, message)
-	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonComplete, message)
+	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, outcome, message)
 	v.decision.Again = time.Time{}
 	v.expire(v.now)
 }

@@ -11,12 +11,13 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="IMAGE",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="TOTAL",type=integer,JSONPath=`.status.desired`
 // +kubebuilder:printcolumn:name="ACTIVE",type=integer,JSONPath=`.status.active`
 // +kubebuilder:printcolumn:name="SUCCEED",type=integer,JSONPath=`.status.succeeded`
 // +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failed`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.message`
 type ImagePullJob struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -176,11 +176,13 @@ type ContainerRecreateRequestStatus struct {
 	// Phase is empty until a daemon has seen the request, and ends as Completed.
 	// +optional
 	Phase ContainerRecreateRequestPhase `json:"phase,omitempty"`
+	// CompletionTime is when the request ended, whatever the outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Message is one sentence about the progress of the request, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// ContainerRecreateStates are how far the restart of each container is.
 	// +optional
 	// +listType=atomic
 	ContainerRecreateStates []ContainerRecreateRequestRecreateState `json:"containerRecreateStates,omitempty"`
@@ -202,6 +204,7 @@ type ContainerRecreateRequestRecreateState struct {
 	Name string `json:"name"`
 	// +required
 	Phase ContainerRecreateRequestPhase `json:"phase"`
+	// Message says what the container waits for, or why its restart has failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled is set once the old instance has been stopped for this request.

@@ -53,8 +53,10 @@ type ImageListPullJobSpec struct {
 
 // ImageListPullJobStatus counts ImagePullJobs.
 type ImageListPullJobStatus struct {
+	// StartTime is when the manager took the job up.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the job ended, whatever the outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Desired is the number of images.
@@ -69,6 +71,7 @@ type ImageListPullJobStatus struct {
 	// Succeeded is the number of images that every selected node has.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
+	// FailedImageStatuses are the images that a node could not pull.
 	// +optional
 	// +listType=atomic
 	FailedImageStatuses []*FailedImageStatus `json:"failedImageStatuses,omitempty"`
@@ -88,6 +91,7 @@ type FailedImageStatus struct {
 	// Name of the image.
 	// +optional
 	Name string `json:"name,omitempty"`
+	// Message says why the image could not be pulled.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

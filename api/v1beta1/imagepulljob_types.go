@@ -13,12 +13,13 @@ const KindImagePullJob = "ImagePullJob"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="IMAGE",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="TOTAL",type=integer,JSONPath=`.status.desired`
 // +kubebuilder:printcolumn:name="ACTIVE",type=integer,JSONPath=`.status.active`
 // +kubebuilder:printcolumn:name="SUCCEED",type=integer,JSONPath=`.status.succeeded`
 // +kubebuilder:printcolumn:name="FAILED",type=integer,JSONPath=`.status.failed`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="MESSAGE",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="MESSAGE",type=string,priority=1,JSONPath=`.status.message`
 type ImagePullJob struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -149,8 +150,10 @@ type CompletionPolicy struct {
 
 // ImagePullJobStatus counts nodes.
 type ImagePullJobStatus struct {
+	// StartTime is when the manager took the job up.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the job ended, whatever the outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Desired is the number of selected nodes.
@@ -159,10 +162,13 @@ type ImagePullJobStatus struct {
 	// Active is the number of nodes that pull.
 	// +optional
 	Active int32 `json:"active"`
+	// Succeeded is the number of nodes that have the image.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
+	// Failed is the number of nodes that could not pull the image.
 	// +optional
 	Failed int32 `json:"failed"`
+	// Message says how far the job is, or how it has ended.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// FailedNodes by name.

@@ -149,10 +149,13 @@ type NodeImageStatus struct {
 	// Desired is the number of tags in the spec.
 	// +optional
 	Desired int32 `json:"desired"`
+	// Succeeded is the number of images that were pulled.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
+	// Failed is the number of images that could not be pulled.
 	// +optional
 	Failed int32 `json:"failed"`
+	// Pulling is the number of images that are being pulled.
 	// +optional
 	Pulling int32 `json:"pulling"`
 	// Waiting is the number of tags that wait for a free slot or for the back-off after a failed attempt.
@@ -196,8 +199,10 @@ type ImageTagStatus struct {
 	// Progress in percent of the bytes; 0 or 100 where the runtime does not report bytes.
 	// +optional
 	Progress int32 `json:"progress,omitempty"`
+	// StartTime is when the node began to pull the image.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the pull ended, whatever the outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Version of the spec that this is the state of.
@@ -223,6 +228,7 @@ type SyncStatus struct {
 	SyncAt *metav1.Time `json:"syncAt,omitempty"`
 	// +optional
 	Status string `json:"status,omitempty"`
+	// Message says why the pull has failed or waits.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

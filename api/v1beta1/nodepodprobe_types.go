@@ -85,6 +85,7 @@ type ContainerProbe struct {
 
 // NodePodProbeStatus is what the probes have said.
 type NodePodProbeStatus struct {
+	// PodProbeStatuses are the results of the probes, an entry for each pod.
 	// +optional
 	// +listType=atomic
 	PodProbeStatuses []PodProbeStatus `json:"podProbeStatuses,omitempty"`

@@ -92,7 +92,10 @@ var configurations = []string{"refit-manager", "refit-manager-sidecarsets"}
 
 // certificates checks the authorities in the webhook configurations, and the serving certificate for those who may read it.
 func (e *examiner) certificates(ctx context.Context) []Finding {
-	if e.deployment == nil {
+	switch {
+	case e.deployment == nil && e.lookErr != nil:
+		return e.unseen()
+	case e.deployment == nil:
 		return one(Skipped, "there is no refit-manager")
 	}
 	var findings []Finding
@@ -214,6 +217,8 @@ func (e *examiner) policies(ctx context.Context) []Finding {
 		}
 	}
 	switch {
+	case len(wanted) == 0 && e.lookErr != nil:
+		return e.unseen()
 	case len(wanted) == 0:
 		return one(Skipped, "there is no program for them")
 	case len(missing) > 0:

@@ -132,7 +132,7 @@ func one(result Result, format string, args ...any) []Finding {
 // installation.
 func unread(what string, err error) []Finding {
 	if apierrors.IsForbidden(err) {
-		return one(Skipped, "%s: you may not read them", what)
+		return one(Skipped, "%s: you may not read them; a role with the verbs get and list for them allows it", what)
 	}
 	return one(Failed, "read %s: %v", what, err)
 }

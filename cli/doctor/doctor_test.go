@@ -151,6 +151,26 @@ func (w *world) client(t *testing.T) client.Client {
 	}).Build()
 }
 
+// What may not be read is not missing.
+func TestUserWhoMayNotReadTheSystemNamespaceIsToldSoByEachCheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no"))
+	w.read["refit-manager"], w.read["refit-daemon"] = forbidden, forbidden
+	skipped := 0
+	for _, finding := range doctor.Examine(t.Context(), doctor.Config{API: w.client(t), System: "refit-system", Namespace: "shop", Now: now}) {
+		if strings.Contains(finding.Message, "there is no refit-manager") {
+			t.Errorf("%+v", finding)
+		}
+		if finding.Result == doctor.Skipped && strings.Contains(finding.Message, "you may not read them; a role with the verbs get and list") {
+			skipped++
+		}
+	}
+	if skipped < 5 { // manager, daemons, versions, certificates, policies
+		t.Errorf("%d checks say that they were skipped", skipped)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no"))

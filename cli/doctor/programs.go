@@ -16,7 +16,7 @@ import (
 func (e *examiner) manager(context.Context) []Finding {
 	switch {
 	case e.lookErr != nil:
-		return unread("Deployments and DaemonSets of namespace "+e.System, e.lookErr)
+		return e.unseen()
 	case e.deployment == nil && e.daemonSet == nil:
 		return one(Failed, "there is neither a refit-manager nor a refit-daemon in namespace %s; if Refit is in another, name it with --system-namespace", e.System)
 	case e.deployment == nil:
@@ -36,6 +36,11 @@ func (e *examiner) manager(context.Context) []Finding {
 	return one(OK, "%d of %d replicas are ready", ready, wanted)
 }
 
+// unseen is the finding of a check for which the Deployment and the DaemonSet could not be read.
+func (e *examiner) unseen() []Finding {
+	return unread("Deployments and DaemonSets of namespace "+e.System, e.lookErr)
+}
+
 // shownNodes bounds the names in a message.
 const shownNodes = 5
 
@@ -43,7 +48,7 @@ const shownNodes = 5
 func (e *examiner) daemons(ctx context.Context) []Finding {
 	if e.daemonSet == nil {
 		if e.lookErr != nil {
-			return nil // said by manager
+			return e.unseen()
 		}
 		return one(Failed, "there is no refit-daemon in namespace %s: requests are not carried out, unless by kruise-daemon or refit-sidecar", e.System)
 	}
@@ -80,7 +85,10 @@ func (e *examiner) versions(context.Context) []Finding {
 	if e.daemonSet != nil {
 		parts = append(parts, "refit-daemon "+note(tags, e.daemonSet.Spec.Template.Spec.Containers))
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && e.lookErr != nil:
+		return e.unseen()
+	case len(parts) == 0:
 		return nil
 	}
 	if e.Version != "" {

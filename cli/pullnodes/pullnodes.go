@@ -3,6 +3,7 @@
 package pullnodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,13 @@ const (
 	shownNodes = 5
 )
 
+// Errors of a pull.
+var (
+	// ErrFailed: a node does not have the image.
+	ErrFailed  = errors.New("the pull failed")
+	errTimeout = fmt.Errorf("the pull is %w", cli.ErrTimeout)
+)
+
 // Run pulls the image. When it is interrupted the job goes on.
 func Run(ctx context.Context, config Config) error {
 	reference, err := image.Parse(config.Image)
@@ -55,18 +63,18 @@ func Run(ctx context.Context, config Config) error {
 	}
 	if config.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, cli.ErrTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, errTimeout)
 		defer cancel()
 	}
 	job := newJob(config)
 	err = config.API.Create(ctx, job)
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", cli.ErrFailed, err)
+		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", ErrFailed, err)
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
+		return cli.Refused(err)
 	case err != nil:
-		return err
+		return cli.Ended(ctx, err)
 	}
 	if err := config.Made.Begun(config.API.Scheme(), job); err != nil {
 		return err
@@ -80,12 +88,8 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		cause := context.Cause(ctx)
-		if errors.Is(cause, context.Canceled) {
-			cause = cli.ErrInterrupted
-		}
-		return fmt.Errorf("%w; the pull goes on\n  follow it: kubectl get imagepulljob %s --namespace=%s --watch\n  stop it:   kubectl delete imagepulljob %s --namespace=%s",
-			cause, job.Name, job.Namespace, job.Name, job.Namespace)
+		return fmt.Errorf("%w; the pull goes on\n  last:      %s\n  follow it: kubectl get imagepulljob %s --namespace=%s --watch\n  stop it:   kubectl delete imagepulljob %s --namespace=%s",
+			cli.Cause(ctx), cmp.Or(job.Status.Message, config.Output.Last()), job.Name, job.Namespace, job.Name, job.Namespace)
 	} else if err != nil {
 		return err
 	}
@@ -129,6 +133,8 @@ func (c Config) follow(ctx context.Context, job *v1beta1.ImagePullJob, reference
 	for {
 		err := c.API.Get(ctx, key, job)
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case cli.Unreachable(err): // the pull goes on
 			c.Output.Progress("trying again until the API server can be reached: " + err.Error())
 		case err != nil:
@@ -152,7 +158,7 @@ func (c Config) progress(ctx context.Context, job *v1beta1.ImagePullJob, referen
 	if status.StartTime == nil {
 		return "waiting for refit-manager to take the job up"
 	}
-	text := fmt.Sprintf("%d of %d nodes have it, %d pull, %d failed", status.Succeeded, status.Desired, status.Active, status.Failed)
+	text := fmt.Sprintf("%d of %s it, %d pull, %d failed", status.Succeeded, have(status.Desired), status.Active, status.Failed)
 	var nodes v1beta1.NodeImageList
 	if err := c.API.List(ctx, &nodes); err != nil {
 		return text
@@ -177,9 +183,9 @@ func (c Config) ended(job *v1beta1.ImagePullJob) error {
 	status := job.Status
 	switch {
 	case status.Desired == 0:
-		return fmt.Errorf("%w: no node is selected", cli.ErrFailed)
+		return fmt.Errorf("%w: no node is selected", ErrFailed)
 	case status.Succeeded == status.Desired:
-		c.Output.Say("%d of %d nodes have %s", status.Succeeded, status.Desired, c.Image)
+		c.Output.Say("%d of %s %s", status.Succeeded, have(status.Desired), c.Image)
 		return nil
 	}
 	nodes := slices.Clone(status.FailedNodes)
@@ -188,5 +194,13 @@ func (c Config) ended(job *v1beta1.ImagePullJob) error {
 	if len(nodes) > shownNodes {
 		names += ", ..."
 	}
-	return fmt.Errorf("%w: ImagePullJob %s: %d of %d nodes have the image; not %s: %s", cli.ErrFailed, job.Name, status.Succeeded, status.Desired, names, status.Message)
+	return fmt.Errorf("%w: ImagePullJob %s: %d of %s the image; not %s: %s", ErrFailed, job.Name, status.Succeeded, have(status.Desired), names, status.Message)
+}
+
+// have is a number of nodes with the verb that follows.
+func have(nodes int32) string {
+	if nodes == 1 {
+		return "1 node has"
+	}
+	return fmt.Sprintf("%d nodes have", nodes)
 }

@@ -1,16 +1,18 @@
 package restart
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -32,10 +34,15 @@ func (r *restarter) pod(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	if err := checkDrain(r.DrainSeconds, &pod); err != nil {
+		return err
+	}
 	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: generateName(name), Annotations: r.annotations()}}
 	request.Spec = v1beta1.ContainerRecreateRequestSpec{
 		PodName: name, ActiveDeadlineSeconds: new(int64(requestDeadline)), TTLSecondsAfterFinished: new(int32(requestTTL)),
-		Strategy: &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds},
+		Strategy: &v1beta1.ContainerRecreateRequestStrategy{
+			TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds, MinStartedSeconds: r.MinReadySeconds,
+		},
 	}
 	for _, container := range containers {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: container})
@@ -75,13 +82,13 @@ func (r *restarter) followRequest(ctx context.Context, request *v1beta1.Containe
 		return err
 	}
 	if ctx.Err() != nil {
-		return r.interrupted(ctx, "crr", request.Name, "kubectl delete crr "+request.Name+" --namespace="+r.Namespace)
+		return r.interrupted(ctx, "crr", request.Name, r.held(ctx, request), "kubectl delete crr "+request.Name+" --namespace="+r.Namespace)
 	}
 	if err != nil {
 		return err
 	}
 	if outcome := crr.OutcomeOf(request); outcome.Reason != "" {
-		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", cli.ErrFailed, request.Name, outcome.Reason, outcome.Message)
+		return fmt.Errorf("%w: ContainerRecreateRequest %s: %s: %s", ErrFailed, request.Name, outcome.Reason, outcome.Message)
 	}
 	r.Output.Say("restarted in %.1f s", time.Since(began).Seconds())
 	return r.instances(ctx, request)
@@ -101,6 +108,24 @@ func waitingFor(request *v1beta1.ContainerRecreateRequest) string {
 		}
 	}
 	return "waiting for the request to end"
+}
+
+// held says what keeps a request from its end: what kubelet says of its containers, or else what was waited for.
+func (r *restarter) held(ctx context.Context, request *v1beta1.ContainerRecreateRequest) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	var pod corev1.Pod
+	if err := r.API.Get(ctx, r.key(request.Spec.PodName), &pod); err != nil {
+		return r.Output.Last()
+	}
+	var texts []string
+	for _, container := range request.Spec.Containers {
+		if status := kubelet.StatusOf(&pod, container.Name); status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" {
+			waiting := status.State.Waiting
+			texts = append(texts, strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", container.Name, waiting.Reason, requester.Printable(waiting.Message)), ": "))
+		}
+	}
+	return cmp.Or(strings.Join(texts, "; "), r.Output.Last())
 }
 
 // instances shows the instances before and after the restart.
@@ -130,5 +155,5 @@ func list(containers []string) string {
 	if len(containers) == 1 {
 		return "container " + containers[0]
 	}
-	return fmt.Sprintf("containers %v", containers)
+	return "containers " + strings.Join(containers, ", ")
 }

@@ -37,7 +37,10 @@ type Config struct {
 	DrainSeconds *int64
 	// GracePeriodSeconds between TERM and KILL; nil for that of the pod.
 	GracePeriodSeconds *int64
-	Rollout            RolloutOptions
+	// MinReadySeconds that a pod must be ready after its restart to count as available; that the containers must run, where one pod
+	// is restarted.
+	MinReadySeconds int32
+	Rollout         RolloutOptions
 	// Wait follows the restart to its end.
 	Wait bool
 	// Timeout is how long to wait; zero for any time. The restart goes on afterwards.
@@ -49,7 +52,6 @@ type Config struct {
 type RolloutOptions struct {
 	MaxUnavailable             *intstr.IntOrString
 	Partition                  int32
-	MinReadySeconds            int32
 	ContinueOnFailure          bool
 	IgnorePodDisruptionBudgets bool
 }
@@ -74,7 +76,10 @@ func ParseTarget(text, selector string) (Target, error) {
 		return Target{Selector: parsed}, nil
 	}
 	kind, name, ok := strings.Cut(text, "/")
-	if !ok || name == "" || strings.Contains(name, "/") {
+	switch {
+	case !ok && name == "" && text != "":
+		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME; did you mean deployment/%s or pod/%s?", cli.ErrUsage, text, text, text)
+	case name == "" || strings.Contains(name, "/"):
 		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME, as pod/web-0 or deployment/web", cli.ErrUsage, text)
 	}
 	switch kind = strings.ToLower(kind); kind {
@@ -134,18 +139,26 @@ var kinds = func() map[string]v1alpha1.WorkloadReference {
 	return all
 }()
 
+// Errors of a restart.
+var (
+	// ErrFailed: it has ended without success.
+	ErrFailed  = errors.New("the restart failed")
+	errTimeout = fmt.Errorf("the restart is %w", cli.ErrTimeout)
+)
+
 // Run restarts the target.
 func Run(ctx context.Context, config Config, target Target) error {
 	r := &restarter{Config: config}
 	if config.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, cli.ErrTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, errTimeout)
 		defer cancel()
 	}
+	restart := r.rollout
 	if target.Pod != "" {
-		return r.pod(ctx, target.Pod)
+		restart = func(ctx context.Context, target Target) error { return r.pod(ctx, target.Pod) }
 	}
-	return r.rollout(ctx, target)
+	return cli.Ended(ctx, restart(ctx, target))
 }
 
 type restarter struct {
@@ -174,9 +187,9 @@ func (r *restarter) create(ctx context.Context, object client.Object) error {
 	err := r.API.Create(ctx, object, options...)
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", cli.ErrFailed, err)
+		return fmt.Errorf("%w: this cluster does not have the CRD; install Refit first: %w", ErrFailed, err)
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: %w", cli.ErrRefused, err)
+		return cli.Refused(err)
 	}
 	if err == nil && !r.DryRun {
 		return r.Made.Begun(r.API.Scheme(), object)
@@ -196,11 +209,8 @@ func only(pod *corev1.Pod) ([]string, error) {
 	return nil, fmt.Errorf("%w: pod %s has the containers %s; name those to restart with --container", cli.ErrUsage, pod.Name, strings.Join(names, ", "))
 }
 
-// interrupted is the error of a wait that has ended before the restart: with how to follow it or stop it.
-func (r *restarter) interrupted(ctx context.Context, kind, name, stop string) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, context.Canceled) {
-		cause = cli.ErrInterrupted
-	}
-	return fmt.Errorf("%w; the restart continues\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s", cause, kind, name, r.Namespace, stop)
+// interrupted is the error of a wait that has ended before the restart: with what was waited for, and how to follow or stop the restart.
+func (r *restarter) interrupted(ctx context.Context, kind, name, last, stop string) error {
+	return fmt.Errorf("%w; the restart continues\n  last:      %s\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s",
+		cli.Cause(ctx), last, kind, name, r.Namespace, stop)
 }

@@ -2,6 +2,7 @@ package restart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -35,6 +36,9 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 			return err
 		}
 	}
+	if err := errors.Join(checkContainers(target, pods, containers), checkDrain(r.DrainSeconds, pods...)); err != nil {
+		return err
+	}
 	object := r.newRollout(target, containers)
 	if err := r.create(ctx, object); err != nil {
 		return err
@@ -45,7 +49,7 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 		}
 		return r.explain(ctx, object, pods)
 	}
-	r.Output.Say("RestartRollout %s: restart %s of %d pods of %s", object.Name, list(containers), len(pods), target)
+	r.Output.Say("RestartRollout %s: restart %s of %s of %s", object.Name, list(containers), cli.Count(len(pods), "pod"), target)
 	if !r.Wait {
 		return r.Made.Ended(r.API.Scheme(), object)
 	}
@@ -69,7 +73,7 @@ func (r *restarter) newRollout(target Target, containers []string) *v1alpha1.Res
 	}
 	object.Spec = v1alpha1.RestartRolloutSpec{
 		TargetRef: target.Workload, Selector: target.Selector, Containers: containers,
-		MaxUnavailable: r.Rollout.MaxUnavailable, Partition: r.Rollout.Partition, MinReadySeconds: r.Rollout.MinReadySeconds,
+		MaxUnavailable: r.Rollout.MaxUnavailable, Partition: r.Rollout.Partition, MinReadySeconds: r.MinReadySeconds,
 		IgnorePodDisruptionBudgets: r.Rollout.IgnorePodDisruptionBudgets, TTLSecondsAfterFinished: new(int32(requestTTL)),
 		Request: v1alpha1.RestartRequestTemplate{TerminationGracePeriodSeconds: r.GracePeriodSeconds, UnreadyGracePeriodSeconds: r.DrainSeconds},
 	}
@@ -127,7 +131,7 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 	now := time.Now()
 	object.CreationTimestamp = metav1.NewTime(now)
 	decision := rollout.Next(object, observed, now)
-	r.Output.Print("%d pods would be restarted, %s in each (dry run: admitted, and nothing done)\n", decision.Status.Pods, list(object.Spec.Containers))
+	r.Output.Print("%s would be restarted, %s in each (dry run: admitted, and nothing done)\n", cli.Count(decision.Status.Pods, "pod"), list(object.Spec.Containers))
 	for _, request := range decision.Start {
 		r.Output.Print("  at once: pod %s\n", request.Spec.PodName)
 	}
@@ -136,6 +140,9 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 	}
 	for _, failure := range decision.Status.Failures {
 		r.Output.Print("  pod %s: %s: %s\n", failure.Pod, failure.Reason, failure.Message)
+	}
+	if failed := decision.Status.Failed; failed > 0 {
+		return fmt.Errorf("%w: %d of %d pods would not be restarted", ErrFailed, failed, decision.Status.Pods)
 	}
 	return nil
 }
@@ -164,7 +171,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 		return err
 	}
 	if ctx.Err() != nil {
-		return r.interrupted(ctx, "restartrollout", object.Name,
+		return r.interrupted(ctx, "restartrollout", object.Name, r.Output.Last(),
 			"kubectl patch restartrollout "+object.Name+" --namespace="+r.Namespace+` --type=merge --patch='{"spec":{"paused":true}}'`)
 	}
 	if err != nil {
@@ -176,7 +183,7 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 		if end != nil {
 			reason, message = end.Reason, end.Message
 		}
-		return fmt.Errorf("%w: RestartRollout %s: %s: %s", cli.ErrFailed, object.Name, reason, message)
+		return fmt.Errorf("%w: RestartRollout %s: %s: %s", ErrFailed, object.Name, reason, message)
 	}
 	r.Output.Say("%s", end.Message)
 	return nil

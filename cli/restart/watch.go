@@ -7,8 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/refit-project/refit/cli"
 )
 
 // relist bounds how long a lost watch goes unnoticed.
@@ -24,7 +22,7 @@ func watchObject[T client.Object](ctx context.Context, api client.WithWatch, lis
 	for {
 		if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			if client.IgnoreNotFound(err) == nil {
-				return last, fmt.Errorf("%w: %s has been deleted", cli.ErrFailed, object.GetName())
+				return last, fmt.Errorf("%w: %s has been deleted", ErrFailed, object.GetName())
 			}
 			return last, err
 		}

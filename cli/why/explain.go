@@ -13,7 +13,6 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
 )
 
 // Cause is why a container was restarted last.
@@ -69,28 +68,31 @@ func Explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, names
 }
 
 func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) Container {
+	recorded, _ := record.Read(pod) // one that cannot be read explains nothing
 	previous := status.LastTerminationState.Terminated
-	c := Container{Name: status.Name, State: state(status), Ready: status.Ready, Restarts: status.RestartCount, Previous: previous != nil, Waiting: waiting(status)}
-	request := lastRequest(requests, status)
-	if previous != nil && request != nil && crr.Stopped(request, status.Name) != previous.ContainerID {
+	c := Container{Name: status.Name, State: state(status), Ready: status.Ready, Restarts: status.RestartCount, Previous: previous != nil, Waiting: waiting(pod, status)}
+	request, stopping := lastRequest(requests, status), stoppedBy(requests, status)
+	if previous != nil && stopping == nil && request != nil && crr.Stopped(request, status.Name) != previous.ContainerID {
 		previous, c.Previous = nil, false // of an instance before the one that was stopped
 	}
 	if previous != nil {
 		c.ExitCode = &previous.ExitCode
 	}
 	switch {
-	case status.RestartCount == 0 && request == nil:
-		c.Cause, c.Message = CauseNone, "has not been restarted"
+	case stopping != nil:
+		c.requested(stopping, false)
+	case updating(recorded, status):
+		c.Cause, c.Message = CauseUpdate, "stopped by an in-place update of the pod; kubelet has not started the new instance yet"
 	case request != nil:
-		c.Cause, c.Request = CauseRequest, request.Name
-		c.RequestedBy = requester.Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
-		c.Reason = requester.Printable(request.Annotations[v1beta1.AnnotationReason])
-		c.Message = fmt.Sprintf("restarted by ContainerRecreateRequest %s of %s", request.Name, request.CreationTimestamp.UTC().Format(time.RFC3339))
-		if by := requester.Clause(request); by != "" {
-			c.Message += ", " + by
-		}
-	case updated(pod, status):
+		c.requested(request, status.State.Waiting == nil || crr.Completed(request))
+	case status.RestartCount == 0 && previous == nil:
+		c.Cause, c.Message = CauseNone, "has not been restarted"
+	case updated(recorded, status):
 		c.Cause, c.Message = CauseUpdate, "replaced by an in-place update of the pod"
+	case forgotten(recorded, status):
+		c.Cause = CauseUnknown
+		c.Message = fmt.Sprintf("an earlier in-place update may have replaced the previous instance: the pod's record is that of %s; the previous instance %s",
+			recorded.State.UpdateTimestamp.UTC().Format(time.RFC3339), ending(previous))
 	case previous != nil:
 		c.Cause, c.Message = CauseExit, "the previous instance "+ending(previous)
 	default:
@@ -148,17 +150,6 @@ func startedDuring(request *v1beta1.ContainerRecreateRequest, status *corev1.Con
 	return ended == nil || started.Add(-clockDifference).Before(ended.Time)
 }
 
-// updated reports whether the pod's record of an in-place update names the previous instance of the container by its image.
-func updated(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
-	recorded, err := record.Read(pod)
-	if err != nil || recorded == nil {
-		return false
-	}
-	last, ok := recorded.State.LastContainerStatuses[status.Name]
-	previous := status.LastTerminationState.Terminated
-	return ok && last.ImageID != status.ImageID && (previous == nil || !previous.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(-clockDifference)))
-}
-
 func state(status *corev1.ContainerStatus) string {
 	switch s := status.State; {
 	case s.Running != nil:
@@ -189,15 +180,4 @@ func ending(t *corev1.ContainerStateTerminated) string {
 		text += ": " + message
 	}
 	return text
-}
-
-func waiting(status *corev1.ContainerStatus) string {
-	w := status.State.Waiting
-	if w == nil {
-		return ""
-	}
-	if until := kubelet.BackoffUntil(status); !until.IsZero() {
-		return "kubelet's back-off: it starts the container at " + until.UTC().Format(time.RFC3339) + "; a ContainerRecreateRequest starts it at once"
-	}
-	return strings.TrimSuffix(w.Reason+": "+requester.Printable(w.Message), ": ")
 }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,15 +17,23 @@ import (
 const (
 	reasonUnhealthy = "Unhealthy"
 	reasonKilling   = "Killing"
+	reasonFailed    = "Failed"
 )
 
-// AddProbes adds to the containers which of their probes have failed, and whether kubelet has stopped the previous instance for
-// that, as far as Events of the pod record it.
-func AddProbes(containers []Container, pod *corev1.Pod, events []corev1.Event) {
+// Parts of messages of kubelet's Events.
+const (
+	// definitionChanged is in the message of reason Killing when kubelet replaces a container whose image has been changed.
+	definitionChanged = "definition changed"
+	pullFailed        = "Failed to pull image"
+)
+
+// AddEvents adds to the containers what Events of the pod record of them: which of their probes have failed, whether kubelet has stopped
+// the previous instance for that or for a new image, and that the image of one that waits cannot be pulled.
+func AddEvents(containers []Container, pod *corev1.Pod, events []corev1.Event) {
 	for i := range containers {
 		c := &containers[i]
 		last := map[string]*corev1.Event{} // by kind of probe
-		var killed *corev1.Event
+		var killed, replaced, pull *corev1.Event
 		for j := range events {
 			e := &events[j]
 			if !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") {
@@ -36,15 +45,32 @@ func AddProbes(containers []Container, pod *corev1.Pod, events []corev1.Event) {
 				last[kind] = e
 			case e.Reason == reasonKilling && strings.Contains(e.Message, "probe") && (killed == nil || seen(killed).Before(seen(e))):
 				killed = e
+			case e.Reason == reasonKilling && strings.Contains(e.Message, definitionChanged) && (replaced == nil || seen(replaced).Before(seen(e))):
+				replaced = e
+			case e.Reason == reasonFailed && strings.HasPrefix(e.Message, pullFailed) && (pull == nil || seen(pull).Before(seen(e))):
+				pull = e
 			}
 		}
 		for _, e := range last {
 			c.Probes = append(c.Probes, failure(e))
 		}
 		slices.Sort(c.Probes)
-		if status := kubelet.StatusOf(pod, c.Name); killed != nil && c.Cause == CauseExit && during(killed, status.LastTerminationState.Terminated) {
-			c.Message += "; kubelet stopped it: " + requester.Printable(killed.Message)
-		}
+		c.ended(kubelet.StatusOf(pod, c.Name), killed, replaced, pull)
+	}
+}
+
+// ended adds why kubelet has stopped the previous instance, and why it cannot start the next.
+func (c *Container) ended(status *corev1.ContainerStatus, killed, replaced, pull *corev1.Event) {
+	previous := cmp.Or(status.LastTerminationState.Terminated, status.State.Terminated)
+	bySelf := c.Cause == CauseExit || c.Cause == CauseUnknown
+	switch {
+	case bySelf && replaced != nil && during(replaced, previous):
+		c.Cause, c.Message = CauseUpdate, "replaced by an in-place update of the pod"
+	case bySelf && killed != nil && during(killed, previous):
+		c.Cause, c.Message = CauseExit, "the previous instance "+ending(previous)+"; kubelet stopped it: "+requester.Printable(killed.Message)
+	}
+	if pull != nil && status.State.Waiting != nil && previous != nil && !seen(pull).Before(previous.FinishedAt.Time) {
+		c.Waiting = fmt.Sprintf("kubelet cannot pull its image: %s (at %s); a ContainerRecreateRequest does not change that", requester.Printable(pull.Message), seen(pull).UTC().Format(time.RFC3339))
 	}
 }
 

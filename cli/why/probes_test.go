@@ -29,7 +29,7 @@ func TestFailedProbesAreNamed(t *testing.T) {
 		event("e", "Unhealthy", "log", "Startup probe failed: no", 1, -10),
 	}
 	got := why.Explain(p, nil, []string{"app"})
-	why.AddProbes(got, p, events)
+	why.AddEvents(got, p, events)
 	want := []string{
 		"Liveness probe failed: timeout (3 times, last at 2026-11-22T11:59:50Z)", "Readiness probe failed: connection refused (at 2026-11-22T11:59:20Z)",
 	}
@@ -42,7 +42,7 @@ func TestFailedProbesAreNamed(t *testing.T) {
 	// A container that was stopped for its probe earlier was restarted for another reason last.
 	p.Status.ContainerStatuses[0].LastTerminationState.Terminated.StartedAt = at(-5)
 	got = why.Explain(p, nil, []string{"app"})
-	if why.AddProbes(got, p, events); strings.Contains(got[0].Message, "probe") {
+	if why.AddEvents(got, p, events); strings.Contains(got[0].Message, "probe") {
 		t.Errorf("message %q", got[0].Message)
 	}
 }

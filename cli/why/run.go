@@ -62,7 +62,7 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 	if err != nil && !apierrors.IsForbidden(err) { // the rest is of use without them
 		return fmt.Errorf("list Events of the pod: %w", err)
 	}
-	AddProbes(containers, &pod, events.Items)
+	AddEvents(containers, &pod, events.Items)
 	if config.Format != "" {
 		return encode(out, config.Format, containers)
 	}
@@ -106,6 +106,10 @@ func (config *Config) write(ctx context.Context, out io.Writer, pod string, c *C
 	}
 	if kubelet.LogIsGone(text) {
 		fmt.Fprintln(out, "  the log of the previous instance is gone")
+		return nil
+	}
+	if text == "" {
+		fmt.Fprintln(out, "  the log of the previous instance is empty")
 		return nil
 	}
 	fmt.Fprintln(out, "  last lines of the previous instance:")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kube"
 )
@@ -40,17 +41,30 @@ Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usag
 func command(version string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl-refit", Short: "Change, restart and explain running pods in place",
-		Long:    "Change and restart running pods in place. Installed in the PATH it is also `kubectl refit`.",
-		Version: version, SilenceUsage: true, SilenceErrors: true, Args: unknownSubcommand,
+		Long:        "Change and restart running pods in place. Installed in the PATH it is also `kubectl refit`.",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl refit"},
+		Version:     version, SilenceUsage: true, SilenceErrors: true, Args: usage.UnknownSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
-		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags))
+		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags), versionCommand(root))
 	completeConnection(root, flags)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", cli.ErrUsage, err) })
+	root.SetFlagErrorFunc(usage.WrongFlag)
 	return root
+}
+
+// versionCommand prints what --version does.
+func versionCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of this program", Args: usage.Arguments(cobra.NoArgs), ValidArgsFunction: cobra.NoFileCompletions,
+		Long: "Show the version of this program; `kubectl refit doctor` compares it with that of the installation.\n\nExit codes: 0 done, 2 wrong usage.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), root.DisplayName(), "version", root.Version)
+			return err
+		},
+	}
 }
 
 // options are the flags that all of set has.
@@ -68,11 +82,11 @@ type options struct {
 func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	o := &options{connection: connection}
 	cmd := &cobra.Command{
-		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: unknownSubcommand,
+		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: usage.UnknownSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := cmd.PersistentFlags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "explain what would be done, stage by stage, or refused, and do nothing")
+	usage.DryRunFlag(flags, &o.dryRun, "explain what would be done, stage by stage, or refused, and do nothing")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end with exit code 124 after this time; 0 waits for ever")
 	flags.Int32Var(&o.drain, "drain-seconds", 0, "`seconds` for which the pod is out of its Services before its first container is stopped")
 	flags.StringArrayVar(&o.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
@@ -85,7 +99,7 @@ func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
 
 func setImage(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "image pod/NAME CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: minimumArgs(2),
+		Use: "image pod/NAME CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: usage.MinimumArguments(2),
 		ValidArgsFunction: completing(o.connection, podThen(containersToSet)),
 		Example: `  # what would happen
   kubectl refit set image pod/web app=nginx:1.29 --dry-run
@@ -103,7 +117,7 @@ func setResources(o *options) *cobra.Command {
 	var to cli.Resources
 	cmd := &cobra.Command{
 		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
-		Long: setLong, Args: oneArg(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
+		Long: setLong, Args: usage.OneArgument(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
 		Example: `  # more CPU and memory for one container; what is not named stays
   kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -121,7 +135,7 @@ func setResources(o *options) *cobra.Command {
 func setEnv(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "env pod/NAME NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
-		Long: setLong, Args: minimumArgs(2), ValidArgsFunction: completing(o.connection, podThen(variables)),
+		Long: setLong, Args: usage.MinimumArguments(2), ValidArgsFunction: completing(o.connection, podThen(variables)),
 		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
   kubectl refit set env pod/web LEVEL=debug`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,23 +181,4 @@ func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err er
 func terminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-func minimumArgs(n int) cobra.PositionalArgs { return usage(cobra.MinimumNArgs(n)) }
-func oneArg() cobra.PositionalArgs           { return usage(cobra.ExactArgs(1)) }
-
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return fmt.Errorf("%w: %w: %s; see %s --help", cli.ErrUsage, err, cmd.UseLine(), cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
-func unknownSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%w: %s: unknown command %q; see %s --help", cli.ErrUsage, cmd.CommandPath(), args[0], cmd.CommandPath())
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/doctor"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const doctorLong = `Check the installation of Refit: CRDs, refit-manager, a refit-daemon on every node, versions, whether the webhook answers,
@@ -25,7 +26,7 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config doctor.Config
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Use:               "doctor", Short: "Check the installation of Refit", Long: doctorLong, Args: usage(cobra.NoArgs),
+		Use:               "doctor", Short: "Check the installation of Refit", Long: doctorLong, Args: usage.Arguments(cobra.NoArgs),
 		Example: "  kubectl refit doctor\n  kubectl refit doctor -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "json", "yaml"}, config.Format) {

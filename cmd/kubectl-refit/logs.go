@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/logs"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const logsLong = `Show the log of a container on both sides of its last restart: the end of the previous instance, and the present one. With
@@ -24,10 +26,10 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config logs.Config
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(connection, pods),
-		Use:               "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: oneArg(),
+		Use:               "logs (POD | pod/POD) [-c CONTAINER]", Short: "Show the log of a container across its restarts", Long: logsLong, Args: usage.OneObject(),
 		Example: "  kubectl refit logs web-0 -c app\n  kubectl refit logs web-0 -c app --tail=100 --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := podName(args[0])
+			name, err := podName(usage.Object(args))
 			if err != nil {
 				return err
 			}
@@ -57,9 +59,12 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 
 // podName reads POD or pod/POD.
 func podName(text string) (string, error) {
-	name := strings.TrimPrefix(text, "pod/")
-	if name == "" || strings.Contains(name, "/") {
-		return "", fmt.Errorf("%w: %q: want the name of a pod", cli.ErrUsage, text)
+	kind, name, found := strings.Cut(text, "/")
+	if !found {
+		kind, name = "pod", text
+	}
+	if name == "" || strings.Contains(name, "/") || !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(kind)) {
+		return "", fmt.Errorf("%w: %q: want the name of a pod, as web-0 or pod/web-0", cli.ErrUsage, text)
 	}
 	return name, nil
 }

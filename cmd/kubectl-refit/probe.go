@@ -7,6 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/refit-project/refit/cli/probes"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const probeLong = `List the probes of PodProbeMarkers, of a pod, a namespace or all namespaces, with their results. Users who may not read
@@ -19,7 +20,7 @@ func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var everywhere bool
 	list := &cobra.Command{
 		ValidArgsFunction: completing(connection, pods),
-		Use:               "ls [POD | pod/POD]", Aliases: []string{"list"}, Short: "List the probes of PodProbeMarkers with their results", Long: probeLong, Args: usage(cobra.MaximumNArgs(1)),
+		Use:               "ls [POD | pod/POD]", Aliases: []string{"list"}, Short: "List the probes of PodProbeMarkers with their results", Long: probeLong, Args: usage.Arguments(cobra.MaximumNArgs(1)),
 		Example: "  kubectl refit probe ls\n  kubectl refit probe ls web-0 -o wide\n  kubectl refit probe ls -A",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := checkFormat(config.Format)
@@ -42,7 +43,7 @@ func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	list.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd := &cobra.Command{
 		Use: "probe", Aliases: []string{"probes"}, Short: "Look at the probes of PodProbeMarkers", Long: probeLong,
-		Args: unknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: usage.UnknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(list)
 	return cmd

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pullnodes"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const pullLong = `Pull an image onto nodes before it is needed, by an ImagePullJob: all nodes, or those that --nodes selects by their labels.
@@ -21,7 +22,7 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var nodes, format string
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Use:               "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: oneArg(),
+		Use:               "pull IMAGE [--nodes SELECTOR]", Short: "Pull an image onto nodes before it is needed", Long: pullLong, Args: usage.OneArgument(),
 		Example: "  kubectl refit pull registry.example.com/shop:7\n  kubectl refit pull registry.example.com/model:3 --nodes pool=gpu --parallelism=4 --secret=registry",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config.Image = args[0]

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/restart"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const restartLong = `Restart containers in place: the pods stay, with their UIDs, IPs, nodes and volumes, and so do their other containers.
@@ -15,6 +21,9 @@ For one pod a ContainerRecreateRequest is created. For a workload, or the pods t
 is created, which restarts a few pods at a time and goes on when this command ends: the pods that are unavailable, for
 whatever reason, never become more than --max-unavailable by it, and PodDisruptionBudgets are respected. It stops at the
 first pod whose restart fails.
+
+--max-unavailable, --partition, --continue-on-failure and --ignore-pod-disruption-budgets are about several pods, and are refused
+for pod/NAME.
 
 With --output=json or yaml the object is printed as it is at the end, also of a restart that has failed or timed out; without
 --wait, as it was created.
@@ -48,15 +57,14 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var drain, grace int64
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(connection, objects(completion.Workloads...)),
-		Use:               "restart (pod/NAME | KIND/NAME | -l SELECTOR) [-c CONTAINER]...",
-		Short:             "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage(cobra.MaximumNArgs(1)),
+		Use:               "restart (pod/NAME | KIND/NAME | KIND NAME | -l SELECTOR) [-c CONTAINER]...",
+		Short:             "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage.Arguments(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var text string
-			if len(args) > 0 {
-				text = args[0]
-			}
-			target, err := restart.ParseTarget(text, selector)
+			target, err := restart.ParseTarget(usage.Object(args), selector)
 			if err != nil {
+				return err
+			}
+			if err := checkRestartFlags(cmd.Flags(), target); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("max-unavailable") {
@@ -83,15 +91,36 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.StringVar(&config.Reason, "reason", "", "why, in one line; it is shown in Events")
 	flags.StringVar(&maxUnavailable, "max-unavailable", "1", "how many of the pods may be unavailable at a time, as `number or percentage`")
 	flags.Int32Var(&config.Rollout.Partition, "partition", 0, "how many of the pods are left as they are")
-	flags.Int32Var(&config.Rollout.MinReadySeconds, "min-ready-seconds", 0, "`seconds` that a pod must be ready after its restart to count as available")
+	flags.Int32Var(&config.MinReadySeconds, "min-ready-seconds", 0, "`seconds` that a pod must be ready after its restart to count as available; for one pod, that its containers must run to count as restarted")
 	flags.BoolVar(&config.Rollout.ContinueOnFailure, "continue-on-failure", false, "restart the other pods although the restart of one has failed")
 	flags.BoolVar(&config.Rollout.IgnorePodDisruptionBudgets, "ignore-pod-disruption-budgets", false, "restart pods although a PodDisruptionBudget allows no disruption")
 	flags.Int64Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
 	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: those of the pod)")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
-	flags.BoolVar(&config.DryRun, "dry-run", false, "explain what would be done, or refused, and do nothing")
+	usage.DryRunFlag(flags, &config.DryRun, "explain what would be done, or refused, and do nothing: server or client, which are the same, or none")
 	madeFlag(cmd, &format)
 	completeContainers(cmd, connection, "container")
 	return cmd
+}
+
+// ofSeveralPods are the flags of restart that say how one pod after another is restarted.
+var ofSeveralPods = []string{"max-unavailable", "partition", "continue-on-failure", "ignore-pod-disruption-budgets"}
+
+// maxUnavailablePattern is what a RestartRollout accepts, see v1alpha1.RestartRolloutSpec.
+var maxUnavailablePattern = regexp.MustCompile(`^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$`)
+
+// checkRestartFlags refuses values that the API would, and flags that have no meaning for the target.
+func checkRestartFlags(flags *pflag.FlagSet, target restart.Target) error {
+	if target.Pod != "" {
+		for _, name := range ofSeveralPods {
+			if flags.Changed(name) {
+				return fmt.Errorf("%w: --%s has no meaning for one pod", cli.ErrUsage, name)
+			}
+		}
+	}
+	if value := flags.Lookup("max-unavailable").Value.String(); !maxUnavailablePattern.MatchString(value) {
+		return fmt.Errorf("%w: --max-unavailable=%s: want a number of at least 1, or a percentage from 1%% to 100%%", cli.ErrUsage, value)
+	}
+	return usage.NotNegative(flags, "partition", "min-ready-seconds", "drain-seconds", "grace-period")
 }

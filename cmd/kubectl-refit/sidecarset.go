@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/restart"
 	"github.com/refit-project/refit/cli/sidecarsets"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const sidecarSetLong = `Look at SidecarSets and their rollouts, and hold them up or take them back.
@@ -35,7 +36,7 @@ func sidecarSetCommand(connection *genericclioptions.ConfigFlags) *cobra.Command
 	config := &sidecarsets.Config{Now: time.Now}
 	cmd := &cobra.Command{
 		Use: "sidecarset", Aliases: []string{"sidecarsets"}, Short: "Look at SidecarSets, pause, resume and undo their rollouts", Long: sidecarSetLong,
-		Args: unknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: usage.UnknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager, which has the revisions")
 	completeNamespaces(cmd, connection, "system-namespace")
@@ -87,7 +88,7 @@ func (s sidecarSets) status() *cobra.Command {
 func (s sidecarSets) pause(verb, short string, paused bool) *cobra.Command {
 	return &cobra.Command{
 		ValidArgsFunction: completing(s.connection, sidecarSetNames(false)),
-		Use:               verb + " NAME", Short: short, Long: sidecarSetLong, Args: oneArg(),
+		Use:               verb + " NAME", Short: short, Long: sidecarSetLong, Args: usage.OneArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := s.open(); err != nil {
 				return err
@@ -101,7 +102,7 @@ func (s sidecarSets) undo() *cobra.Command {
 	var to int64
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(s.connection, sidecarSetNames(false)),
-		Use:               "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: oneArg(),
+		Use:               "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: usage.OneArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
 				return fmt.Errorf("%w: --to-revision=%d: want the number of a revision", cli.ErrUsage, to)
@@ -120,7 +121,7 @@ func (s sidecarSets) render() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(s.connection, objects(completion.Workloads...)),
-		Use:               "render (KIND/NAME | -f FILE...)", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: sidecarSetLong, Args: usage(cobra.MaximumNArgs(1)),
+		Use:               "render (KIND/NAME | -f FILE...)", Short: "Show what SidecarSets would inject into a pod, and why or why not", Long: sidecarSetLong, Args: usage.Arguments(cobra.MaximumNArgs(1)),
 		Example: "  # the next pod of a Deployment, with the SidecarSets of the cluster\n  kubectl refit sidecarset render deployment/web\n\n" +
 			"  # without a cluster\n  kubectl refit sidecarset render -f pod.yaml -f sidecarset.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {

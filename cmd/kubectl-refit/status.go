@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/status"
 	"github.com/refit-project/refit/cli/table"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const statusLong = `Show what Refit does in a namespace, or in all: ContainerRecreateRequests, RestartRollouts and ImagePullJobs that are under way or
@@ -31,7 +32,7 @@ func statusCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var all, everywhere bool
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Use:               "status", Short: "Show requests, restarts of workloads, image pulls and schedules", Long: statusLong, Args: usage(cobra.NoArgs),
+		Use:               "status", Short: "Show requests, restarts of workloads, image pulls and schedules", Long: statusLong, Args: usage.Arguments(cobra.NoArgs),
 		Example: "  kubectl refit status\n  kubectl refit status -A -o wide\n  kubectl refit status --all -o name",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkFormat(config.Format); err != nil {
@@ -54,7 +55,7 @@ func watchCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Use:               "watch", Short: "Tell what requests, restarts of workloads and image pulls do", Long: watchLong, Args: usage(cobra.NoArgs),
+		Use:               "watch", Short: "Tell what requests, restarts of workloads and image pulls do", Long: watchLong, Args: usage.Arguments(cobra.NoArgs),
 		Example: "  kubectl refit watch\n  kubectl refit watch -A",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return statusOf(connection, &config, everywhere, func() error { return status.Watch(cmd.Context(), config, cmd.OutOrStdout()) })

@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/timeline"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const timelineLong = `Show when the parts of a restart happened: of a ContainerRecreateRequest, or of those of a RestartRollout. Each time is shown with
@@ -21,10 +22,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`
 func timelineCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config timeline.Config
 	cmd := &cobra.Command{
-		Use: "timeline (crr/NAME | restartrollout/NAME)", Short: "Show when the parts of a restart happened", Long: timelineLong, Args: oneArg(),
+		Use: "timeline (crr/NAME | restartrollout/NAME)", Short: "Show when the parts of a restart happened", Long: timelineLong, Args: usage.OneObject(),
 		Example: "  kubectl refit timeline crr/web-0-x7k2p\n  kubectl refit timeline crr/web-0-x7k2p -o svg > restart.svg",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := timeline.ParseTarget(args[0])
+			target, err := timeline.ParseTarget(usage.Object(args))
 			if err != nil {
 				return err
 			}

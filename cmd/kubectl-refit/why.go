@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/why"
+	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 )
 
 const whyLong = `Say of each container of a pod why it was restarted last:
@@ -31,12 +32,12 @@ func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config why.Config
 	cmd := &cobra.Command{
 		ValidArgsFunction: completing(connection, pods),
-		Use:               "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: oneArg(),
+		Use:               "why (POD | pod/POD)", Short: "Explain the last restarts of the containers of a pod", Long: whyLong, Args: usage.OneObject(),
 		Example: `  kubectl refit why web-0
   kubectl refit why web-0 -c app --tail=20
   kubectl refit why web-0 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := podName(args[0])
+			name, err := podName(usage.Object(args))
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 	crradmission "github.com/refit-project/refit/crr/admission"
 	"github.com/refit-project/refit/manager/cache"
 )
@@ -82,10 +83,11 @@ func (h *admissionHandler) answer(ctx context.Context, request admission.Request
 		return admission.Allowed("")
 	}
 	var sent, admitted *v1beta1.ContainerRecreateRequest
+	var warnings []string
 	var err error
 	switch request.Operation {
 	case admissionv1.Create:
-		sent, admitted, err = h.create(ctx, request)
+		sent, admitted, warnings, err = h.create(ctx, request)
 	case admissionv1.Update:
 		sent, admitted, err = h.update(request)
 	default:
@@ -94,32 +96,37 @@ func (h *admissionHandler) answer(ctx context.Context, request admission.Request
 	if err != nil {
 		return errorResponse(err)
 	}
-	return patchResponse(sent, admitted)
+	response := patchResponse(sent, admitted)
+	response.Warnings = warnings
+	return response
 }
 
-func (h *admissionHandler) create(ctx context.Context, request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, err error) {
+func (h *admissionHandler) create(ctx context.Context, request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, warnings []string, err error) {
 	sent = &v1beta1.ContainerRecreateRequest{}
 	if err := h.decoder.Decode(request, sent); err != nil {
-		return nil, nil, apierrors.NewBadRequest(err.Error())
+		return nil, nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	sent.Namespace = request.Namespace
 	if err := crradmission.CheckRequest(sent); err != nil {
-		return nil, nil, err // before a name that was not checked is used in a look-up
+		return nil, nil, nil, err // before a name that was not checked is used in a look-up
 	}
 	ctx, span := startTrace(ctx, h.tracer, request, sent)
 	defer func() { endTrace(ctx, span, admitted, err) }()
 	user := request.UserInfo.Username
 	facts := crradmission.Facts{User: user, OnBehalf: user != "" && user == h.self, Now: h.now()}
 	if facts.Pod, err = h.pod(ctx, sent); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if facts.Pod != nil && facts.Pod.Spec.NodeName != "" {
 		if facts.Node, err = h.nodes.Find(ctx, facts.Pod.Spec.NodeName); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
+	if warning := crr.NotDrained(sent, facts.Pod); warning != "" {
+		warnings = append(warnings, warning)
+	}
 	admitted, err = crradmission.Admit(sent, facts)
-	return sent, admitted, err
+	return sent, admitted, warnings, err
 }
 
 func (h *admissionHandler) update(request admission.Request) (sent, admitted *v1beta1.ContainerRecreateRequest, err error) {

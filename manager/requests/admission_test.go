@@ -49,6 +49,29 @@ const userJSON = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecrea
 	"annotations":{"refit.dev/reason":"node pressure","refit.dev/requested-by":"system:admin"}},
 	"spec":{"podName":"web","containers":[{"name":"app"}],"ofTheFuture":1}}`
 
+// Nothing else says that the pod stays in its Services.
+func TestDrainOfAPodWithoutReadinessGateIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	drained := strings.Replace(userJSON, `"podName":"web",`, `"podName":"web","strategy":{"unreadyGracePeriodSeconds":5},`, 1)
+	gated, without := testPod(), testPod()
+	gated.Spec.ReadinessGates, without.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}, nil
+	for name, tt := range map[string]struct {
+		pod      client.Object
+		sent     string
+		warnings int
+	}{"without the gate": {without, drained, 1}, "with the gate": {gated, drained, 0}, "no drain": {testPod(), userJSON, 0}} {
+		response := newAdmissionHandler(t, tt.pod, testNode()).Handle(t.Context(), review(admissionv1.Create, tt.sent, ""))
+		if !response.Allowed || len(response.Warnings) != tt.warnings {
+			t.Errorf("%s: %v, warnings %q", name, response.Result, response.Warnings)
+		}
+		for _, warning := range response.Warnings {
+			if !strings.Contains(warning, "unreadyGracePeriodSeconds has no effect: pod web has no readiness gate KruisePodReady") {
+				t.Errorf("%s: %q", name, warning)
+			}
+		}
+	}
+}
+
 func TestCreatedRequestIsPatched(t *testing.T) {
 	t.Parallel()
 	a := newAdmissionHandler(t, testPod(), testNode())
@@ -151,7 +174,7 @@ func TestOnlyTheManagerNamesAnotherRequester(t *testing.T) {
 		a.self = tt.self
 		asked := review(admissionv1.Create, userJSON, "")
 		asked.UserInfo.Username = tt.user
-		_, admitted, err := a.create(t.Context(), asked)
+		_, admitted, _, err := a.create(t.Context(), asked)
 		if err != nil {
 			t.Fatal(err)
 		}

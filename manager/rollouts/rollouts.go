@@ -28,6 +28,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/rollout"
 )
 
@@ -123,7 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	started := len(decision.Start)
-	failures, err := r.start(ctx, decision.Start)
+	failures, err := r.start(ctx, &object, decision.Start)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -159,7 +160,7 @@ func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout
 }
 
 // start creates requests, and returns those that were refused: after rollout.MaxFailures of them it creates no more.
-func (r *reconciler) start(ctx context.Context, requests []*v1beta1.ContainerRecreateRequest) ([]v1alpha1.RestartFailure, error) {
+func (r *reconciler) start(ctx context.Context, object *v1alpha1.RestartRollout, requests []*v1beta1.ContainerRecreateRequest) ([]v1alpha1.RestartFailure, error) {
 	var refused []v1alpha1.RestartFailure
 	for _, request := range requests {
 		if len(refused) == rollout.MaxFailures {
@@ -167,7 +168,9 @@ func (r *reconciler) start(ctx context.Context, requests []*v1beta1.ContainerRec
 		}
 		err := r.client.Create(ctx, request)
 		switch {
-		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		case err == nil:
+			r.reportNotDrained(ctx, object, request)
+		case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			refused = append(refused, v1alpha1.RestartFailure{Pod: request.Spec.PodName, Reason: rollout.ReasonRefused, Message: err.Error()})
 		default:
@@ -175,6 +178,17 @@ func (r *reconciler) start(ctx context.Context, requests []*v1beta1.ContainerRec
 		}
 	}
 	return refused, nil
+}
+
+// reportNotDrained reports a pod that stays in its Services although the rollout asks for a drain, once for each request.
+func (r *reconciler) reportNotDrained(ctx context.Context, object *v1alpha1.RestartRollout, request *v1beta1.ContainerRecreateRequest) {
+	var pod corev1.Pod
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}, &pod); err != nil {
+		return // without the Event: the restart has begun
+	}
+	if message := crr.NotDrained(request, &pod); message != "" {
+		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "NotDrained", "Restart", "%s", message)
+	}
 }
 
 // write writes a changed status, and reports what has begun and ended.

@@ -47,7 +47,7 @@ func TestPullCommandPutsAnImageOnTheNodesThatAreSelected(t *testing.T) {
 	s := newFixture(t)
 	repository, tag, _ := s.testappImage()
 	node := s.nodes[0]
-	s.shown([]string{"pull", repository + ":" + tag, "--nodes=kubernetes.io/hostname=" + node, "--timeout=" + patience.String()}, "1 of 1 nodes have "+repository)
+	s.shown([]string{"pull", repository + ":" + tag, "--nodes=kubernetes.io/hostname=" + node, "--timeout=" + patience.String()}, "1 of 1 node has "+repository)
 	if s.onNode(node, repository+":"+tag) == "" {
 		t.Errorf("node %s does not have the image", node)
 	}

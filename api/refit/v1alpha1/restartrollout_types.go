@@ -131,6 +131,7 @@ type WorkloadReference struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
+	// Name of the workload.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -179,22 +180,23 @@ type RestartRolloutStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Pods that the rollout is about: those that existed at its creation and still exist.
 	// +optional
-	Pods int32 `json:"pods,omitempty"`
+	Pods int32 `json:"pods"`
 	// Restarted are those whose containers have been restarted.
 	// +optional
-	Restarted int32 `json:"restarted,omitempty"`
+	Restarted int32 `json:"restarted"`
 	// Restarting are those with a ContainerRecreateRequest that has not ended.
 	// +optional
-	Restarting int32 `json:"restarting,omitempty"`
+	Restarting int32 `json:"restarting"`
 	// Failed are those whose ContainerRecreateRequest has failed.
 	// +optional
-	Failed int32 `json:"failed,omitempty"`
+	Failed int32 `json:"failed"`
 	// Unavailable are those that are not available now, for whatever reason.
 	// +optional
-	Unavailable int32 `json:"unavailable,omitempty"`
+	Unavailable int32 `json:"unavailable"`
 	// LastProgressTime is when a pod was last found restarted.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+	// CompletionTime is when the rollout ended, whatever the outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Failures of pods, at most ten of them.
@@ -213,11 +215,13 @@ type RestartRolloutStatus struct {
 
 // RestartFailure is why one pod was not restarted.
 type RestartFailure struct {
+	// Pod is its name.
 	// +required
 	Pod string `json:"pod"`
 	// Reason of the condition Failed of its ContainerRecreateRequest.
 	// +required
 	Reason string `json:"reason"`
+	// Message of that condition.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -238,7 +242,9 @@ const (
 	ReasonBudget           = "MaxUnavailable"
 	ReasonDisruptionBudget = "PodDisruptionBudget"
 	ReasonNoProgress       = "ProgressDeadlineExceeded"
-	ReasonComplete         = "Complete"
+	// ReasonSucceeded and ReasonFailed are those at the end.
+	ReasonSucceeded = "Succeeded"
+	ReasonFailed    = "Failed"
 )
 
 // Reasons of conditions Succeeded and Failed.

@@ -1,0 +1,66 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refit-project/refit/cli"
+)
+
+// farthest is how many letters a word may differ from one that is suggested in its place.
+const farthest = 2
+
+// UnknownSubcommand refuses arguments of a command that only has subcommands.
+func UnknownSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = farthest
+	meant := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		meant = "; did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return fmt.Errorf("%w: %s: unknown command %q%s; see %s --help", cli.ErrUsage, cmd.CommandPath(), args[0], meant, cmd.CommandPath())
+}
+
+// WrongFlag is the error about a flag, with the one that may have been meant.
+func WrongFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return fmt.Errorf("%w: %w", cli.ErrUsage, err)
+	}
+	meant, nearest := "", farthest+1
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if d := distance(unknown.GetSpecifiedName(), flag.Name); d < nearest && !flag.Hidden {
+			meant, nearest = "; did you mean --"+flag.Name+"?", d
+		}
+	})
+	return fmt.Errorf("%w: %w%s; see %s --help", cli.ErrUsage, err, meant, cmd.CommandPath())
+}
+
+// distance is how many letters are added, left out or replaced between two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0] // of the row above, one to the left
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			row[j+1] = min(above, row[j]) + 1
+			if cost := before; a[i] == b[j] {
+				row[j+1] = min(row[j+1], cost)
+			} else {
+				row[j+1] = min(row[j+1], cost+1)
+			}
+			before = above
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/refit-project/refit/cli"
+)
+
+// ran runs the program, which is to end before it needs a cluster.
+func ran(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	root := command("v1.2.3")
+	var out bytes.Buffer
+	root.SetArgs(append(args, "--kubeconfig=/none/such"))
+	root.SetOut(&out)
+	root.SetErr(&out)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// Each of these was accepted and had no effect, or was answered in the words of a library or of the API.
+func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args  string
+		words []string
+	}{
+		{"restart pod/web --max-unavailable=7", []string{"--max-unavailable has no meaning for one pod"}},
+		{"restart pod/web --partition=5", []string{"--partition has no meaning for one pod"}},
+		{"restart pod web --continue-on-failure", []string{"--continue-on-failure has no meaning for one pod"}},
+		{"restart pod/web --ignore-pod-disruption-budgets", []string{"--ignore-pod-disruption-budgets has no meaning for one pod"}},
+		{"restart deployment/web --max-unavailable=none", []string{"--max-unavailable=none: want a number of at least 1, or a percentage"}},
+		{"restart deployment/web --max-unavailable=0", []string{"--max-unavailable=0: want a number of at least 1"}},
+		{"restart deployment/web --drain-seconds=-5", []string{"--drain-seconds=-5: want a number of at least 0"}},
+		{"restart pod/web --min-ready-seconds=-1", []string{"--min-ready-seconds=-1: want"}},
+		{"restart web", []string{`"web": want KIND/NAME; did you mean deployment/web or pod/web?`}},
+		{"restart pod/web --dry-run=later", []string{"--dry-run", "want server, client or none"}},
+		{"restart deployment/web --max-unavailble=1", []string{"unknown flag: --max-unavailble; did you mean --max-unavailable?"}},
+		{"restart deployment/web --nothing-like-that", []string{"unknown flag: --nothing-like-that; see kubectl refit restart --help"}},
+		{"restrat deployment/web", []string{`unknown command "restrat"; did you mean restart?`}},
+		{"sidecarset stats", []string{`unknown command "stats"; did you mean status?`}},
+		{"why deployment/web", []string{`"deployment/web": want the name of a pod`}},
+	} {
+		_, err := ran(t, strings.Fields(test.args)...)
+		if cli.ExitCode(err) != cli.ExitRefused {
+			t.Errorf("%s: exit code %d: %v", test.args, cli.ExitCode(err), err)
+			continue
+		}
+		for _, words := range test.words {
+			if !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: no %q in %q", test.args, words, err)
+			}
+		}
+	}
+}
+
+// What is accepted ends with the error that there is no kubeconfig.
+func TestFormsOfKubectlAreAccepted(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		"restart deployment shop -c app", "restart pod shop --dry-run", "restart pod/shop --dry-run=server", "restart pod/shop --dry-run=client",
+		"restart pod/shop --dry-run=true", "restart pod/shop --dry-run=none", "restart pod/shop --min-ready-seconds=3",
+		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
+	} {
+		if _, err := ran(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestVersionIsACommandToo(t *testing.T) {
+	t.Parallel()
+	command, err := ran(t, "version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag, err := ran(t, "--version")
+	if err != nil || command != flag || !strings.Contains(command, "kubectl refit version v1.2.3") {
+		t.Errorf("%v: %q and %q", err, command, flag)
+	}
+}
