@@ -92,18 +92,13 @@ func forbids(v *entry.Watched, p *pod, always, never bool) bool {
 	if v.Event == entry.WatchDeleted || err != nil || !selector.Matches(labels.Set(p.versions[0].Pod.Labels)) || b.Status.ObservedGeneration < b.Generation {
 		return false
 	}
-	unhealthy := b.Status.CurrentHealthy < b.Status.DesiredHealthy
 	if b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow && !always {
 		return false
 	}
-	switch {
-	case always:
-		return b.Status.DisruptionsAllowed == 0
-	case never:
-		return unhealthy
-	default:
-		return unhealthy && b.Status.DisruptionsAllowed == 0
+	if never {
+		return b.Status.CurrentHealthy < b.Status.DesiredHealthy
 	}
+	return b.Status.DisruptionsAllowed == 0
 }
 
 // healthyEnough reports whether enough pods may have been healthy at the begin of the take, beside its own.

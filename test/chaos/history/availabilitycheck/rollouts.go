@@ -96,10 +96,10 @@ func (c *check) statuses() {
 	}
 }
 
-// endedEarly: a rollout is complete when nothing that it has begun is under way, unless it was told to end.
+// endedEarly: a rollout is complete when nothing that it has begun is under way, unless its deadline has ended it or its workload is gone.
 func (c *check) endedEarly(r *rollout, ended entry.Write, takes []*take) {
 	failed := meta.FindStatusCondition(ended.Rollout.Status.Conditions, refitv1alpha1.ConditionFailed)
-	if failed != nil && failed.Reason == refitv1alpha1.ReasonDeadlineExceeded {
+	if failed != nil && slices.Contains([]string{refitv1alpha1.ReasonDeadlineExceeded, refitv1alpha1.ReasonTargetNotFound}, failed.Reason) {
 		return
 	}
 	at := moment{entry.Revision(ended.Rollout.ResourceVersion), ended.Received}
