@@ -150,6 +150,12 @@ func TestGoodRestartsOfWorkloads(t *testing.T) {
 			s.succeeds(36, request)
 			s.rollout(37, "r", rolloutEnds("Failed", "DeadlineExceeded", 1, 0))
 		},
+		"the line of a request's end may be missing": func(s *shop) {
+			s.rollout(11, "r", nil)
+			s.orders(12, "r", "w0")
+			s.fault(entry.KindAPIServerKill, 20, 22, true)
+			s.orders(25, "r", "w1")
+		},
 		"the watch of the client was broken": func(s *shop) {
 			s.line(&s.watched, entry.WatchedLine{At: at(11), Event: entry.WatchLost, Kind: entry.KindBudget})
 			s.rollout(11, "r", nil)

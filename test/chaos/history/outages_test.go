@@ -151,6 +151,14 @@ var outages = map[string]struct {
 		s.rollout(11, "r", nil)
 		s.orders(30, "r", "w1")
 	}},
+	"two SidecarSets, long after lines that could be missing": {replicas: 2, want: []string{"I17", "I19"}, play: func(s *shop) {
+		s.fault(entry.KindAPIServerKill, 2, 6, true)
+		s.up(20, "w0", "w1")
+		s.updates(32, managerUser, "w0", "x1")
+		s.updates(32.4, managerUser, "w1", "x2")
+		s.starts(33.7, "w0", "x1")
+		s.starts(33.8, "w1", "x2")
+	}},
 	"a rollout says for ever that it restarts a pod": {replicas: 3, want: []string{"I21"}, play: func(s *shop) {
 		s.rollout(11, "r", nil)
 		request := s.orders(12, "r", "w0")

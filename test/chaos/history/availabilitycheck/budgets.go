@@ -27,7 +27,7 @@ func (c *check) budgets() {
 				continue
 			}
 			for _, t := range w.takes {
-				if t.most > 0 && !t.lost && !t.ignoresBudgets && !t.unsure && !t.evicts && !w.takenBefore(t) {
+				if t.most > 0 && !t.lost && !t.ignoresBudgets && !t.evicts && !w.takenBefore(t) {
 					c.allowed(w, b, t)
 				}
 			}

@@ -50,7 +50,7 @@ type check struct {
 
 // taken checks I18 and I19 of what was begun on a pod. What is begun on a pod on which something is under way takes nothing more out.
 func (c *check) taken(w *workload, t *take) {
-	if t.most == 0 || t.lost || t.unsure || t.pod.doubtful(t.begun) || w.takenBefore(t) {
+	if t.most == 0 || t.lost || t.pod.doubtful(t.begun) || w.takenBefore(t) {
 		return
 	}
 	under := c.underWay(w, t)
@@ -91,7 +91,7 @@ func (w *workload) takenBefore(t *take) bool {
 func (c *check) underWay(w *workload, t *take) []*take {
 	var found []*take
 	for _, u := range w.takes {
-		counts := u.pod != t.pod && u.underWay(t.begun) && !u.unsure && !u.pod.doubtful(t.begun) && !u.pod.lost(t.begun) && c.known(u, t)
+		counts := u.pod != t.pod && u.underWay(t.begun) && !u.unsure(t.begun) && !u.pod.lost(t.begun) && c.known(u, t)
 		if counts && !slices.ContainsFunc(found, func(f *take) bool { return f.pod == u.pod }) {
 			found = append(found, u)
 		}

@@ -80,7 +80,7 @@ func (v *view) ready(p *pod) bool {
 // out are the pods that Refit has out, and how many may be: as many as the most generous of those who have begun it allows.
 func (v *view) out(w *workload, at time.Time) (out []*take, allowed int) {
 	for _, t := range w.takes {
-		if t.most == 0 || t.lost || t.unsure || !v.served[t] || v.ready(t.pod) || !t.out(moment{at: at}) {
+		if t.most == 0 || t.lost || !v.served[t] || v.ready(t.pod) || !t.out(moment{at: at}) || t.unsure(moment{at: at}) {
 			continue
 		}
 		if slices.ContainsFunc(out, func(u *take) bool { return u.pod == t.pod }) {

@@ -79,7 +79,9 @@ func (c *check) statuses() {
 	for _, uid := range slices.Sorted(maps.Keys(c.rollouts)) {
 		r := c.rollouts[uid]
 		ended := r.ended()
-		unsure := len(c.Unsure(entry.RolloutResource, r.created.Namespace, r.created.Rollout.Name)) > 0
+		unsure := slices.ContainsFunc(c.Unsure(entry.RolloutResource, r.created.Namespace, r.created.Rollout.Name), func(w entry.Write) bool {
+			return !w.Done.Before(r.last().Received)
+		})
 		if ended == nil || unsure {
 			continue
 		}
@@ -104,7 +106,7 @@ func (c *check) endedEarly(r *rollout, ended entry.Write, takes []*take) {
 	}
 	at := moment{entry.Revision(ended.Rollout.ResourceVersion), ended.Received}
 	for _, t := range takes {
-		if t.underWay(at) && t.pod.present(at) && !t.unsure && !t.pod.doubtful(at) {
+		if t.underWay(at) && t.pod.present(at) && !t.unsure(at) {
 			c.Violate("I21", r.String(), "is called complete while a container of pod "+t.pod.Name+" is being stopped", t.line, ended.Line)
 		}
 	}
@@ -116,7 +118,11 @@ func (c *check) counts(r *rollout, ended entry.Write, takes []*take) {
 	restarted, newest := 0, ended.Received
 	var proof []entry.Line
 	for _, t := range takes {
-		if t.unsure || t.pod.doubtful(moment{at: c.End}) {
+		over := t.over
+		if over == (moment{}) {
+			over = moment{at: c.End}
+		}
+		if t.unsure(over) {
 			return
 		}
 		if t.over == (moment{}) {

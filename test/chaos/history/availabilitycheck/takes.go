@@ -27,15 +27,20 @@ type take struct {
 	begun          moment
 	// over is when nothing is under way any more, back when the pod serves again. Zero: not in the run.
 	over, back moment
-	changed    moment // when the pod has shown the new instances of a request
-	rollout    string // the UID of the RestartRollout of the request
-	unsure     bool   // writes that say how far it is may be missing
-	lost       bool   // the pod could not come back by itself when it was begun
+	changed    moment         // when the pod has shown the new instances of a request
+	rollout    string         // the UID of the RestartRollout of the request
+	request    *model.Request // nil for what is none
+	lost       bool           // the pod could not come back by itself when it was begun
 	line       entry.Line
 }
 
 func (t *take) underWay(m moment) bool {
 	return t.begun.before(m) && (t.over == moment{} || m.before(t.over))
+}
+
+// unsure reports whether writes that say how far it is at that moment may be missing.
+func (t *take) unsure(m moment) bool {
+	return t.pod.doubtful(m) || t.request != nil && t.request.UnsureSince(m.at)
 }
 
 func (t *take) out(m moment) bool {
@@ -78,7 +83,7 @@ func (c *check) takes(w *workload) {
 // restart is the take of a request. The stop of a container counts until the instance has changed or its grace period has
 // passed, whatever became of the request.
 func (c *check) restart(w *workload, p *pod, r *model.Request) *take {
-	t := &take{pod: p, by: "request " + r.Name, user: r.Created.User, begun: requestMoment(r.Created), line: r.Created.Line, unsure: len(r.Unsure) > 0}
+	t := &take{pod: p, by: "request " + r.Name, user: r.Created.User, begun: requestMoment(r.Created), line: r.Created.Line, request: r}
 	if rollout := c.rollouts[r.Created.Request.Labels[refitv1alpha1.LabelRestartRollout]]; rollout != nil {
 		t.by, t.rollout = "RestartRollout "+rollout.created.Rollout.Name, string(rollout.created.Rollout.UID)
 		spec := rollout.at(t.begun).Spec
