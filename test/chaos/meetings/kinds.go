@@ -3,9 +3,7 @@ package meetings
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -101,29 +99,38 @@ func failed(ctx context.Context, s *stage) error {
 	return s.ended(ctx, r)
 }
 
-// deadline: rollouts that end while a stop is under way, each followed by the next.
+// deadline: a rollout that its deadline ends while its second pod is being stopped, and one that is deleted then, each followed by another.
 func deadline(ctx context.Context, s *stage) error {
-	const times, seconds = 3, 8
-	if err := s.workload(ctx, shape{replicas: 3, delay: 6, grace: 16, ignoresTerm: true}); err != nil {
+	// The first pod has its 12 s of grace and 6 s until it is ready behind it, the second one not its grace yet.
+	const seconds = 27
+	if err := s.workload(ctx, shape{replicas: 3, delay: 6, grace: 12, ignoresTerm: true}); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	for n := range times {
-		r, err := s.rollout(ctx, func(spec *refitv1alpha1.RestartRolloutSpec) {
-			if n < times-1 {
-				spec.ActiveDeadlineSeconds = new(int64(seconds))
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if err := s.ended(ctx, r); err != nil {
-			return err
-		}
+	first, err := s.rollout(ctx, func(spec *refitv1alpha1.RestartRolloutSpec) { spec.ActiveDeadlineSeconds = new(int64(seconds)) })
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := s.ended(ctx, first); err != nil {
+		return err
+	}
+	second, err := s.rollout(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.second(ctx, second); err != nil {
+		return err
+	}
+	if err := s.cluster.Delete(ctx, second); err != nil {
+		return fmt.Errorf("delete rollout: %w", err)
+	}
+	third, err := s.rollout(ctx, nil)
+	if err != nil {
+		return err
+	}
+	return s.ended(ctx, third)
 }
 
 // replace: a schedule that replaces the rollout before, whose stops are under way.
@@ -148,16 +155,15 @@ func replace(ctx context.Context, s *stage) error {
 // orders: a user updates two pods at once, with one command for each, and a rollout begins.
 func orders(ctx context.Context, s *stage) error {
 	const before = 3 * time.Second // longer than what a user has begun may be unknown to the manager for the judge
-	tool := filepath.Join(s.folder, fmt.Sprintf("kubectl-refit-%d", s.number))
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", tool, "github.com/refit-project/refit/cmd/kubectl-refit").CombinedOutput(); err != nil {
-		return fmt.Errorf("build kubectl-refit: %w: %s", err, out)
-	}
-	defer func() { _ = os.Remove(tool) }()
 	side := sidecar("side", images[0])
 	if err := s.workload(ctx, shape{replicas: 3, delay: 4, grace: 10, container: &side}); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	tool, err := s.tool()
+	if err != nil {
 		return err
 	}
 	pods, err := s.pods(ctx)

@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,7 +32,8 @@ type Meetings struct {
 	journal *records.Journal
 	choices func() *rand.Rand
 	deals   chan deal
-	folder  string // for the command that users give
+	folder  string
+	tool    func() (string, error) // path of the command that users give
 }
 
 // deal is a meeting with its number in the run.
@@ -44,11 +48,14 @@ type meeting struct {
 	play func(context.Context, *stage) error
 }
 
+// ordered is the meeting in which a user gives commands.
+const ordered = "orders"
+
 // kinds are all of them.
 func kinds() []meeting {
 	return []meeting{
 		{"young", young}, {"blip", blip}, {"sets", sets}, {"budget", budget}, {"failed", failed}, {"deadline", deadline},
-		{"evict", evict}, {"orders", orders}, {"replace", replace},
+		{"evict", evict}, {ordered, orders}, {"replace", replace},
 	}
 }
 
@@ -81,7 +88,18 @@ func (m *Meetings) Run(ctx context.Context, names []string, lanes int) error {
 		return fmt.Errorf("meetings %q: want some of %q", names, Names())
 	}
 	m.deals = make(chan deal)
+	m.tool = sync.OnceValues(func() (string, error) {
+		path := filepath.Join(m.folder, "kubectl-refit")
+		out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/refit-project/refit/cmd/kubectl-refit").CombinedOutput()
+		if err != nil && ctx.Err() == nil {
+			return "", fmt.Errorf("build kubectl-refit: %w: %s", err, out)
+		}
+		return path, nil
+	})
 	var group errgroup.Group
+	if slices.ContainsFunc(dealt, func(kind meeting) bool { return kind.name == ordered }) {
+		group.Go(func() error { _, err := m.tool(); return err }) // it takes minutes on a busy machine
+	}
 	group.Go(func() error {
 		defer close(m.deals)
 		for n := 0; len(dealt) > 0; n++ {
@@ -107,7 +125,7 @@ func (m *Meetings) Run(ctx context.Context, names []string, lanes int) error {
 // make makes one meeting and takes its workload away. What cannot be done, as in an outage, is said: the next one will do.
 func (m *Meetings) make(ctx context.Context, d deal) {
 	s := &stage{
-		cluster: m.cluster, choice: m.choices(), folder: m.folder, number: d.number,
+		cluster: m.cluster, choice: m.choices(), tool: m.tool, number: d.number,
 		namespace: fmt.Sprintf("%s-%s-%d", cluster.Label, d.name, d.number),
 	}
 	begin := time.Now()

@@ -34,7 +34,7 @@ const (
 type stage struct {
 	cluster   *cluster.Cluster
 	choice    *rand.Rand
-	folder    string
+	tool      func() (string, error) // path of kubectl-refit
 	number    int
 	namespace string
 	rollouts  int
@@ -203,6 +203,13 @@ func (s *stage) begun(ctx context.Context) error {
 		pods, err := s.pods(ctx)
 		out := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !cluster.Ready(&p) })
 		return err == nil && out && s.cluster.List(ctx, &requests, client.InNamespace(s.namespace)) == nil && len(requests.Items) > 0
+	})
+}
+
+// second waits until the rollout has restarted a pod and has begun with another one.
+func (s *stage) second(ctx context.Context, r *refitv1alpha1.RestartRollout) error {
+	return cluster.Until(ctx, "second restart of "+r.Namespace+"/"+r.Name, rolloutTime, func(ctx context.Context) bool {
+		return s.cluster.Get(ctx, client.ObjectKeyFromObject(r), r) == nil && r.Status.Restarted > 0 && r.Status.Restarting > 0
 	})
 }
 
