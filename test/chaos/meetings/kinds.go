@@ -136,7 +136,7 @@ func deadline(ctx context.Context, s *stage) error {
 // replace: a schedule that replaces the rollout before, whose stops are under way.
 func replace(ctx context.Context, s *stage) error {
 	const times = 2 * time.Minute
-	if err := s.workload(ctx, shape{replicas: 3, delay: 10, grace: 25, ignoresTerm: true}); err != nil {
+	if err := s.workload(ctx, shape{replicas: 4, delay: 4, grace: 15, ignoresTerm: true}); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {

@@ -157,6 +157,7 @@ func (s *stage) blip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == "" }) // what has not started cannot fail
 	for _, text := range []string{"down", "up"} {
 		for i := range pods {
 			name := s.cluster.Run(pods[i].Spec.NodeName, cluster.LogFolder, stateFile(string(pods[i].UID)))
