@@ -20,6 +20,7 @@ import (
 	"github.com/refit-project/refit/hack/step"
 	"github.com/refit-project/refit/test/chaos"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
+	"github.com/refit-project/refit/test/chaos/meetings"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -55,12 +56,16 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&config.KruiseCRDs, "kruise-crds", false, "under CRDs without the fields that OpenKruise's lack")
 	flags.BoolVar(&config.Calm, "calm", false, "without faults, to see what processes do not give back")
 	outages := flags.String("outages", "", "only these, separated by commas, such as node-anew,throttle")
+	meet := flags.String("meetings", "", "only these meet on the pods of workloads, separated by commas: "+strings.Join(meetings.Names(), ", "))
 	judge := flags.String("judge", "", "only judge the records in this folder again")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *outages != "" {
 		config.Outages = strings.Split(*outages, ",")
+	}
+	if *meet != "" {
+		config.Meetings = strings.Split(*meet, ",")
 	}
 	for name, other := range map[string]bool{"kruise-crds": config.KruiseCRDs, "calm": config.Calm} {
 		if other { // the records of the ordinary run stay

@@ -22,12 +22,14 @@ func expected(part string) map[string]verdict.Expected {
 	quick := map[string]verdict.Expected{
 		unitOfRoot: {
 			Required: map[string]int{
-				`\.TestArrowsPointDownAndAreUsed$`:           1,
-				`\.TestForbiddenDependencies$`:               1,
-				`refit/(crr|probe|podprobe|hotupdate)(/|\.)`: 300,
-				`refit/(cri|signal|kube)(/|\.)`:              100,
-				`refit/(daemon|manager|sidecarmode)(/|\.)`:   200,
-				`refit/test/chaos/history\.TestPlanted\w*/`:  80,
+				`\.TestArrowsPointDownAndAreUsed$`:                       1,
+				`\.TestForbiddenDependencies$`:                           1,
+				`refit/(crr|probe|podprobe|hotupdate)(/|\.)`:             300,
+				`refit/(cri|signal|kube)(/|\.)`:                          100,
+				`refit/(daemon|manager|sidecarmode)(/|\.)`:               200,
+				`refit/test/chaos/history\.TestPlanted\w*/`:              80,
+				`refit/test/chaos/history\.TestPlantedOutages/`:          20,
+				`refit/test/chaos/history\.TestGoodRestartsOfWorkloads/`: 16,
 				// What must not be lost unnoticed, whatever else is renamed.
 				`\.TestFilesOfTheSidecarAreClosedToProcessesOfItsUser$`: 1,
 				`\.TestCredentialsOfURLsAreNowhere$`:                    1,

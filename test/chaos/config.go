@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
+	"github.com/refit-project/refit/test/chaos/meetings"
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
@@ -33,6 +35,8 @@ type Config struct {
 	Calm bool
 	// Outages restricts the run to outages of these names, as they last in a long run; none: to those of its length.
 	Outages []string
+	// Meetings are the names of what is made to meet on the pods of workloads; none: all, or a few in a short run.
+	Meetings []string
 	// KruiseCRDs lets the run take place under CRDs that drop what those of OpenKruise drop.
 	KruiseCRDs bool
 	// Seed of the choices; the same seed makes the same choices at other moments.
@@ -52,6 +56,11 @@ func (c Config) ValidateLoad() error {
 	}
 	if c.Pods < 1 || c.Rate <= 0 {
 		errs = append(errs, fmt.Errorf("%d pods and %v requests a second: want more than none", c.Pods, c.Rate))
+	}
+	for _, name := range c.Meetings {
+		if !slices.Contains(meetings.Names(), name) {
+			errs = append(errs, fmt.Errorf("meeting %q: want some of %q", name, meetings.Names()))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -76,6 +85,26 @@ func (c Config) Validate() error {
 // long reports whether faults may last as long as the matrix of faults wants, and come more than once.
 func (c Config) long() bool { return c.Duration >= 5*time.Minute }
 
+// meetings are the names of those to be made.
+func (c Config) meetings() []string {
+	switch {
+	case len(c.Meetings) > 0:
+		return c.Meetings
+	case c.long():
+		return meetings.Names()
+	default:
+		return []string{"blip", "sets"} // shorter than the faults of the shortest run
+	}
+}
+
+// lanes is how many meetings take place at a time.
+func (c Config) lanes() int {
+	if c.long() {
+		return 2
+	}
+	return 1
+}
+
 // kills is how many daemons are killed at least: 240 in a run of an hour.
 func (c Config) kills() int {
 	const few, perMinute = 4, 4
@@ -88,9 +117,9 @@ func (c Config) kills() int {
 // least is the load below which the run proves nothing: a third of what an idle machine does.
 func (c Config) least() verdict.Least {
 	requests := int(c.Duration.Seconds() * c.Rate / 3)
-	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, RolledOut: 1, Triggered: 1, SidecarUpdates: 6, Updated: 8, Refused: 4, Faults: map[string]int{}}
+	least := verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Denied: 3, Followed: 4, Cancelled: 2, RolledOut: 1, Triggered: 1, SidecarUpdates: 6, Taken: 1, Updated: 8, Refused: 4, Faults: map[string]int{}}
 	if c.Calm || len(c.Outages) > 0 {
-		return verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Followed: 4, RolledOut: 1, Triggered: 1, SidecarUpdates: 6, Updated: 8}
+		return verdict.Least{Requests: requests, Succeeded: requests / 2, Stops: requests / 3, Followed: 4, RolledOut: 1, Triggered: 1, SidecarUpdates: 6, Taken: 1, Updated: 8}
 	}
 	for _, kind := range []string{
 		entry.KindRuntimeRestart, entry.KindAPIServerKill, entry.KindAbsent, records.KindAPIServerPause, records.KindEtcdPause,
@@ -103,7 +132,7 @@ func (c Config) least() verdict.Least {
 	if c.long() {
 		least.Faults[entry.KindCall], least.Faults[entry.KindRuntimeRestart] = 12, 8
 		least.Faults[entry.KindAPIServerStop], least.Faults[entry.KindCertificates], least.Faults[entry.KindSidecarNice] = 1, 1, 1
-		least.Due = 2
+		least.Due, least.Taken = 2, 20
 	}
 	return least
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/history"
 	"github.com/refit-project/refit/test/chaos/history/verdict"
 	"github.com/refit-project/refit/test/chaos/load"
+	"github.com/refit-project/refit/test/chaos/meetings"
 	"github.com/refit-project/refit/test/chaos/records"
 	"github.com/refit-project/refit/test/chaos/updates"
 )
@@ -111,6 +112,7 @@ func (r *run) play(ctx context.Context) (err error) {
 		}
 		r.journal.Say("CRDs without the fields that OpenKruise's lack")
 	}
+	behind.Go(func() error { return r.watchServices(inner) })
 	turns, err := load.StartTurns(inner, r.cluster, r.journal, r.choices, r.record("turns.jsonl"))
 	if err != nil {
 		return err
@@ -174,6 +176,9 @@ func (r *run) start(ctx context.Context) (w works, err error) {
 		w.rollouts.Run, w.sets.Run, w.changes.Run, sidecars.Run,
 		func(ctx context.Context) error { return load.Pulls(ctx, r.cluster, r.choices()) },
 		func(ctx context.Context) error { return load.PullsOfWhatIsThere(ctx, r.cluster) },
+		func(ctx context.Context) error {
+			return meetings.New(r.cluster, r.journal, r.choices, r.Records).Run(ctx, r.meetings(), r.lanes())
+		},
 		func(ctx context.Context) error { return r.daemons.FollowAudit(ctx, r.auditFrom) },
 	}
 	return w, r.raiseGhost(ctx)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/test/chaos/cluster"
 	"github.com/refit-project/refit/test/chaos/load"
+	"github.com/refit-project/refit/test/chaos/meetings"
 	"github.com/refit-project/refit/test/chaos/records"
 	"github.com/refit-project/refit/test/chaos/updates"
 )
@@ -58,7 +59,7 @@ func (r *run) clear(ctx context.Context) error {
 			r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)),
 			client.IgnoreNotFound(r.cluster.Delete(ctx, namespace)))
 	}
-	for _, object := range []client.Object{ghostNode(), ghostProbes(), load.SidecarSet()} {
+	for _, object := range []client.Object{ghostNode(), ghostProbes(), load.SidecarSet(), meetings.Evicter()} {
 		errs = append(errs, client.IgnoreNotFound(r.cluster.Delete(ctx, object)))
 	}
 	// A second manager.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refit-project/refit/test/chaos/history/availabilitycheck"
 	"github.com/refit-project/refit/test/chaos/history/clustercheck"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
@@ -40,6 +41,7 @@ func Check(records model.Records, options verdict.Options) verdict.Report {
 	rolloutcheck.Check(j)
 	updatecheck.Check(j)
 	sidecarsetcheck.Check(j)
+	availabilitycheck.Check(j)
 	count(j)
 	load(j)
 	return j.Report
@@ -80,6 +82,7 @@ func load(j *verdict.Judgement) {
 	refuse("accepted updates", totals.Updated, least.Updated)
 	refuse("refused updates", totals.Refused, least.Refused)
 	refuse("updates of SidecarSets", totals.SidecarUpdates, least.SidecarUpdates)
+	refuse("takes of pods of watched workloads", totals.Taken, least.Taken)
 	refuse("ended rollouts", totals.RolledOut, least.RolledOut)
 	refuse("rollouts for changes", totals.Triggered, least.Triggered)
 	for kind, want := range least.Faults {

@@ -34,4 +34,17 @@
 //	    each pod once, touches no other container, and leaves no pod half injected. Its rollout ends.
 //	I16 A change of a ConfigMap leads to a RestartRollout of the workload that uses it, and no change to two. A time of a
 //	    RestartSchedule makes one RestartRollout at most, not before it.
+//	I17 No client sees more pods of a workload out of its EndpointSlices by Refit than may be unavailable: pods that were
+//	    ready endpoints after something was begun on them, and do not serve again yet.
+//	I18 A pod that serves is taken only while fewer pods of its workload than may be are unavailable without it: not ready,
+//	    missing, or under way, whoever began it. A pod that is ready serves, also within minReadySeconds.
+//	I19 No more pods of a workload are under way than may be unavailable, also of those that do not serve, all actors
+//	    together: requests, updates of SidecarSets in place, evictions. A stop is under way until the instance has changed or its
+//	    grace period has passed, whatever became of its request. Only pods that cannot come back by themselves do not count. What a user
+//	    orders pod by pod counts for others; it has no limit of its own.
+//	I20 No pod is taken while a PodDisruptionBudget that selects it allows nothing; one that is not ready, while the
+//	    budget is not met. A budget allows nothing when it has said so for some seconds: nothing reserves a disruption for who
+//	    has read the budget, as the Eviction API does.
+//	I21 A RestartRollout is complete only when nothing that it has begun is under way, unless its deadline has ended it. Its status
+//	    counts the pods that were restarted, and calls none restarting when nothing is under way any more.
 package history

@@ -28,12 +28,12 @@ const (
 
 // fixture writes the records of a run by hand. Times are seconds from its begin.
 type fixture struct {
-	t                                                      *testing.T
-	audit, calls, signals, faults, turns, updates, samples strings.Builder
-	revision                                               int
-	options                                                verdict.Options
-	requests                                               map[string]*v1beta1.ContainerRecreateRequest
-	pods                                                   map[string]*corev1.Pod
+	t                                                               *testing.T
+	audit, calls, signals, faults, turns, updates, samples, watched strings.Builder
+	revision                                                        int
+	options                                                         verdict.Options
+	requests                                                        map[string]*v1beta1.ContainerRecreateRequest
+	pods                                                            map[string]*corev1.Pod
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -273,6 +273,8 @@ func (s *fixture) records() model.Records {
 	records.Updates, err = entry.ParseSignals("updates-uid-9.jsonl", strings.NewReader(s.updates.String()))
 	check()
 	records.Samples, err = entry.ParseSamples("samples.jsonl", strings.NewReader(s.samples.String()))
+	check()
+	records.Watched, err = entry.ParseWatched("watched.jsonl", strings.NewReader(s.watched.String()))
 	check()
 	records.Faults, err = entry.ParseFaults("faults.jsonl", strings.NewReader(s.faults.String()))
 	check()

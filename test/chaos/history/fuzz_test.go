@@ -17,6 +17,8 @@ const auditLine = `{"stage":"ResponseComplete","verb":"patch","user":{"username"
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(auditLine))
 	f.Add([]byte(`{"time":"2026-11-21T10:00:00Z","method":"StopContainer","container_id":"c1","timeout":3,"event":"start","kind":"x"}` + "\n"))
+	f.Add([]byte(`{"time":"2026-11-21T10:00:00Z","event":"ADDED","kind":"Deployment","object":{"metadata":{"namespace":"n"},"spec":{"selector":{"matchLabels":{"a":"b"}}}}}` + "\n"))
+	f.Add([]byte(`{"time":"2026-11-21T10:00:00Z","event":"ADDED","kind":"EndpointSlice","object":{"endpoints":[{"targetRef":{"uid":"x"}}]}}` + "\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var records model.Records
 		var err error
@@ -26,6 +28,7 @@ func FuzzParse(f *testing.F) {
 		records.Calls, _ = entry.ParseCalls("c", bytes.NewReader(b))
 		records.Signals, _ = entry.ParseSignals("s", bytes.NewReader(b))
 		records.Faults, _ = entry.ParseFaults("f", bytes.NewReader(b))
+		records.Watched, _ = entry.ParseWatched("w", bytes.NewReader(b))
 		history.Check(records, verdict.Options{})
 	})
 }

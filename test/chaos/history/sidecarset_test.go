@@ -22,6 +22,7 @@ func (s *fixture) sidecarSet(seconds float64, image string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "side", UID: "side-uid", ResourceVersion: fmt.Sprint(s.revision)},
 	}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "chaos"}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "side", Image: image}}}
 	set.Spec.UpdateStrategy.MaxUnavailable = new(intstr.FromInt32(2))
 	s.write(seconds, ref{"update", user, entry.SetResource, "", "", "side"}, 200, set)
@@ -140,6 +141,14 @@ func TestGoodRolloutsOfSidecarSets(t *testing.T) {
 			s.ends(32, "web-2")
 			s.ends(32, "web-3")
 			s.allUpdated(40, 4, "side:2")
+		}},
+		"a pod of another namespace with these labels": {updates: 6, play: func(s *fixture) {
+			s.stored(15, "web-0", "", func(pod *corev1.Pod) { // as if it had been created there
+				pod.UID, pod.Namespace, pod.Annotations = "other", "elsewhere", nil
+			})
+			s.pods["web-0"].UID, s.pods["web-0"].Namespace = "web-0", "chaos"
+			s.pods["web-0"].Annotations = map[string]string{v1beta1.AnnotationSidecarSetList: "side"}
+			s.allUpdated(20, 0, "side:2")
 		}},
 		"removed before its end": {updates: 1, play: func(s *fixture) {
 			s.begins(20, "web-0", "side:2")

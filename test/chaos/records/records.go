@@ -14,8 +14,11 @@ import (
 	"github.com/refit-project/refit/test/chaos/history/model"
 )
 
-// Samples is the name of the record of what our programs use.
-const Samples = "samples.jsonl"
+// Samples is the name of the record of what our programs use, Watched of what a client has seen of workloads and their Services.
+const (
+	Samples = "samples.jsonl"
+	Watched = "watched.jsonl"
+)
 
 // KeepAudit copies the audit log from an offset on, as it is gone with the cluster.
 func KeepAudit(folder, log string, offset int64) error {
@@ -83,6 +86,10 @@ func Read(folder string) (model.Records, error) {
 	}))
 	err = errors.Join(err, eachFile(folder, Samples, func(name string, in io.Reader) (err error) {
 		records.Samples, err = entry.ParseSamples(name, in)
+		return err
+	}))
+	err = errors.Join(err, eachFile(folder, Watched, func(name string, in io.Reader) (err error) {
+		records.Watched, err = entry.ParseWatched(name, in)
 		return err
 	}))
 	err = errors.Join(err, eachFile(folder, "faults.jsonl", func(name string, in io.Reader) (err error) {

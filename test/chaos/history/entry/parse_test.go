@@ -50,12 +50,35 @@ func TestParseCalls(t *testing.T) {
 	}
 }
 
+func TestParseWatched(t *testing.T) {
+	t.Parallel()
+	watched, err := entry.ParseWatched("watched.jsonl", strings.NewReader(
+		`{"time":"2026-11-21T10:00:00Z","event":"ADDED","kind":"EndpointSlice","object":{"metadata":{"namespace":"n","name":"s"},"endpoints":[`+
+			`{"targetRef":{"uid":"a"},"conditions":{"ready":true}},{"targetRef":{"uid":"b"},"conditions":{"ready":false}},{"targetRef":{"uid":"c"}}]}}`+"\n"+
+			`{"time":"2026-11-21T10:00:01Z","event":"LOST","kind":"EndpointSlice"}`+"\n"))
+	if err != nil || len(watched) != 2 || watched[0].Slice == nil || watched[1].Event != entry.WatchLost {
+		t.Fatalf("ParseWatched() = %+v, %v; want a slice, and the loss of the watch", watched, err)
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, entry.ReadyPods(watched[0].Slice)); diff != "" {
+		t.Errorf("ready pods (-want +got):\n%s", diff)
+	}
+	if got, want := watched[0].Line.Text, "ADDED EndpointSlice n/s: 2 ready of 3"; got != want {
+		t.Errorf("line %q, want %q", got, want)
+	}
+	for _, bad := range []string{`{"event":"ADDED","kind":"EndpointSlice"}`, `{"time":"2026-11-21T10:00:00Z","event":"ADDED","kind":"Ingress","object":{}}`} {
+		if _, err := entry.ParseWatched("f", strings.NewReader(bad+"\n")); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
 func TestBadLinesAreErrors(t *testing.T) {
 	t.Parallel()
 	parsers := map[string]func(string) error{
 		"calls":   func(s string) error { _, err := entry.ParseCalls("f", strings.NewReader(s)); return err },
 		"signals": func(s string) error { _, err := entry.ParseSignals("f", strings.NewReader(s)); return err },
 		"faults":  func(s string) error { _, err := entry.ParseFaults("f", strings.NewReader(s)); return err },
+		"watched": func(s string) error { _, err := entry.ParseWatched("f", strings.NewReader(s)); return err },
 	}
 	got := map[string]string{}
 	for name, parse := range parsers {
@@ -63,7 +86,7 @@ func TestBadLinesAreErrors(t *testing.T) {
 			got[name], _, _ = strings.Cut(err.Error(), ": ")
 		}
 	}
-	want := map[string]string{"calls": "read f line 1", "signals": "read f line 1", "faults": "read f line 1"}
+	want := map[string]string{"calls": "read f line 1", "signals": "read f line 1", "faults": "read f line 1", "watched": "read f line 1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}

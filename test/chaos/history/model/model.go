@@ -20,6 +20,8 @@ type Records struct {
 	Turns   []entry.Turn
 	// Updates are what the containers of pods whose sidecar updates files have written down.
 	Updates []entry.Signal
+	// Watched is what a client has seen of EndpointSlices, PodDisruptionBudgets and workloads.
+	Watched []entry.Watched
 	// Samples of what our programs used.
 	Samples []entry.Sample
 	// Broken lines of the audit log: at most one for each time the API server was killed.

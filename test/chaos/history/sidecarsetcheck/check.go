@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,8 +36,9 @@ type check struct {
 	*verdict.Judgement
 	name     string
 	follower *Follower
-	selector labels.Selector
-	seen     map[types.UID]int64 // the revision of the version of a pod that was seen last
+	// selector is of pods, namespaces of their namespaces by name: the run asks for no other label of them.
+	selector, namespaces labels.Selector
+	seen                 map[types.UID]int64 // the revision of the version of a pod that was seen last
 }
 
 func (c *check) follow() {
@@ -46,7 +48,8 @@ func (c *check) follow() {
 			c.followSet(w)
 			continue
 		}
-		if c.follower == nil || !c.selector.Matches(labels.Set(w.Pod.Labels)) {
+		in := labels.Set{corev1.LabelMetadataName: w.Pod.Namespace}
+		if c.follower == nil || !c.selector.Matches(labels.Set(w.Pod.Labels)) || !c.namespaces.Matches(in) {
 			continue
 		}
 		c.followPod(w)
@@ -93,7 +96,12 @@ func (c *check) followSet(w entry.Write) {
 		if err != nil {
 			return // admission refuses it
 		}
-		c.selector = selector
+		c.selector, c.namespaces = selector, labels.Everything()
+		if set.Spec.NamespaceSelector != nil {
+			if c.namespaces, err = metav1.LabelSelectorAsSelector(set.Spec.NamespaceSelector); err != nil {
+				return
+			}
+		}
 		c.follower = &Follower{SidecarSet: set.Name, Container: container.Name, Records: c.Model}
 		// The write of an image may be missing.
 		for i := range c.Writes {

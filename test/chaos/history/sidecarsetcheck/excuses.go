@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
+	"github.com/refit-project/refit/test/chaos/history/model"
 )
 
 // doubt reports whether versions of the pod may be missing before the newest.
@@ -42,5 +44,21 @@ func (f *Follower) otherwiseEnded(p *pod, before *corev1.ContainerStatus, since 
 func (f *Follower) brokenOff(p *pod) bool {
 	return f.Records != nil && slices.ContainsFunc(f.Records.Faults, func(fault entry.Fault) bool {
 		return fault.On(p.Pod.Spec.NodeName) && fault.Overlaps(p.since, p.At) && breaksStartsOff(fault)
+	})
+}
+
+// ordered reports whether somebody else has the container restarted: a request, or the SidecarSet that has injected it.
+func (f *Follower) ordered(p *pod, before *corev1.ContainerStatus) bool {
+	if f.Records == nil {
+		return false
+	}
+	requested := slices.ContainsFunc(f.Records.Requests, func(r *model.Request) bool {
+		return r.PodUID == string(p.Pod.UID) && r.Created.Received.Before(p.At) &&
+			slices.ContainsFunc(r.Spec().Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool {
+				return c.Name == before.Name && c.StatusContext != nil && c.StatusContext.ContainerID == before.ContainerID
+			})
+	})
+	return requested || slices.ContainsFunc(p.Pod.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == before.Name && v1beta1.IsInjected(&c) && before.Image != "" && before.Image != c.Image
 	})
 }

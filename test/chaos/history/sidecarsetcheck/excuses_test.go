@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 	"github.com/refit-project/refit/test/chaos/history/model"
 )
@@ -99,6 +100,14 @@ func TestOthersAreExcused(t *testing.T) {
 			h.store("web-0", restartTwice)
 			h.kubelet("web-0", true)
 		}},
+		"a request has restarted the container": {play: func(h *history) {
+			h.Records = requested("app", h.pods["web-0"].Status.ContainerStatuses[0].ContainerID)
+			h.store("web-0", restartApp)
+		}},
+		"a request was for another instance": {want: "container app was restarted", play: func(h *history) {
+			h.Records = requested("app", "another")
+			h.store("web-0", restartApp)
+		}},
 		"the end of an update may be missing": {play: func(h *history) {
 			h.update("web-0", "side:2")
 			h.update("web-2", "side:2")
@@ -119,4 +128,13 @@ func TestOthersAreExcused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// requested are the records of a request for an instance of a container of web-0.
+func requested(container, id string) *model.Model {
+	request := &v1beta1.ContainerRecreateRequest{}
+	request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{
+		Name: container, StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: id},
+	}}
+	return &model.Model{Requests: []*model.Request{{PodUID: "uid-0", Created: entry.Write{Received: time.Unix(0, 0), Request: request}}}}
 }

@@ -222,7 +222,7 @@ func (f *Follower) restarts(p *pod, was Version, updating bool) {
 		switch {
 		case before == nil || before.ContainerID == "" || status.ContainerID == "" || before.ContainerID == status.ContainerID:
 		case status.Name != f.Container:
-			if !f.otherwiseEnded(p, before, was.At) {
+			if !f.otherwiseEnded(p, before, was.At) && !f.ordered(p, before) {
 				f.find(p, "container %s was restarted", status.Name)
 			}
 		case status.RestartCount > p.restarts && (f.doubt(p, was.At) || f.otherwiseEnded(p, before, was.At) || updating && f.brokenOff(p)):

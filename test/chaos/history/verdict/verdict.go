@@ -63,6 +63,8 @@ type Least struct {
 	Updated, Refused int
 	// SidecarUpdates are updates of pods by SidecarSets.
 	SidecarUpdates int
+	// Taken is what Refit has begun on pods of workloads that were watched.
+	Taken int
 	// Faults by kind.
 	Faults map[string]int
 }
@@ -92,7 +94,9 @@ type Totals struct {
 	Updates, Updated, Refused int
 	// SidecarUpdates are updates of pods by SidecarSets that were begun.
 	SidecarUpdates int
-	Faults         map[string]int
+	// Taken is what Refit has begun on pods of workloads that were watched, within a limit of who had it begun.
+	Taken  int
+	Faults map[string]int
 	// Sampled are processes of ours that lived long enough for their growth to be judged.
 	Sampled int
 	// Lasted is the time from the begin of the first fault to the end of the last that is not the absence of Refit.
