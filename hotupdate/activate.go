@@ -102,6 +102,9 @@ func (u *Updater) tell(ctx context.Context, r Revision) error {
 	u.store.Step("reloaded")
 	u.enter(Verifying, r.Version, nil)
 	if err := u.config.Verify.Run(ctx, release); err != nil {
+		if u.skipped != "" {
+			return fmt.Errorf("%w: %w; the program was not told: %s", ErrVerify, err, u.skipped)
+		}
 		return fmt.Errorf("%w: %w", ErrVerify, err)
 	}
 	return nil
