@@ -27,7 +27,8 @@ func tarGzOf(name, content string) ([]byte, error) {
 	w := tar.NewWriter(z)
 	err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))})
 	_, writeErr := w.Write([]byte(content))
-	return b.Bytes(), errors.Join(err, writeErr, w.Close(), z.Close())
+	err = errors.Join(err, writeErr, w.Close(), z.Close())
+	return b.Bytes(), err
 }
 
 // TestANameThatIsNotUTF8EndsNoHotUpdates: it is refused from a form and from an archive, and all goes on after a kill and in a new pod.
@@ -115,6 +116,7 @@ func TestManyLargeRequestsFitIntoTheMemoryOfTheExample(t *testing.T) {
 	s := newSidecarFixture(t)
 	pod := s.examplePod("pod.yaml")
 	s.start(pod)
+	before := s.pod(pod.Name)
 	body := `{"version":"v1","name":"large","dryRun":true,"data":"` + strings.Repeat("QUFB", 2_000_000) + `"}`
 	for range 3 {
 		var sending sync.WaitGroup
@@ -135,5 +137,5 @@ func TestManyLargeRequestsFitIntoTheMemoryOfTheExample(t *testing.T) {
 		sending.Wait()
 	}
 	s.accepted(pod.Name, "v1")
-	s.untouched(pod, "refit-sidecar")
+	s.untouched(before, "refit-sidecar")
 }
