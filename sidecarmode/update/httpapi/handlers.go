@@ -26,6 +26,8 @@ import (
 const (
 	// maxBody bounds a request, content that comes with it included.
 	maxBody = 8 << 20
+	// smallBody is up to which size requests are read side by side.
+	smallBody = 64 << 10
 	// maxForm is how much of a form is kept in memory.
 	maxForm = 1 << 20
 
@@ -80,8 +82,8 @@ type Updates interface {
 
 type handlers struct {
 	updates Updates
-	// updating is held while an update is read and carried out: the content of one may take much of the memory.
-	updating sync.Mutex
+	// large is held while an update with a large body is read and carried out: it may take much of the memory.
+	large sync.Mutex
 }
 
 // Routes are the endpoints, as patterns of net/http.ServeMux.
@@ -109,11 +111,13 @@ func (h *handlers) serveUpdate(w http.ResponseWriter, r *http.Request) {
 		answerText(w, http.StatusMethodNotAllowed, saidPost)
 		return
 	}
-	if !h.updating.TryLock() {
-		h.answer(w, r, "", hotupdate.Result{}, hotupdate.ErrBusy)
-		return
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		if !h.large.TryLock() {
+			h.answer(w, r, "", hotupdate.Result{}, hotupdate.ErrBusy)
+			return
+		}
+		defer h.large.Unlock()
 	}
-	defer h.updating.Unlock()
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	wanted, err := readRequest(r)
 	if err != nil {
