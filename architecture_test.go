@@ -53,7 +53,7 @@ var rows = []row{
 		{path: "daemon/images", imports: "image credentialprovider cri result api"},
 		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/download sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
-			"sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
+			"sidecarmode/update/metrics sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
 			"hotupdate hotupdate/payload signal kube/ownpod result wait"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
@@ -84,8 +84,9 @@ var rows = []row{
 	}},
 	{name: "parts of requests on a node", rooms: []room{{path: "daemon/requests/report", imports: "kubelet crr api identity"}}},
 	{name: "parts of the plugin hot_update", rooms: []room{
-		{path: "sidecarmode/update/download", imports: "hotupdate hotupdate/fetch"},
+		{path: "sidecarmode/update/download", imports: "hotupdate/fetch hotupdate/payload"},
 		{path: "sidecarmode/update/httpapi", imports: "hotupdate"},
+		{path: "sidecarmode/update/metrics", imports: "hotupdate"},
 		{path: "sidecarmode/update/record", imports: "hotupdate kube/ownpod identity"},
 		{path: "sidecarmode/update/steps", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/process hotupdate/action probe signal wait"},
 		{path: "sidecarmode/update/trigger", imports: "sidecarmode/plugin hotupdate kube/ownpod wait"},
@@ -113,7 +114,7 @@ var rows = []row{
 		{path: "crr", imports: "kubelet api identity"},
 		{path: "probe"},
 		{path: "podprobe", imports: "result api"},
-		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/payload"},
+		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/manifest hotupdate/payload"},
 		{path: "hook", imports: "identity wait"},
 		{path: "inplace", imports: "inplace/record inplace/plan inplace/facts kubelet api"},
 		{path: "image", imports: "api"},
@@ -122,9 +123,10 @@ var rows = []row{
 		{path: "hotupdate/action", imports: "wait"},
 		{path: "hotupdate/archive", imports: "hotupdate/payload"},
 		{path: "hotupdate/fetch", imports: "hotupdate/payload wait"},
-		{path: "hotupdate/store", imports: "hotupdate/payload"},
+		{path: "hotupdate/store", imports: "hotupdate/manifest hotupdate/payload"},
 	}},
 	{name: "records of in-place updates", rooms: []room{{path: "inplace/record", imports: "inplace/plan kubelet api"}}},
+	{name: "what a revision is", rooms: []room{{path: "hotupdate/manifest", imports: "hotupdate/payload"}}},
 	{name: "plans of in-place updates", rooms: []room{{path: "inplace/plan", imports: "inplace/facts kubelet api"}}},
 	{name: "rules for what comes from outside", rooms: []room{{path: "hotupdate/payload"}, {path: "inplace/facts", imports: "kubelet api"}}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},

@@ -24,18 +24,21 @@ func (u *Updater) Rollback(ctx context.Context, id string) (Result, error) {
 		return Result{}, err
 	}
 	u.enter(Checking, to.Version, nil)
-	err = u.rollback(ctx, to)
-	changed := to.ID != u.state.Current || err == nil
-	return Result{Revision: to, Changed: changed}, u.conclude(to.Version, changed, err)
+	u.skipped = ""
+	res, err := u.rollback(ctx, to)
+	res.Changed = to.ID != u.state.Current || err == nil
+	res.Untold = u.skipped
+	return res, u.conclude(to.Version, res.Changed, err)
 }
 
 func (u *Updater) accepted(id string) (Revision, error) {
 	if id == "" {
 		i := slices.Index(u.state.Accepted, u.state.Current)
-		if i < 1 {
+		before := u.store.Readable(u.state.Accepted[:max(i, 0)])
+		if len(before) == 0 {
 			return Revision{}, fmt.Errorf("%w: none before %s", ErrUnknownRevision, u.state.Current)
 		}
-		id = u.state.Accepted[i-1]
+		return before[len(before)-1], nil
 	}
 	if !slices.Contains(u.state.Accepted, id) {
 		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
@@ -43,16 +46,16 @@ func (u *Updater) accepted(id string) (Revision, error) {
 	return u.store.Revision(id)
 }
 
-func (u *Updater) rollback(ctx context.Context, to Revision) error {
+func (u *Updater) rollback(ctx context.Context, to Revision) (Result, error) {
+	res := Result{Revision: to}
 	if err := u.store.Check(ctx, to); err != nil {
-		return err
-	}
-	current, err := u.store.Revision(u.state.Current)
-	if err != nil {
-		return err
+		if res, err = u.again(ctx, to); err != nil {
+			return Result{Revision: to}, err
+		}
 	}
 	u.enter(Writing, to.Version, nil)
-	return u.activate(ctx, current, to, false, store.State{Delivered: u.state.Delivered, Record: time.Now().UTC()})
+	after := store.State{Delivered: u.state.Delivered, Record: time.Now().UTC()}
+	return res, u.activate(ctx, u.inForce(), res.Revision, false, after)
 }
 
 // activate goes from one revision to another, tells the program unless quiet, and goes back if that fails. The state is after,
@@ -93,13 +96,30 @@ func (u *Updater) release(version, path string) action.Release {
 func (u *Updater) tell(ctx context.Context, r Revision) error {
 	release := u.release(r.Version, store.FilesPath(r.ID))
 	u.enter(Reloading, r.Version, nil)
-	if err := action.RunAll(ctx, u.config.Reload, release); err != nil {
+	if err := u.reload(ctx, release); err != nil {
 		return fmt.Errorf("%w: %w", ErrReload, err)
 	}
 	u.store.Step("reloaded")
 	u.enter(Verifying, r.Version, nil)
 	if err := u.config.Verify.Run(ctx, release); err != nil {
+		if u.skipped != "" {
+			return fmt.Errorf("%w: %w; the program was not told: %s", ErrVerify, err, u.skipped)
+		}
 		return fmt.Errorf("%w: %w", ErrVerify, err)
+	}
+	return nil
+}
+
+// reload runs the chain. A step that is not possible here leaves the others to be done, and is said of the result.
+func (u *Updater) reload(ctx context.Context, release action.Release) error {
+	for _, a := range u.config.Reload {
+		err := a.Run(ctx, release)
+		switch {
+		case errors.Is(err, action.ErrImpossible):
+			u.skipped = err.Error()
+		case err != nil:
+			return err
+		}
 	}
 	return nil
 }
@@ -117,7 +137,7 @@ func (u *Updater) back(ctx context.Context, from, to Revision, told bool, cause 
 	u.store.Step("returned")
 	if told {
 		release := u.release(to.Version, store.FilesPath(to.ID))
-		if err := action.RunAll(ctx, u.config.Reload, release); err != nil {
+		if err := u.reload(ctx, release); err != nil {
 			failure.RollbackErr = fmt.Errorf("%w: %w", ErrReload, err)
 		}
 	}

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path"
 	"slices"
@@ -20,6 +17,8 @@ import (
 	"github.com/refit-project/refit/hotupdate/action"
 	"github.com/refit-project/refit/hotupdate/archive"
 	"github.com/refit-project/refit/hotupdate/fetch"
+	"github.com/refit-project/refit/hotupdate/manifest"
+	"github.com/refit-project/refit/hotupdate/payload"
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
@@ -29,12 +28,16 @@ type Result struct {
 	Revision Revision
 	// Changed is false when it was in force before: nothing was written, and there was no Event.
 	Changed bool
+	// Mended are names of files that were not the accepted ones any more, and that the revision has as they were accepted.
+	Mended []string
+	// Untold says why the program was not told, where that is no failure; empty: it was.
+	Untold string
 }
 
 // Apply brings the files to what req says. The error is ErrInvalid or ErrBusy, or a *Failure around another
 // sentinel of this package.
 //
-// A request with the version and the digests of the current revision changes nothing and fetches nothing;
+// A request with the version and the digests of the current revision, whose files are as they were accepted, changes nothing and fetches nothing;
 // without digests the server is asked whether the content is still the same. After the files are in place ctx
 // is heeded still, and its end is a failure: an HTTP handler detaches from the client before it calls.
 func (u *Updater) Apply(ctx context.Context, req Request) (Result, error) {
@@ -45,7 +48,9 @@ func (u *Updater) Apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, ErrBusy
 	}
 	defer u.busy.Unlock()
+	u.skipped = ""
 	res, err := u.apply(ctx, req)
+	res.Untold = u.skipped
 	return res, u.conclude(req.Version, res.Changed, err)
 }
 
@@ -73,11 +78,11 @@ func (u *Updater) conclude(version string, changed bool, err error) error {
 
 func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	u.enter(Fetching, req.Version, nil)
-	current, err := u.store.Revision(u.state.Current)
+	current, err := u.base(req)
 	if err != nil {
 		return Result{}, err
 	}
-	if req.Trigger == "" && known(current, req) {
+	if req.Trigger == "" && known(current, req) && u.intact(ctx, current) {
 		return Result{Revision: current}, nil
 	}
 	g, err := u.store.Stage(u.config.Limits)
@@ -93,18 +98,23 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("fetched")
+	var mended []string
+	kept := current
+	if req.Keep && req.Afresh {
+		kept = current.WithoutRequested()
+	}
 	if req.Keep {
-		if err := g.Keep(current, u.dropped(req)); err != nil {
+		if mended, err = u.keep(ctx, g, kept, u.dropped(req)); err != nil {
 			return Result{}, err
 		}
 	}
 	next := g.Preview(req.Version, sources)
-	lineage := requested(req, current, next)
+	lineage := requested(req, kept, next)
 	if req.Digest != "" && req.Digest != lineage.Digest {
 		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
 	}
-	if next.Digest == current.Digest && next.Version == current.Version {
-		return Result{Revision: current}, u.deliver(req, sources)
+	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.intact(ctx, current) {
+		return Result{Revision: current}, u.same(req, sources)
 	}
 	u.enter(Checking, req.Version, nil)
 	if err := action.RunAll(ctx, u.config.Precheck, u.release(next.Version, g.Path())); err != nil {
@@ -121,11 +131,14 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater, Record: u.state.Record}
+	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater, Record: u.state.Record, Provisional: req.Provisional}
+	if req.Trigger != "" {
+		after.Provisional = u.state.Provisional
+	}
 	if req.Record {
 		after.Record = time.Now().UTC()
 	}
-	return Result{Revision: next, Changed: true}, u.activate(ctx, current, next, req.Quiet, after)
+	return Result{Revision: next, Changed: true, Mended: mended}, u.activate(ctx, current, next, req.Quiet, after)
 }
 
 // known reports that current is what req asks for, as far as can be told without fetching.
@@ -134,7 +147,7 @@ func known(current Revision, req Request) bool {
 		return false
 	}
 	for i, s := range req.Sources {
-		if o := current.Sources[i]; s.SHA256 == "" || s.Mode != 0 || !strings.EqualFold(s.SHA256, o.SHA256) || s.name() != o.Name || s.Format != o.Format {
+		if o := current.Sources[i]; s.SHA256 == "" || s.Mode != 0 || !strings.EqualFold(s.SHA256, o.SHA256) || s.Path() != o.Name || s.Format != o.Format {
 			return false
 		}
 	}
@@ -151,13 +164,13 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 	if req.Layered { // the last first, which hides what is below
 		order = slices.Backward(req.Sources)
 	}
-	var above store.Layer
+	var above manifest.Layer
 	for _, s := range order {
 		if req.Layered {
 			above = g.Layer()
 		}
-		o := Origin{Address: addressOf(s.URL), Name: s.name(), Format: s.Format, Mode: s.Mode, Signature: s.Signature}
-		o.URL, o.Stripped = public(s.URL, u.config.StoreQueries)
+		o := Origin{Address: payload.Address(s.URL), Name: s.Path(), Format: s.Format, Mode: s.Mode, Signature: s.Signature}
+		o.URL, o.Stripped = payload.Public(s.URL, u.config.StoreQueries)
 		if s.Format == Plain && above.Hides(o.Name) {
 			continue
 		}
@@ -165,7 +178,7 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 		if len(req.Sources) == 1 && len(current.Sources) == 1 && req.Version == current.Version && (req.Keep || !current.Kept) {
 			was := current.Sources[0]
 			same := was.Address == o.Address && was.Name == o.Name && was.Format == o.Format && s.Mode == 0
-			if same && (s.SHA256 == "" || strings.EqualFold(s.SHA256, was.SHA256)) {
+			if same && (s.SHA256 == "" || strings.EqualFold(s.SHA256, was.SHA256)) && u.intact(ctx, current) {
 				etag = was.ETag
 			}
 		}
@@ -174,10 +187,10 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 			return nil, errSame
 		}
 		if err == nil && len(u.config.Keys) > 0 && !req.Trusted {
-			err = checkSignature(u.config.Keys, o.SHA256, s.Signature)
+			err = payload.CheckSignature(u.config.Keys, o.SHA256, s.Signature)
 		}
 		if err == nil && s.Format != Plain {
-			err = u.unpack(ctx, g, s, above)
+			err = u.unpack(ctx, g, s, above.Hides)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", cmp.Or(o.Name, string(o.Format)), err)
@@ -230,18 +243,22 @@ func (u *Updater) bring(ctx context.Context, g *store.Stage, s Source, o *Origin
 	return got, nil
 }
 
-func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source, above store.Layer) error {
+func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source, hidden func(name string) bool) error {
+	before := g.Layer()
 	return g.TakeArchive(func(f *os.File) error {
-		return archive.Unpack(ctx, s.Format, f, u.config.Limits.MaxFiles, func(name string, executable bool, content io.Reader) error {
+		return archive.Unpack(ctx, s.Format, f, g.Left(), func(name string, executable bool, content io.Reader) error {
 			mode := fs.FileMode(0o644)
 			if executable {
 				mode = 0o755
 			}
 			name = path.Join(s.Name, name)
-			if above.Hides(name) {
+			if hidden(name) {
 				return nil
 			}
 			_, err := g.Put(name, mode, content)
+			if errors.Is(err, ErrInvalid) && !before.Hides(name) {
+				return fmt.Errorf("%w: %s: appears twice, or as a file and as a folder", ErrArchive, name)
+			}
 			return err
 		})
 	})
@@ -265,28 +282,4 @@ func (u *Updater) adopt(ctx context.Context, current, next Revision) (Revision, 
 	}
 	u.store.Step("adopted")
 	return adopted, u.store.Publish(current, adopted)
-}
-
-// public is a URL that can be shown, and whether what was left out is needed to fetch from it.
-func public(source string, withQuery bool) (shown string, stripped bool) {
-	u, err := url.Parse(source)
-	if err != nil {
-		return "", true
-	}
-	stripped = u.User != nil
-	u.User, u.Fragment = nil, ""
-	if !withQuery {
-		stripped = stripped || u.RawQuery != ""
-		u.RawQuery = ""
-	}
-	return u.String(), stripped
-}
-
-// addressOf recognises a URL without keeping it.
-func addressOf(url string) string {
-	if url == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(url))
-	return hex.EncodeToString(sum[:])
 }

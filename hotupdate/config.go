@@ -22,7 +22,7 @@ type Config struct {
 	// MaxTotal bounds all revisions on disk together, in bytes: older ones are removed first, and the current one
 	// stays. 2 GiB when zero.
 	MaxTotal int64
-	// Keys from ParseKey; when there are any, one of them must have signed each source that is not trusted.
+	// Keys from payload.ParseKey; when there are any, one of them must have signed each source that is not trusted.
 	Keys []crypto.PublicKey
 	// StoreQueries permits queries of URLs in manifests; they may hold credentials.
 	StoreQueries bool

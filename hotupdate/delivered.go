@@ -31,13 +31,20 @@ func (u *Updater) delivered(req Request, sources []Origin) map[string]store.Deli
 	return all
 }
 
-// deliver records a trigger's content that changes nothing.
-func (u *Updater) deliver(req Request, sources []Origin) error {
-	if req.Trigger == "" || u.state.Delivered[req.Trigger].Digest == req.TriggerDigest {
+// same records what is new about a request that changes no file.
+func (u *Updater) same(req Request, sources []Origin) error {
+	st := u.state
+	switch {
+	case req.Trigger == "":
+		st.Provisional = req.Provisional
+	case u.state.Delivered[req.Trigger].Digest != req.TriggerDigest:
+		st.Delivered = u.delivered(req, sources)
+	default:
 		return nil
 	}
-	st := u.state
-	st.Delivered = u.delivered(req, sources)
+	if req.DryRun || req.Trigger == "" && st.Provisional == u.state.Provisional {
+		return nil
+	}
 	return u.record(st)
 }
 

@@ -25,7 +25,7 @@ var (
 	// ErrDigest means that the content is not the one asked for.
 	ErrDigest = errors.New("digest does not match")
 	// ErrSignature means that none of the configured keys has signed the content.
-	ErrSignature = errors.New("signature")
+	ErrSignature = payload.ErrSignature
 	// ErrArchive means that the archive is damaged or holds what may not be unpacked.
 	ErrArchive = archive.ErrArchive
 	// ErrPrecheck means that the candidate was rejected before anything changed.
@@ -67,4 +67,14 @@ func (f *Failure) Unwrap() []error {
 		return []error{f.Err}
 	}
 	return []error{f.Err, f.RollbackErr}
+}
+
+// Permanent reports that a request which failed with err will fail again, whenever it is tried.
+func Permanent(err error) bool {
+	for _, kind := range []error{ErrInvalid, ErrRefused, ErrDigest, ErrSignature, ErrTooLarge, ErrArchive, ErrPrecheck} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }

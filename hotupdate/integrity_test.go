@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 // Integrity: what arrives is compared with the digest in the request and with the one that the server announces.
@@ -128,7 +129,7 @@ func TestParseKeyRefusesOthers(t *testing.T) {
 		"damaged": "-----BEGIN PUBLIC KEY-----\nAA==\n-----END PUBLIC KEY-----\n", "RSA": pemOf(t, rsaKey.Public()),
 		"two": pemOf(t, newSigner(t).Public()) + pemOf(t, newSigner(t).Public()),
 	} {
-		if key, err := hotupdate.ParseKey(text); err == nil {
+		if key, err := payload.ParseKey(text); err == nil {
 			t.Errorf("%s: %v", name, key)
 		}
 	}
@@ -168,7 +169,7 @@ func pemOf(t *testing.T, key crypto.PublicKey) string {
 
 func parsed(t *testing.T, key crypto.PublicKey) crypto.PublicKey {
 	t.Helper()
-	again, err := hotupdate.ParseKey(pemOf(t, key))
+	again, err := payload.ParseKey(pemOf(t, key))
 	if err != nil {
 		t.Fatal(err)
 	}

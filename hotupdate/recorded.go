@@ -4,18 +4,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refit-project/refit/hotupdate/store"
+	"github.com/refit-project/refit/hotupdate/manifest"
 )
 
 // requested is Revision.Requested of next, which a request makes of current.
-func requested(req Request, current, next Revision) store.Requested {
-	var before store.Requested
+func requested(req Request, current, next Revision) manifest.Requested {
+	var before manifest.Requested
 	if req.Keep {
 		if before = current.Requested; before.Digest == "" && current.Version != InitialVersion {
 			return before // it is not known where the files are from
 		}
 	}
-	var made store.Requested
+	var made manifest.Requested
 	for _, o := range before.Sources {
 		again := func(other Origin) bool {
 			return other.Name == o.Name && other.Format == o.Format && other.SHA256 == o.SHA256
@@ -30,14 +30,14 @@ func requested(req Request, current, next Revision) store.Requested {
 	from := func(f File) bool { return slices.ContainsFunc(made.Sources, f.From) }
 	files := slices.DeleteFunc(slices.Clone(next.Files), func(f File) bool { return !from(f) })
 	if req.Keep {
-		seen := store.NewLayer(files)
+		seen := manifest.NewLayer(files)
 		for _, f := range slices.Concat(current.Files, before.Hidden) {
 			if f.Archive != "" && from(f) && !seen.Hides(f.Name) {
 				made.Hidden = append(made.Hidden, f)
 			}
 		}
 	}
-	made.Digest = store.Digest(slices.Concat(files, made.Hidden))
+	made.Digest = manifest.Digest(slices.Concat(files, made.Hidden))
 	return made
 }
 

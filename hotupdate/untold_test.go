@@ -1,10 +1,13 @@
 package hotupdate_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/action"
 )
 
 // Files that were put in place before the program ran, or while it could not be found, are not forgotten by a restart.
@@ -80,4 +83,27 @@ func TestAnInterruptedUpdateIsUntoldUntilTheProgramIsTold(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A step that is never possible here, such as a signal without a shared PID namespace, leaves the files and the other steps, and
+// the result says so.
+func TestAStepThatIsNotPossibleHereIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	impossible := action.Action{Name: "signal", Step: step(func(context.Context, action.Release) error { return action.ErrImpossible })}
+	b = newBench(t, nil, func(c *hotupdate.Config) { c.Reload = append([]action.Action{impossible}, c.Reload...) })
+	res := b.apply(t, inline("v1", files{"a": "1"}))
+	if !strings.Contains(res.Untold, "signal") || !strings.Contains(b.Status().Untold, "signal") {
+		t.Errorf("result %q, status %+v", res.Untold, b.Status())
+	}
+	b.check(t, files{"a": "1"})
+	b.checkTold(t, "v1")
+	b.Close()
+	b.open(t, func(c *hotupdate.Config) {
+		c.Reload, c.Verify.Checks = []action.Action{impossible}, failing("old content")
+	})
+	if _, err := b.Apply(t.Context(), inline("v2", files{"a": "2"})); !errors.Is(err, hotupdate.ErrVerify) || !strings.Contains(err.Error(), "the program was not told") {
+		t.Errorf("err = %v", err)
+	}
+	b.check(t, files{"a": "1"})
 }

@@ -2,7 +2,6 @@ package hotupdate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,9 +32,11 @@ const (
 type Status struct {
 	Phase Phase `json:"phase"`
 	// Version is of the update in Phase, and Error why it failed.
-	Version string    `json:"version,omitempty"`
-	Error   string    `json:"error,omitempty"`
-	Since   time.Time `json:"since"`
+	Version string `json:"version,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Untold is why the program was not told of files that are in force.
+	Untold string    `json:"untold,omitempty"`
+	Since  time.Time `json:"since"`
 }
 
 // Updater owns one folder. Its methods may be called by many goroutines; updates exclude one another.
@@ -45,6 +46,8 @@ type Updater struct {
 	store   *store.Store
 	// interrupted says that Open found an update under way.
 	interrupted bool
+
+	skipped string // why a step of the reload was left out, of the update under way
 
 	busy sync.Mutex // held during an update; only who holds it changes state
 
@@ -79,8 +82,7 @@ func open(ctx context.Context, config Config, step func(string)) (*Updater, erro
 	return u, nil
 }
 
-// recover puts the current revision in force. A state that cannot be read, or a current revision without
-// its manifest, is a beginning from what readers see: never a reason not to start.
+// recover puts the current revision in force, see begin where it is not known or cannot be read.
 func (u *Updater) recover(ctx context.Context) error {
 	st, damaged, err := u.store.Load()
 	if err != nil {
@@ -88,11 +90,11 @@ func (u *Updater) recover(ctx context.Context) error {
 	}
 	current, err := u.store.Revision(st.Current)
 	if st.Current == "" || damaged || err != nil {
-		return u.begin(ctx)
+		return u.begin(ctx, st)
 	}
 	pending, err := u.store.Revision(st.Pending)
 	if err != nil {
-		pending = Revision{}
+		pending = u.store.Remains(st.Pending)
 	}
 	if err := u.store.Publish(pending, current); err != nil {
 		return err
@@ -100,21 +102,6 @@ func (u *Updater) recover(ctx context.Context) error {
 	u.interrupted = st.Pending != ""
 	st.Untold, st.Pending = st.Untold || u.interrupted, ""
 	return u.settle(st)
-}
-
-// begin makes an empty first revision, unless one can be seen.
-func (u *Updater) begin(ctx context.Context) error {
-	if seen, err := u.store.Visible(); err == nil {
-		return u.settle(store.State{Current: seen.ID, Accepted: []string{seen.ID}})
-	}
-	first, err := u.store.Adopt(ctx, Revision{}, nil, u.config.Limits)
-	if err != nil {
-		return err
-	}
-	if err := u.store.Publish(Revision{}, first); err != nil {
-		return err
-	}
-	return u.settle(store.State{Current: first.ID, Accepted: []string{first.ID}})
 }
 
 // settle records what is in force and removes what is no longer needed.
@@ -160,6 +147,14 @@ func (u *Updater) Untold() bool {
 	return u.state.Untold
 }
 
+// Provisional reports that the revision in force is not what is to be, but what could be had: a request said so, or the one
+// that was in force before could not be read.
+func (u *Updater) Provisional() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state.Provisional
+}
+
 // Status is of the update under way, or else of the last one.
 func (u *Updater) Status() Status {
 	u.mu.Lock()
@@ -173,27 +168,27 @@ func (u *Updater) enter(phase Phase, version string, err error) {
 	u.status = Status{Phase: phase, Version: version, Since: time.Now()}
 	if err != nil {
 		u.status.Error = err.Error()
+	} else if phase == Accepted {
+		u.status.Untold = u.skipped
 	}
 }
 
 // Revisions lists the accepted revisions that are still on disk, the current one first; before the first
-// update that is one of InitialVersion. It does not wait for an update under way.
-func (u *Updater) Revisions() ([]Revision, error) {
+// update that is one of InitialVersion. One that cannot be read is left out. It does not wait for an update under way.
+func (u *Updater) Revisions() []Revision {
 	u.mu.Lock()
 	ids := slices.Clone(u.state.Accepted)
 	u.mu.Unlock()
-	var all []Revision
-	for _, id := range slices.Backward(ids) {
-		r, err := u.store.Revision(id)
-		if errors.Is(err, ErrUnknownRevision) {
-			continue // removed meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
+	slices.Reverse(ids)
+	return u.store.Readable(ids)
+}
+
+// Current is the revision in force; ErrTampered where its manifest was changed.
+func (u *Updater) Current() (Revision, error) {
+	u.mu.Lock()
+	id := u.state.Current
+	u.mu.Unlock()
+	return u.store.Revision(id)
 }
 
 // Reload tells the program about the current revision again and verifies it, as after a restart of either.
@@ -206,6 +201,7 @@ func (u *Updater) Reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	u.skipped = ""
 	if err := u.tell(ctx, r); err != nil || !u.state.Untold {
 		return err
 	}

@@ -2,6 +2,7 @@ package sidecarmode
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/refit-project/refit/result"
@@ -13,8 +14,10 @@ import (
 const (
 	// testInterval is the least time between two self-tests.
 	testInterval = 5 * time.Second
-	// askAgain is how long the results of the access reviews are used.
-	askAgain = 10 * time.Minute
+	// askAgain is how long the results of the access reviews are used, and askMissing how long where something is missing: it
+	// may be granted, and nothing tells of that.
+	askAgain   = 10 * time.Minute
+	askMissing = 30 * time.Second
 
 	defaultCondition = "refit.dev/SidecarSelfTest"
 	off              = "off"
@@ -55,10 +58,17 @@ func (t *tester) run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
+		missing := slices.ContainsFunc(access, func(c selftest.Check) bool { return !c.OK })
+		var again <-chan time.Time
+		if missing {
+			again = time.After(askMissing - testInterval)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changes:
+		case <-again:
+			asked = time.Time{}
 		case <-t.tokens:
 			asked = time.Time{}
 		}

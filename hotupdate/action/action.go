@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,6 +29,9 @@ type Release struct {
 	// are in place, the candidate.
 	Dir, Path string
 }
+
+// ErrImpossible means that a step can never be done where this program runs, whatever the release.
+var ErrImpossible = errors.New("not possible here")
 
 // Step is one thing to do about a release; nil means that it is done, or that all is well.
 type Step interface {
@@ -57,7 +61,7 @@ func (a Action) Run(ctx context.Context, r Release) error {
 		if err == nil {
 			return nil
 		}
-		if attempt >= a.Attempts || wait.For(ctx, a.Pause) != nil {
+		if attempt >= a.Attempts || errors.Is(err, ErrImpossible) || wait.For(ctx, a.Pause) != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
 	}
@@ -161,7 +165,8 @@ func (c Command) Run(ctx context.Context, r Release) error {
 	return c.Execer.Exec(ctx, command)
 }
 
-// Touch sets the times of a file in the folder to now, for programs that look at those.
+// Touch sets the times of a file in the folder to now, for programs that look at those. It makes an empty one where there is
+// none.
 type Touch struct{ Name string }
 
 // Run implements Step.
@@ -172,7 +177,14 @@ func (t Touch) Run(_ context.Context, r Release) error {
 	}
 	defer func() { _ = root.Close() }()
 	now := time.Now()
-	return root.Chtimes(t.Name, now, now)
+	if err := root.Chtimes(t.Name, now, now); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(t.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Call is an HTTP request to the program.

@@ -25,8 +25,9 @@ var ErrArchive = errors.New("archive")
 type Visit func(name string, executable bool, content io.Reader) error
 
 // Unpack hands every file in the archive to visit. Entries that are neither files nor folders are an error:
-// leaving a link out would publish something else than was packed.
-func Unpack(ctx context.Context, format payload.Format, archive *os.File, most int, visit Visit) error {
+// leaving a link out would publish something else than was packed. The directory is read before the first file is handed
+// over: what breaks a limit by its number of entries or by the sizes that it announces does so before anything is written.
+func Unpack(ctx context.Context, format payload.Format, archive *os.File, most payload.Limits, visit Visit) error {
 	err := unpackFormat(ctx, format, archive, most, visit)
 	for _, known := range []error{ErrArchive, payload.ErrTooLarge, payload.ErrInvalid, context.Canceled, context.DeadlineExceeded} {
 		if err == nil || errors.Is(err, known) {
@@ -40,14 +41,22 @@ func Unpack(ctx context.Context, format payload.Format, archive *os.File, most i
 	return fmt.Errorf("%w: %w", ErrArchive, err)
 }
 
-func unpackFormat(ctx context.Context, format payload.Format, archive *os.File, most int, visit Visit) error {
+func unpackFormat(ctx context.Context, format payload.Format, archive *os.File, most payload.Limits, visit Visit) error {
 	if format == payload.Zip {
 		return unzip(ctx, archive, most, visit)
+	}
+	look := func(string, bool, io.Reader) error { return nil }
+	if err := untar(ctx, archive, most, look); err != nil {
+		return err
+	}
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
 	return untar(ctx, archive, most, visit)
 }
 
-func untar(ctx context.Context, archive io.Reader, most int, visit Visit) error {
+func untar(ctx context.Context, archive io.Reader, most payload.Limits, visit Visit) error {
+	size := int64(0)
 	z, err := gzip.NewReader(archive)
 	if err != nil {
 		return err
@@ -66,7 +75,10 @@ func untar(ctx context.Context, archive io.Reader, most int, visit Visit) error 
 		if err != nil {
 			return err
 		}
-		if err := admit(ctx, n, most, h.Name); err != nil {
+		if err := admit(ctx, n, most.MaxFiles, h.Name, h.Typeflag == tar.TypeDir); err != nil {
+			return err
+		}
+		if size, err = grown(size, h.Size, most.MaxUnpacked); err != nil {
 			return err
 		}
 		switch h.Typeflag {
@@ -82,28 +94,34 @@ func untar(ctx context.Context, archive io.Reader, most int, visit Visit) error 
 	}
 }
 
-func unzip(ctx context.Context, archive *os.File, most int, visit Visit) error {
+func unzip(ctx context.Context, archive *os.File, most payload.Limits, visit Visit) error {
 	info, err := archive.Stat()
 	if err != nil {
 		return err
 	}
 	// archive/zip keeps every entry of the directory in memory before it says how many there are. 512 bytes
 	// are a header and a long name.
-	source := &budgeted{from: archive, left: int64(most)*512 + 128<<10}
+	source := &budgeted{from: archive, left: int64(most.MaxFiles)*512 + 128<<10}
 	z, err := zip.NewReader(source, info.Size())
 	if err != nil {
 		return err
 	}
 	source.left = -1
+	size := int64(0)
 	for n, f := range z.File {
-		if err := admit(ctx, n, most, f.Name); err != nil {
+		if err := admit(ctx, n, most.MaxFiles, f.Name, f.Mode().IsDir()); err != nil {
 			return err
 		}
-		switch {
-		case f.Mode().IsDir():
-			continue
-		case !f.Mode().IsRegular():
+		if !f.Mode().IsDir() && !f.Mode().IsRegular() {
 			return fmt.Errorf("%w: %q is neither file nor folder (%s)", ErrArchive, f.Name, f.Mode())
+		}
+		if size, err = grown(size, int64(min(f.UncompressedSize64, 1<<62)), most.MaxUnpacked); err != nil {
+			return err
+		}
+	}
+	for _, f := range z.File {
+		if f.Mode().IsDir() {
+			continue
 		}
 		if err := visitZipped(ctx, f, visit); err != nil {
 			return err
@@ -151,14 +169,26 @@ func (b *budgeted) ReadAt(p []byte, off int64) (int, error) {
 	return b.from.ReadAt(p, off)
 }
 
-func admit(ctx context.Context, n, most int, name string) error {
+// grown is the size of all files after another one, in bytes, as the archive announces it.
+func grown(before, by, most int64) (int64, error) {
+	if by > most-before {
+		return 0, fmt.Errorf("%w: more than %d bytes unpacked", payload.ErrTooLarge, most)
+	}
+	return before + by, nil
+}
+
+func admit(ctx context.Context, n, most int, name string, folder bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if n >= most {
 		return fmt.Errorf("%w: more than %d entries", payload.ErrTooLarge, most)
 	}
-	if name := inside(name); name != "" { // "./" is the folder itself
+	switch name := inside(name); {
+	case folder && (name == "" || name == "."): // the folder itself
+	case name == "" || name == ".":
+		return fmt.Errorf("%w: a file is named %q", ErrArchive, name)
+	default:
 		if err := payload.CheckName(name); err != nil {
 			return fmt.Errorf("%w: %w", ErrArchive, err)
 		}

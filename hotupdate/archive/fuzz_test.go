@@ -36,7 +36,7 @@ func FuzzUnpack(f *testing.F) {
 		defer func() { _ = archive.Close() }()
 		const most = 20
 		seen := 0
-		_ = Unpack(t.Context(), format, archive, most, func(name string, _ bool, content io.Reader) error {
+		_ = Unpack(t.Context(), format, archive, payload.Limits{MaxFiles: most, MaxUnpacked: 1 << 20}, func(name string, _ bool, content io.Reader) error {
 			if seen++; seen > most {
 				t.Errorf("entry %d", seen)
 			}

@@ -1,4 +1,5 @@
-// Package payload holds the rules for what comes from outside: names of files, sizes, and formats.
+// Package payload holds what comes from outside, a request with its sources, and the rules for it: names of files, sizes,
+// formats, and signatures.
 //
 // It contains: pure checks and a reader that enforces a size limit. Downloading, unpacking and writing must stay
 // out.
@@ -10,8 +11,10 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -50,7 +53,11 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-const maxName = 1024
+const (
+	maxName = 1024
+	// maxElement is of one folder or file, as file systems have it.
+	maxElement = 255
+)
 
 // CheckName accepts relative paths that stay below the folder. Names that begin with two dots are reserved: kubelet
 // uses them in volumes, and so does this program.
@@ -60,6 +67,10 @@ func CheckName(name string) error {
 		return errors.New("no file name, neither given nor in the URL")
 	case len(name) > maxName:
 		return fmt.Errorf("name of %d bytes: more than %d", len(name), maxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("name %q: not UTF-8", name)
+	case slices.ContainsFunc(strings.Split(name, "/"), func(element string) bool { return len(element) > maxElement }):
+		return fmt.Errorf("name %.40q...: more than %d bytes between slashes", name, maxElement)
 	case strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`):
 		return fmt.Errorf("name %q: control characters and backslashes are not allowed", name)
 	case !filepath.IsLocal(name) || name != path.Clean(name):

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
@@ -34,12 +35,15 @@ func (s *Store) Adopt(ctx context.Context, current Revision, names []string, lim
 			return Revision{}, err
 		}
 	}
-	if err := g.Keep(current, nil); err != nil {
+	if _, missing, err := g.Keep(current, nil, nil); err != nil || len(missing) > 0 {
+		if err == nil {
+			err = Changed(current, missing)
+		}
 		return Revision{}, err
 	}
 	version := current.Version
 	if version == "" {
-		version = InitialVersion
+		version = manifest.InitialVersion
 	}
 	return g.Seal(ctx, version, current.Sources, current.Requested)
 }
@@ -61,7 +65,7 @@ func (g *Stage) take(name string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	_, err = g.Put(name, f.perm(), file)
+	_, err = g.Put(name, f.Perm(), file)
 	return err
 }
 

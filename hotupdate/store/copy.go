@@ -50,7 +50,7 @@ func (s *Store) sum(name string) (File, error) {
 	if info.Mode()&0o111 != 0 {
 		found.Mode = 0o755
 	}
-	return found.normalized(), nil
+	return found.Normalized(), nil
 }
 
 // copy writes and hashes side by side: on a fast network the digest alone would cost half as much as the rest.

@@ -35,7 +35,7 @@ func (s *Store) Publish(from, to Revision) error {
 		return err
 	}
 	s.Step("swapped")
-	have := to.names()
+	have := to.Names()
 	var faults []error
 	for _, f := range from.Files {
 		if !have[f.Name] {

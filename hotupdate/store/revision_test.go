@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/payload"
 	"github.com/refit-project/refit/hotupdate/store"
 )
@@ -128,7 +129,8 @@ func TestFilesHaveTheirModes(t *testing.T) {
 func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	shared := strings.Repeat("s", 100)
+	const size = 2 << 20 // smaller ones are not shared
+	shared := strings.Repeat("s", size)
 	var ids []string
 	var all []store.Revision
 	for _, own := range []string{"1", "2", "3"} {
@@ -144,10 +146,10 @@ func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 		most    int64
 		want    []string
 	}{
-		"all fit":             {2, 130, ids},
-		"the oldest does not": {2, 129, ids[1:]},
-		"one fits":            {2, 110, ids[2:]},
-		"current stays, also if it is the oldest":    {0, 110, []string{ids[0], ids[2]}},
+		"all fit":             {2, size + 30, ids},
+		"the oldest does not": {2, size + 29, ids[1:]},
+		"one fits":            {2, size + 10, ids[2:]},
+		"current stays, also if it is the oldest":    {0, size + 10, []string{ids[0], ids[2]}},
 		"current stays, also if it is larger itself": {2, 1, ids[2:]},
 	} {
 		if got := s.Fit(ids, ids[test.current], test.most); !slices.Equal(got, test.want) {
@@ -155,11 +157,11 @@ func TestSpaceIsForTheNewestRevisions(t *testing.T) {
 		}
 	}
 	copied := seal(t, s, map[string]string{"shared": shared}).ID
-	if got := s.Fit([]string{ids[2], copied}, copied, 209); !slices.Equal(got, []string{copied}) {
+	if got := s.Fit([]string{ids[2], copied}, copied, 2*size+9); !slices.Equal(got, []string{copied}) {
 		t.Errorf("a copy of what another revision has: %q, want %q alone", got, copied)
 	}
 	lost := slices.Insert(slices.Clone(ids), 2, "000009-0123456789ab") // takes no space
-	if got := s.Fit(lost, ids[2], 130); !slices.Equal(got, lost) {
+	if got := s.Fit(lost, ids[2], size+30); !slices.Equal(got, lost) {
 		t.Errorf("a revision that cannot be read: %q, want %q", got, lost)
 	}
 }
@@ -172,7 +174,7 @@ func TestDigestOfASetIsTheSameInEveryVersion(t *testing.T) {
 	if want := "9c4a18e996682aaa3279721768e84690735b8ea8021933f2a50bed28118367ee"; both.Digest != want {
 		t.Errorf("digest %s, want %s", both.Digest, want)
 	}
-	if got := store.Digest(slices.DeleteFunc(slices.Clone(both.Files), func(f store.File) bool { return f.Name == "a" })); got != one.Digest {
+	if got := manifest.Digest(slices.DeleteFunc(slices.Clone(both.Files), func(f store.File) bool { return f.Name == "a" })); got != one.Digest {
 		t.Errorf("without a: %s, want %s", got, one.Digest)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
@@ -24,11 +25,12 @@ type Stage struct {
 	limits payload.Limits
 	files  []File
 	// size is the sum of the files' sizes, and made counts the folders.
-	size  int64
-	made  int
-	kept  bool   // some files are of another revision
-	saved string // beginning of the SHA-256 of the archive that was saved last
-	from  string // of the one that is unpacked
+	size   int64
+	made   int
+	copies int    // of files of another revision
+	kept   bool   // some files are of another revision
+	saved  string // beginning of the SHA-256 of the archive that was saved last
+	from   string // of the one that is unpacked
 }
 
 // Stage begins an empty revision. Discard it unless it is sealed.
@@ -83,13 +85,21 @@ func (g *Stage) count() error {
 // Put writes one file. A second one of the same name is refused, in whatever order archives bring them. Mode 0 is
 // 0644.
 func (g *Stage) Put(name string, mode fs.FileMode, content io.Reader) (File, error) {
+	written, err := g.put(name, mode, content)
+	if err != nil {
+		return File{}, err
+	}
+	return written, g.add(written)
+}
+
+func (g *Stage) put(name string, mode fs.FileMode, content io.Reader) (File, error) {
 	if err := payload.CheckName(name); err != nil {
 		return File{}, fmt.Errorf("%w: %w", payload.ErrInvalid, err)
 	}
 	if err := g.folders(path.Dir(name)); err != nil {
 		return File{}, collision(name, err)
 	}
-	written := File{Name: name, Mode: mode, Archive: g.from}.normalized()
+	written := File{Name: name, Mode: mode, Archive: g.from}.Normalized()
 	f, err := g.store.root.OpenFile(g.Path()+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return File{}, collision(name, err)
@@ -97,11 +107,11 @@ func (g *Stage) Put(name string, mode fs.FileMode, content io.Reader) (File, err
 	sum := sha256.New()
 	limited := payload.LimitReader(content, g.limits.MaxUnpacked-g.size, g.limits.MaxUnpacked)
 	written.Size, err = g.store.copy(f, limited, sum)
-	if err := errors.Join(err, f.Chmod(written.perm()), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(err, f.Chmod(written.Perm()), f.Sync(), f.Close()); err != nil {
 		return File{}, err
 	}
 	written.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	return written, g.add(written)
+	return written, nil
 }
 
 func (g *Stage) add(f File) error {
@@ -111,6 +121,11 @@ func (g *Stage) add(f File) error {
 		return fmt.Errorf("%w: more than %d bytes", payload.ErrTooLarge, g.limits.MaxUnpacked)
 	}
 	return g.count()
+}
+
+// Left is what may still be added.
+func (g *Stage) Left() payload.Limits {
+	return payload.Limits{MaxFiles: g.limits.MaxFiles - len(g.files) - g.made, MaxUnpacked: g.limits.MaxUnpacked - g.size}
 }
 
 func (g *Stage) archive() string { return g.dir + "/archive" }
@@ -127,7 +142,7 @@ func (g *Stage) SaveArchive(content io.Reader) (string, error) {
 	sum := sha256.New()
 	_, err = g.store.copy(f, content, sum)
 	digest := hex.EncodeToString(sum.Sum(nil))
-	g.saved = digest[:archiveDigits]
+	g.saved = digest[:manifest.ArchiveDigits]
 	return digest, errors.Join(err, f.Close())
 }
 
@@ -159,32 +174,8 @@ func (g *Stage) Drop(name string) error {
 	return err
 }
 
-// Keep takes over files of a revision by hard links, where the stage has none of the name. A file whose name is now
-// a folder, or whose folder is now a file, is left out, and so is one that has the name and SHA-256 of an entry of
-// removed.
-func (g *Stage) Keep(r Revision, removed map[string]string) error {
-	staged := g.Layer()
-	for _, f := range r.Files {
-		if staged.Hides(f.Name) || removed[f.Name] == f.SHA256 {
-			continue
-		}
-		if err := g.link(FilesPath(r.ID)+"/"+f.Name, f); err != nil {
-			return err
-		}
-		g.kept = true
-	}
-	return nil
-}
-
-func (g *Stage) link(from string, f File) error {
-	if err := g.folders(path.Dir(f.Name)); err != nil {
-		return collision(f.Name, err)
-	}
-	if err := g.store.root.Link(from, g.Path()+"/"+f.Name); err != nil {
-		return collision(f.Name, err)
-	}
-	return g.add(f)
-}
+// Layer is what has been staged so far.
+func (g *Stage) Layer() manifest.Layer { return manifest.NewLayer(g.files) }
 
 // Seal makes the stage a revision, on disk under its own name when it returns.
 func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requested Requested) (Revision, error) {
@@ -196,6 +187,9 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requ
 	}
 	if err := g.store.write(g.dir+"/manifest.json", b); err != nil {
 		return Revision{}, err
+	}
+	if _, err := g.store.manifest(g.dir, r.ID); err != nil { // what cannot be read back could never be replaced
+		return Revision{}, fmt.Errorf("read back: %w", err)
 	}
 	if err := g.syncFolders(ctx); err != nil {
 		return Revision{}, err
@@ -209,7 +203,7 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requ
 
 // Preview is the revision that Seal would make now, but for Requested.
 func (g *Stage) Preview(version string, sources []Origin) Revision {
-	sum := Digest(g.files)
+	sum := manifest.Digest(g.files)
 	return Revision{
 		ID: fmt.Sprintf("%06d-%s", g.store.next, sum[:12]), Version: version,
 		Created: time.Now().UTC().Truncate(time.Second), Digest: sum, Sources: sources, Files: g.files, Kept: g.kept,

@@ -72,7 +72,7 @@ func TestStageKeepsWhatAnUpdateDoesNotReplace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := g.Keep(before, removed); err != nil {
+	if mended, missing, err := g.Keep(before, removed, nil); err != nil || len(mended)+len(missing) > 0 {
 		t.Fatal(err)
 	}
 	r, err := g.Seal(t.Context(), "v2", nil, store.Requested{})
@@ -93,7 +93,7 @@ func TestStageKeepsWhatAnUpdateDoesNotReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := small.Keep(before, nil); !errors.Is(err, payload.ErrTooLarge) {
+	if _, _, err := small.Keep(before, nil, nil); !errors.Is(err, payload.ErrTooLarge) {
 		t.Errorf("6 bytes are kept with a limit of 5: %v", err)
 	}
 }

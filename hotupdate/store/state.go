@@ -19,6 +19,8 @@ type State struct {
 	Delivered map[string]Delivery `json:"delivered,omitempty"`
 	// Untold: Current is in force, and the program has still to be told.
 	Untold bool `json:"untold,omitempty"`
+	// Provisional: Current is not what is to be in force, but what could be had.
+	Provisional bool `json:"provisional,omitempty"`
 	// Record is when the request was accepted, or the revision gone back to, that is to be recorded outside of the folder.
 	Record time.Time `json:"record,omitzero"`
 }

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
@@ -86,7 +87,7 @@ func (s *Store) prepare() error {
 	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("%s is in use by another program: %w", lockFile, err)
 	}
-	ids, err := s.list()
+	ids, err := s.IDs()
 	if err != nil {
 		return err
 	}
@@ -106,8 +107,8 @@ func (s *Store) Close() {
 	_ = s.root.Close()
 }
 
-// list gives the IDs of all revisions on disk, oldest first.
-func (s *Store) list() ([]string, error) {
+// IDs gives the IDs of all revisions on disk, oldest first.
+func (s *Store) IDs() ([]string, error) {
 	entries, err := fs.ReadDir(s.root.FS(), revisions)
 	if err != nil {
 		return nil, err
@@ -204,12 +205,18 @@ func (s *Store) sync(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Revision reads a manifest; the error is ErrUnknownRevision when there is none.
+// Revision reads a manifest; the error is ErrUnknownRevision when there is none, and ErrTampered when it is not what was
+// written.
 func (s *Store) Revision(id string) (Revision, error) {
 	if !validID.MatchString(id) {
 		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
 	}
-	b, err := s.record(revisions + "/" + id + "/manifest.json")
+	return s.manifest(revisions+"/"+id, id)
+}
+
+// manifest reads the one in the folder of a revision or of a stage.
+func (s *Store) manifest(dir, id string) (Revision, error) {
+	b, err := s.record(dir + "/manifest.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return Revision{}, fmt.Errorf("%w: %s", ErrUnknownRevision, id)
 	}
@@ -225,7 +232,7 @@ func (s *Store) Revision(id string) (Revision, error) {
 			return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
 		}
 	}
-	if r.ID != id || Digest(r.Files) != r.Digest {
+	if r.ID != id || manifest.Digest(r.Files) != r.Digest {
 		return Revision{}, fmt.Errorf("%w: %s: manifest", ErrTampered, id)
 	}
 	return r, nil
@@ -233,7 +240,7 @@ func (s *Store) Revision(id string) (Revision, error) {
 
 // Prune removes every revision that is not in keep.
 func (s *Store) Prune(keep []string) error {
-	ids, err := s.list()
+	ids, err := s.IDs()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/payload"
 	"github.com/refit-project/refit/hotupdate/store"
 )
@@ -38,7 +39,7 @@ func seal(t *testing.T, s *store.Store, files map[string]string, keep ...store.R
 		}
 	}
 	for _, before := range keep {
-		if err := g.Keep(before, nil); err != nil {
+		if _, _, err := g.Keep(before, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,7 +184,7 @@ func TestRollbackRestoresAdoptedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if adopted.Version != store.InitialVersion || len(adopted.Files) != 1 || !adopted.Files[0].Executable {
+	if adopted.Version != manifest.InitialVersion || len(adopted.Files) != 1 || !adopted.Files[0].Executable {
 		t.Errorf("adopted %+v", adopted)
 	}
 	next := seal(t, s, map[string]string{"run.sh": "after"})

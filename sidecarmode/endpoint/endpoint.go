@@ -56,6 +56,9 @@ type Endpoint struct {
 	Process *process.Config `yaml:"process"`
 	File    *File           `yaml:"file"`
 
+	// BootOrder is not used: the KEP's examples have it here. The plugin's own is beside its name.
+	BootOrder int `yaml:"bootOrder"`
+
 	JSONPathConfig *JSONPath        `yaml:"jsonPathConfig"`
 	StorageConfig  []config.Storage `yaml:"storageConfig" single:"true"`
 }

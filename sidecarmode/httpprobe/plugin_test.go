@@ -87,6 +87,31 @@ func read(t *testing.T, body string) (any, error) {
 	return f.Plugins[0].Config, nil
 }
 
+// The proposal's examples have the plugin's bootorder in the column of an endpoint's keys.
+func TestBootOrderOfTheProposalsExamplesIsAccepted(t *testing.T) {
+	t.Parallel()
+	_, err := read(t, `
+startDelaySeconds: 60
+endpoints:
+  - url: "http://localhost:8080"
+    method: "GET"
+    timeout: 30
+    expectedStatusCode: 200
+    storageConfig:
+      type: InKube
+      inKube:
+        annotationKey: http_probe
+        target: {group: game.kruise.io, version: v1alpha1, resource: gameservers, name: a, namespace: b}
+        jsonPath: /spec/opsState
+        markerPolices:
+          - {state: idle, labels: {gameserver-idle: 'true'}}
+    bootorder: 0
+`)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // start runs the plugin until the test ends.
 func start(t *testing.T, r *results, body string) plugin.Plugin {
 	t.Helper()

@@ -35,6 +35,9 @@ type Config struct {
 	WhichOfSeveral string `yaml:"choose" enum:"only,oldest,newest,parent,all"`
 }
 
+// ErrNotShared means that processes of other containers can never be found: the pod does not share its PID namespace.
+var ErrNotShared = errors.New("the pod does not share its PID namespace, set shareProcessNamespace")
+
 // ErrNoStatus means that the pod's status does not say which instance of a container runs.
 var ErrNoStatus = errors.New("not in the pod's status")
 
@@ -112,7 +115,7 @@ func (f Finder) find(ctx context.Context, otherwise signal.Choice) (signal.Selec
 		found, err = f.FS.Find(ctx, selector)
 	}
 	if errors.Is(err, signal.ErrNotFound) && os.Getpid() == 1 { // with a shared namespace the sandbox has that number
-		err = fmt.Errorf("%w: the pod does not share its PID namespace, set shareProcessNamespace", err)
+		err = fmt.Errorf("%w: %w", err, ErrNotShared)
 	}
 	return selector, found, err
 }

@@ -51,13 +51,13 @@ func (p *Plugin) unavailable(ctx context.Context, version string) error {
 
 func byContainer(f process.Finder) bool { return f.Config.ContainerName != "" }
 
-// missing is the error of a search for the processes that are signalled, as far as it says that there are none.
+// missing is the error of a search for the processes that are signalled, as far as it says that there are none at the moment.
 func (p *Plugin) missing(ctx context.Context) error {
 	for _, finder := range p.finders() {
 		if finder.FS == nil {
 			continue
 		}
-		if _, err := finder.Find(ctx); errors.Is(err, signal.ErrNotFound) || errors.Is(err, process.ErrNoStatus) {
+		if _, err := finder.Find(ctx); !errors.Is(err, process.ErrNotShared) && (errors.Is(err, signal.ErrNotFound) || errors.Is(err, process.ErrNoStatus)) {
 			return err
 		}
 	}

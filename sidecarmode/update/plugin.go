@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/sidecarmode/plugin"
 	"github.com/refit-project/refit/sidecarmode/selftest"
 	"github.com/refit-project/refit/sidecarmode/update/httpapi"
+	"github.com/refit-project/refit/sidecarmode/update/metrics"
 	"github.com/refit-project/refit/sidecarmode/update/record"
 	"github.com/refit-project/refit/sidecarmode/update/trigger"
 )
@@ -25,10 +26,8 @@ import (
 // Name of the plugin in the configuration.
 const Name = "hot_update"
 
-const (
-	// lastWords bounds what is still to be remembered at the end.
-	lastWords = 5 * time.Second
-)
+// lastWords bounds what is still to be remembered at the end.
+const lastWords = 5 * time.Second
 
 // Plugin implements plugin.Plugin.
 type Plugin struct {
@@ -36,7 +35,7 @@ type Plugin struct {
 	config  *Config
 	updater hotupdate.Config
 	outputs []output.Output
-	metrics *metrics
+	metrics *metrics.Metrics
 	record  *record.Store
 
 	slot     chan struct{} // holds one token, which allows to submit work
@@ -48,6 +47,7 @@ type Plugin struct {
 
 	mu   sync.Mutex
 	open *hotupdate.Updater // nil while it restores
+	owed *owed              // nil: nothing
 	note string             // for /status: what is being waited for, or what failed
 }
 
@@ -85,10 +85,10 @@ func (p *Plugin) Init(_ context.Context, c any, host plugin.Host) error {
 	if !ok {
 		return fmt.Errorf("configuration of type %T", c)
 	}
-	p.host, p.config, p.metrics = host, own, newMetrics()
+	p.host, p.config, p.metrics = host, own, metrics.New()
 	p.record = p.newRecord()
 	updater, err := own.updater(host)
-	faults := []error{err, p.metrics.register(host.Metrics)}
+	faults := []error{err, p.metrics.Register(host.Metrics)}
 	p.updater = updater
 	if len(own.StorageConfig) > 0 {
 		p.outputs, err = config.Outputs(own.StorageConfig, config.NewWhere(host.Observed(), host.Pod, "HotUpdate"))
@@ -117,6 +117,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 	triggers := p.startTriggers(ctx, group)
 	plugin.Go(group, func() error { p.awaitTriggers(ctx, triggers, ready); return nil })
 	plugin.Go(group, func() error { p.tellLater(ctx); return nil })
+	plugin.Go(group, func() error { p.restoreLater(ctx); return nil })
 	plugin.Go(group, func() error {
 		for {
 			select {
@@ -185,18 +186,6 @@ func (p *Plugin) finish(ctx context.Context, u *hotupdate.Updater) {
 	}
 }
 
-// currentOf is the revision in force.
-func currentOf(u *hotupdate.Updater) (hotupdate.Revision, error) {
-	all, err := u.Revisions()
-	if err != nil {
-		return hotupdate.Revision{}, err
-	}
-	if len(all) == 0 {
-		return hotupdate.Revision{}, hotupdate.ErrUnknownRevision
-	}
-	return all[0], nil
-}
-
 // Stop implements plugin.Plugin: an update under way ends first, and no other begins.
 func (p *Plugin) Stop(ctx context.Context) error {
 	p.stopping.Store(true)
@@ -215,13 +204,16 @@ func (p *Plugin) Ready() bool { return p.ready.Load() }
 func (p *Plugin) Status() plugin.Health {
 	p.mu.Lock()
 	u, note := p.open, p.note
+	if p.owed != nil && p.owed.fault != nil {
+		note = cmp.Or(note, "restore, will be tried again: "+p.owed.fault.Error())
+	}
 	p.mu.Unlock()
 	if u == nil {
 		return plugin.Health{Healthy: true, Message: cmp.Or(note, httpapi.ErrRestoring.Error())}
 	}
 	status := u.Status()
 	info := map[string]any{"update": status}
-	if current, err := currentOf(u); err == nil {
+	if current, err := u.Current(); err == nil {
 		info["current"] = httpapi.Describe(current)
 	}
 	return plugin.Health{Healthy: true, Message: note, Info: info}

@@ -28,7 +28,7 @@ func (p *Plugin) resumeRecording(u *hotupdate.Updater) error {
 	if u.Unrecorded().IsZero() {
 		return nil
 	}
-	current, err := currentOf(u)
+	current, err := u.Current()
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,13 @@ func (p *Plugin) resumeRecording(u *hotupdate.Updater) error {
 // recordFor records a revision, again with growing pauses while the API server does not take it, until the next is waiting:
 // a new pod would begin with what was accepted before.
 func (p *Plugin) recordFor(ctx context.Context, u *hotupdate.Updater, r recording) {
-	attempts := attempts{longest: lastRetry}
+	pause := firstRetry
 	for {
 		err := p.recordNow(context.WithoutCancel(ctx), u, r)
-		if err == nil || attempts.hopeless(err) || len(p.later) > 0 || wait.For(ctx, attempts.pause) != nil {
+		if err == nil || permanent(err) || len(p.later) > 0 || wait.For(ctx, pause) != nil {
 			return
 		}
+		pause = min(pause*2, lastRetry)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
@@ -28,8 +26,14 @@ func (p *Plugin) conclude(version string, began time.Time, res hotupdate.Result,
 		p.host.Logger.Error("update failed", "version", version, "err", err)
 	} else {
 		p.host.Logger.Info("update accepted", "version", version, "changed", res.Changed, "digest", res.Revision.Digest)
+		if res.Untold != "" {
+			p.host.Logger.Warn("the program was not told", "version", version, "reason", res.Untold)
+		}
+		if len(res.Mended) > 0 {
+			p.host.Logger.Warn("files had been changed by somebody else, and are as they were accepted again", "files", res.Mended)
+		}
 	}
-	p.metrics.observe(time.Since(began), res.Changed, err)
+	p.metrics.Observe(time.Since(began), res, err)
 	p.put(entry, s, res.Changed || err != nil)
 }
 
@@ -47,61 +51,6 @@ func (p *Plugin) put(entry result.Entry, s summary, changed bool) {
 			}, detail)
 		}
 	}
-}
-
-// metrics of the plugin.
-type metrics struct {
-	total    *prometheus.CounterVec
-	last     prometheus.Gauge
-	success  prometheus.Gauge
-	duration prometheus.Histogram
-}
-
-func newMetrics() *metrics {
-	return &metrics{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "refit_sidecar_hot_updates_total", Help: "Updates by how they ended: accepted, unchanged, failed, rolled_back.",
-		}, []string{"result"}),
-		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "refit_sidecar_hot_update_last_successful", Help: "1 if the last update succeeded.",
-		}),
-		success: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "refit_sidecar_hot_update_last_success_timestamp_seconds", Help: "When an update was accepted last.",
-		}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "refit_sidecar_hot_update_duration_seconds", Help: "From the request to its end.",
-			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60, 300},
-		}),
-	}
-}
-
-func (m *metrics) register(to prometheus.Registerer) error {
-	var faults []error
-	for _, c := range []prometheus.Collector{m.total, m.last, m.success, m.duration} {
-		faults = append(faults, to.Register(c))
-	}
-	return errors.Join(faults...)
-}
-
-func (m *metrics) observe(took time.Duration, changed bool, err error) {
-	m.duration.Observe(took.Seconds())
-	var failure *hotupdate.Failure
-	switch {
-	case errors.As(err, &failure) && failure.RolledBack:
-		m.total.WithLabelValues("rolled_back").Inc()
-	case err != nil:
-		m.total.WithLabelValues("failed").Inc()
-	case changed:
-		m.total.WithLabelValues("accepted").Inc()
-	default:
-		m.total.WithLabelValues("unchanged").Inc()
-	}
-	if err != nil {
-		m.last.Set(0)
-		return
-	}
-	m.last.Set(1)
-	m.success.SetToCurrentTime()
 }
 
 // summary is the outcome as JSON, for the annotation.

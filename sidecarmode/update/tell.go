@@ -25,6 +25,22 @@ func (p *Plugin) tellLater(ctx context.Context) {
 	}
 }
 
+// tellWhenItRuns has tellLater tell the program of the files in force.
+func (p *Plugin) tellWhenItRuns(version string) {
+	select {
+	case p.untold <- version:
+	default: // it waits for the process already
+	}
+}
+
+// quiet says how the program is told of a request's files. Where the process does not run yet, they are put in place, for it
+// may need them to start, and it is told when it runs.
+func (p *Plugin) quiet(ctx context.Context, request *hotupdate.Request) {
+	gated := p.beforeProgram()
+	request.Quiet = gated || p.locate(ctx) != nil
+	request.TellLater = request.Quiet && !gated && len(p.updater.Reload) > 0
+}
+
 // tell reloads the program when it runs, and again after a failure: it may need longer to start than verify waits. The files stay, also
 // if all attempts fail. There is none after an update that has told the program of other files, or when the plugin stops.
 func (p *Plugin) tell(ctx context.Context, version string) {
@@ -45,7 +61,7 @@ func (p *Plugin) tell(ctx context.Context, version string) {
 			if superseded = try > 0 && !u.Untold(); superseded {
 				return outcome{}
 			}
-			current, err := currentOf(u)
+			current, err := u.Current()
 			return outcome{hotupdate.Result{Revision: current, Changed: true}, errors.Join(err, u.Reload(ctx))}
 		})
 		switch {

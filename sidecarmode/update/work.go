@@ -87,14 +87,20 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 				return outcome{err: err}
 			}
 		}
+		request, explain, err := p.beside(ctx, request)
+		if err != nil {
+			p.host.Logger.Warn("update not tried", "version", request.Version, "err", err)
+			return outcome{err: err}
+		}
 		request.Record = true
 		res, err := u.Apply(ctx, request)
+		err = explain(err)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
 			return outcome{res, err}
 		}
 		p.conclude(request.Version, began, res, err)
 		if err == nil {
-			p.recordLater(u, res.Revision)
+			p.accepted(u, res.Revision)
 		}
 		return outcome{res, err}
 	})
@@ -113,7 +119,7 @@ func (p requested) Rollback(ctx context.Context, id string) (hotupdate.Result, e
 		}
 		p.conclude(cmp.Or(res.Revision.Version, id), began, res, err)
 		if err == nil {
-			p.recordLater(u, res.Revision)
+			p.accepted(u, res.Revision)
 		}
 		return outcome{res, err}
 	})
@@ -125,7 +131,13 @@ func (p requested) Revisions() ([]hotupdate.Revision, error) {
 	if u == nil {
 		return nil, httpapi.ErrRestoring
 	}
-	return u.Revisions()
+	return u.Revisions(), nil
+}
+
+// accepted is the end of a request: its revision is what the workload is to have, and nothing else is owed.
+func (p *Plugin) accepted(u *hotupdate.Updater, current hotupdate.Revision) {
+	p.owe(nil)
+	p.recordLater(u, current)
 }
 
 // triggered is the plugin for triggers.
@@ -139,12 +151,9 @@ func (p triggered) Delivered(name string) string {
 	return ""
 }
 
-// Apply implements trigger.Updater. Where the process that would be told does not run yet, the files are put in place,
-// for it may need them to start, and it is told when it runs.
+// Apply implements trigger.Updater.
 func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
-	gated := p.beforeProgram()
-	request.Quiet = gated || p.locate(ctx) != nil
-	request.TellLater = request.Quiet && !gated && len(p.updater.Reload) > 0
+	p.quiet(ctx, &request)
 	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
 		res, err := u.Apply(ctx, request)
@@ -155,10 +164,7 @@ func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry 
 	})
 	if err == nil && request.TellLater {
 		p.host.Logger.Info("the files are in place before the process runs that reads them", "version", request.Version)
-		select {
-		case p.untold <- request.Version:
-		default: // another goroutine waits for the process already
-		}
+		p.tellWhenItRuns(request.Version)
 	}
 	return err != nil && !permanent(err), err
 }

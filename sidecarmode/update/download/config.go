@@ -1,7 +1,7 @@
 // Package download is the configuration of how files are fetched: limits, allowed hosts and networks, headers, certificates and the
 // keys of signatures.
 //
-// It contains: the configuration and its translation to the rooms hotupdate and hotupdate/fetch. Fetching itself must stay out.
+// It contains: the configuration and its translation to the rooms hotupdate/fetch and hotupdate/payload. Fetching itself must stay out.
 package download
 
 import (
@@ -19,8 +19,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/hotupdate/fetch"
+	"github.com/refit-project/refit/hotupdate/payload"
 )
 
 // Config bounds downloads.
@@ -46,7 +46,7 @@ func (c Config) Keys() ([]crypto.PublicKey, error) {
 	var keys []crypto.PublicKey
 	var faults []error
 	for i, text := range c.PublicKeys {
-		key, err := hotupdate.ParseKey(strings.TrimSpace(text) + "\n")
+		key, err := payload.ParseKey(strings.TrimSpace(text) + "\n")
 		if err != nil {
 			faults = append(faults, fmt.Errorf("fetch.publicKeys[%d]: %w", i, err))
 		}

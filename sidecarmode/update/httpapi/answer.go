@@ -39,11 +39,18 @@ type answered struct {
 	Error      string       `json:"error,omitempty"`
 	Phase      string       `json:"phase,omitempty"`
 	RolledBack bool         `json:"rolledBack,omitempty"`
+	// Untold is why the program was not told of the files.
+	Untold string `json:"untold,omitempty"`
+	// Mended are files that were not what had been accepted any more, and are again.
+	Mended []string `json:"mended,omitempty"`
 }
 
 // answer says how it went: as JSON to those who speak or want it, else as text. A failure is never 200.
 func (h *handlers) answer(w http.ResponseWriter, r *http.Request, version string, res hotupdate.Result, err error) {
 	code, said := http.StatusOK, saidDone
+	if res.Untold != "" {
+		said += "; the program was not told: " + res.Untold
+	}
 	if err != nil {
 		code, said = explain(err)
 		if errors.Is(err, hotupdate.ErrBusy) || errors.Is(err, ErrRestoring) || errors.Is(err, ErrUnavailable) {
@@ -54,7 +61,7 @@ func (h *handlers) answer(w http.ResponseWriter, r *http.Request, version string
 		answerText(w, code, said)
 		return
 	}
-	a := answered{Version: version, Changed: res.Changed}
+	a := answered{Version: version, Changed: res.Changed, Untold: res.Untold, Mended: res.Mended}
 	if err == nil {
 		revision := Describe(res.Revision)
 		a.Revision = &revision
@@ -79,7 +86,7 @@ func explain(err error) (int, string) {
 		return http.StatusBadRequest, err.Error()
 	case errors.Is(err, hotupdate.ErrUnknownRevision):
 		return http.StatusNotFound, err.Error()
-	case errors.Is(err, hotupdate.ErrBusy):
+	case errors.Is(err, hotupdate.ErrBusy), errors.Is(err, ErrUnrestored):
 		return http.StatusConflict, err.Error()
 	case errors.Is(err, ErrRestoring), errors.Is(err, ErrStopping), errors.Is(err, ErrUnavailable):
 		return http.StatusServiceUnavailable, err.Error()

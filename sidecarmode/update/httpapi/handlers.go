@@ -16,6 +16,9 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/refit-project/refit/hotupdate"
 )
@@ -23,6 +26,8 @@ import (
 const (
 	// maxBody bounds a request, content that comes with it included.
 	maxBody = 8 << 20
+	// smallBody is up to which size requests are read side by side.
+	smallBody = 64 << 10
 	// maxForm is how much of a form is kept in memory.
 	maxForm = 1 << 20
 
@@ -59,6 +64,8 @@ type body struct {
 var (
 	// ErrRestoring means that updates are not accepted yet.
 	ErrRestoring = errors.New("the accepted revision is being restored")
+	// ErrUnrestored means that the update would keep files that the workload has and this pod does not.
+	ErrUnrestored = errors.New("the workload has files that this pod could not restore")
 	// ErrStopping means that updates are not accepted any more.
 	ErrStopping = errors.New("the sidecar is stopping")
 	// ErrUnavailable means that the API server is needed to find the process to signal, and does not respond.
@@ -73,7 +80,11 @@ type Updates interface {
 	Revisions() ([]hotupdate.Revision, error)
 }
 
-type handlers struct{ updates Updates }
+type handlers struct {
+	updates Updates
+	// large is held while an update with a large body is read and carried out: it may take much of the memory.
+	large sync.Mutex
+}
 
 // Routes are the endpoints, as patterns of net/http.ServeMux.
 func Routes(updates Updates) map[string]http.Handler {
@@ -99,6 +110,13 @@ func (h *handlers) serveUpdate(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", http.MethodPost)
 		answerText(w, http.StatusMethodNotAllowed, saidPost)
 		return
+	}
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		if !h.large.TryLock() {
+			h.answer(w, r, "", hotupdate.Result{}, hotupdate.ErrBusy)
+			return
+		}
+		defer h.large.Unlock()
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	wanted, err := readRequest(r)
@@ -136,7 +154,7 @@ func readRequest(r *http.Request) (hotupdate.Request, error) {
 		return hotupdate.Request{}, err
 	}
 	request := hotupdate.Request{
-		Version: r.FormValue("version"), Keep: true,
+		Version: r.FormValue("version"), Keep: r.FormValue("keep") == "" || parseBool(r.FormValue("keep")),
 		DryRun: parseBool(r.FormValue("dryRun")) || r.URL.Query().Has("dryRun") && r.FormValue("dryRun") == "",
 		Sources: []hotupdate.Source{{
 			URL: r.FormValue("url"), Name: r.FormValue("name"), SHA256: r.FormValue("sha256"), Format: hotupdate.Format(r.FormValue("format")),
@@ -167,9 +185,14 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 	if b.URL != "" || b.Data != nil {
 		files = append([]file{b.file}, files...)
 	}
-	for _, f := range files {
-		if f.URL == "" && f.Data == nil {
+	for i, f := range files {
+		switch {
+		case f.URL == "" && f.Data == nil:
 			return request, &refusal{http.StatusBadRequest, saidURL}
+		case f.URL != "" && f.Data != nil:
+			return request, &refusal{http.StatusBadRequest, fmt.Sprintf("file %d: want exactly one of url and data", i)}
+		case strings.ContainsRune(f.Name, utf8.RuneError): // which stands for what was not UTF-8
+			return request, &refusal{http.StatusBadRequest, fmt.Sprintf("file %d: name: not UTF-8, or with the character U+FFFD", i)}
 		}
 		source, err := f.source()
 		if err != nil {
@@ -178,7 +201,7 @@ func readJSON(r *http.Request) (hotupdate.Request, error) {
 		request.Sources = append(request.Sources, source)
 	}
 	switch {
-	case request.Version == "":
+	case request.Version == "", strings.ContainsRune(request.Version, utf8.RuneError):
 		return request, &refusal{http.StatusBadRequest, saidVersion}
 	case len(files) == 0:
 		return request, &refusal{http.StatusBadRequest, saidURL}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -20,6 +21,8 @@ const (
 	maxRevisions = 5
 	// maxRecord bounds one workload's part, in bytes.
 	maxRecord = 16 << 10
+	// maxLost bounds the names of Revision.Lost together, in bytes.
+	maxLost = 2 << 10
 )
 
 // record is what the pods of one workload have accepted: the revision accepted last, and some before it.
@@ -42,6 +45,10 @@ type Revision struct {
 	// Partial says that some content cannot be had again, and Reason why.
 	Partial bool   `json:"partial,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+	// Lost are the names of files that cannot be had again; empty in a partial revision: it is not known which.
+	Lost []string `json:"lost,omitempty"`
+	// Left says that the workload has gone back from it to an earlier one.
+	Left bool `json:"left,omitempty"`
 }
 
 type origin struct {
@@ -98,13 +105,32 @@ func (r record) current() (Revision, bool) {
 	return r.Revisions[i], true
 }
 
+// wanted are the revision accepted last and, after it, those that are as near to it as can be had without it: the ones before
+// it, the newest first.
+func (r record) wanted() []Revision {
+	last, ok := r.current()
+	if !ok {
+		return nil
+	}
+	rest := slices.DeleteFunc(slices.Clone(r.Revisions), func(m Revision) bool {
+		return m.Digest == last.Digest || m.Left || m.Partial
+	})
+	return append([]Revision{last}, rest...)
+}
+
 // accept makes a revision the current one, the newest first. With the zero Revision there is none, as before the first.
 func (r record) accept(m Revision) record {
 	r.Current = m.Digest
 	if m.Digest == "" {
 		return r
 	}
-	rest := slices.DeleteFunc(slices.Clone(r.Revisions), func(o Revision) bool { return o.Digest == m.Digest })
+	rest := slices.Clone(r.Revisions)
+	if i := slices.IndexFunc(rest, func(o Revision) bool { return o.Digest == m.Digest }); i >= 0 {
+		for later := range i { // none after one that was left itself: that one is gone forward to
+			rest[later].Left = rest[later].Left || !rest[i].Left
+		}
+		rest = slices.Delete(rest, i, i+1)
+	}
 	r.Revisions = append([]Revision{m}, rest...)
 	if len(r.Revisions) > maxRevisions {
 		r.Revisions = r.Revisions[:maxRevisions]
@@ -131,22 +157,44 @@ func NewRevision(accepted hotupdate.Revision, at time.Time) Revision {
 	if m.Set == "" {
 		m.Partial, m.Reason = true, reasonUnknown
 	}
+	known := m.Set != ""
 	for _, s := range accepted.Requested.Sources {
 		switch {
-		case s.URL == "":
+		case s.URL == "" || s.Stripped:
 			m.Partial, m.Reason = true, reasonInline
-		case s.Stripped:
-			m.Partial, m.Reason = true, reasonPrivateURL
+			if s.Stripped {
+				m.Reason = reasonPrivateURL
+			}
+			m.Lost = append(m.Lost, s.Name)
+			known = known && s.Format == hotupdate.Plain
 		default:
 			m.Sources = append(m.Sources, origin{URL: s.URL, Name: s.Name, SHA256: s.SHA256, Format: s.Format, Mode: s.Mode, Signature: s.Signature})
 		}
 	}
+	if !known || len(strings.Join(m.Lost, "/")) > maxLost {
+		m.Lost = nil
+	}
 	return m
+}
+
+// ErrLost means that files of a revision cannot be had again, and that a request which is to keep them does not bring them.
+var ErrLost = errors.New("files of the workload that cannot be had again")
+
+// Beside asks for the revision with what another request brings, as if it were in force already.
+func (m Revision) Beside(request hotupdate.Request) (hotupdate.Request, error) {
+	lost := slices.DeleteFunc(slices.Clone(m.Lost), request.Brings)
+	switch {
+	case len(lost) > 0:
+		return request, fmt.Errorf("%w: of %s: %s (%s)", ErrLost, m.Version, strings.Join(lost, ", "), m.Reason)
+	case m.Partial && len(m.Lost) == 0:
+		return request, fmt.Errorf("%w: of %s: %s", ErrLost, m.Version, m.Reason)
+	}
+	return request.Over(m.Request().Sources), nil
 }
 
 // Request asks for the revision again.
 func (m Revision) Request() hotupdate.Request {
-	request := hotupdate.Request{Version: m.Version, Digest: m.Set, Layered: true}
+	request := hotupdate.Request{Version: m.Version, Digest: m.Set, Layered: true, Afresh: true}
 	for _, o := range m.Sources {
 		request.Sources = append(request.Sources, hotupdate.Source{
 			URL: o.URL, Name: o.Name, SHA256: o.SHA256, Format: o.Format, Mode: o.Mode, Signature: o.Signature,

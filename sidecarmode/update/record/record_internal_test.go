@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/store"
 	"github.com/refit-project/refit/kube/ownpod"
 )
@@ -100,12 +101,12 @@ func TestRevisionIsRecordedWithItsSources(t *testing.T) {
 	inline, stripped := hotupdate.Origin{Name: "c", SHA256: "sum-c"}, from("d")
 	stripped.Stripped = true
 	accepted := func(requested ...hotupdate.Origin) hotupdate.Revision {
-		return hotupdate.Revision{Version: "v", Digest: "d", Requested: store.Requested{Digest: "set", Sources: requested}, Files: []store.File{{Name: "a"}}}
+		return hotupdate.Revision{Version: "v", Digest: "d", Requested: manifest.Requested{Digest: "set", Sources: requested}, Files: []store.File{{Name: "a"}}}
 	}
 	initial, ofTriggers, old := accepted(), accepted(), accepted()
-	initial.Version, initial.Requested = hotupdate.InitialVersion, store.Requested{}
-	ofTriggers.Requested.Digest = store.Digest(nil)
-	old.Requested = store.Requested{}
+	initial.Version, initial.Requested = hotupdate.InitialVersion, manifest.Requested{}
+	ofTriggers.Requested.Digest = manifest.Digest(nil)
+	old.Requested = manifest.Requested{}
 	source := func(name string) origin {
 		return origin{URL: "http://o/" + name, Name: name, SHA256: "sum-" + name, Mode: 0o600, Signature: []byte{1}}
 	}
@@ -116,9 +117,9 @@ func TestRevisionIsRecordedWithItsSources(t *testing.T) {
 	}{
 		"two sources": {accepted(from("a"), from("b")), Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a"), source("b")}}},
 		"content of the request": {accepted(from("a"), inline),
-			Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a")}, Partial: true, Reason: reasonInline}},
+			Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a")}, Partial: true, Reason: reasonInline, Lost: []string{"c"}}},
 		"a URL that is not stored": {accepted(stripped, from("a")),
-			Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a")}, Partial: true, Reason: reasonPrivateURL}},
+			Revision{Version: "v", Digest: "d", Set: "set", Sources: []origin{source("a")}, Partial: true, Reason: reasonPrivateURL, Lost: []string{"d"}}},
 		"manifest of an earlier version": {old, Revision{Version: "v", Digest: "d", Partial: true, Reason: reasonUnknown}},
 		"files of triggers alone":        {ofTriggers, Revision{Version: "v"}},
 		"before the first update":        {initial, Revision{Version: hotupdate.InitialVersion}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,11 +39,13 @@ type Options struct {
 	Observed func() *corev1.Pod
 }
 
-// Store is the record of our workload. It belongs to the goroutine that restores, and then to the one that records.
+// Store is the record of our workload. Its methods may be called by several goroutines.
 type Store struct {
 	options Options
 	ref     ownpod.Reference
-	own     workload
+
+	mu  sync.Mutex // held during calls of the API
+	own workload
 	// record as it was read or written last.
 	record record
 }
@@ -57,25 +60,29 @@ func (s *Store) Reference() ownpod.Reference { return s.ref }
 
 func (s *Store) enabled() bool { return s.options.API != nil && s.ref.Name != "" }
 
-// Latest reads what the workload accepted last. None is no error, and neither is a ConfigMap that does not exist.
-func (s *Store) Latest(ctx context.Context) (Revision, bool, error) {
+// Latest reads what the workload accepted last, and after it the complete revisions before it, the newest first. None is no
+// error, and neither is a ConfigMap that does not exist.
+func (s *Store) Latest(ctx context.Context) ([]Revision, error) {
 	if !s.enabled() {
-		return Revision{}, false, nil
+		return nil, nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ours, data, err := s.read(ctx)
 	if err != nil {
-		return Revision{}, false, err
+		return nil, err
 	}
 	if ours != nil {
 		s.record = *ours
-		found, ok := ours.current()
-		return found, ok, nil
+		return ours.wanted(), nil
 	}
 	// What the reference implementation has written for this very pod. It read those of all other pods, too.
-	found, ok := parseReference(data[referenceKey(s.options.Pod.Namespace, s.options.Pod.Name)])
-	return found, ok, nil
+	if found, ok := parseReference(data[referenceKey(s.options.Pod.Namespace, s.options.Pod.Name)]); ok {
+		return []Revision{found}, nil
+	}
+	return nil, nil
 }
 
 // read reads the record of our workload, nil if there is none, and the data of the ConfigMap, if it exists.
@@ -115,6 +122,8 @@ func (s *Store) Accepted(ctx context.Context, m Revision) error {
 	if !s.enabled() {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if known, ok := s.record.current(); ok && known.Version == m.Version && known.Digest == m.Digest {
 		return nil
 	}

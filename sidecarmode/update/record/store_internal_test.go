@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/hotupdate"
+	"github.com/refit-project/refit/hotupdate/manifest"
 	"github.com/refit-project/refit/hotupdate/store"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
@@ -64,7 +65,7 @@ func (r *records) in(name string) *Store {
 func version(v string, ago time.Duration) Revision {
 	r := hotupdate.Revision{
 		Version: v, Digest: "digest-" + v, Files: []store.File{{Name: "a", SHA256: "sum-" + v}},
-		Requested: store.Requested{Digest: "set-" + v, Sources: []hotupdate.Origin{{URL: "http://o/a", Name: "a", SHA256: "sum-" + v}}},
+		Requested: manifest.Requested{Digest: "set-" + v, Sources: []hotupdate.Origin{{URL: "http://o/a", Name: "a", SHA256: "sum-" + v}}},
 	}
 	return NewRevision(r, time.Now().Add(-ago))
 }
@@ -136,7 +137,7 @@ func TestADamagedRecordIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{", strings.Repeat("x", maxRecord+1)} {
 		r := &records{data: map[string]string{"StatefulSet.web": text}}
-		if _, _, err := r.in("web-0").Latest(t.Context()); !errors.Is(err, ErrDamaged) {
+		if _, err := r.in("web-0").Latest(t.Context()); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%.10s: %v", text, err)
 		}
 		if err := r.in("web-0").accept(t, "v1"); err != nil || r.current(t) != "v1" {
@@ -157,7 +158,7 @@ func TestRollbackToBeforeTheFirstUpdateIsNoPartialRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, ok, err := r.in("web-1").Latest(t.Context()); ok || err != nil {
+	if found, err := r.in("web-1").Latest(t.Context()); len(found) > 0 || err != nil {
 		t.Errorf("a new pod would begin with %+v, %v", found, err)
 	}
 	if err := s.accept(t, "v2"); err != nil || r.current(t) != "v2" || strings.Contains(r.data["StatefulSet.web"], "partial") {

@@ -33,6 +33,9 @@ func (s signaler) Signal(ctx context.Context) error {
 	}
 	s.awaitHandler(ctx)
 	_, err := s.finder.Signal(ctx, s.signal)
+	if errors.Is(err, process.ErrNotShared) {
+		return fmt.Errorf("%w: %w", action.ErrImpossible, err)
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,6 +51,44 @@ func TestRefusedContentIsNotTriedAgainBeforeItHasChanged(t *testing.T) {
 		applying.Wait()
 		if diff := cmp.Diff([]string{"bad", "good", "bad"}, updater.asked); diff != "" {
 			t.Errorf("tried (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// failing fails every time, in a way that may pass.
+type failing struct{ asked []time.Duration }
+
+func (f *failing) Delivered(string) string { return "" }
+
+func (f *failing) Apply(context.Context, hotupdate.Request) (bool, error) {
+	f.asked = append(f.asked, time.Duration(time.Now().UnixNano()))
+	return true, errors.New("the server does not respond")
+}
+
+// Content that waits for its next attempt is offered again by each new list of the watch. That does not begin its attempts anew.
+func TestContentThatWaitsForItsNextAttemptIsNotTriedEarlier(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		updater := &failing{}
+		trigger := New(Config{}, Deps{Updater: updater, Logger: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		changes := make(chan content)
+		var applying sync.WaitGroup
+		applying.Go(func() { _ = plugin.Safely(func() error { trigger.apply(ctx, changes); return nil }) })
+		began := time.Duration(time.Now().UnixNano())
+		for range 80 { // 40 s
+			changes <- content{version: "v1"}
+			time.Sleep(500 * time.Millisecond)
+		}
+		cancel()
+		applying.Wait()
+		var at []time.Duration
+		for _, when := range updater.asked {
+			at = append(at, when-began)
+		}
+		want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second}
+		if diff := cmp.Diff(want, at); diff != "" {
+			t.Errorf("tried at (-want +got):\n%s", diff)
 		}
 	})
 }

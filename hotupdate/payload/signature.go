@@ -1,4 +1,4 @@
-package hotupdate
+package payload
 
 import (
 	"crypto"
@@ -28,10 +28,13 @@ func ParseKey(text string) (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("public key: %T, want ECDSA or Ed25519", key)
 }
 
-// checkSignature wants one of the keys to have signed what has this SHA-256, given in hexadecimal. An ECDSA signature
+// ErrSignature means that none of the configured keys has signed the content.
+var ErrSignature = errors.New("signature")
+
+// CheckSignature wants one of the keys to have signed what has this SHA-256, given in hexadecimal. An ECDSA signature
 // is in ASN.1, as "cosign sign-blob" and "openssl dgst -sha256 -sign" make it; an Ed25519 signature is of the digest's
 // 32 bytes, since a download is hashed as it comes and not kept in memory.
-func checkSignature(keys []crypto.PublicKey, sum string, signature []byte) error {
+func CheckSignature(keys []crypto.PublicKey, sum string, signature []byte) error {
 	digest, err := hex.DecodeString(sum)
 	if err != nil {
 		return err

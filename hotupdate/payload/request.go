@@ -1,17 +1,17 @@
-package hotupdate
+package payload
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/refit-project/refit/hotupdate/payload"
-	"github.com/refit-project/refit/hotupdate/store"
+	"unicode/utf8"
 )
 
 // Request says what the files shall be.
@@ -24,12 +24,16 @@ type Request struct {
 	Layered bool
 	// Keep leaves files of the current revision in place that no source brings.
 	Keep bool
+	// Afresh: with Keep, of the current revision only files that no request has brought stay, as those of triggers do.
+	Afresh bool
+	// Provisional: the revision is not what is to be in force, see hotupdate.Updater.Provisional.
+	Provisional bool
 	// DryRun ends after the pre-check.
 	DryRun bool
-	// Digest is the Revision.Requested.Digest that must result; not compared when empty.
+	// Digest is the manifest.Requested.Digest that must result; not compared when empty.
 	Digest string
 	// Trigger names a source that sends a request for every change of its content, and TriggerDigest identifies the
-	// content. Both are recorded when the request has been accepted, see Updater.Delivered. Files that the trigger
+	// content. Both are recorded when the request has been accepted, see hotupdate.Updater.Delivered. Files that the trigger
 	// brought before and does not bring any more are removed.
 	Trigger, TriggerDigest string
 	// Quiet puts the files in place without telling the program, which has not been started yet. With TellLater Reload is to
@@ -40,28 +44,6 @@ type Request struct {
 	// Trusted sources need no signature: where they come from is proof enough.
 	Trusted bool
 }
-
-// The types of a request and of a revision that the rooms inside share.
-type (
-	// Format says how the bytes of a Source are turned into files.
-	Format = payload.Format
-	// Revision is one complete set of files.
-	Revision = store.Revision
-	// File is one file of a revision.
-	File = store.File
-	// Origin is where a source's bytes came from.
-	Origin = store.Origin
-)
-
-// A plain file keeps its bytes; an archive is unpacked.
-const (
-	Plain = payload.Plain
-	TarGz = payload.TarGz
-	Zip   = payload.Zip
-)
-
-// InitialVersion is the version of files that were there before the first update.
-const InitialVersion = store.InitialVersion
 
 // Source is one file or one archive of files, from a URL or at hand.
 type Source struct {
@@ -85,8 +67,8 @@ const maxVersion = 256
 // Validate reports all faults at once; they are ErrInvalid.
 func (r Request) Validate() error {
 	var faults []error
-	if r.Version == "" || len(r.Version) > maxVersion || strings.ContainsFunc(r.Version, unicode.IsControl) {
-		faults = append(faults, fmt.Errorf("version: want 1 to %d bytes without control characters", maxVersion))
+	if r.Version == "" || len(r.Version) > maxVersion || !utf8.ValidString(r.Version) || strings.ContainsFunc(r.Version, unicode.IsControl) {
+		faults = append(faults, fmt.Errorf("version: want 1 to %d bytes of UTF-8 without control characters", maxVersion))
 	}
 	if len(r.Sources) == 0 && r.Trigger == "" {
 		faults = append(faults, errors.New("no source"))
@@ -97,7 +79,7 @@ func (r Request) Validate() error {
 			faults = append(faults, fmt.Errorf("source %d: %w", i, err))
 			continue
 		}
-		if name := s.name(); s.Format == Plain && seen[name] {
+		if name := s.Path(); s.Format == Plain && seen[name] {
 			faults = append(faults, fmt.Errorf("source %d: %s is given twice", i, name))
 		} else {
 			seen[name] = true
@@ -112,13 +94,16 @@ func (r Request) Validate() error {
 func (s Source) validate() error {
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
-		if err != nil {
+		if err != nil || !utf8.ValidString(s.URL) {
 			return errors.New("URL: cannot be parsed") // the error would hold it, and it may hold a password
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			shown, _ := public(s.URL, false)
+			shown, _ := Public(s.URL, false)
 			return fmt.Errorf("URL %q: want http or https and a host", shown)
 		}
+	}
+	if s.URL != "" && s.Data != nil {
+		return errors.New("want exactly one of URL and data")
 	}
 	if s.SHA256 != "" {
 		if b, err := hex.DecodeString(s.SHA256); err != nil || len(b) != 32 {
@@ -130,18 +115,36 @@ func (s Source) validate() error {
 	}
 	switch s.Format {
 	case Plain:
-		return payload.CheckName(s.name())
+		return CheckName(s.Path())
 	case TarGz, Zip:
-		if s.name() == "" {
+		if s.Path() == "" {
 			return nil
 		}
-		return payload.CheckName(s.name())
+		return CheckName(s.Path())
 	default:
 		return fmt.Errorf("format %q: want tar.gz, zip or none", s.Format)
 	}
 }
 
-func (s Source) name() string {
+// Over is the request with other sources below its own: it brings their files too, but for those that it has itself, and of
+// the revision in force only files that no request has brought stay.
+func (r Request) Over(below []Source) Request {
+	own := map[string]bool{}
+	for _, s := range r.Sources {
+		own[s.Path()] = s.Format == Plain
+	}
+	kept := slices.DeleteFunc(slices.Clone(below), func(s Source) bool { return s.Format == Plain && own[s.Path()] })
+	r.Sources, r.Layered, r.Afresh = append(kept, r.Sources...), true, true
+	return r
+}
+
+// Brings reports that one of the sources is a file of this name.
+func (r Request) Brings(name string) bool {
+	return slices.ContainsFunc(r.Sources, func(s Source) bool { return s.Format == Plain && s.Path() == name })
+}
+
+// Path is the name that the source has below the folder, empty for an archive of the folder itself.
+func (s Source) Path() string {
 	if name := path.Clean(s.Name); name != "." {
 		return name
 	}
@@ -153,4 +156,28 @@ func (s Source) name() string {
 		return ""
 	}
 	return path.Base(u.Path)
+}
+
+// Public is a URL that can be shown, and whether what was left out is needed to fetch from it.
+func Public(source string, withQuery bool) (shown string, stripped bool) {
+	u, err := url.Parse(source)
+	if err != nil {
+		return "", true
+	}
+	stripped = u.User != nil
+	u.User, u.Fragment = nil, ""
+	if !withQuery {
+		stripped = stripped || u.RawQuery != ""
+		u.RawQuery = ""
+	}
+	return u.String(), stripped
+}
+
+// Address recognises a URL without keeping it.
+func Address(url string) string {
+	if url == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:])
 }

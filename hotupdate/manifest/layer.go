@@ -1,13 +1,10 @@
-package store
+package manifest
 
 import "path"
 
 // Layer is what has been staged at one moment. Files that are added below it do not replace what it has. The zero value
 // hides nothing.
 type Layer struct{ files, folders map[string]bool }
-
-// Layer is what has been staged so far.
-func (g *Stage) Layer() Layer { return NewLayer(g.files) }
 
 // NewLayer is one of these files.
 func NewLayer(files []File) Layer {

@@ -1,0 +1,129 @@
+package hotupdate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/refit-project/refit/hotupdate/store"
+)
+
+// begin starts where the revision that was in force is not known, or cannot be read. The newest accepted one that is
+// complete takes its place, or else what readers see, or an empty one. No older revision is lost by that.
+func (u *Updater) begin(ctx context.Context, st store.State) error {
+	from, accepted := u.store.Remains(st.Current), st.Accepted
+	if st.Current == "" {
+		var err error
+		if accepted, err = u.store.IDs(); err != nil {
+			return err
+		}
+		if seen, err := u.store.Visible(); err == nil {
+			accepted = accepted[:slices.Index(accepted, seen.ID)+1]
+			return u.settle(store.State{Current: seen.ID, Accepted: readable(u.store, accepted)})
+		}
+	}
+	accepted = readable(u.store, accepted)
+	for i, r := range slices.Backward(u.store.Readable(accepted)) {
+		if u.store.Check(ctx, r) != nil {
+			continue
+		}
+		if err := u.store.Publish(from, r); err != nil {
+			return err
+		}
+		u.interrupted = true
+		accepted = append(slices.Delete(accepted, i, i+1), r.ID)
+		return u.settle(store.State{Current: r.ID, Accepted: accepted, Untold: true, Provisional: true})
+	}
+	first, err := u.store.Adopt(ctx, Revision{}, nil, u.config.Limits)
+	if err != nil {
+		return err
+	}
+	if err := u.store.Publish(from, first); err != nil {
+		return err
+	}
+	return u.settle(store.State{Current: first.ID, Accepted: append(accepted, first.ID)})
+}
+
+func readable(s *store.Store, ids []string) []string {
+	var good []string
+	for _, r := range s.Readable(ids) {
+		good = append(good, r.ID)
+	}
+	return good
+}
+
+// base is the revision that a request changes. One that cannot be read can only be replaced as a whole.
+func (u *Updater) base(req Request) (Revision, error) {
+	if _, err := u.store.Revision(u.state.Current); err != nil && req.Keep {
+		return Revision{}, fmt.Errorf("%w: which files the update would keep is not known: roll back to another revision, or send all files and keep none", err)
+	}
+	return u.inForce(), nil
+}
+
+// inForce is the current revision, as far as it can be read.
+func (u *Updater) inForce() Revision {
+	current, err := u.store.Revision(u.state.Current)
+	if err != nil {
+		return u.store.Remains(u.state.Current)
+	}
+	return current
+}
+
+// keep takes over the files of a revision. Those that the program, or whoever else, has changed since they were accepted
+// are taken from another revision, or fetched again; mended are their names.
+func (u *Updater) keep(ctx context.Context, g *store.Stage, r Revision, removed map[string]string) (mended []string, err error) {
+	others := u.store.Readable(u.state.Accepted)
+	slices.Reverse(others)
+	mended, missing, err := g.Keep(r, removed, others)
+	if err != nil || len(missing) == 0 {
+		return mended, err
+	}
+	for _, s := range slices.Concat(r.Requested.Sources, r.Sources) {
+		here := func(f File) bool { return f.From(s) && s.URL != "" && !s.Stripped }
+		if !slices.ContainsFunc(missing, here) {
+			continue
+		}
+		if err := u.refetch(ctx, g, s, missing); err != nil {
+			return nil, fmt.Errorf("%w; fetched again: %w", store.Changed(r, missing), err)
+		}
+		for _, f := range missing {
+			if here(f) {
+				mended = append(mended, f.Name)
+			}
+		}
+		missing = slices.DeleteFunc(missing, here)
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%w; it cannot be fetched again: send it with the update, or roll back to a revision without it", store.Changed(r, missing))
+	}
+	return mended, nil
+}
+
+// refetch brings those of the files that are of a source.
+func (u *Updater) refetch(ctx context.Context, g *store.Stage, o Origin, files []File) error {
+	s := Source{URL: o.URL, Name: o.Name, SHA256: o.SHA256, Format: o.Format, Mode: o.Mode}
+	if _, err := u.bring(ctx, g, s, &Origin{Name: o.Name}, ""); err != nil || s.Format == Plain {
+		return err
+	}
+	return u.unpack(ctx, g, s, func(name string) bool {
+		return !slices.ContainsFunc(files, func(f File) bool { return f.Name == name && f.From(o) })
+	})
+}
+
+// intact reports that all files of a revision are as they were accepted.
+func (u *Updater) intact(ctx context.Context, r Revision) bool { return u.store.Check(ctx, r) == nil }
+
+// again makes the revision anew, with files that were changed on disk as they were accepted.
+func (u *Updater) again(ctx context.Context, r Revision) (Result, error) {
+	g, err := u.store.Stage(u.config.Limits)
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { _ = g.Discard() }()
+	mended, err := u.keep(ctx, g, r, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	made, err := g.Seal(ctx, r.Version, r.Sources, r.Requested)
+	return Result{Revision: made, Mended: mended}, err
+}
