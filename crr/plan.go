@@ -108,9 +108,7 @@ func (p *planner) layOut() {
 				*state = s
 			}
 		}
-		if state.ContainerID == "" {
-			state.ContainerID = recorded[container.Name]
-		}
+		recorded.Complete(state)
 	}
 }
 
@@ -187,9 +185,11 @@ func (p *planner) containers() Decision {
 			ended++
 			continue
 		}
-		p.why = fmt.Sprintf("container %s: %s", container.Name, state.Message)
+		if state.Message != "" { // else it waits for one before it
+			p.why = fmt.Sprintf("container %s: %s", container.Name, state.Message)
+		}
 		if p.status.Message == "" && !step.heldUntil.IsZero() {
-			p.status.Message = fmt.Sprintf("container %s: %s", container.Name, backoffMessage(step.heldUntil))
+			p.status.Message = fmt.Sprintf("container %s: %s", container.Name, podrules.BackoffMessage(step.heldUntil))
 			p.held = true
 		}
 		stop, start = step.stop, step.start

@@ -242,7 +242,7 @@ func (s *subject) wait(message string) {
 // waitForKubelet is for a container that kubelet is to start.
 func (s *subject) waitForKubelet(why string, status *corev1.ContainerStatus) {
 	s.heldUntil = kubelet.BackoffUntil(status)
-	s.wait(why + waitingFor(status))
+	s.wait(why + podrules.WaitingFor(status))
 }
 
 func (s *subject) fail(reason, message string) {

@@ -2,11 +2,15 @@ package crr
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -27,6 +31,12 @@ func (s *subject) running(old Instance) {
 		return
 	}
 	s.stopping = true
+	if !s.act.Running && !s.podGoesOn() {
+		if !s.restarting() {
+			s.fail(ReasonRestartPolicyForbidsRestart, podrules.EndsPod(s.observed.Pod, s.spec.Name))
+		}
+		return
+	}
 	if s.options.SignalsOnly && s.adopted {
 		s.adopt()
 		return
@@ -41,14 +51,44 @@ func (s *subject) running(old Instance) {
 			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.act.Err, s.act.Failures))
 			return
 		}
+		if s.act.Unbegun {
+			s.state.StopBegan = nil
+		}
 		if s.retryLater() {
 			return
 		}
 	}
-	s.stop = &Stop{Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: hook}
+	s.stop = &Stop{Container: s.spec.Name, ID: old.ID}
+	now := s.now.Add(s.observed.ClockOffset).Truncate(time.Microsecond) // as it is stored
+	if s.state.StopBegan == nil && !s.observed.Later {
+		s.state.StopBegan = new(metav1.NewMicroTime(now))
+	}
+	s.stop.Grace, s.stop.PreStop = podrules.Rest(s.grace(), hook, s.state.StopBegan, now)
 	if s.removes(old) {
 		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
 	}
+}
+
+// podGoesOn reports whether the pod cannot end while this container is down.
+func (s *subject) podGoesOn() bool {
+	pod := s.observed.Pod
+	if s.options.SignalsOnly || !podrules.NeedsOther(s.request, pod, s.spec.Name) {
+		return true
+	}
+	return slices.ContainsFunc(podrules.Others(pod, s.spec.Name), func(other corev1.ContainerStatus) bool {
+		if _, asked := RecreateStateOf(&Request{Status: s.status}, other.Name); !asked {
+			return true // its instances are not looked at
+		}
+		newest, known := s.observed.newest(other.Name)
+		return known && newest.State == identity.StateRunning && newest.ID.String() == other.ContainerID && !s.observed.Acts[other.Name].Running
+	})
+}
+
+// restarting reports whether another container of the request is on its way to its next instance.
+func (s *subject) restarting() bool {
+	return slices.ContainsFunc(s.status.ContainerRecreateStates, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
+		return state.Name != s.spec.Name && begun(state) && !finished(state.Phase)
+	})
 }
 
 // adopt only records the instance that runs now, and it is stopped once that is stored. If it cannot be, the instance could not be

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
@@ -36,7 +35,7 @@ func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
 	}
 	return slices.ContainsFunc(states, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 		status := kubelet.StatusOf(pod, state.Name)
-		if status == nil || status.State.Running == nil || status.ContainerID == "" || status.ContainerID != stoppedBy(request, state) {
+		if status == nil || status.State.Running == nil || status.ContainerID == "" || status.ContainerID != record.Ordered(request, state) {
 			return false
 		}
 		since := ended
@@ -58,13 +57,4 @@ func endOf(request *Request) (time.Time, bool) {
 	default:
 		return time.Time{}, Completed(request)
 	}
-}
-
-// stoppedBy is the instance whose stop has been ordered; empty if none has. A kruise-daemon records no instance: it stops the one at
-// admission, and at a deadline it leaves open whether it is doing so.
-func stoppedBy(request *Request, state v1beta1.ContainerRecreateRequestRecreateState) string {
-	if state.ContainerID != "" || record.Pruned(request) || meta.IsStatusConditionTrue(request.Status.Conditions, v1beta1.ConditionAccepted) {
-		return state.ContainerID
-	}
-	return record.AtAdmission(request, state.Name)
 }

@@ -15,17 +15,6 @@ import (
 
 var underWayNow = time.Date(2026, 11, 25, 0, 30, 0, 0, time.UTC)
 
-// underWayPod runs containers app (app1) and log (log1), and native sidecar mesh (mesh1).
-func underWayPod() *corev1.Pod {
-	pod := crrtest.WebPod()
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses[1:]} {
-		for i := range statuses {
-			statuses[i].State.Running = &corev1.ContainerStateRunning{}
-		}
-	}
-	return pod
-}
-
 // underWayRequest of 10 s of grace stops app1 since 5 s and has not turned to log1.
 func underWayRequest() *crr.Request {
 	request := crrtest.UserRequest("app", "log")
@@ -162,7 +151,7 @@ func TestStopIsUnderWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request, pod := underWayRequest(), underWayPod()
+			request, pod := underWayRequest(), crrtest.WebPod()
 			tt.change(request, pod)
 			before := request.DeepCopy()
 			if got := crr.StopUnderWay(request, pod, underWayNow); got != tt.want {

@@ -50,7 +50,7 @@ const (
 	AnnotationTraceparent = "refit.dev/traceparent"
 
 	// AnnotationInstances records which container instances a request replaces, as a JSON object from container name to
-	// container ID. refit-daemon writes it, before it stops anything, where the CRD has no
+	// container ID; the value of "NAME/stopBegan" is when the stop of container NAME began. refit-daemon writes it, before it stops anything, where the CRD has no
 	// status.containerRecreateStates[].containerID, as that of OpenKruise.
 	AnnotationInstances = "refit.dev/instances"
 )

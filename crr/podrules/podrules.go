@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kubelet"
@@ -48,6 +49,27 @@ func Grace(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) time.Dura
 	return defaultGrace
 }
 
+// minRest is the least that a stop leaves a container whose grace period has passed: with nothing a container runtime kills at
+// once, also a container that its stop signal has not reached, as the process that was to stop it may have died before.
+const minRest = time.Second
+
+// Rest is what a stop that began at a time, or begins now (nil), has left of its grace period, and the preStop hook if there
+// is time for it.
+func Rest(grace time.Duration, hook *corev1.LifecycleHandler, began *metav1.MicroTime, now time.Time) (time.Duration, *corev1.LifecycleHandler) {
+	rest := grace
+	if began != nil {
+		rest -= min(max(now.Sub(began.Time), 0), grace)
+	}
+	switch {
+	case grace == 0:
+		return 0, nil
+	case rest == 0 && hook != nil:
+		return kubelet.MinGracePeriod, nil
+	default:
+		return max(rest, min(minRest, grace)), hook
+	}
+}
+
 // EndsForGood says why a stop could end the container instead of restarting it; empty: it cannot. What a program makes of
 // TERM is not known beforehand: it may exit well, be ended by the signal, or be killed later.
 func EndsForGood(policy kubelet.RestartPolicy, grace time.Duration) string {
@@ -81,4 +103,30 @@ func PreStop(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
 		}
 	}
 	return nil
+}
+
+// NeedsOther reports whether the container's stop for this request ends its pod unless another container runs meanwhile. The
+// request overrides a restart policy that may not start the container again; kubelet starts it after its removal, but a pod
+// in which nothing runs and whose containers have all been up ends before (kubelet, getPhase).
+func NeedsOther(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, container string) bool {
+	return OverridesRestartPolicy(request) && !SidecarTerminated(pod) &&
+		EndsForGood(kubelet.RestartPolicyOf(pod, container), Grace(request, pod)) != ""
+}
+
+// Others are the containers that kubelet reports as running, other than this one. Init containers, and so native sidecars, are
+// left out: no pod goes on for them.
+func Others(pod *corev1.Pod, container string) []corev1.ContainerStatus {
+	var running []corev1.ContainerStatus
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name != container && status.State.Running != nil {
+			running = append(running, status)
+		}
+	}
+	return running
+}
+
+// EndsPod says that the stop of the container would end the pod.
+func EndsPod(pod *corev1.Pod, container string) string {
+	return fmt.Sprintf("its restartPolicy is %s and no other container of the pod is running, so stopping it would end the pod, also with annotation %s: %s",
+		kubelet.RestartPolicyOf(pod, container).Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
 }
