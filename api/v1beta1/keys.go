@@ -27,7 +27,7 @@ const (
 	RestartBackoffSkip       = "skip"
 
 	// AnnotationRestartPolicy set to "override" asks for a restart although the container's restartPolicy
-	// forbids it: the stopped instance is removed, which makes kubelet start it again.
+	// forbids it: the stopped instance is removed, which makes kubelet start it again. Refused where no other container keeps the pod running.
 	AnnotationRestartPolicy = "refit.dev/restart-policy"
 	RestartPolicyOverride   = "override"
 
