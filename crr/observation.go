@@ -28,6 +28,8 @@ type Observation struct {
 	// TakenAt is since when this process has worked on the request. It matters where the API server stores no
 	// conditions, as with OpenKruise up to 1.9; zero: since now.
 	TakenAt time.Time
+	// Later: no stop can begin now, as others are under way, so none is recorded as begun.
+	Later bool
 	// DropsIDs: container IDs that were written into the states of the request were not stored, as under OpenKruise's CRDs.
 	// It matters with Options.SignalsOnly: others record them in AnnotationInstances.
 	DropsIDs bool
@@ -57,6 +59,8 @@ type Act struct {
 	Err      string
 	// Transient: the runtime may come back, so failing is no verdict on the container.
 	Transient bool
+	// Unbegun: the last one failed before the runtime can have begun the stop, so no grace period has begun.
+	Unbegun bool
 }
 
 // Decision is one step. At most one of Stop and Start is set, and neither may be carried out before Status is
@@ -75,7 +79,7 @@ type Decision struct {
 type Stop struct {
 	Container string
 	ID        identity.ContainerID
-	// Grace between TERM and KILL, preStop included; 0 kills at once.
+	// Grace is what is left between TERM and KILL, preStop included; 0 kills at once.
 	Grace time.Duration
 	// PreStop is the hook of the pod's container; nil: none. The request has a copy that is for its reader only: a request
 	// that has not passed admission must not choose what is executed.

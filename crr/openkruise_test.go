@@ -27,6 +27,7 @@ func prune(status crr.Status) crr.Status {
 	pruned := *status.DeepCopy()
 	for i := range pruned.ContainerRecreateStates {
 		pruned.ContainerRecreateStates[i].ContainerID = ""
+		pruned.ContainerRecreateStates[i].StopBegan = nil
 	}
 	return pruned
 }

@@ -92,7 +92,8 @@ func (s *fixture) missing(container string) *fixture {
 }
 
 func (s *fixture) ready(container string, restarts int32) *fixture {
-	return s.containerStatus(corev1.ContainerStatus{Name: container, ContainerID: id(container, restarts).String(), Ready: true})
+	return s.containerStatus(corev1.ContainerStatus{Name: container, ContainerID: id(container, restarts).String(), Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 }
 
 func (s *fixture) containerStatus(status corev1.ContainerStatus) *fixture {

@@ -37,7 +37,7 @@ func (p *planner) minorUntil() (time.Time, bool) {
 		if state.Phase != was.Phase && !begun || act.Err != "" {
 			return time.Time{}, false
 		}
-		if state == was {
+		if equality.Semantic.DeepEqual(state, was) {
 			continue
 		}
 		since := act.Done

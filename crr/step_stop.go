@@ -1,19 +1,22 @@
 package crr
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/podrules"
+	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
 
 const (
 	// maxStopFailures in a row, not counting those of an unreachable runtime, fail the container.
 	maxStopFailures = 5
-	defaultGrace    = 30 * time.Second // of a pod that says nothing: the API's default
 )
 
 // running: the old instance runs and is to be stopped.
@@ -28,6 +31,12 @@ func (s *subject) running(old Instance) {
 		return
 	}
 	s.stopping = true
+	if !s.act.Running && !s.podGoesOn() {
+		if !s.restarting() {
+			s.fail(ReasonRestartPolicyForbidsRestart, podrules.EndsPod(s.observed.Pod, s.spec.Name))
+		}
+		return
+	}
 	if s.options.SignalsOnly && s.adopted {
 		s.adopt()
 		return
@@ -42,14 +51,44 @@ func (s *subject) running(old Instance) {
 			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.act.Err, s.act.Failures))
 			return
 		}
+		if s.act.Unbegun {
+			s.state.StopBegan = nil
+		}
 		if s.retryLater() {
 			return
 		}
 	}
-	s.stop = &Stop{Container: s.spec.Name, ID: old.ID, Grace: s.grace(), PreStop: hook}
+	s.stop = &Stop{Container: s.spec.Name, ID: old.ID}
+	now := s.now.Add(s.observed.ClockOffset).Truncate(time.Microsecond) // as it is stored
+	if s.state.StopBegan == nil && !s.observed.Later {
+		s.state.StopBegan = new(metav1.NewMicroTime(now))
+	}
+	s.stop.Grace, s.stop.PreStop = podrules.Rest(s.grace(), hook, s.state.StopBegan, now)
 	if s.removes(old) {
 		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
 	}
+}
+
+// podGoesOn reports whether the pod cannot end while this container is down.
+func (s *subject) podGoesOn() bool {
+	pod := s.observed.Pod
+	if s.options.SignalsOnly || !podrules.NeedsOther(s.request, pod, s.spec.Name) {
+		return true
+	}
+	return slices.ContainsFunc(podrules.Others(pod, s.spec.Name), func(other corev1.ContainerStatus) bool {
+		if _, asked := RecreateStateOf(&Request{Status: s.status}, other.Name); !asked {
+			return true // its instances are not looked at
+		}
+		newest, known := s.observed.newest(other.Name)
+		return known && newest.State == identity.StateRunning && newest.ID.String() == other.ContainerID && !s.observed.Acts[other.Name].Running
+	})
+}
+
+// restarting reports whether another container of the request is on its way to its next instance.
+func (s *subject) restarting() bool {
+	return slices.ContainsFunc(s.status.ContainerRecreateStates, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
+		return state.Name != s.spec.Name && begun(state) && !finished(state.Phase)
+	})
 }
 
 // adopt only records the instance that runs now, and it is stopped once that is stored. If it cannot be, the instance could not be
@@ -68,7 +107,7 @@ func (s *subject) adopt() {
 // unstoppable says why the container must not or cannot be stopped from here; empty: it can.
 func (s *subject) unstoppable() string {
 	if s.options.SignalsOnly {
-		if why := endsForGood(kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name), s.grace()); why != "" {
+		if why := podrules.EndsForGood(kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name), s.grace()); why != "" {
 			return why
 		}
 	}
@@ -77,12 +116,10 @@ func (s *subject) unstoppable() string {
 
 // preStop is the hook of a container or native sidecar in the pod; nil when it has none, or no time to run it.
 func (s *subject) preStop() *corev1.LifecycleHandler {
-	pod := s.observed.Pod.Spec
-	spec := cmp.Or(ContainerNamed(pod.Containers, s.spec.Name), ContainerNamed(pod.InitContainers, s.spec.Name))
-	if spec == nil || spec.Lifecycle == nil || s.grace() == 0 {
+	if s.grace() == 0 {
 		return nil
 	}
-	return spec.Lifecycle.PreStop
+	return podrules.PreStop(s.observed.Pod, s.spec.Name)
 }
 
 // removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
@@ -94,12 +131,4 @@ func (s *subject) removes(old Instance) bool {
 	return s.skipsBackoff() && delaysRestart(old, s.now)
 }
 
-func (s *subject) grace() time.Duration {
-	if strategy := s.request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*strategy.TerminationGracePeriodSeconds) * time.Second
-	}
-	if seconds := s.observed.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return defaultGrace
-}
+func (s *subject) grace() time.Duration { return podrules.Grace(s.request, s.observed.Pod) }

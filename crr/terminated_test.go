@@ -48,6 +48,16 @@ func TestSidecarOfAFinishedPodThatIsStartedAgainIsWaitedFor(t *testing.T) {
 	wantWait(t, s.begun(t).exited("log", 0, 143).plan())
 }
 
+// Kubelet starts nothing in a pod that is being deleted, whatever its restart policy is.
+func TestSidecarOfAFinishedPodThatIsBeingDeletedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := jobDone(func(p *corev1.Pod) {
+		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+		p.DeletionTimestamp = &metav1.Time{Time: noon}
+	})
+	wantOutcome(t, s.begun(t).exited("log", 0, 143).plan(), crr.ReasonSucceeded)
+}
+
 func TestMessageSaysUntilWhenKubeletBacksOff(t *testing.T) {
 	t.Parallel()
 	s := newFixture().with(func(s *fixture) { s.options.RespectBackoff = true })

@@ -69,14 +69,21 @@ func (s *State) Percent() int32 {
 func (s State) begin(want *Want, now time.Time) State {
 	if s.Started.IsZero() {
 		s.Started = now
-		if want.Deadline > 0 {
-			s.deadline = now.Add(want.Deadline)
-		}
+		s = s.within(want.Deadline)
 	}
 	s.attempts++
 	s.Phase, s.Message, s.Pulled, s.Total = v1beta1.ImagePhasePulling, "", 0, 0
 	if s.attempts > 1 {
 		s.Message = fmt.Sprintf("attempt %d of %d", s.attempts, s.allowed(want))
+	}
+	return s
+}
+
+// within is the state under a limit for all attempts; 0 for none.
+func (s State) within(limit time.Duration) State {
+	s.deadline = time.Time{}
+	if limit > 0 && !s.Started.IsZero() {
+		s.deadline = s.Started.Add(limit)
 	}
 	return s
 }

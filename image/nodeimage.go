@@ -50,6 +50,7 @@ func Request(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job *
 		image.SandboxConfig = job.Spec.SandboxConfig.DeepCopy()
 	}
 	tag, said := TagSpec(spec, reference), TagStatus(status, reference)
+	joined := tag != nil && len(tag.OwnerReferences) > 0
 	switch {
 	case tag == nil:
 		image.Tags = append(image.Tags, v1beta1.ImageTagSpec{Tag: reference.Tag})
@@ -59,10 +60,14 @@ func Request(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job *
 		}
 	case said != nil && said.Version == tag.Version && (said.Phase == v1beta1.ImagePhaseSucceeded || said.Phase == v1beta1.ImagePhaseFailed):
 		tag.Version++ // what ended before is not this job's
+		joined = false
 	}
 	tag.CreatedAt = seconds(now)
-	tag.ImagePullPolicy = job.Spec.ImagePullPolicy
-	tag.PullPolicy = pullPolicy(job)
+	if joined {
+		join(tag, job)
+	} else {
+		tag.ImagePullPolicy, tag.PullPolicy = job.Spec.ImagePullPolicy, pullPolicy(job)
+	}
 	tag.OwnerReferences = append(tag.OwnerReferences, corev1.ObjectReference{
 		APIVersion: v1beta1.GroupVersion().String(), Kind: v1beta1.KindImagePullJob, Namespace: job.Namespace, Name: job.Name, UID: job.UID,
 	})
@@ -127,6 +132,9 @@ func Prune(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job fun
 			}
 			changed = changed || len(owners) != len(tag.OwnerReferences)
 			tag.OwnerReferences = owners
+			if owned && !ended {
+				changed = settle(&tag, job) || changed
+			}
 			kept = append(kept, tag)
 		}
 		if image.Tags = kept; len(kept) == 0 {

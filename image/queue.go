@@ -84,6 +84,7 @@ func (q *Queue) Set(wants []Want, known func(Want) (State, bool)) {
 		kept[want.Reference] = true
 		if p := q.pulls[want.Reference]; p != nil && p.want.Version == want.Version {
 			p.want = want
+			p.state = p.state.within(want.Deadline)
 			continue
 		}
 		q.drop(want.Reference)

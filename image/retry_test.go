@@ -139,3 +139,17 @@ func TestFailedPullsAreTriedAgainEachAtItsTime(t *testing.T) {
 		expect(t, q, "limited", v1beta1.ImagePhaseSucceeded)
 	})
 }
+
+// A pull that cannot be tried again in time has failed, and does not wait for the time of that attempt.
+func TestNoAttemptIsWaitedForBeyondTheDeadline(t *testing.T) {
+	t.Parallel()
+	inQueue(t, 1, func(p *puller, q *image.Queue) {
+		p.pull = func(context.Context, image.Want, int, func(int64, int64)) (string, error) {
+			return "", errors.New("503")
+		}
+		q.Set([]image.Want{want("a", func(w *image.Want) { w.Deadline = 2 * time.Second })}, nil)
+		expect(t, q, "a", v1beta1.ImagePhaseWaiting, "next attempt is in 1s")
+		time.Sleep(1500 * time.Millisecond) // the third attempt would be after 3 s
+		expect(t, q, "a", v1beta1.ImagePhaseFailed, "no further attempt within activeDeadlineSeconds 2")
+	})
+}

@@ -27,7 +27,7 @@ const (
 	RestartBackoffSkip       = "skip"
 
 	// AnnotationRestartPolicy set to "override" asks for a restart although the container's restartPolicy
-	// forbids it: the stopped instance is removed, which makes kubelet start it again.
+	// forbids it: the stopped instance is removed, which makes kubelet start it again. Refused where no other container keeps the pod running.
 	AnnotationRestartPolicy = "refit.dev/restart-policy"
 	RestartPolicyOverride   = "override"
 
@@ -50,7 +50,7 @@ const (
 	AnnotationTraceparent = "refit.dev/traceparent"
 
 	// AnnotationInstances records which container instances a request replaces, as a JSON object from container name to
-	// container ID. refit-daemon writes it, before it stops anything, where the CRD has no
+	// container ID; the value of "NAME/stopBegan" is when the stop of container NAME began. refit-daemon writes it, before it stops anything, where the CRD has no
 	// status.containerRecreateStates[].containerID, as that of OpenKruise.
 	AnnotationInstances = "refit.dev/instances"
 )

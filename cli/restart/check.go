@@ -10,6 +10,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/podrules"
 )
 
 // checkContainers refuses a container that none of the pods has: a rollout would fail at each of them. Pods that have ended, or are about to,
@@ -52,7 +53,7 @@ func checkDrain(seconds *int64, pods ...*corev1.Pod) error {
 		return nil
 	}
 	for _, pod := range pods {
-		if !leaving(pod) && !crr.HasReadinessGate(pod) {
+		if !leaving(pod) && !podrules.HasReadinessGate(pod) {
 			return fmt.Errorf("%w: pod %s has no readiness gate %s, so it cannot be drained: add readinessGates to its template, or leave --drain-seconds out",
 				cli.ErrUsage, pod.Name, v1beta1.ReadinessGateKruisePodReady)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -24,7 +25,7 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	switch {
 	case pod == nil:
 		return invalid(path, "no found Pod named %s in namespace %s", name, request.Namespace)
-	case !active(pod) && !crr.SidecarTerminated(pod):
+	case !active(pod) && !podrules.SidecarTerminated(pod):
 		return invalid(path, "not allowed to recreate containers in an inactive Pod: %s %s", name, inactivity(pod))
 	case pod.Spec.NodeName == "":
 		return invalid(path, "not allowed to recreate containers in a pending Pod: %s is not bound to a node yet", name)
@@ -72,9 +73,8 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 	if err != nil {
 		return err
 	}
-	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !crr.OverridesRestartPolicy(request) && !crr.SidecarTerminated(pod) {
-		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to restart it nevertheless set annotation %s: %s",
-			container.Name, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
+	if err := checkRestartPolicy(request, pod, container.Name, field); err != nil {
+		return err
 	}
 	if status == nil {
 		return invalid(field, "not found %s containerStatus in Pod Status: kubelet has not reported on it yet", container.Name)
@@ -89,6 +89,23 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 		return nil // stopped at once, hook or not
 	}
 	return injectPreStop(container, spec, field)
+}
+
+// checkRestartPolicy refuses what would end the container, or the whole pod.
+func checkRestartPolicy(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, container, field string) error {
+	alone := len(podrules.Others(pod, container)) == 0
+	policy := kubelet.RestartPolicyOf(pod, container)
+	switch {
+	case podrules.SidecarTerminated(pod):
+		return nil
+	case alone && (podrules.NeedsOther(request, pod, container) || !policy.Restartable()):
+		return invalid(field, "container %s cannot be restarted: %s; replace the pod instead", container, podrules.EndsPod(pod, container))
+	case !policy.Restartable() && !podrules.OverridesRestartPolicy(request):
+		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to restart it nevertheless, "+
+			"while another container of the pod is running, set annotation %s: %s",
+			container, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
+	}
+	return nil
 }
 
 // find returns the container and its status. Only containers that kubelet starts again after an exit count.

@@ -37,11 +37,12 @@ func WebPod() *corev1.Pod {
 		},
 	}
 	pod.Status.Phase = corev1.PodRunning
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
-		{Name: "app", ContainerID: "containerd://app1", RestartCount: 3}, {Name: "log", ContainerID: "containerd://log1"},
+		{Name: "app", ContainerID: "containerd://app1", RestartCount: 3, State: running}, {Name: "log", ContainerID: "containerd://log1", State: running},
 	}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
-		{Name: "setup", ContainerID: "containerd://setup1"}, {Name: "mesh", ContainerID: "containerd://mesh1"},
+		{Name: "setup", ContainerID: "containerd://setup1"}, {Name: "mesh", ContainerID: "containerd://mesh1", State: running},
 	}
 	return pod
 }

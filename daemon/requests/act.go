@@ -19,9 +19,13 @@ import (
 // repeatDelay holds back an act that has just been done without an error and seems to have had no effect.
 const repeatDelay = time.Second
 
+// refusal is how soon a runtime that does not take a call fails it: it is not there, or refuses. Later it has sent the stop signal.
+const refusal = time.Second
+
 // act carries out a decision in a goroutine of its own, since a stop lasts for the grace period. The pod is
-// looked at again when it ends.
-func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision) {
+// looked at again when it ends. Without a slot it waits for one, and what is to be done is then decided again. It reports
+// whether it has taken over the slot.
+func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request, pod *corev1.Pod, decision crr.Decision, slot bool) bool {
 	container, id := "", identity.ContainerID{}
 	name, do := "", func(context.Context) outcome { return outcome{} }
 	switch {
@@ -32,43 +36,46 @@ func (w *Worker) act(ctx context.Context, key identity.Pod, request *crr.Request
 		name, container = report.SpanWake, decision.Start.Container
 		do = func(ctx context.Context) outcome { return w.start(ctx, request, pod, *decision.Start) }
 	default:
-		return
+		return false
 	}
 	order := orderOf(decision)
 	if wait := w.acts.repeatedWithin(request.UID, container, order, time.Now()); wait > 0 {
 		w.queue.AddAfter(key, wait)
-		return
+		return false
 	}
 	w.acts.begin(request.UID, container, id)
 	w.running.Go(func() {
-		done := w.inSlot(ctx, request, func() outcome {
-			acting, span := w.report.StartSpan(ctx, request, name, time.Now(), attribute.String("k8s.container.name", container))
-			done := do(acting)
-			report.EndSpan(span, done.err)
-			return done
-		})
+		done := outcome{}
+		if slot {
+			done = w.inSlot(request, func() outcome {
+				acting, span := w.report.StartSpan(ctx, request, name, time.Now(), attribute.String("k8s.container.name", container))
+				done := do(acting)
+				report.EndSpan(span, done.err)
+				return done
+			})
+			done.order = order
+		} else if err := w.slots.wait(ctx); err != nil {
+			done = outcome{err: err, transient: true, unbegun: true}
+		} else {
+			w.slots.keep(key)
+		}
 		if done.err != nil && ctx.Err() == nil {
 			w.logger.Warn("act failed", "pod", key, "container", container, "request", request.Name, "err", done.err)
 		}
-		done.order = order
 		w.acts.end(request.UID, container, id, done)
 		if w.latest.get(request) == nil {
 			w.forget(request)
 		}
 		w.queue.Add(key)
 	})
+	return slot
 }
 
-// inSlot waits for one of the slots and then does what is still wanted.
-func (w *Worker) inSlot(ctx context.Context, request *crr.Request, do func() outcome) outcome {
-	select {
-	case w.slots <- struct{}{}:
-		defer func() { <-w.slots }()
-	case <-ctx.Done():
-		return outcome{err: ctx.Err(), transient: true}
-	}
+// inSlot does what is still wanted, and releases the slot.
+func (w *Worker) inSlot(request *crr.Request, do func() outcome) outcome {
+	defer w.slots.release()
 	if err := w.wanted(request); err != nil {
-		return outcome{err: err, transient: true}
+		return outcome{err: err, transient: true, unbegun: true}
 	}
 	defer w.report.Acting()()
 	return do()
@@ -101,8 +108,11 @@ func (w *Worker) stop(ctx context.Context, request *crr.Request, pod *corev1.Pod
 	if done.err != nil {
 		return done
 	}
+	called := time.Now()
 	if err := w.runtime.StopContainer(ctx, stop.ID.ID, grace); err != nil {
-		return failure("stop container "+stop.Container, err)
+		failed := failure("stop container "+stop.Container, err)
+		failed.unbegun = time.Since(called) < refusal
+		return failed
 	}
 	w.report.Stopped(time.Since(begun))
 	logger.Info("stopped container", "id", stop.ID.String(), "took", time.Since(begun))

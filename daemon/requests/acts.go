@@ -80,7 +80,7 @@ func (a *acts) end(request types.UID, container string, id identity.ContainerID,
 		return
 	}
 	act := a.requests[request][container]
-	act.Running, act.Done, act.Err, act.Transient = false, time.Now(), "", outcome.transient
+	act.Running, act.Done, act.Err, act.Transient, act.Unbegun = false, time.Now(), "", outcome.transient, outcome.unbegun
 	if outcome.err != nil {
 		act.Err = outcome.err.Error()
 		act.Failures++
@@ -99,6 +99,7 @@ func (a *acts) end(request types.UID, container string, id identity.ContainerID,
 type outcome struct {
 	err       error
 	transient bool // the runtime may come back
+	unbegun   bool // no stop signal can have been sent
 	nudged    bool // kubelet was nudged
 	order     string
 }

@@ -28,7 +28,9 @@ func (w *Worker) preStop(ctx context.Context, logger *slog.Logger, request *crr.
 	case errors.Is(err, cri.ErrNotFound), err == nil && status.State == identity.StateExited:
 		return stop.Grace, outcome{}
 	case err != nil:
-		return 0, failure("look at container "+stop.Container, err)
+		failed := failure("look at container "+stop.Container, err)
+		failed.unbegun = true
+		return 0, failed
 	}
 	call := hook.Call{Pod: pod, Container: stop.Container, ID: stop.ID, Handler: stop.PreStop, Timeout: stop.Grace}
 	if err := w.hooks.Run(ctx, call); err != nil {

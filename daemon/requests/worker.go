@@ -52,7 +52,7 @@ type Worker struct {
 	clockOffset func() time.Duration
 
 	acts    *acts
-	slots   chan struct{}  // bounds the acts under way
+	slots   *slots
 	running sync.WaitGroup // acts, and what processes the queue
 	queue   workqueue.TypedRateLimitingInterface[identity.Pod]
 	hooks   *hook.Runner
@@ -70,7 +70,7 @@ func New(config Config) (*Worker, error) {
 		node: config.Node, runtimeName: config.RuntimeName, options: config.Options,
 		runtime: config.Runtime, podAPI: config.PodAPI, requestAPI: config.RequestAPI,
 		pods: config.Pods, requests: config.Requests, clockOffset: config.ClockOffset,
-		latest: newLatest(config.Requests.GetIndexer()), acts: newActs(), slots: make(chan struct{}, config.MaxConcurrent),
+		latest: newLatest(config.Requests.GetIndexer()), acts: newActs(), slots: newSlots(config.MaxConcurrent),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Pod](minRetry, maxRetry)),
 		hooks: config.Hooks, synced: config.Synced, logger: config.Logger,
 		report: report.New(report.Config{
@@ -120,6 +120,7 @@ func (w *Worker) processAll(ctx context.Context) {
 
 func (w *Worker) process(ctx context.Context, key identity.Pod) {
 	err := w.next(ctx, key)
+	w.slots.releaseKept(key)
 	switch {
 	case err == nil:
 		w.queue.Forget(key)
@@ -200,6 +201,13 @@ func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 		return err
 	}
 	now := time.Now()
+	slot := w.slots.try(key)
+	defer func() {
+		if slot {
+			w.slots.release()
+		}
+	}()
+	observed.Later = !slot
 	decision := crr.Plan(request, observed, w.options, now)
 	span.SetAttributes(attribute.String("refit.plan.why", decision.Why))
 	w.logger.Debug("planned", "pod", key, "request", request.Name, "why", decision.Why,
@@ -218,7 +226,9 @@ func (w *Worker) step(ctx context.Context, key identity.Pod, request *crr.Reques
 		w.end(key, request, decision.Status, now)
 		return nil
 	}
-	w.act(ctx, key, stored, observed.Pod, decision)
+	if w.act(ctx, key, stored, observed.Pod, decision, slot) {
+		slot = false // the act releases it
+	}
 	if !decision.Again.IsZero() {
 		w.queue.AddAfter(key, decision.Again.Sub(now))
 	}

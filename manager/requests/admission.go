@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
 	crradmission "github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/manager/cache"
 )
 
@@ -122,7 +122,7 @@ func (h *admissionHandler) create(ctx context.Context, request admission.Request
 			return nil, nil, nil, err
 		}
 	}
-	if warning := crr.NotDrained(sent, facts.Pod); warning != "" {
+	if warning := podrules.NotDrained(sent, facts.Pod); warning != "" {
 		warnings = append(warnings, warning)
 	}
 	admitted, err = crradmission.Admit(sent, facts)

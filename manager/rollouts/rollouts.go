@@ -28,7 +28,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/rollout"
 )
 
@@ -186,7 +186,7 @@ func (r *reconciler) reportNotDrained(ctx context.Context, object *v1alpha1.Rest
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}, &pod); err != nil {
 		return // without the Event: the restart has begun
 	}
-	if message := crr.NotDrained(request, &pod); message != "" {
+	if message := podrules.NotDrained(request, &pod); message != "" {
 		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "NotDrained", "Restart", "%s", message)
 	}
 }

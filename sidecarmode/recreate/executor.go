@@ -120,7 +120,7 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
 	observed := crr.Observation{
 		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable,
-		TakenAt: e.taken, DropsIDs: e.dropsIDs, ClockOffset: e.clockOffset(),
+		TakenAt: e.taken, DropsIDs: e.dropsIDs, Later: e.busy, ClockOffset: e.clockOffset(),
 	}
 	if undecided != "" {
 		observed.Unseen = fmt.Sprintf("no process of container %s is seen; waiting for the pod's status to say whether it has ended", undecided)

@@ -74,8 +74,10 @@ func (s *fixture) withoutContainerIDs(ended string) {
 	versions, _, err := unstructured.NestedSlice(pruned.Object, "spec", "versions")
 	s.check(err, "versions of the CRD")
 	for _, version := range versions {
-		unstructured.RemoveNestedField(version.(map[string]any), "schema", "openAPIV3Schema", "properties", "status", "properties",
-			"containerRecreateStates", "items", "properties", "containerID")
+		for _, field := range []string{"containerID", "stopBegan"} {
+			unstructured.RemoveNestedField(version.(map[string]any), "schema", "openAPIV3Schema", "properties", "status", "properties",
+				"containerRecreateStates", "items", "properties", field)
+		}
 	}
 	s.check(unstructured.SetNestedSlice(pruned.Object, versions, "spec", "versions"), "versions of the CRD")
 	s.t.Cleanup(func() {
