@@ -101,6 +101,13 @@ func (o *Output) Tick() {
 
 func (o *Output) clock() string { return fmt.Sprintf("[%6.1fs]", time.Since(o.began).Seconds()) }
 
+// Last is what is waited for, or was said last; empty if nothing was.
+func (o *Output) Last() string {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.last
+}
+
 // Terminal says whether lines on the screen can be replaced.
 func (o *Output) Terminal() bool { return o.terminal }
 

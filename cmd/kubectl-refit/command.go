@@ -13,6 +13,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/cli/set"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kube"
 )
@@ -46,7 +47,7 @@ func command(version string) *cobra.Command {
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
+	root.AddCommand(setCommand(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
 		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags))
 	completeConnection(root, flags)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", cli.ErrUsage, err) })
@@ -65,7 +66,7 @@ type options struct {
 	containers []string
 }
 
-func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
+func setCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	o := &options{connection: connection}
 	cmd := &cobra.Command{
 		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: unknownSubcommand,
@@ -93,14 +94,14 @@ func setImage(o *options) *cobra.Command {
   # 10 seconds out of its Services first, then the proxy, and when that is ready the application
   kubectl refit set image pod/web proxy=envoy:1.36 app=shop:7 --drain-seconds=10 --order=proxy --order=app`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := cli.SetImage(args[1:])
+			change, err := set.Image(args[1:])
 			return o.run(cmd, args[0], change, err)
 		},
 	}
 }
 
 func setResources(o *options) *cobra.Command {
-	var to cli.Resources
+	var to set.Sizes
 	cmd := &cobra.Command{
 		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
 		Long: setLong, Args: oneArg(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
@@ -108,7 +109,7 @@ func setResources(o *options) *cobra.Command {
   kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to.Containers = o.containers
-			change, err := cli.SetResources(to)
+			change, err := set.Resources(to)
 			return o.run(cmd, args[0], change, err)
 		},
 	}
@@ -125,7 +126,7 @@ func setEnv(o *options) *cobra.Command {
 		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
   kubectl refit set env pod/web LEVEL=debug`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := cli.SetEnv(o.containers, args[1:])
+			change, err := set.Env(o.containers, args[1:])
 			return o.run(cmd, args[0], change, err)
 		},
 	}
@@ -138,8 +139,8 @@ func (o *options) containerFlag(cmd *cobra.Command) {
 	completeContainers(cmd, o.connection, "container")
 }
 
-func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err error) error {
-	target, targetErr := cli.ParseTarget(what)
+func (o *options) run(cmd *cobra.Command, what string, change set.Change, err error) error {
+	target, targetErr := set.ParseTarget(what)
 	for _, err := range []error{err, targetErr} {
 		if err != nil {
 			return err
@@ -153,13 +154,13 @@ func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err er
 	if err != nil {
 		return err
 	}
-	var puller cli.Puller
+	var puller set.Puller
 	if !o.noPull && !o.present {
 		puller = pull.Jobs{Open: func(ctx context.Context) (pull.API, error) { return client.ImagePullJobs(ctx) }}
 	}
-	return cli.Update(cmd.Context(), cli.Config{
-		API: cli.Cluster{Client: client}, Puller: puller, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
-		Options: plan.Options{Order: cli.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
+	return set.Update(cmd.Context(), set.Config{
+		API: set.Cluster{Client: client}, Puller: puller, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
+		Options: plan.Options{Order: set.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
 		Timeout: o.timeout, DryRun: o.dryRun,
 	}, namespace, target, change)
 }

@@ -1,16 +1,15 @@
-package cli
+package set
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
@@ -46,7 +45,7 @@ func (u *updater) follow(ctx context.Context) error {
 			u.Output.Wait("waiting for the pod to be ready")
 		case inplace.KindBlocked:
 			if decision.Final {
-				return fmt.Errorf("%w: %s: %s", ErrFailed, decision.Reason, decision.Message)
+				return fmt.Errorf("%w: %s: %s", cli.ErrFailed, decision.Reason, decision.Message)
 			}
 			u.Output.Wait("%s: %s%s", decision.Reason, decision.Message, until(decision.Again))
 		default:
@@ -112,7 +111,7 @@ func (u *updater) changed(ctx context.Context, at time.Time) error {
 				return nil
 			}
 			if event.Type == watch.Deleted {
-				return fmt.Errorf("%w: the pod has been deleted", ErrFailed)
+				return fmt.Errorf("%w: the pod has been deleted", cli.ErrFailed)
 			}
 		}
 	}
@@ -129,11 +128,11 @@ func (u *updater) read(ctx context.Context) error {
 		pod, err := u.API.Pod(ctx, u.pod.Namespace, u.pod.Name)
 		switch {
 		case err == nil && pod.UID != u.pod.UID:
-			return fmt.Errorf("%w: the pod has been replaced by another of its name", ErrFailed)
+			return fmt.Errorf("%w: the pod has been replaced by another of its name", cli.ErrFailed)
 		case err == nil:
 			u.see(pod)
 			return nil
-		case !Unreachable(err):
+		case !cli.Unreachable(err):
 			return err
 		}
 		u.Output.Wait("trying again until the API server can be reached: %s", err)
@@ -141,13 +140,6 @@ func (u *updater) read(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// Unreachable reports whether the API server may answer something else in a while.
-func Unreachable(err error) bool {
-	var network net.Error
-	return errors.As(err, &network) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
 }
 
 func (u *updater) next(ctx context.Context, changes watch.Interface) (watch.Event, bool) {

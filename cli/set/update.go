@@ -1,4 +1,4 @@
-package cli
+package set
 
 import (
 	"cmp"
@@ -10,24 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/wait"
-)
-
-// Errors of a command, for the exit code.
-var (
-	// ErrFailed: the update cannot go on by itself.
-	ErrFailed = errors.New("the update failed")
-	// ErrRefused: the API server does not allow it; nothing has been changed.
-	ErrRefused = errors.New("refused")
-	// ErrInterrupted: the user has ended the command.
-	ErrInterrupted = errors.New("interrupted")
-	// ErrTimeout: it was not done in time. It goes on where it is when the command is run again.
-	ErrTimeout = errors.New("the update is not done in time")
 )
 
 // Puller has images on a node before they are needed; [pull.Jobs] has it.
@@ -40,7 +29,7 @@ type Puller interface {
 // Config is what an update needs.
 type Config struct {
 	API    API
-	Output *Output
+	Output *cli.Output
 	// Puller pulls new images before the first container is stopped; nil leaves that to kubelet, which does it afterwards.
 	Puller  Puller
 	Options plan.Options
@@ -54,13 +43,13 @@ type Config struct {
 func Update(ctx context.Context, config Config, namespace string, target Target, change Change) error {
 	if config.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, ErrTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, cli.ErrTimeout)
 		defer cancel()
 	}
 	u := &updater{Config: config}
 	err := u.update(ctx, namespace, target.Name, change)
 	if ctx.Err() != nil {
-		err = fmt.Errorf("%w; last: %s", context.Cause(ctx), cmp.Or(config.Output.last, "nothing"))
+		err = fmt.Errorf("%w; last: %s", context.Cause(ctx), cmp.Or(config.Output.Last(), "nothing"))
 	}
 	return err
 }
@@ -203,7 +192,7 @@ func (u *updater) begin(ctx context.Context, update *plan.Update) error {
 
 // again reads the pod again if that is all that is wrong, or if the API server could not be reached: it may have made the write.
 func (u *updater) again(ctx context.Context, err error) error {
-	if Unreachable(err) {
+	if cli.Unreachable(err) {
 		u.Output.Wait("trying again until the API server can be reached: %s", err)
 		if err := wait.For(ctx, wait.RetryDelay); err != nil {
 			return err

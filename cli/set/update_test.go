@@ -1,4 +1,4 @@
-package cli_test
+package set_test
 
 import (
 	"errors"
@@ -13,32 +13,33 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
 func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change cli.Change
+		change set.Change
 		pod    func(*cluster)
 		want   []string
 	}{
-		"an image": {change: must(cli.SetImage([]string{"app=app:2"})), want: []string{
+		"an image": {change: must(set.Image([]string{"app=app:2"})), want: []string{
 			"container app: set its image to app:2", "not stopped: log", "no readiness gate", "pulled while its container is down",
 		}},
-		"resources": {change: must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=200m"})), want: []string{
+		"resources": {change: must(set.Resources(set.Sizes{Containers: []string{"app"}, Requests: "cpu=200m"})), want: []string{
 			"resize container app to requests.cpu=200m", "no container is stopped",
 		}},
-		"an environment": {change: must(cli.SetEnv(nil, []string{"LEVEL=debug"})), want: []string{"set level=debug", "restarted by refit-daemon"}},
+		"an environment": {change: must(set.Env(nil, []string{"LEVEL=debug"})), want: []string{"set level=debug", "restarted by refit-daemon"}},
 		"a pod that is drained": {
-			change: must(cli.SetImage([]string{"*=new:1"})),
+			change: must(set.Image([]string{"*=new:1"})),
 			pod: func(c *cluster) {
 				c.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}}
 			},
 			want: []string{"container app: set its image to new:1", "container log: set its image to new:1", "taken out of its Services, for at least 7 s"},
 		},
 		"an owner of another template": {
-			change: must(cli.SetImage([]string{"app=app:2"})),
+			change: must(set.Image([]string{"app=app:2"})),
 			pod: func(c *cluster) {
 				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
 				c.template = plan.Template(c.pod)
@@ -46,7 +47,7 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 			want: []string{"warning: the pod is owned by ReplicaSet web-5d, whose pod template differs"},
 		},
 		"an owner that may not be read": {
-			change: must(cli.SetImage([]string{"app=app:2"})),
+			change: must(set.Image([]string{"app=app:2"})),
 			pod: func(c *cluster) {
 				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
 			},
@@ -59,7 +60,7 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 			if tt.pod != nil {
 				tt.pod(api)
 			}
-			said, err := update(t, api, cli.Config{DryRun: true, Options: plan.Options{DrainSeconds: 7}}, tt.change)
+			said, err := update(t, api, set.Config{DryRun: true, Options: plan.Options{DrainSeconds: 7}}, tt.change)
 			if err != nil || api.writes > 0 {
 				t.Fatalf("%v, %d writes", err, api.writes)
 			}
@@ -75,18 +76,18 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change cli.Change
+		change set.Change
 		pod    func(*corev1.Pod)
 		words  []string
 		code   int
 	}{
-		"an unknown container":         {must(cli.SetImage([]string{"gone=x"})), nil, []string{`no container "gone"`, "app, log, setup"}, 2},
-		"the same image":               {must(cli.SetImage([]string{"app=app:1"})), nil, []string{"nothing is different"}, 2},
-		"an init container":            {must(cli.SetImage([]string{"setup=setup:2"})), nil, []string{"runs once"}, 2},
-		"another QoS class":            {must(cli.SetResources(cli.Resources{Requests: "cpu=1,memory=1Gi", Limits: "cpu=1,memory=1Gi"})), func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, []string{"QoS class", "Burstable to Guaranteed"}, 2},
-		"a variable with a value":      {must(cli.SetEnv(nil, []string{"FIXED=y"})), nil, []string{"env FIXED", "annotation"}, 2},
-		"a variable that is not there": {must(cli.SetEnv(nil, []string{"NEW=y"})), nil, []string{"no container has this variable"}, 2},
-		"a malformed record": {must(cli.SetImage([]string{"app=app:2"})), func(pod *corev1.Pod) {
+		"an unknown container":         {must(set.Image([]string{"gone=x"})), nil, []string{`no container "gone"`, "app, log, setup"}, 2},
+		"the same image":               {must(set.Image([]string{"app=app:1"})), nil, []string{"nothing is different"}, 2},
+		"an init container":            {must(set.Image([]string{"setup=setup:2"})), nil, []string{"runs once"}, 2},
+		"another QoS class":            {must(set.Resources(set.Sizes{Requests: "cpu=1,memory=1Gi", Limits: "cpu=1,memory=1Gi"})), func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, []string{"QoS class", "Burstable to Guaranteed"}, 2},
+		"a variable with a value":      {must(set.Env(nil, []string{"FIXED=y"})), nil, []string{"env FIXED", "annotation"}, 2},
+		"a variable that is not there": {must(set.Env(nil, []string{"NEW=y"})), nil, []string{"no container has this variable"}, 2},
+		"a malformed record": {must(set.Image([]string{"app=app:2"})), func(pod *corev1.Pod) {
 			pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = "{"
 		}, []string{v1beta1.AnnotationInPlaceUpdateState, "remove the annotation"}, 1},
 	} {
@@ -96,7 +97,7 @@ func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 			if tt.pod != nil {
 				tt.pod(api.pod)
 			}
-			_, err := update(t, api, cli.Config{}, tt.change)
+			_, err := update(t, api, set.Config{}, tt.change)
 			if cli.ExitCode(err) != tt.code || api.writes > 0 {
 				t.Fatalf("%v: exit code %d, %d writes", err, cli.ExitCode(err), api.writes)
 			}
@@ -112,14 +113,14 @@ func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 func TestWhatTheUserTypedIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, parse := range map[string]func() error{
-		"no image":       func() error { _, err := cli.SetImage([]string{"app"}); return err },
-		"no container":   func() error { _, err := cli.SetImage([]string{"=x"}); return err },
-		"no quantity":    func() error { _, err := cli.SetResources(cli.Resources{Limits: "cpu=lots"}); return err },
-		"no resources":   func() error { _, err := cli.SetResources(cli.Resources{}); return err },
-		"no variable":    func() error { _, err := cli.SetEnv(nil, nil); return err },
-		"a workload":     func() error { _, err := cli.ParseTarget("deployment/web"); return err },
-		"a name alone":   func() error { _, err := cli.ParseTarget("web"); return err },
-		"a pod of parts": func() error { _, err := cli.ParseTarget("pod/web/app"); return err },
+		"no image":       func() error { _, err := set.Image([]string{"app"}); return err },
+		"no container":   func() error { _, err := set.Image([]string{"=x"}); return err },
+		"no quantity":    func() error { _, err := set.Resources(set.Sizes{Limits: "cpu=lots"}); return err },
+		"no resources":   func() error { _, err := set.Resources(set.Sizes{}); return err },
+		"no variable":    func() error { _, err := set.Env(nil, nil); return err },
+		"a workload":     func() error { _, err := set.ParseTarget("deployment/web"); return err },
+		"a name alone":   func() error { _, err := set.ParseTarget("web"); return err },
+		"a pod of parts": func() error { _, err := set.ParseTarget("pod/web/app"); return err },
 	} {
 		if err := parse(); !errors.Is(err, cli.ErrUsage) || cli.ExitCode(err) != cli.ExitRefused {
 			t.Errorf("%s: %v", name, err)
@@ -134,7 +135,7 @@ func TestTimeoutNamesWhatWasWaitedFor(t *testing.T) {
 	api := &cluster{pod: web()}
 	api.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":{"app":{"imageID":"x"}},"updateImages":true}`
 	api.pod.Spec.Containers[0].Image = "app:2"
-	said, err := update(t, api, cli.Config{Timeout: 50 * time.Millisecond}, must(cli.SetImage([]string{"app=app:2"})))
+	said, err := update(t, api, set.Config{Timeout: 50 * time.Millisecond}, must(set.Image([]string{"app=app:2"})))
 	if cli.ExitCode(err) != cli.ExitTimeout || !strings.Contains(err.Error(), "waiting for kubelet to report container app") {
 		t.Errorf("%v; said:\n%s", err, said)
 	}
@@ -159,7 +160,7 @@ func TestWriteThatTheAPIServerRefusesIsReportedAndNotRepeated(t *testing.T) {
 		}
 		return stored, nil
 	}
-	said, err := update(t, api, cli.Config{}, must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=2"})))
+	said, err := update(t, api, set.Config{}, must(set.Resources(set.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})))
 	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "exceeded quota") || api.writes != 3 {
 		t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
 	}
@@ -173,7 +174,7 @@ func TestChangesThatTheAPIServerWouldRefuseAreReportedBeforeAnyWrite(t *testing.
 		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota"))
 	}}
-	_, err := update(t, api, cli.Config{}, must(cli.SetResources(cli.Resources{Containers: []string{"app"}, Requests: "cpu=2"})))
+	_, err := update(t, api, set.Config{}, must(set.Resources(set.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})))
 	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "resize container app") || !strings.Contains(err.Error(), "exceeded quota") || api.writes > 0 {
 		t.Errorf("%v after %d writes", err, api.writes)
 	}

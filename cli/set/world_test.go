@@ -1,4 +1,4 @@
-package cli_test
+package set_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
 	"github.com/refit-project/refit/inplace"
 )
 
@@ -84,15 +85,15 @@ func web() *corev1.Pod {
 	return pod
 }
 
-func update(t *testing.T, api *cluster, config cli.Config, change cli.Change) (string, error) {
+func update(t *testing.T, api *cluster, config set.Config, change set.Change) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	config.API, config.Output = api, cli.NewOutput(&out, false)
-	err := cli.Update(t.Context(), config, "demo", cli.Target{Kind: cli.KindPod, Name: "web"}, change)
+	err := set.Update(t.Context(), config, "demo", set.Target{Kind: set.KindPod, Name: "web"}, change)
 	return out.String(), err
 }
 
-func must(change cli.Change, err error) cli.Change {
+func must(change set.Change, err error) set.Change {
 	if err != nil {
 		panic(err)
 	}

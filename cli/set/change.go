@@ -1,4 +1,4 @@
-package cli
+package set
 
 import (
 	"fmt"
@@ -8,15 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Change makes a pod what the user wants. The error is an [plan.RefusedError], or wraps ErrUsage.
+// Change makes a pod what the user wants. The error is an [plan.RefusedError], or wraps cli.ErrUsage.
 type Change func(pod *corev1.PodTemplateSpec) error
 
-// SetImage changes images, each written as CONTAINER=IMAGE. CONTAINER may be "*", for all that are restarted.
-func SetImage(pairs []string) (Change, error) {
+// Image changes images, each written as CONTAINER=IMAGE. CONTAINER may be "*", for all that are restarted.
+func Image(pairs []string) (Change, error) {
 	images, err := splitPairs(pairs, "CONTAINER=IMAGE")
 	if err != nil {
 		return nil, err
@@ -35,14 +36,14 @@ func SetImage(pairs []string) (Change, error) {
 	}, nil
 }
 
-// Resources are what SetResources changes, each written as "cpu=200m,memory=256Mi".
-type Resources struct {
+// Sizes are what Resources changes, each written as "cpu=200m,memory=256Mi".
+type Sizes struct {
 	Containers       []string // all if empty
 	Requests, Limits string
 }
 
-// SetResources changes requests and limits of CPU and memory. What is not named stays.
-func SetResources(to Resources) (Change, error) {
+// Resources changes requests and limits of CPU and memory. What is not named stays.
+func Resources(to Sizes) (Change, error) {
 	requests, err := quantities(to.Requests)
 	if err != nil {
 		return nil, fmt.Errorf("requests: %w", err)
@@ -52,7 +53,7 @@ func SetResources(to Resources) (Change, error) {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	if len(requests)+len(limits) == 0 {
-		return nil, fmt.Errorf("%w: name requests, limits or both, as --requests=cpu=200m,memory=256Mi", ErrUsage)
+		return nil, fmt.Errorf("%w: name requests, limits or both, as --requests=cpu=200m,memory=256Mi", cli.ErrUsage)
 	}
 	names := to.Containers
 	if len(names) == 0 {
@@ -95,16 +96,16 @@ func quantities(text string) (corev1.ResourceList, error) {
 	for _, pair := range pairs {
 		quantity, err := resource.ParseQuantity(pair.value)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s=%s: %w", ErrUsage, pair.key, pair.value, err)
+			return nil, fmt.Errorf("%w: %s=%s: %w", cli.ErrUsage, pair.key, pair.value, err)
 		}
 		list[corev1.ResourceName(pair.key)] = quantity
 	}
 	return list, nil
 }
 
-// SetEnv changes environment variables, each written as NAME=VALUE, of those containers that have them from a label or an
+// Env changes environment variables, each written as NAME=VALUE, of those containers that have them from a label or an
 // annotation of the pod: it changes that label or annotation.
-func SetEnv(containers, pairs []string) (Change, error) {
+func Env(containers, pairs []string) (Change, error) {
 	values, err := splitPairs(pairs, "NAME=VALUE")
 	if err != nil {
 		return nil, err
@@ -193,7 +194,7 @@ func pick(pod *corev1.PodTemplateSpec, name string) ([]*corev1.Container, error)
 	}
 	if len(picked) == 0 {
 		slices.Sort(names)
-		return nil, fmt.Errorf("%w: the pod has no container %q; it has %s", ErrUsage, name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w: the pod has no container %q; it has %s", cli.ErrUsage, name, strings.Join(names, ", "))
 	}
 	return picked, nil
 }
@@ -205,12 +206,12 @@ func splitPairs(texts []string, form string) ([]pair, error) {
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("%w: %q: want %s", ErrUsage, text, form)
+			return nil, fmt.Errorf("%w: %q: want %s", cli.ErrUsage, text, form)
 		}
 		pairs = append(pairs, pair{strings.TrimSpace(key), value})
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("%w: want at least one %s", ErrUsage, form)
+		return nil, fmt.Errorf("%w: want at least one %s", cli.ErrUsage, form)
 	}
 	return pairs, nil
 }
