@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 )
 
 // following is a pod whose image has been written, and what kubelet reports later.
@@ -47,7 +48,7 @@ func TestUpdateGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 				return after, nil
 			}
 		}}
-		said, err := update(t, api, set.Config{}, must(set.Image([]string{"app=app:2"})))
+		said, err := update(t, api, set.Config{}, must(change.Image([]string{"app=app:2"})))
 		if err != nil || strings.Count(said, "until the API server can be reached") != 1 {
 			t.Errorf("%v; said:\n%s", err, said)
 		}
@@ -65,7 +66,7 @@ func TestWriteIsDecidedAgainWhenTheAPIServerIsBack(t *testing.T) {
 			}
 			return after, nil
 		}
-		said, err := update(t, api, set.Config{}, must(set.Image([]string{"app=app:2"})))
+		said, err := update(t, api, set.Config{}, must(change.Image([]string{"app=app:2"})))
 		if err != nil || api.writes != 2 {
 			t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
 		}
@@ -84,7 +85,7 @@ func TestPodThatWasReplacedWhileItWasNotWatchedIsNotTakenForTheUpdatedOne(t *tes
 			}
 			return after, nil
 		}}
-		said, err := update(t, api, set.Config{}, must(set.Image([]string{"app=app:2"})))
+		said, err := update(t, api, set.Config{}, must(change.Image([]string{"app=app:2"})))
 		if !errors.Is(err, cli.ErrFailed) || !strings.Contains(err.Error(), "replaced by another of its name") {
 			t.Errorf("%v; said:\n%s", err, said)
 		}

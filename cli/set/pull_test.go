@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
 	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 )
 
 // puller answers with an error or none.
@@ -29,7 +30,7 @@ func (p *puller) Pull(_ context.Context, _ *corev1.Pod, images map[string]string
 func TestFailedPullLeavesThePodAsItIs(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web()}
-	said, err := update(t, api, set.Config{Puller: &puller{err: fmt.Errorf("%w: not found", pull.ErrFailed)}}, must(set.Image([]string{"app=app:2"})))
+	said, err := update(t, api, set.Config{Puller: &puller{err: fmt.Errorf("%w: not found", pull.ErrFailed)}}, must(change.Image([]string{"app=app:2"})))
 	if cli.ExitCode(err) != cli.ExitFailed || api.writes > 0 || !strings.Contains(err.Error(), "the pod has not been changed") {
 		t.Errorf("%v after %d writes", err, api.writes)
 	}
@@ -41,7 +42,7 @@ func TestFailedPullLeavesThePodAsItIs(t *testing.T) {
 func TestWhereNobodyPullsTheUpdateGoesOn(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web()}
-	said, err := update(t, api, set.Config{Puller: &puller{err: fmt.Errorf("%w: no manager", pull.ErrNotBegun)}}, must(set.Image([]string{"app=app:2"})))
+	said, err := update(t, api, set.Config{Puller: &puller{err: fmt.Errorf("%w: no manager", pull.ErrNotBegun)}}, must(change.Image([]string{"app=app:2"})))
 	if err == nil || api.writes != 1 || !strings.Contains(said, "pulled while its container is down") || !strings.Contains(said, "no manager") {
 		t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
 	}
@@ -56,7 +57,7 @@ func TestContainerThatIsNotRestartedNeedsThePull(t *testing.T) {
 	}{{nil, cli.ExitFailed}, {pull.ErrNotBegun, cli.ExitRefused}} {
 		api := &cluster{pod: web()}
 		api.pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-		_, err := update(t, api, set.Config{Puller: &puller{err: test.pull}}, must(set.Image([]string{"app=app:2"})))
+		_, err := update(t, api, set.Config{Puller: &puller{err: test.pull}}, must(change.Image([]string{"app=app:2"})))
 		if cli.ExitCode(err) != test.code || (api.writes > 0) != (test.pull == nil) {
 			t.Errorf("pull %v: %v after %d writes", test.pull, err, api.writes)
 		}
@@ -65,9 +66,9 @@ func TestContainerThatIsNotRestartedNeedsThePull(t *testing.T) {
 
 func TestOnlyNewImagesArePulled(t *testing.T) {
 	t.Parallel()
-	for images, change := range map[string]set.Change{
-		"map[app:app:2]": must(set.Image([]string{"app=app:2"})),
-		"map[]":          must(set.Env(nil, []string{"LEVEL=debug"})),
+	for images, change := range map[string]change.Change{
+		"map[app:app:2]": must(change.Image([]string{"app=app:2"})),
+		"map[]":          must(change.Env(nil, []string{"LEVEL=debug"})),
 	} {
 		puller := &puller{err: errors.New("enough")}
 		_, _ = update(t, &cluster{pod: web()}, set.Config{Puller: puller}, change)

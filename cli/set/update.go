@@ -1,10 +1,11 @@
 package set
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +13,12 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/cli/set/change"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/wait"
 )
 
 // Puller has images on a node before they are needed; [pull.Jobs] has it.
@@ -40,70 +42,140 @@ type Config struct {
 
 // Update changes a pod in place and follows that to its end. Nothing has been changed if the error is an
 // [plan.RefusedError].
-func Update(ctx context.Context, config Config, namespace string, target Target, change Change) error {
+func Update(ctx context.Context, config Config, namespace string, target Target, to change.Change) error {
 	if config.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, cli.ErrTimeout)
 		defer cancel()
 	}
-	u := &updater{Config: config}
-	err := u.update(ctx, namespace, target.Name, change)
-	if ctx.Err() != nil {
-		err = fmt.Errorf("%w; last: %s", context.Cause(ctx), cmp.Or(config.Output.Last(), "nothing"))
+	u := &updater{Config: config, change: to, pulls: config.Puller != nil, began: time.Now()}
+	err := u.update(ctx, namespace, target.Name)
+	if err != nil && ctx.Err() != nil {
+		err = u.unfinished(ctx)
+	}
+	if err != nil && u.recorded {
+		return u.withdraw(ctx, err)
 	}
 	return err
 }
 
 type updater struct {
 	Config
-	pod *corev1.Pod
+	change change.Change
+	asked  plan.Changes
+	pod    *corev1.Pod
+	pulls  bool // the new images are pulled before they are needed
+	// recorded: the first write has been made.
+	recorded bool
+	// stored is the version of the pod for which the API server has stored nothing of a step.
+	stored string
+	// hindrance is the last reason why the update did not go on.
+	hindrance string
+
 	// before is the pod as it was, and down since when it is not ready.
 	before *corev1.Pod
+	began  time.Time
 	down   time.Time
 	unused time.Duration // how long the pod has not been ready
+	ready  time.Time     // when it was for the first time
 }
 
-func (u *updater) update(ctx context.Context, namespace, name string, change Change) error {
+func (u *updater) update(ctx context.Context, namespace, name string) error {
 	pod, err := u.API.Pod(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
-	u.pod, u.before = pod, pod
-	recorded, err := record.Read(pod)
-	if err != nil {
-		return fmt.Errorf("%w; if nobody else updates the pod, remove the annotation and try again", err)
-	}
-	running := plan.Template(pod)
-	wanted := record.Wanted(pod, recorded)
-	if err := change(wanted); err != nil {
+	u.before = pod
+	u.see(pod)
+	if u.asked, err = u.change.Asked(pod); err != nil {
 		return err
 	}
-	options := u.Options
-	options.ImagesPresent = options.ImagesPresent || u.Puller != nil
-	update, err := plan.New(running, wanted, options)
-	if err != nil {
-		return u.refused(ctx, err, recorded)
-	}
-	if err := u.try(ctx, &update); err != nil {
+	if err := u.check(); err != nil {
 		return err
 	}
-	u.explain(ctx, &update, wanted)
+	update, wanted, err := u.plan()
+	if err != nil {
+		return u.refused(ctx, err)
+	}
+	if err := u.mayDo(ctx, update); err != nil {
+		return err
+	}
+	if err := u.try(ctx, update); err != nil {
+		return err
+	}
+	u.explain(ctx, update, wanted)
 	if u.DryRun {
 		return nil
 	}
-	if err := u.pull(ctx, &update, wanted); err != nil {
+	if err := u.pull(ctx, update); err != nil {
 		return err
 	}
-	if err := u.begin(ctx, &update); err != nil {
+	if err := u.begin(ctx); err != nil {
 		return err
 	}
 	return u.finish(ctx)
 }
 
+// check refuses options that the pod cannot have.
+func (u *updater) check() error {
+	if u.Options.DrainSeconds > 0 && gate.Of(u.pod) == "" {
+		return fmt.Errorf("%w: pod %s has no readiness gate KruisePodReady or InPlaceUpdateReady, so it cannot be drained: "+
+			"add readinessGates to its template, or leave --drain-seconds out", cli.ErrUsage, u.pod.Name)
+	}
+	var named []string
+	for _, group := range u.Options.Order {
+		for _, name := range group {
+			if template := plan.Template(u.pod); plan.Find(&template.Spec, name) == nil {
+				return fmt.Errorf("--order: %w", change.NoContainer(template, name))
+			}
+			if slices.Contains(named, name) {
+				return fmt.Errorf("%w: --order: container %s is named twice", cli.ErrUsage, name)
+			}
+			named = append(named, name)
+		}
+	}
+	return nil
+}
+
+// plan is how the pod gets, from what it is now, to what was asked for and what other commands have recorded. The error is a
+// [plan.RefusedError] if that is not possible.
+func (u *updater) plan() (*plan.Update, *corev1.PodTemplateSpec, error) {
+	recorded, err := record.Read(u.pod)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; if nobody else updates the pod, remove the annotation and try again", err)
+	}
+	wanted := record.Wanted(u.pod, recorded)
+	if err := u.change(wanted); err != nil {
+		return nil, nil, err
+	}
+	options := u.Options
+	options.ImagesPresent = options.ImagesPresent || u.pulls
+	update, err := plan.New(plan.Template(u.pod), wanted, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if ended := inplace.Ended(u.pod, &update); len(ended) > 0 {
+		own := change.Restarted(u.pod, u.asked)
+		for _, c := range u.asked.Containers {
+			own = append(own, c.Container)
+		}
+		ended = slices.DeleteFunc(ended, func(r plan.Refusal) bool { return !slices.Contains(own, r.Container) })
+		if len(ended) > 0 {
+			return nil, nil, &plan.RefusedError{Refusals: ended}
+		}
+	}
+	return &update, wanted, nil
+}
+
 // pull has the new images on the node. Where no daemon pulls them, kubelet does, when the container has been stopped; that is
 // refused for a container that is not started again if it fails.
-func (u *updater) pull(ctx context.Context, update *plan.Update, wanted *corev1.PodTemplateSpec) error {
+func (u *updater) pull(ctx context.Context, update *plan.Update) error {
 	images := update.Images()
+	for name := range images { // those that others have recorded are theirs to pull
+		if !slices.ContainsFunc(u.asked.Containers, func(c plan.Change) bool { return c.Container == name && c.Image != "" }) {
+			delete(images, name)
+		}
+	}
 	if u.Puller == nil || len(images) == 0 {
 		return nil
 	}
@@ -111,7 +183,8 @@ func (u *updater) pull(ctx context.Context, update *plan.Update, wanted *corev1.
 	err := u.Puller.Pull(ctx, u.pod, images, u.Output.Progress)
 	switch {
 	case errors.Is(err, pull.ErrNotBegun):
-		if _, refused := plan.New(plan.Template(u.pod), wanted, u.Options); refused != nil {
+		u.pulls = false
+		if _, _, refused := u.plan(); refused != nil {
 			return errors.Join(refused, err)
 		}
 		u.Output.Say("the image is pulled while its container is down: %s", err)
@@ -128,22 +201,32 @@ func (u *updater) finish(ctx context.Context) error {
 	if err := u.follow(ctx); err != nil {
 		return err
 	}
+	if err := u.superseded(); err != nil {
+		return err
+	}
 	u.summary()
 	return nil
 }
 
 // refused is what there is to do about a change that is none: perhaps to follow an update that was left.
-func (u *updater) refused(ctx context.Context, err error, recorded *record.Record) error {
-	var refused *plan.RefusedError
-	if !errors.As(err, &refused) || !refused.Has(plan.ReasonNoChange) || recorded == nil || u.DryRun {
+func (u *updater) refused(ctx context.Context, err error) error {
+	if !unchanged(err) || u.DryRun {
 		return err
 	}
+	recorded, recordErr := record.Read(u.pod)
 	known, factsErr := facts.Read(u.pod)
-	if factsErr != nil || inplace.Next(u.pod, recorded, known, time.Now()).Kind == inplace.KindDone {
+	if recordErr != nil || factsErr != nil || recorded == nil && gate.Closed(u.pod) == nil ||
+		inplace.Next(u.pod, recorded, known, time.Now()).Kind == inplace.KindDone {
 		return err
 	}
 	u.Output.Say("the change was requested before; waiting until it is done")
 	return u.finish(ctx)
+}
+
+// unchanged reports whether a plan was refused because nothing is different.
+func unchanged(err error) bool {
+	var refused *plan.RefusedError
+	return errors.As(err, &refused) && refused.Has(plan.ReasonNoChange)
 }
 
 // try asks the API server what it would refuse. Whatever else it answers shows when the update is made.
@@ -165,40 +248,26 @@ func final(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// begin makes the first steps, up to the one that writes the record. A status that kubelet writes meanwhile is no reason to
-// give up.
-func (u *updater) begin(ctx context.Context, update *plan.Update) error {
-	for {
-		step, err := inplace.Start(u.pod, update, time.Now())
-		if err != nil {
-			return err
-		}
-		stored, err := inplace.Apply(ctx, u.API, u.pod, step)
-		if err != nil {
-			if err := u.again(ctx, err); err != nil {
-				return err
-			}
-			continue
-		}
-		u.see(stored)
-		if step.Kind != inplace.StepRecord {
-			u.Output.Say("%s", step.Message)
-		}
-		if step.Kind != inplace.StepDrain {
-			return nil
+// mayDo refuses an update for which the user lacks permissions: it would end half done.
+func (u *updater) mayDo(ctx context.Context, update *plan.Update) error {
+	needed := []Right{{Verb: "patch", Resource: "pods"}}
+	if slices.ContainsFunc(update.Stages, func(s plan.Stage) bool { return s.Kind == plan.StageResize }) {
+		needed = append(needed, Right{Verb: "patch", Resource: "pods", Subresource: "resize"})
+	}
+	if gate.Of(u.pod) != "" && (len(update.Stops(&u.pod.Spec)) > 0 || gate.Shut(u.pod)) {
+		needed = append(needed, Right{Verb: "patch", Resource: "pods", Subresource: "status"})
+	}
+	if slices.ContainsFunc(update.Changes.Containers, func(c plan.Change) bool { return c.ChangesMetadata() && c.Image == "" }) {
+		needed = append(needed, restartRight)
+	}
+	var missing []string
+	for _, right := range needed {
+		if may, err := u.API.May(ctx, u.pod.Namespace, right); err == nil && !may { // whoever may not ask is refused later
+			missing = append(missing, right.String())
 		}
 	}
-}
-
-// again reads the pod again if that is all that is wrong, or if the API server could not be reached: it may have made the write.
-func (u *updater) again(ctx context.Context, err error) error {
-	if cli.Unreachable(err) {
-		u.Output.Wait("trying again until the API server can be reached: %s", err)
-		if err := wait.For(ctx, wait.RetryDelay); err != nil {
-			return err
-		}
-	} else if !apierrors.IsConflict(err) && !errors.Is(err, inplace.ErrChanged) {
-		return err
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: in namespace %s you have no permission to %s", cli.ErrRefused, u.pod.Namespace, strings.Join(missing, ", "))
 	}
-	return u.read(ctx)
+	return nil
 }

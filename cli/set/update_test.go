@@ -14,32 +14,35 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
 func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change set.Change
+		change change.Change
 		pod    func(*cluster)
 		want   []string
+		drain  int32
 	}{
-		"an image": {change: must(set.Image([]string{"app=app:2"})), want: []string{
-			"container app: set its image to app:2", "not stopped: log", "no readiness gate", "pulled while its container is down",
+		"an image": {change: must(change.Image([]string{"app=app:2"})), want: []string{
+			"container app: set its image to app:2", "not stopped: log", "no readiness gate KruisePodReady or InPlaceUpdateReady", "pulled while its container is down",
 		}},
-		"resources": {change: must(set.Resources(set.Sizes{Containers: []string{"app"}, Requests: "cpu=200m"})), want: []string{
+		"resources": {change: must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=200m"})), want: []string{
 			"resize container app to requests.cpu=200m", "no container is stopped",
 		}},
-		"an environment": {change: must(set.Env(nil, []string{"LEVEL=debug"})), want: []string{"set level=debug", "restarted by refit-daemon"}},
+		"an environment": {change: must(change.Env(nil, []string{"LEVEL=debug"})), want: []string{"set level=debug", "restarted by refit-daemon"}},
 		"a pod that is drained": {
-			change: must(set.Image([]string{"*=new:1"})),
+			change: must(change.Image([]string{"*=new:1"})),
 			pod: func(c *cluster) {
 				c.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}}
 			},
-			want: []string{"container app: set its image to new:1", "container log: set its image to new:1", "taken out of its Services, for at least 7 s"},
+			want:  []string{"container app: set its image to new:1", "container log: set its image to new:1", "taken out of its Services (readiness gate InPlaceUpdateReady), for at least 7 s"},
+			drain: 7,
 		},
 		"an owner of another template": {
-			change: must(set.Image([]string{"app=app:2"})),
+			change: must(change.Image([]string{"app=app:2"})),
 			pod: func(c *cluster) {
 				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
 				c.template = plan.Template(c.pod)
@@ -47,7 +50,7 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 			want: []string{"warning: the pod is owned by ReplicaSet web-5d, whose pod template differs"},
 		},
 		"an owner that may not be read": {
-			change: must(set.Image([]string{"app=app:2"})),
+			change: must(change.Image([]string{"app=app:2"})),
 			pod: func(c *cluster) {
 				c.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d", Controller: new(true)}}
 			},
@@ -60,7 +63,7 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 			if tt.pod != nil {
 				tt.pod(api)
 			}
-			said, err := update(t, api, set.Config{DryRun: true, Options: plan.Options{DrainSeconds: 7}}, tt.change)
+			said, err := update(t, api, set.Config{DryRun: true, Options: plan.Options{DrainSeconds: tt.drain}}, tt.change)
 			if err != nil || api.writes > 0 {
 				t.Fatalf("%v, %d writes", err, api.writes)
 			}
@@ -76,18 +79,18 @@ func TestDryRunExplainsAndWritesNothing(t *testing.T) {
 func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change set.Change
+		change change.Change
 		pod    func(*corev1.Pod)
 		words  []string
 		code   int
 	}{
-		"an unknown container":         {must(set.Image([]string{"gone=x"})), nil, []string{`no container "gone"`, "app, log, setup"}, 2},
-		"the same image":               {must(set.Image([]string{"app=app:1"})), nil, []string{"nothing is different"}, 2},
-		"an init container":            {must(set.Image([]string{"setup=setup:2"})), nil, []string{"runs once"}, 2},
-		"another QoS class":            {must(set.Resources(set.Sizes{Requests: "cpu=1,memory=1Gi", Limits: "cpu=1,memory=1Gi"})), func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, []string{"QoS class", "Burstable to Guaranteed"}, 2},
-		"a variable with a value":      {must(set.Env(nil, []string{"FIXED=y"})), nil, []string{"env FIXED", "annotation"}, 2},
-		"a variable that is not there": {must(set.Env(nil, []string{"NEW=y"})), nil, []string{"no container has this variable"}, 2},
-		"a malformed record": {must(set.Image([]string{"app=app:2"})), func(pod *corev1.Pod) {
+		"an unknown container":         {must(change.Image([]string{"gone=x"})), nil, []string{`no container "gone"`, "app, log, setup"}, 2},
+		"the same image":               {must(change.Image([]string{"app=app:1"})), nil, []string{"nothing is different"}, 2},
+		"an init container":            {must(change.Image([]string{"setup=setup:2"})), nil, []string{"runs once"}, 2},
+		"another QoS class":            {must(change.Resources(change.Sizes{Requests: "cpu=1,memory=1Gi", Limits: "cpu=1,memory=1Gi"})), func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, []string{"QoS class", "Burstable to Guaranteed"}, 2},
+		"a variable with a value":      {must(change.Env(nil, []string{"FIXED=y"})), nil, []string{"env FIXED", "annotation"}, 2},
+		"a variable that is not there": {must(change.Env(nil, []string{"NEW=y"})), nil, []string{"no container has this variable"}, 2},
+		"a malformed record": {must(change.Image([]string{"app=app:2"})), func(pod *corev1.Pod) {
 			pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = "{"
 		}, []string{v1beta1.AnnotationInPlaceUpdateState, "remove the annotation"}, 1},
 	} {
@@ -113,11 +116,11 @@ func TestRefusedChangesNothingAndExitsWith2(t *testing.T) {
 func TestWhatTheUserTypedIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, parse := range map[string]func() error{
-		"no image":       func() error { _, err := set.Image([]string{"app"}); return err },
-		"no container":   func() error { _, err := set.Image([]string{"=x"}); return err },
-		"no quantity":    func() error { _, err := set.Resources(set.Sizes{Limits: "cpu=lots"}); return err },
-		"no resources":   func() error { _, err := set.Resources(set.Sizes{}); return err },
-		"no variable":    func() error { _, err := set.Env(nil, nil); return err },
+		"no image":       func() error { _, err := change.Image([]string{"app"}); return err },
+		"no container":   func() error { _, err := change.Image([]string{"=x"}); return err },
+		"no quantity":    func() error { _, err := change.Resources(change.Sizes{Limits: "cpu=lots"}); return err },
+		"no resources":   func() error { _, err := change.Resources(change.Sizes{}); return err },
+		"no variable":    func() error { _, err := change.Env(nil, nil); return err },
 		"a workload":     func() error { _, err := set.ParseTarget("deployment/web"); return err },
 		"a name alone":   func() error { _, err := set.ParseTarget("web"); return err },
 		"a pod of parts": func() error { _, err := set.ParseTarget("pod/web/app"); return err },
@@ -135,34 +138,12 @@ func TestTimeoutNamesWhatWasWaitedFor(t *testing.T) {
 	api := &cluster{pod: web()}
 	api.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":{"app":{"imageID":"x"}},"updateImages":true}`
 	api.pod.Spec.Containers[0].Image = "app:2"
-	said, err := update(t, api, set.Config{Timeout: 50 * time.Millisecond}, must(set.Image([]string{"app=app:2"})))
+	said, err := update(t, api, set.Config{Timeout: 50 * time.Millisecond}, must(change.Image([]string{"app=app:2"})))
 	if cli.ExitCode(err) != cli.ExitTimeout || !strings.Contains(err.Error(), "waiting for kubelet to report container app") {
 		t.Errorf("%v; said:\n%s", err, said)
 	}
 	if !strings.Contains(said, "the change was requested before; waiting until it is done") {
 		t.Errorf("said:\n%s", said)
-	}
-}
-
-// A write that the API server refuses for good is exit code 2, and the record is written without it.
-func TestWriteThatTheAPIServerRefusesIsReportedAndNotRepeated(t *testing.T) {
-	t.Parallel()
-	api := &cluster{pod: web()}
-	api.patch = func(subresource string) (*corev1.Pod, error) {
-		if subresource == "resize" {
-			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota"))
-		}
-		stored := api.pod.DeepCopy()
-		stored.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":null}`
-		if api.writes == 1 {
-			stored.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":null,"lastContainerStatuses":null,
-				"updateResources":true,"nextContainerResources":{"app":{"requests":{"cpu":"2"}}}}`
-		}
-		return stored, nil
-	}
-	said, err := update(t, api, set.Config{}, must(set.Resources(set.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})))
-	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "exceeded quota") || api.writes != 3 {
-		t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
 	}
 }
 
@@ -174,7 +155,7 @@ func TestChangesThatTheAPIServerWouldRefuseAreReportedBeforeAnyWrite(t *testing.
 		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota"))
 	}}
-	_, err := update(t, api, set.Config{}, must(set.Resources(set.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})))
+	_, err := update(t, api, set.Config{}, must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})))
 	if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "resize container app") || !strings.Contains(err.Error(), "exceeded quota") || api.writes > 0 {
 		t.Errorf("%v after %d writes", err, api.writes)
 	}

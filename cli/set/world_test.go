@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 	"github.com/refit-project/refit/inplace"
 )
 
@@ -44,8 +46,15 @@ func (c *cluster) PatchPod(_ context.Context, _ *corev1.Pod, subresource string,
 	if c.patch == nil {
 		return nil, errors.New("no write was expected")
 	}
-	return c.patch(subresource)
+	stored, err := c.patch(subresource)
+	if stored != nil {
+		stored = stored.DeepCopy()
+		stored.ResourceVersion = fmt.Sprint(c.writes)
+	}
+	return stored, err
 }
+
+func (c *cluster) May(context.Context, string, set.Right) (bool, error) { return true, nil }
 
 func (c *cluster) TryPatchPod(_ context.Context, _ *corev1.Pod, subresource string, _ []byte) error {
 	if c.try == nil {
@@ -85,7 +94,7 @@ func web() *corev1.Pod {
 	return pod
 }
 
-func update(t *testing.T, api *cluster, config set.Config, change set.Change) (string, error) {
+func update(t *testing.T, api *cluster, config set.Config, change change.Change) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	config.API, config.Output = api, cli.NewOutput(&out, false)
@@ -93,7 +102,7 @@ func update(t *testing.T, api *cluster, config set.Config, change set.Change) (s
 	return out.String(), err
 }
 
-func must(change set.Change, err error) set.Change {
+func must(change change.Change, err error) change.Change {
 	if err != nil {
 		panic(err)
 	}

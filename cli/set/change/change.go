@@ -1,10 +1,13 @@
-package set
+// Package change is what a user asks of a running pod: how it is read from the command line, what it makes of a pod, and whether a
+// pod has it.
+package change
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -21,6 +24,11 @@ func Image(pairs []string) (Change, error) {
 	images, err := splitPairs(pairs, "CONTAINER=IMAGE")
 	if err != nil {
 		return nil, err
+	}
+	for _, pair := range images {
+		if _, err := reference.ParseNormalizedNamed(pair.value); err != nil {
+			return nil, fmt.Errorf("%w: %s=%s: not a reference of an image: %w", cli.ErrUsage, pair.key, pair.value, err)
+		}
 	}
 	return func(pod *corev1.PodTemplateSpec) error {
 		for _, pair := range images {
@@ -126,7 +134,7 @@ func Env(containers, pairs []string) (Change, error) {
 				}
 			}
 			if !found {
-				return refuseEnv(pod, pair.key)
+				return refuseEnv(pod, containers, pair.key)
 			}
 		}
 		return nil
@@ -152,13 +160,20 @@ func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair 
 	return found
 }
 
-// refuseEnv says why a variable cannot be changed: it is none of the pod's, or its value is in the spec.
-func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
+// refuseEnv says why a variable cannot be changed: none of the containers has it, or its value is in the spec.
+func refuseEnv(pod *corev1.PodTemplateSpec, containers []string, name string) error {
 	refusal := plan.Refusal{
 		Field: "env " + name, Reason: plan.ReasonImmutableField, Why: "no container has this variable",
 		Instead: "variables cannot be added to a running pod; recreate the pod",
 	}
-	for _, container := range all(pod) {
+	named := !slices.Contains(containers, "*")
+	if named {
+		refusal.Why = fmt.Sprintf("%s not have this variable", does(containers))
+	}
+	for _, container := range All(pod) {
+		if named && !slices.Contains(containers, container.Name) {
+			continue
+		}
 		for _, env := range container.Env {
 			if env.Name == name {
 				refusal.Why = fmt.Sprintf("its value in container %s comes neither from a label nor from an annotation of the pod, and cannot be changed in a running pod", container.Name)
@@ -169,8 +184,15 @@ func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
 	return &plan.RefusedError{Refusals: []plan.Refusal{refusal}}
 }
 
-// all are the containers that are kept running, and the init containers.
-func all(pod *corev1.PodTemplateSpec) []*corev1.Container {
+func does(containers []string) string {
+	if len(containers) == 1 {
+		return "container " + containers[0] + " does"
+	}
+	return "containers " + strings.Join(containers, ", ") + " do"
+}
+
+// All are the containers that are kept running, and the init containers.
+func All(pod *corev1.PodTemplateSpec) []*corev1.Container {
 	var containers []*corev1.Container
 	for i := range pod.Spec.InitContainers {
 		containers = append(containers, &pod.Spec.InitContainers[i])
@@ -181,22 +203,35 @@ func all(pod *corev1.PodTemplateSpec) []*corev1.Container {
 	return containers
 }
 
-// pick finds the container of that name; "*" is all that are restarted when they end.
+// Running are the containers that are kept running: native sidecars and ordinary ones.
+func Running(pod *corev1.PodTemplateSpec) []*corev1.Container {
+	return slices.DeleteFunc(All(pod), func(c *corev1.Container) bool {
+		init := slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+		return init && (c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways)
+	})
+}
+
+// pick finds the container of that name; "*" is all that are kept running.
 func pick(pod *corev1.PodTemplateSpec, name string) ([]*corev1.Container, error) {
-	var names []string
-	var picked []*corev1.Container
-	for i, container := range all(pod) {
-		once := i < len(pod.Spec.InitContainers) && (container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways)
-		if container.Name == name || name == "*" && !once {
-			picked = append(picked, container)
+	if name == "*" {
+		return Running(pod), nil
+	}
+	for _, container := range All(pod) {
+		if container.Name == name {
+			return []*corev1.Container{container}, nil
 		}
+	}
+	return nil, NoContainer(pod, name)
+}
+
+// NoContainer is the error about a name that no container of the pod has.
+func NoContainer(pod *corev1.PodTemplateSpec, name string) error {
+	var names []string
+	for _, container := range All(pod) {
 		names = append(names, container.Name)
 	}
-	if len(picked) == 0 {
-		slices.Sort(names)
-		return nil, fmt.Errorf("%w: the pod has no container %q; it has %s", cli.ErrUsage, name, strings.Join(names, ", "))
-	}
-	return picked, nil
+	slices.Sort(names)
+	return fmt.Errorf("%w: the pod has no container %q; it has %s", cli.ErrUsage, name, strings.Join(names, ", "))
 }
 
 type pair struct{ key, value string }
