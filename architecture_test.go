@@ -60,7 +60,7 @@ var rows = []row{
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "cli/pull", imports: "image kube api"},
 		{path: "cli/doctor", imports: "kubelet api"},
-		{path: "manager/requests", imports: "manager/cache crr api"},
+		{path: "manager/requests", imports: "manager/cache crr inplace api"},
 		{path: "manager/rollouts", imports: "manager/cache rollout crr api"},
 		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},

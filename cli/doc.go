@@ -1,3 +1,3 @@
-// Package cli is what kubectl-refit does, without the parsing of its command line: it reads a pod, has package inplace
-// decide, carries the steps out, and prints what it does line by line. Flags, kubeconfig files and os.Exit must stay out.
+// Package cli is what the commands of kubectl-refit share: what they print while they work, and how they end. Each command is a
+// package below it. Flags, kubeconfig files and os.Exit must stay out.
 package cli

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -102,11 +101,11 @@ func (o *Output) Tick() {
 
 func (o *Output) clock() string { return fmt.Sprintf("[%6.1fs]", time.Since(o.began).Seconds()) }
 
-// Last is what was said or waited for last.
+// Last is what is waited for, or was said last; empty if nothing was.
 func (o *Output) Last() string {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	return cmp.Or(o.last, "nothing")
+	return o.last
 }
 
 // Terminal says whether lines on the screen can be replaced.

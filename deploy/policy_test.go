@@ -32,6 +32,8 @@ func TestManagerMayWriteOfPodsOnlyWhatDrainsAndProbesNeed(t *testing.T) {
 		"an overridden result":      {review: review{object: with(`"name":"web"`, `"name":"web","annotations":{"refit.dev/podprobe-overridden":"{}"}`)}},
 		"a condition":               {review: review{object: with(`"conditions":[`, `"conditions":[{"type":"example.com/idle","status":"True"},`)}},
 		"a drain":                   {review: review{object: with(`"Ready","status":"True"}`, `"Ready","status":"False","reason":"ReadinessGatesNotReady"},{"type":"KruisePodReady","status":"False"}`)}},
+		"a gate that is opened":     {review: review{object: with(`"Ready","status":"True"}`, `"Ready","status":"True"},{"type":"InPlaceUpdateReady","status":"True"}`)}},
+		"a gate that is closed":     {review: review{object: with(`"Ready","status":"True"}`, `"Ready","status":"True"},{"type":"InPlaceUpdateReady","status":"False"}`)}, want: "InPlaceUpdateReady to True only"},
 		"another user":              {review: review{user: "alice", object: with("10.0.0.1", "10.9.9.9")}},
 		"address":                   {review: review{object: with("10.0.0.1", "10.9.9.9")}, want: "nothing of a pod's status but conditions"},
 		"phase":                     {review: review{object: with("Running", "Failed")}, want: "nothing of a pod's status but conditions"},

@@ -23,6 +23,10 @@ type API interface {
 // ErrChanged means that the pod is not the one any more that was decided about: Next is to be called again.
 var ErrChanged = errors.New("the pod has changed meanwhile")
 
+// ErrStoredNothing means that the API server has accepted the step and stored nothing new: as long as the pod does not change it would
+// do so again.
+var ErrStoredNothing = errors.New("the API server has stored nothing new")
+
 // Apply carries out one step for the pod that it was decided for, and returns the pod as it is then. An error that
 // apierrors.IsConflict reports, and ErrChanged, are settled by calling Next with a fresh pod.
 func Apply(ctx context.Context, api API, pod *corev1.Pod, step *Step) (*corev1.Pod, error) {
@@ -45,6 +49,9 @@ func Apply(ctx context.Context, api API, pod *corev1.Pod, step *Step) (*corev1.P
 	stored, err := api.PatchPod(ctx, pod, step.Subresource, step.Patch)
 	if err != nil {
 		return pod, fmt.Errorf("%s: %w", step.Message, err)
+	}
+	if stored.ResourceVersion == pod.ResourceVersion {
+		return stored, fmt.Errorf("%s: %w", step.Message, ErrStoredNothing)
 	}
 	return stored, nil
 }

@@ -1,6 +1,9 @@
 package inplace
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,10 +12,12 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/kubelet"
 )
 
-// Start is the first step of an update. What an earlier update of the pod has left unfinished is waited for, and what it has
-// not begun is dropped. The pod's annotations have to be readable.
+// Start is the first step of an update. What an earlier update of the pod has left unfinished is waited for. What it has not begun
+// is dropped, unless it is part of this update, see [record.Wanted]; its drain and its order hold until it has ended.
+// The pod's annotations have to be readable.
 //
 // Mostly the step writes the record, with as much of the update as can be written at once. Every write to the pod's
 // metadata has kubelet sync the pod, and each sync waits up to a second for kubelet's next look at the containers: a record
@@ -33,15 +38,21 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	v := &view{pod: pod, record: before, facts: known, now: now}
 	next, unfinished := v.unfinished(), v.begun() != nil
 	next.Begin(update, now)
-	if before.Grace != nil { // the pod goes on draining for as long as was promised
-		next.State.Refit.DrainSeconds = max(next.State.Refit.DrainSeconds, before.Grace.GraceSeconds)
-	}
+	next.Keep(before, unfinished)
 	v.record = next
-	if unfinished || len(update.Stages) == 0 || update.Stages[0].Kind == plan.StageResize || next.State.Refit.DrainSeconds > 0 {
+	stage, _ := v.writable()
+	if unfinished || stage == nil || stage.Kind == plan.StageResize || next.State.Refit.DrainSeconds > 0 {
 		return v.save(next, "begin the update"), nil
 	}
-	return v.stage(&update.Stages[0], len(update.Stages) > 1).Step, nil
+	d := v.stage(stage)
+	if d.Step == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNotDrained, d.Message)
+	}
+	return d.Step, nil
 }
+
+// ErrNotDrained means that the pod has a readiness gate that cannot be closed.
+var ErrNotDrained = errors.New("the update cannot begin")
 
 // Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what
 // the API server refuses of them it would refuse then, when containers may have been stopped already.
@@ -53,7 +64,7 @@ func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 		if stage.Kind == plan.StageResize {
 			trials = append(trials, v.resize(stage))
 		} else {
-			trials = append(trials, v.write(stage, false))
+			trials = append(trials, v.write(stage))
 		}
 	}
 	return trials
@@ -85,4 +96,35 @@ func (v *view) unfinished() *record.Record {
 		kept.State.ContainerBatchesRecord = []v1beta1.InPlaceUpdateContainerBatch{batch}
 	}
 	return kept
+}
+
+// Ended refuses changes of containers that have ended and that kubelet does not start again.
+func Ended(pod *corev1.Pod, update *plan.Update) []plan.Refusal {
+	var refusals []plan.Refusal
+	for _, change := range update.Changes.Containers {
+		status := kubelet.StatusOf(pod, change.Container)
+		if policy := kubelet.RestartPolicyOf(pod, change.Container); policy.Final(status) {
+			refusals = append(refusals, plan.Refusal{
+				Container: change.Container, Field: "container " + change.Container, Reason: plan.ReasonContainerEnded, Instead: "recreate the pod",
+				Why: fmt.Sprintf("it has ended with code %d, and with restartPolicy %s kubelet does not start it again", status.State.Terminated.ExitCode, policy.Policy),
+			})
+		}
+	}
+	return refusals
+}
+
+// Settled reports whether these containers run with what the pod's spec and metadata give them, and are ready; resources, whether
+// kubelet has also applied the pod's.
+func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time, containers []string, resources bool) bool {
+	v := &view{pod: pod, record: recorded, facts: known, now: now}
+	if recorded == nil {
+		v.record = &record.Record{}
+	}
+	if resources && v.record.State.UpdateResources && (v.resizePending() || v.resized() != nil) {
+		return false
+	}
+	return !slices.ContainsFunc(containers, func(name string) bool {
+		container := plan.Find(&pod.Spec, name)
+		return container == nil || v.container(container) != nil || v.ready(name) != nil
+	})
 }

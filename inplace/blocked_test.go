@@ -1,6 +1,7 @@
 package inplace_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,13 +166,18 @@ func TestTrialsAreTheWritesOfAnUpdate(t *testing.T) {
 
 // failing is an API server that has another pod by now, or refuses.
 type failing struct {
-	pod *corev1.Pod
-	err error
+	pod    *corev1.Pod
+	err    error
+	stored string // resource version after a write
 }
 
 func (f failing) Pod(context.Context, string, string) (*corev1.Pod, error) { return f.pod, f.err }
 func (f failing) PatchPod(context.Context, *corev1.Pod, string, []byte) (*corev1.Pod, error) {
-	return f.pod, f.err
+	stored := f.pod.DeepCopy()
+	if stored != nil {
+		stored.ResourceVersion = cmp.Or(f.stored, "8")
+	}
+	return stored, f.err
 }
 func (f failing) Restart(context.Context, *corev1.Pod, inplace.Instance) error { return f.err }
 
@@ -196,7 +202,8 @@ func TestStepsThatFailAreNamedAndLeaveThePodAsItWas(t *testing.T) {
 		"the pod cannot be read": {inplace.StepDrain, failing{err: refused}, refused, true},
 		"another pod":            {inplace.StepDrain, failing{pod: other(func(p *corev1.Pod) { p.UID = "next" })}, inplace.ErrChanged, false},
 		"the pod has changed":    {inplace.StepDrain, failing{pod: other(func(p *corev1.Pod) { p.ResourceVersion = "8" })}, inplace.ErrChanged, false},
-		"write":                  {inplace.StepWrite, failing{pod: other(func(p *corev1.Pod) { p.ResourceVersion = "8" })}, nil, false},
+		"write":                  {inplace.StepWrite, failing{pod: pod.DeepCopy()}, nil, false},
+		"nothing is stored":      {inplace.StepResize, failing{pod: pod.DeepCopy(), stored: "7"}, inplace.ErrStoredNothing, false},
 		"a write fails":          {inplace.StepWrite, failing{err: refused}, refused, true},
 	} {
 		got, err := inplace.Apply(t.Context(), tt.api, pod, &inplace.Step{Kind: tt.kind, Message: "do it"})

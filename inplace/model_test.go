@@ -20,6 +20,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
 )
@@ -107,7 +108,7 @@ func (w *world) act() {
 
 // stop ends an instance on purpose: the pod has to be out of its Services.
 func (w *world) stop(name string) {
-	if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); inplace.HasReadinessGate(w.pod) && (c == nil || c.Status != corev1.ConditionFalse) {
+	if c := conditionOf(w.pod, v1beta1.ReadinessGateInPlaceUpdateReady); gate.Of(w.pod) != "" && (c == nil || c.Status != corev1.ConditionFalse) {
 		w.rules = append(w.rules, "container "+name+" stopped while the pod was in its Services")
 	}
 	w.instances[name].running = false

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
@@ -66,7 +67,8 @@ func blocked(container, reason, format string, args ...any) *Decision {
 
 // Next says what is to be done about the update in the record. A nil record means that there is none.
 //
-// It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it.
+// It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it. What
+// is stuck holds up only what has to come after it, see [record.Record.After].
 func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) Decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
@@ -81,16 +83,32 @@ func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time
 		return v.grace()
 	}
 	if v.undrained() {
-		return *step(v.drain())
+		return *v.drain()
 	}
-	if d := v.begun(); d != nil {
-		return *d
+	stuck := v.begun()
+	if stuck != nil && stuck.Kind != KindBlocked {
+		return *stuck
 	}
-	left := v.record.Remaining(pod)
-	if stages := left.Stages(&pod.Spec); len(stages) > 0 {
-		return v.stage(&stages[0], len(stages) > 1)
+	stage, held := v.writable()
+	switch {
+	case stage != nil:
+		return v.stage(stage)
+	case held != nil:
+		return *cmp.Or(stuck, held)
+	case stuck != nil && !v.idle(stuck):
+		return *stuck
+	case stuck != nil && v.gated() && gate.Shut(pod):
+		return *step(v.open())
+	case stuck != nil:
+		return *stuck
 	}
 	return v.finish()
+}
+
+// idle reports whether nothing is to be expected of what is stuck that the pod should be out of its Services for: a resize
+// stops no container, and one that has ended for good is not started again.
+func (v *view) idle(stuck *Decision) bool {
+	return stuck.Container == "" || stuck.Reason == BlockedNotRestarted
 }
 
 // view is a pod in its update at one moment.
@@ -101,15 +119,30 @@ type view struct {
 	now    time.Time
 }
 
-// stage says what leads to the stage's being written.
-func (v *view) stage(stage *plan.Stage, more bool) Decision {
-	if check := v.record.State.PreCheckBeforeNext; check != nil && stage.Kind != plan.StageResize && stage.Kind != plan.StageMetadata {
-		for _, name := range check.ContainersRequiredReady {
-			if d := v.ready(name); d != nil {
-				return *d
+// writable is the first stage that can be written, without the containers for which others have to be ready first. If there is
+// none, held is what is waited for; it is nil if nothing is left to be written.
+func (v *view) writable() (stage *plan.Stage, held *Decision) {
+	left := v.record.Remaining(v.pod)
+	stages, after := left.Stages(&v.pod.Spec), v.record.After()
+	for i := range stages {
+		free := stages[i].Without(func(change *plan.Change) bool {
+			for _, name := range after[change.Container] {
+				if d := v.ready(name); d != nil {
+					held = cmp.Or(held, d)
+					return true
+				}
 			}
+			return false
+		})
+		if free != nil {
+			return free, nil
 		}
 	}
+	return nil, held
+}
+
+// stage says what leads to the stage's being written.
+func (v *view) stage(stage *plan.Stage) Decision {
 	if v.stops(stage) {
 		if d := v.drained(); d != nil {
 			return *d
@@ -118,7 +151,7 @@ func (v *view) stage(stage *plan.Stage, more bool) Decision {
 	if stage.Kind == plan.StageResize {
 		return *step(v.resize(stage))
 	}
-	return *step(v.write(stage, more))
+	return *step(v.write(stage))
 }
 
 // stops reports whether kubelet stops a container as soon as the stage is written. For metadata alone it does not.
@@ -133,59 +166,13 @@ func (v *view) stops(stage *plan.Stage) bool {
 	}
 }
 
-// drained is nil once the pod has been out of its Services for long enough, or cannot be taken out of them.
-func (v *view) drained() *Decision {
-	if !v.gated() {
-		return nil
-	}
-	condition := readiness(v.pod)
-	if condition == nil || condition.Status != corev1.ConditionFalse {
-		return step(v.drain())
-	}
-	seconds := v.record.Extension().DrainSeconds
-	until := condition.LastTransitionTime.Add(time.Duration(seconds) * time.Second)
-	if seconds > 0 && v.now.Before(until) {
-		d := wait("", "draining until %s", until.UTC().Format(time.RFC3339))
-		d.Again = until
-		return d
-	}
-	return nil
-}
-
-// gated reports whether the update makes the pod not ready. That of sidecars does not: the gate belongs to the owner of the
-// pod, who would set its condition to True again.
-func (v *view) gated() bool { return v.record.SidecarSet == "" && HasReadinessGate(v.pod) }
-
-// undrained reports whether the pod is in its Services although its gate is closed: kubelet has written a status that it
-// computed before it saw the gate, and will only correct it with its next sync.
-func (v *view) undrained() bool {
-	c := readiness(v.pod)
-	return v.gated() && !v.record.State.UpdateTimestamp.IsZero() && c != nil && c.Status == corev1.ConditionFalse && isTrue(v.pod, corev1.PodReady)
-}
-
-// HasReadinessGate reports whether the pod can be taken out of its Services for an update.
-func HasReadinessGate(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
-		return gate.ConditionType == v1beta1.ReadinessGateInPlaceUpdateReady
-	})
-}
-
-func readiness(pod *corev1.Pod) *corev1.PodCondition {
-	return kubelet.Condition(&pod.Status, v1beta1.ReadinessGateInPlaceUpdateReady)
-}
-
-func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
-	c := kubelet.Condition(&pod.Status, kind)
-	return c != nil && c.Status == corev1.ConditionTrue
-}
-
 // finish opens the pod to its Services again, and then waits for the containers that were changed to be ready.
 func (v *view) finish() Decision {
 	if len(v.record.State.NextContainerResources) > 0 {
 		return *step(v.clear())
 	}
-	if v.gated() && (!isTrue(v.pod, v1beta1.ReadinessGateInPlaceUpdateReady) || v.readyLate()) {
-		return *step(v.markReady())
+	if v.gated() && (gate.Shut(v.pod) || v.readyLate()) {
+		return *step(v.open())
 	}
 	for _, name := range v.changed() {
 		if d := v.ready(name); d != nil {
@@ -193,13 +180,6 @@ func (v *view) finish() Decision {
 		}
 	}
 	return Decision{Kind: KindDone, Message: "updated"}
-}
-
-// readyLate reports whether kubelet says of everything but the pod itself that it is ready, once for each update: kubelet
-// computes Ready from the conditions that it knew when it last synced the pod, and if the gate was opened before the
-// containers were ready that may be a second or more ago.
-func (v *view) readyLate() bool {
-	return v.record.Opened(v.now) != nil && v.record.Extension().Opened == nil && v.otherwiseReady() && !isTrue(v.pod, corev1.PodReady)
 }
 
 // changed are the containers whose image or environment has been begun, in the record's order.

@@ -13,21 +13,32 @@ import (
 	"github.com/refit-project/refit/kubelet"
 )
 
-// begun is nil if everything that has been written to the pod has taken effect.
+// begun is nil if everything that has been written to the pod has taken effect. Otherwise it is a step, or what is waited for; only
+// if there is neither, what is stuck: first a container, then the resize.
 func (v *view) begun() *Decision {
+	var stuck *Decision
+	look := func(d *Decision) *Decision {
+		if d == nil || d.Kind != KindBlocked {
+			return d
+		}
+		if stuck == nil || v.idle(stuck) {
+			stuck = d
+		}
+		return nil
+	}
 	if v.record.State.UpdateResources && !v.resizePending() {
-		if d := v.resized(); d != nil {
+		if d := look(v.resized()); d != nil {
 			return d
 		}
 	}
 	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
 		for i := range containers {
-			if d := v.container(&containers[i]); d != nil {
+			if d := look(v.container(&containers[i])); d != nil {
 				return d
 			}
 		}
 	}
-	return nil
+	return stuck
 }
 
 // resizePending reports whether resources are still to be written; what kubelet says of those before does not matter then.
@@ -178,7 +189,7 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 	if d := v.drained(); d != nil {
 		return d
 	}
-	if meta, reported := v.facts[container.Name]; v.gated() && (known || reported && meta.ContainerID != status.ContainerID) {
+	if meta, reported := v.facts[container.Name]; v.enforced() && (known || reported && meta.ContainerID != status.ContainerID) {
 		// A request as well could come when the daemon has restarted the container, and restart it a second time.
 		return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
 	}
@@ -243,55 +254,4 @@ func oneLine(text string) string {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
 	}
 	return text
-}
-
-// resized is nil if the resources in the spec are those that the containers have, by kubelet's own account: it has seen
-// the spec, it says neither that the resize waits nor that it is under way, and it has allocated what is asked for.
-// status.resources may differ for good, because the kernel rounds.
-func (v *view) resized() *Decision {
-	if c := kubelet.Condition(&v.pod.Status, corev1.PodResizePending); c != nil && v.current(c) {
-		d := blocked("", c.Reason, "the resize waits: %s", oneLine(c.Message))
-		d.Final = c.Reason == corev1.PodReasonInfeasible
-		return d
-	}
-	if c := kubelet.Condition(&v.pod.Status, corev1.PodResizeInProgress); c != nil && v.current(c) {
-		if c.Reason == corev1.PodReasonError {
-			return blocked("", c.Reason, "the resize failed and is tried again: %s", oneLine(c.Message))
-		}
-		return wait("", "waiting for kubelet to resize the containers")
-	}
-	if !v.observed() {
-		return wait("", "waiting for kubelet to see the new resources")
-	}
-	return v.allocated()
-}
-
-// allocated is nil if every container runs with the requests that are in the spec.
-func (v *view) allocated() *Decision {
-	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
-		for i := range containers {
-			status := kubelet.StatusOf(v.pod, containers[i].Name)
-			if _, ours := v.record.State.NextContainerResources[containers[i].Name]; ours && (status == nil || status.State.Running == nil) {
-				if d := v.hindered(status); d != nil {
-					return d
-				}
-				return wait(containers[i].Name, "waiting for kubelet to start container %s with its new resources", containers[i].Name)
-			}
-			if status == nil || status.State.Running == nil || status.AllocatedResources == nil {
-				continue
-			}
-			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				want, has := containers[i].Resources.Requests[name], status.AllocatedResources[name]
-				if want.Cmp(has) != 0 {
-					return wait(status.Name, "waiting for kubelet to allocate the new resources of container %s", status.Name)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// current reports whether the condition is about the spec as it is, and not about one before.
-func (v *view) current(c *corev1.PodCondition) bool {
-	return c.ObservedGeneration == 0 || c.ObservedGeneration >= v.pod.Generation
 }

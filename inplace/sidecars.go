@@ -21,8 +21,9 @@ func BeginSidecars(pod *corev1.Pod, sidecarSet string, before *record.Record, up
 	v := &view{pod: pod, record: before, facts: known, now: now}
 	next := v.unfinished()
 	next.Begin(update, now)
+	next.Keep(before, false)
 	if len(update.Stages) == 1 && update.Stages[0].Kind == plan.StageImage {
-		return (&view{pod: pod, record: next, facts: known, now: now}).write(&update.Stages[0], false)
+		return (&view{pod: pod, record: next, facts: known, now: now}).write(&update.Stages[0])
 	}
 	return v.save(next, "begin the update")
 }
@@ -51,6 +52,6 @@ func (s *Step) With(labels, annotations map[string]string) *Step {
 		}
 	}
 	with := p.step(s.Kind, s.Subresource, s.Message)
-	with.Restart = s.Restart
+	with.Restart, with.stage = s.Restart, s.stage
 	return with
 }

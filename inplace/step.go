@@ -3,17 +3,14 @@ package inplace
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
 )
 
 // StepKind is what a step writes.
@@ -22,11 +19,11 @@ type StepKind string
 // The kinds.
 const (
 	StepRecord    StepKind = "Record"    // the record alone
-	StepDrain     StepKind = "Drain"     // condition InPlaceUpdateReady False
+	StepDrain     StepKind = "Drain"     // the condition of a readiness gate False
 	StepResize    StepKind = "Resize"    // CPU and memory, through pods/resize
 	StepWrite     StepKind = "Write"     // images, labels and annotations, with the record
 	StepRestart   StepKind = "Restart"   // a request to restart a container whose environment is out of date
-	StepMarkReady StepKind = "MarkReady" // condition InPlaceUpdateReady True
+	StepMarkReady StepKind = "MarkReady" // the conditions of readiness gates True
 )
 
 // Step is one write to the API server.
@@ -40,6 +37,8 @@ type Step struct {
 	Patch []byte
 	// Restart is the instance that StepRestart stops.
 	Restart Instance
+	// stage is what StepResize and StepWrite write.
+	stage *plan.Stage
 }
 
 // Instance is one run of a container.
@@ -111,57 +110,32 @@ func (v *view) save(next *record.Record, message string) *Step {
 
 // clear drops the resources from the record, which the containers have by now.
 func (v *view) clear() *Step {
-	return v.save(v.record.Written(v.pod, &plan.Stage{Kind: plan.StageResize}, false, v.now), "record that the resize is over")
-}
-
-// drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet. A sync of the pod would delay what is
-// written next; only if the pod is to drain for a while, kubelet is made to sync it, so that Ready stays False meanwhile.
-func (v *view) drain() *Step {
-	message := kubelet.GateMessage(v1beta1.ReadinessGateInPlaceUpdateReady)
-	if v.record.Extension().DrainSeconds > 0 {
-		message = kubelet.DrainMessage(v1beta1.ReadinessGateInPlaceUpdateReady)
-	}
-	return v.conditions(StepDrain, "take the pod out of its Services", nil,
-		patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: new(v1beta1.ReasonStartInPlaceUpdate)},
-		patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: new(kubelet.ReasonReadinessGatesNotReady), Message: &message})
-}
-
-// markReady writes Ready as well if nothing else is in its way, so that the pod is back in its Services without waiting for
-// kubelet, which takes a second to say the same; and the record, since a change of the pod's metadata has kubelet sync the
-// pod and learn of the gate. Otherwise Ready is kubelet's to write.
-func (v *view) markReady() *Step {
-	const message = "put the pod back into its Services"
-	open := patchedCondition{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionTrue}
-	if v.otherwiseReady() {
-		return v.conditions(StepMarkReady, message, v.record.Opened(v.now), open, patchedCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
-	}
-	return v.conditions(StepMarkReady, message, nil, open)
-}
-
-// otherwiseReady reports whether the pod is ready but for our gate, by kubelet's rule: its containers and other gates are.
-func (v *view) otherwiseReady() bool {
-	for _, gate := range v.pod.Spec.ReadinessGates {
-		if gate.ConditionType != v1beta1.ReadinessGateInPlaceUpdateReady && !isTrue(v.pod, gate.ConditionType) {
-			return false
-		}
-	}
-	notReady := func(status corev1.ContainerStatus) bool { return !status.Ready }
-	return isTrue(v.pod, corev1.ContainersReady) && !slices.ContainsFunc(v.pod.Status.ContainerStatuses, notReady)
+	return v.save(v.record.Written(v.pod, &plan.Stage{Kind: plan.StageResize}, v.now), "record that the resize is over")
 }
 
 // conditions writes them, and the record if there is one.
-func (v *view) conditions(kind StepKind, message string, kept *record.Record, conditions ...patchedCondition) *Step {
+func (v *view) conditions(kind StepKind, message string, kept *record.Record, conditions ...corev1.PodCondition) *Step {
 	// Whole seconds are all that is stored: rounded up, so that a drain is never too short.
 	at := metav1.NewTime(v.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
-	for i := range conditions {
-		conditions[i].LastTransitionTime = at
-	}
 	p := v.patch()
 	if kept != nil {
 		p.keep(v.pod, kept)
 	}
-	p.Status = &patchedStatus{Conditions: conditions}
+	p.Status = &patchedStatus{}
+	for _, c := range conditions {
+		if c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = at
+		}
+		p.Status.Conditions = append(p.Status.Conditions, patchedCondition{c.Type, c.Status, c.LastTransitionTime, orNull(c.Reason), orNull(c.Message)})
+	}
 	return p.step(kind, "status", message)
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 func (v *view) resize(stage *plan.Stage) *Step {
@@ -170,7 +144,9 @@ func (v *view) resize(stage *plan.Stage) *Step {
 	for _, change := range stage.Changes {
 		p.Spec.add(&change, patchedContainer{Name: change.Container, Resources: change.Resources})
 	}
-	return p.step(StepResize, "resize", "resize "+names(stage.Containers()))
+	written := p.step(StepResize, "resize", "resize "+names(stage.Containers()))
+	written.stage = stage
+	return written
 }
 
 func (s *patchedSpec) add(change *plan.Change, container patchedContainer) {
@@ -182,7 +158,7 @@ func (s *patchedSpec) add(change *plan.Change, container patchedContainer) {
 }
 
 // write makes all of a stage's changes and their record one write.
-func (v *view) write(stage *plan.Stage, more bool) *Step {
+func (v *view) write(stage *plan.Stage) *Step {
 	p := v.patch()
 	var said []string
 	for key, value := range stage.Labels {
@@ -212,8 +188,10 @@ func (v *view) write(stage *plan.Stage, more bool) *Step {
 			said = append(said, "set the image of container "+change.Container+" to "+change.Image)
 		}
 	}
-	p.keep(v.pod, v.record.Written(v.pod, stage, more, v.now))
-	return p.step(StepWrite, "", strings.Join(said, ", "))
+	p.keep(v.pod, v.record.Written(v.pod, stage, v.now))
+	written := p.step(StepWrite, "", strings.Join(said, ", "))
+	written.stage = stage
+	return written
 }
 
 func (v *view) restart(container, id string) *Step {

@@ -21,6 +21,14 @@ func (c *Client) UserName(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
+// May asks the API server whether the client has a permission (SelfSubjectAccessReview).
+func (c *Client) May(ctx context.Context, permission authorizationv1.ResourceAttributes) (bool, error) {
+	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission}}
+	review.TypeMeta = metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
+	err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review)
+	return review.Status.Allowed, err
+}
+
 // MayGet asks the API server who a bearer token belongs to and whether that user may GET a path that is no
 // resource, for example /metrics (TokenReview and SubjectAccessReview). An unknown token may not.
 func (c *Client) MayGet(ctx context.Context, token, path string) (bool, error) {

@@ -8,7 +8,7 @@ import (
 // Readiness gate and annotations of a pod that is updated in place, shared with OpenKruise.
 const (
 	// ReadinessGateInPlaceUpdateReady is a readiness gate and a condition of a pod: False while the pod is updated in
-	// place, so that its Services send it nothing.
+	// place, so that its Services send it nothing. An update of Refit's uses ReadinessGateKruisePodReady if the pod has it.
 	ReadinessGateInPlaceUpdateReady corev1.PodConditionType = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of that condition while it is False.
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
@@ -96,6 +96,8 @@ type InPlaceUpdateExtension struct {
 	Order [][]string `json:"order,omitempty"`
 	// DrainSeconds is how long the pod is not ready before its first container is stopped.
 	DrainSeconds int32 `json:"drainSeconds,omitempty"`
+	// After has, for containers whose change is still to be written, the containers that have to be ready before that.
+	After map[string][]string `json:"after,omitempty"`
 	// Labels and Annotations are changes of the pod's metadata that are still to be written; null removes a key.
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/identity"
@@ -34,7 +34,7 @@ const (
 // cluster is the checkout's own.
 type cluster struct {
 	api     client.WithWatch
-	refit   cli.Cluster
+	refit   set.Cluster
 	state   string // the folder of the cluster
 	node    string
 	runtime *cri.Client // of the node
@@ -50,7 +50,7 @@ func openCluster(kubeconfig, state string) (*cluster, error) {
 		return nil, err
 	}
 	own, err := kube.NewClient(config)
-	return &cluster{api: api, refit: cli.Cluster{Client: own}, state: state}, err
+	return &cluster{api: api, refit: set.Cluster{Client: own}, state: state}, err
 }
 
 // prepare finds a node, makes the namespace, and has both images on the node.

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 )
 
 // The two images have the same program and different digests; both are on the node before anything is measured.
@@ -26,7 +28,7 @@ type kind struct {
 	name string
 	// pod changes what the pods are like; nil leaves them.
 	pod    func(pod *corev1.Pod)
-	change func(round int) (cli.Change, error)
+	change func(round int) (change.Change, error)
 	// anew makes the same change to a pod that is recreated.
 	anew func(pod *corev1.Pod, round int)
 	// stopped measures a stop of the container through CRI as well, without Refit, to compare with.
@@ -39,14 +41,14 @@ var kinds = []kind{
 	{name: "image, probe every 10 s", pod: probed(10), change: newImage, anew: anewImage},
 	{
 		name:   "env from an annotation",
-		change: func(round int) (cli.Change, error) { return cli.SetEnv(nil, []string{"LEVEL=" + level(round)}) },
+		change: func(round int) (change.Change, error) { return change.Env(nil, []string{"LEVEL=" + level(round)}) },
 		anew:   func(pod *corev1.Pod, round int) { pod.Annotations["level"] = level(round) },
 		// kubelet does not restart a container for its environment.
 		stopped: true,
 	},
 }
 
-func newImage(round int) (cli.Change, error) { return cli.SetImage([]string{"app=" + images[round%2]}) }
+func newImage(round int) (change.Change, error) { return change.Image([]string{"app=" + images[round%2]}) }
 
 func anewImage(pod *corev1.Pod, round int) { pod.Spec.Containers[0].Image = images[round%2] }
 
@@ -90,8 +92,8 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 			return found, err
 		}
 		err = c.round(ctx, pods, &found.InPlace, func(ctx context.Context, i int) error {
-			return cli.Update(ctx, cli.Config{API: c.refit, Output: cli.NewOutput(io.Discard, false), Timeout: updateTimeout},
-				namespace, cli.Target{Kind: cli.KindPod, Name: pods[i].Name}, change)
+			return set.Update(ctx, set.Config{API: c.refit, Output: cli.NewOutput(io.Discard, false), Timeout: updateTimeout},
+				namespace, set.Target{Kind: set.KindPod, Name: pods[i].Name}, change)
 		})
 		if err != nil {
 			return found, fmt.Errorf("%s in place: %w", kind.name, err)

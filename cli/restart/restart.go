@@ -1,6 +1,7 @@
 package restart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,5 +213,5 @@ func only(pod *corev1.Pod) ([]string, error) {
 // interrupted is the error of a wait that has ended before the restart: with what was waited for, and how to follow or stop the restart.
 func (r *restarter) interrupted(ctx context.Context, kind, name, last, stop string) error {
 	return fmt.Errorf("%w; the restart continues\n  last:      %s\n  follow it: kubectl get %s %s --namespace=%s --watch\n  stop it:   %s",
-		cli.Cause(ctx), last, kind, name, r.Namespace, stop)
+		cli.Cause(ctx), cmp.Or(last, "nothing"), kind, name, r.Namespace, stop)
 }

@@ -55,6 +55,11 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 			}
 		}
 	}
+	pods, err := config.pods(ctx)
+	if err != nil {
+		return err
+	}
+	lines = append(lines, pods...)
 	slices.SortStableFunc(lines, func(a, b Line) int {
 		return cmp.Or(a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time), strings.Compare(a.Name, b.Name))
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -68,7 +69,7 @@ func pull(change func(*v1beta1.ImagePullJobStatus)) *v1beta1.ImagePullJob {
 func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	kinds := runtime.NewScheme()
-	if err := errors.Join(v1beta1.AddToScheme(kinds), v1alpha1.AddToScheme(kinds)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(kinds), v1beta1.AddToScheme(kinds), v1alpha1.AddToScheme(kinds)); err != nil {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(kinds).WithObjects(objects...).Build()

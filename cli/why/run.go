@@ -17,6 +17,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -67,6 +68,9 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 		return encode(out, config.Format, containers)
 	}
 	fmt.Fprintf(out, "pod %s/%s on node %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName)
+	if message := gate.Message(&pod); message != "" {
+		fmt.Fprintf(out, "  OutOfServices: %s\n", message)
+	}
 	for i := range containers {
 		if err := config.write(ctx, out, name, &containers[i]); err != nil {
 			return err

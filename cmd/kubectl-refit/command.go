@@ -13,6 +13,8 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/kube"
@@ -28,15 +30,17 @@ New images are pulled onto the pod's node first, by an ImagePullJob of refit-man
 longer than its restart. A pull that fails leaves the pod as it is. Where nobody pulls, that is said and kubelet does it.
 
 What cannot be changed in place is refused before anything is done, with the field, the reason and what to do instead;
---dry-run shows that, and otherwise the stages of the update. A pod with the readiness gate InPlaceUpdateReady is taken
-out of its Services before its first container is stopped, and put back afterwards.
+--dry-run shows that, and otherwise the stages of the update. A pod with the readiness gate KruisePodReady or
+InPlaceUpdateReady is taken out of its Services before its first container is stopped, and put back afterwards.
 
-How far an update has come is kept on the pod. A command that was interrupted, or has timed out, is run again to go on.
+How far an update has come is kept on the pod. A command that was interrupted, or has timed out, is run again to go on; if it had
+not changed a container yet, the pod is put back into its Services and nothing stays recorded. Several commands for one pod add up.
 
 A pod that a workload owns can be changed too; the workload's template stays as it is, and the next pod it makes is as
 before.
 
-Exit codes: 0 done, 1 failed, 2 refused (nothing has been changed) or wrong usage, 124 not done within --timeout.`
+Exit codes: 0 the pod runs with what was asked for, 1 failed or superseded by another change, 2 refused (nothing has been changed) or
+wrong usage, 124 not done within --timeout, 130 interrupted.`
 
 func command(version string) *cobra.Command {
 	root := &cobra.Command{
@@ -48,23 +52,11 @@ func command(version string) *cobra.Command {
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(set(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
-		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags), versionCommand(root))
+	root.AddCommand(setCommand(flags), restartCommand(flags), whyCommand(flags), logsCommand(flags), statusCommand(flags), watchCommand(flags),
+		timelineCommand(flags), pullCommand(flags), probeCommand(flags), sidecarSetCommand(flags), doctorCommand(flags), usage.Version(root))
 	completeConnection(root, flags)
 	root.SetFlagErrorFunc(usage.WrongFlag)
 	return root
-}
-
-// versionCommand prints what --version does.
-func versionCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Show the version of this program", Args: usage.Arguments(cobra.NoArgs), ValidArgsFunction: cobra.NoFileCompletions,
-		Long: "Show the version of this program; `kubectl refit doctor` compares it with that of the installation.\n\nExit codes: 0 done, 2 wrong usage.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), root.DisplayName(), "version", root.Version)
-			return err
-		},
-	}
 }
 
 // options are the flags that all of set has.
@@ -79,7 +71,7 @@ type options struct {
 	containers []string
 }
 
-func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
+func setCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	o := &options{connection: connection}
 	cmd := &cobra.Command{
 		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: usage.UnknownSubcommand,
@@ -88,7 +80,7 @@ func set(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags := cmd.PersistentFlags()
 	usage.DryRunFlag(flags, &o.dryRun, "explain what would be done, stage by stage, or refused, and do nothing")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end with exit code 124 after this time; 0 waits for ever")
-	flags.Int32Var(&o.drain, "drain-seconds", 0, "`seconds` for which the pod is out of its Services before its first container is stopped")
+	flags.Int32Var(&o.drain, "drain-seconds", 0, "`seconds` for which the pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady or InPlaceUpdateReady")
 	flags.StringArrayVar(&o.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
 	flags.BoolVar(&o.present, "images-present", false, "the new images are on the node: allow a container with restartPolicy Never to get one")
 	flags.BoolVar(&o.noPull, "no-pull", false, "do not pull new images onto the node first (by an ImagePullJob): kubelet then pulls them when the container has been stopped")
@@ -107,14 +99,14 @@ func setImage(o *options) *cobra.Command {
   # 10 seconds out of its Services first, then the proxy, and when that is ready the application
   kubectl refit set image pod/web proxy=envoy:1.36 app=shop:7 --drain-seconds=10 --order=proxy --order=app`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := cli.SetImage(args[1:])
-			return o.run(cmd, args[0], change, err)
+			to, err := change.Image(args[1:])
+			return o.run(cmd, args[0], to, err)
 		},
 	}
 }
 
 func setResources(o *options) *cobra.Command {
-	var to cli.Resources
+	var to change.Sizes
 	cmd := &cobra.Command{
 		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
 		Long: setLong, Args: usage.OneArgument(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
@@ -122,8 +114,8 @@ func setResources(o *options) *cobra.Command {
   kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to.Containers = o.containers
-			change, err := cli.SetResources(to)
-			return o.run(cmd, args[0], change, err)
+			asked, err := change.Resources(to)
+			return o.run(cmd, args[0], asked, err)
 		},
 	}
 	o.containerFlag(cmd)
@@ -139,8 +131,8 @@ func setEnv(o *options) *cobra.Command {
 		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
   kubectl refit set env pod/web LEVEL=debug`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := cli.SetEnv(o.containers, args[1:])
-			return o.run(cmd, args[0], change, err)
+			to, err := change.Env(o.containers, args[1:])
+			return o.run(cmd, args[0], to, err)
 		},
 	}
 	o.containerFlag(cmd)
@@ -152,8 +144,11 @@ func (o *options) containerFlag(cmd *cobra.Command) {
 	completeContainers(cmd, o.connection, "container")
 }
 
-func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err error) error {
-	target, targetErr := cli.ParseTarget(what)
+func (o *options) run(cmd *cobra.Command, what string, to change.Change, err error) error {
+	if o.drain < 0 {
+		return fmt.Errorf("%w: --drain-seconds=%d: must not be negative", cli.ErrUsage, o.drain)
+	}
+	target, targetErr := set.ParseTarget(what)
 	for _, err := range []error{err, targetErr} {
 		if err != nil {
 			return err
@@ -167,15 +162,15 @@ func (o *options) run(cmd *cobra.Command, what string, change cli.Change, err er
 	if err != nil {
 		return err
 	}
-	var puller cli.Puller
+	var puller set.Puller
 	if !o.noPull && !o.present {
 		puller = pull.Jobs{Open: func(ctx context.Context) (pull.API, error) { return client.ImagePullJobs(ctx) }}
 	}
-	return cli.Update(cmd.Context(), cli.Config{
-		API: cli.Cluster{Client: client}, Puller: puller, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
-		Options: plan.Options{Order: cli.Groups(o.order), DrainSeconds: max(o.drain, 0), ImagesPresent: o.present},
+	return set.Update(cmd.Context(), set.Config{
+		API: set.Cluster{Client: client}, Puller: puller, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
+		Options: plan.Options{Order: change.Groups(o.order), DrainSeconds: o.drain, ImagesPresent: o.present},
 		Timeout: o.timeout, DryRun: o.dryRun,
-	}, namespace, target, change)
+	}, namespace, target, to)
 }
 
 func terminal(out io.Writer) bool {

@@ -48,9 +48,9 @@ func (d *difference) restart(container *corev1.Container, init bool, found v1bet
 		d.changes.Containers = append(d.changes.Containers, Change{Container: container.Name, Sidecar: init})
 	}
 	d.changes.Containers[i].Metadata = found
-	if d.changes.Containers[i].Image == "" && d.neverRestarted(container.Name) {
+	if policy := d.policy(container.Name); d.changes.Containers[i].Image == "" && !survivesStop(policy) {
 		d.refuse("metadata", ReasonRestartPolicyNever, fmt.Sprintf("the environment of container %s refers to it, "+
-			"and with restartPolicy Never the container is not started again", container.Name), recreate)
+			"and with restartPolicy %s the container may not be started again after it was stopped", container.Name, policy.Policy), recreate)
 	}
 }
 

@@ -19,7 +19,7 @@ type Options struct {
 	// container that is not named is in the first group. Empty: the launch order of the pod, see [New].
 	Order [][]string
 	// DrainSeconds is how long the pod is not ready before the first container is stopped. Only pods with the readiness gate
-	// InPlaceUpdateReady are drained.
+	// KruisePodReady or InPlaceUpdateReady are drained.
 	DrainSeconds int32
 	// ImagesPresent says that the new images are on the node. Without it the image of a container that is never restarted
 	// is not changed.
@@ -40,6 +40,7 @@ type Update struct {
 // Stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers to a
 // changed label or annotation, native sidecars first, then the others in the order of OpenKruise's launch priorities.
 func New(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) {
+	old, updated = asStored(old), asStored(updated)
 	d := &difference{old: old, updated: updated, options: options, rest: *updated.Spec.DeepCopy()}
 	d.compare()
 	if len(d.refusals) > 0 {
@@ -51,6 +52,16 @@ func New(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) 
 		return Update{}, &RefusedError{Refusals: []Refusal{{Reason: ReasonNoChange, Why: "nothing is different"}}}
 	}
 	return Update{Stages: stages, Options: options, Changes: d.changes}, nil
+}
+
+func asStored(pod *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	pod = pod.DeepCopy()
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			AsStored(&containers[i].Resources)
+		}
+	}
+	return pod
 }
 
 // Template is the part of a pod that an update may change.
@@ -160,14 +171,21 @@ func (d *difference) image(field string, is *corev1.Container) {
 	if is.Image == "" {
 		d.refuse(field, ReasonInvalid, "an image is required", "")
 	}
-	if d.neverRestarted(is.Name) && !d.options.ImagesPresent {
-		d.refuse(field, ReasonRestartPolicyNever, fmt.Sprintf("container %s has restartPolicy Never: kubelet stops it before it pulls the new image, "+
-			"and when the pull fails does not start it again", is.Name), "pull the image onto the node first, or "+recreate)
+	if policy := d.policy(is.Name); !survivesStop(policy) && !d.options.ImagesPresent {
+		d.refuse(field, ReasonRestartPolicyNever, fmt.Sprintf("container %s has restartPolicy %s: kubelet stops it before it pulls the new image, "+
+			"and when the pull fails does not start it again", is.Name, policy.Policy), "pull the image onto the node first, or "+recreate)
 	}
 }
 
-func (d *difference) neverRestarted(container string) bool {
-	return !kubelet.RestartPolicyOf(&corev1.Pod{Spec: d.old.Spec}, container).Restartable()
+func (d *difference) policy(container string) kubelet.RestartPolicy {
+	return kubelet.RestartPolicyOf(&corev1.Pod{Spec: d.old.Spec}, container)
+}
+
+// survivesStop reports whether kubelet starts a container again that was stopped: most end with code 0 then, or with that of
+// SIGTERM or SIGKILL.
+func survivesStop(policy kubelet.RestartPolicy) bool {
+	const sigkill, sigterm = 128 + 9, 128 + 15
+	return policy.Restarts(0) && policy.Restarts(sigkill) && policy.Restarts(sigterm)
 }
 
 func sameResources(a, b corev1.ResourceRequirements) bool {

@@ -16,9 +16,11 @@ const (
 	ReasonQoSClass Reason = "QoSClass"
 	// ReasonInitContainer: an init container that runs once; it is never run again.
 	ReasonInitContainer Reason = "InitContainer"
-	// ReasonRestartPolicyNever: kubelet stops the old container before it pulls the new image, and does not start it
-	// again when that fails.
+	// ReasonRestartPolicyNever: with restartPolicy Never or OnFailure kubelet may not start the container again: when the new image
+	// cannot be pulled, or when the container ends with an exit code that its policy does not restart it for.
 	ReasonRestartPolicyNever Reason = "RestartPolicyNever"
+	// ReasonContainerEnded: the container has ended, and its restart policy does not restart it.
+	ReasonContainerEnded Reason = "ContainerEnded"
 	// ReasonRemovedResource: a request or limit can be changed and added, but not removed.
 	ReasonRemovedResource Reason = "RemovedResource"
 	// ReasonResource: only CPU and memory can be changed.
@@ -33,10 +35,11 @@ const (
 
 // Refusal is one change that cannot be made in place.
 type Refusal struct {
-	Field   string // as "spec.containers[0].env"; empty for the pod as a whole
-	Reason  Reason
-	Why     string
-	Instead string // what leads to the goal nevertheless
+	Container string // for ReasonContainerEnded
+	Field     string // as "spec.containers[0].env"; empty for the pod as a whole
+	Reason    Reason
+	Why       string
+	Instead   string // what leads to the goal nevertheless
 }
 
 func (r Refusal) String() string {

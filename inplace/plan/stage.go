@@ -62,6 +62,50 @@ func (s *Stage) Containers() []string {
 	return names
 }
 
+// Without is the stage without the changes that are held back, and without those that share metadata with them, which takes effect for
+// all at once; nil if nothing is left. Stages of resources and of metadata alone are never held back.
+func (s *Stage) Without(held func(*Change) bool) *Stage {
+	if s.Kind == StageResize || s.Kind == StageMetadata {
+		return s
+	}
+	out := make([]bool, len(s.Changes))
+	for i := range s.Changes {
+		out[i] = held(&s.Changes[i])
+	}
+	grow(s.Changes, out)
+	var free []Change
+	for i, change := range s.Changes {
+		if !out[i] {
+			free = append(free, change)
+		}
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	return restarting(free)
+}
+
+// restarting is the stage of changes of images and environments.
+func restarting(changes []Change) *Stage {
+	stage := &Stage{Kind: StageRestart, Changes: changes}
+	if slices.ContainsFunc(changes, func(c Change) bool { return c.Image != "" }) {
+		stage.Kind = StageImage
+	}
+	return stage
+}
+
+// grow takes also what shares changed metadata with what is taken.
+func grow(changes []Change, taken []bool) {
+	for grown := true; grown; {
+		grown = false
+		for i := range changes {
+			if !taken[i] && sharesMetadata(&changes[i], changes, taken) {
+				taken[i], grown = true, true
+			}
+		}
+	}
+}
+
 // Changes are what is still to be written to a pod.
 type Changes struct {
 	// Containers are in the order of the spec, init containers first.
@@ -95,11 +139,7 @@ func (c *Changes) Stages(spec *corev1.PodSpec) []Stage {
 	for len(rest) > 0 {
 		var batch []Change
 		batch, rest = firstBatch(spec, c.Order, rest)
-		stage := Stage{Kind: StageRestart, Changes: batch}
-		if slices.ContainsFunc(batch, func(c Change) bool { return c.Image != "" }) {
-			stage.Kind = StageImage
-		}
-		all = append(all, stage)
+		all = append(all, *restarting(batch))
 	}
 	return all
 }
@@ -116,14 +156,7 @@ func firstBatch(spec *corev1.PodSpec, order [][]string, changes []Change) (batch
 	for i := range changes {
 		taken[i] = rank(&changes[i]) == first
 	}
-	for grown := true; grown; {
-		grown = false
-		for i := range changes {
-			if !taken[i] && sharesMetadata(&changes[i], changes, taken) {
-				taken[i], grown = true, true
-			}
-		}
-	}
+	grow(changes, taken)
 	for i, change := range changes {
 		if taken[i] {
 			batch = append(batch, change)

@@ -3,8 +3,11 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -20,6 +23,43 @@ func (r *Record) Begin(update *plan.Update, now time.Time) {
 	for _, change := range update.Changes.Containers {
 		r.add(change)
 	}
+}
+
+// Keep has what was promised for the update before hold for as long as that is under way: how long the pod drains, the order of its
+// containers, and which of them wait for others. Unfinished says that something of it has been begun and has not ended.
+func (r *Record) Keep(before *Record, unfinished bool) {
+	ours, was := r.State.Refit, before.Extension()
+	if before.Grace != nil {
+		was.DrainSeconds = max(was.DrainSeconds, before.Grace.GraceSeconds)
+	}
+	if !unfinished && !before.Pending() && before.Grace == nil {
+		return
+	}
+	ours.DrainSeconds = max(ours.DrainSeconds, was.DrainSeconds)
+	ours.Order = appended(was.Order, ours.Order)
+	after := maps.Clone(before.After())
+	maps.DeleteFunc(after, func(name string, _ []string) bool {
+		return r.State.NextContainerImages[name] != before.State.NextContainerImages[name] ||
+			!equality.Semantic.DeepEqual(r.State.NextContainerRefMetadata[name], before.State.NextContainerRefMetadata[name])
+	})
+	r.await(after, nil)
+}
+
+// appended are the groups of an order, and after them those of the containers that only the other names.
+func appended(order, other [][]string) [][]string {
+	if len(order) == 0 {
+		return other
+	}
+	all := slices.Clone(order)
+	for _, group := range other {
+		group = slices.DeleteFunc(slices.Clone(group), func(name string) bool {
+			return slices.ContainsFunc(order, func(named []string) bool { return slices.Contains(named, name) })
+		})
+		if len(group) > 0 {
+			all = append(all, group)
+		}
+	}
+	return all
 }
 
 func (r *Record) add(change plan.Change) {

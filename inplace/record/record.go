@@ -31,8 +31,8 @@ func (r *Record) Extension() v1beta1.InPlaceUpdateExtension {
 }
 
 // Written is the record once the stage has been written to the pod, with what its containers ran before; for resources,
-// once they have taken effect. More says that further stages follow.
-func (r *Record) Written(pod *corev1.Pod, stage *plan.Stage, more bool, now time.Time) *Record {
+// once they have taken effect. What is still to be written then waits for the containers of the stage to be ready.
+func (r *Record) Written(pod *corev1.Pod, stage *plan.Stage, now time.Time) *Record {
 	next := &Record{State: r.State, SidecarSet: r.SidecarSet}
 	state, ours := &next.State, r.Extension()
 	state.Refit = &ours
@@ -57,11 +57,58 @@ func (r *Record) Written(pod *corev1.Pod, stage *plan.Stage, more bool, now time
 	state.ContainerBatchesRecord = append(slices.Clone(state.ContainerBatchesRecord),
 		v1beta1.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(now), Containers: stage.Containers()})
 	ours.Written = &metav1.MicroTime{Time: now}
-	state.PreCheckBeforeNext = nil
-	if more {
-		state.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: stage.Containers()}
-	}
+	held := maps.Clone(r.After())
+	maps.DeleteFunc(held, func(_ string, after []string) bool { return allReady(pod, after) })
+	next.await(held, stage.Containers())
 	return next
+}
+
+func allReady(pod *corev1.Pod, containers []string) bool {
+	return !slices.ContainsFunc(containers, func(name string) bool {
+		status := kubelet.StatusOf(pod, name)
+		return status == nil || !status.Ready
+	})
+}
+
+// After has, for containers whose change is still to be written, the containers that have to be ready before that. A record of
+// OpenKruise's has them for all containers together.
+func (r *Record) After() map[string][]string {
+	if after := r.Extension().After; after != nil || r.State.PreCheckBeforeNext == nil {
+		return after
+	}
+	after := map[string][]string{}
+	for _, name := range r.restarts() {
+		after[name] = r.State.PreCheckBeforeNext.ContainersRequiredReady
+	}
+	return after
+}
+
+// await has what is still to be written wait: as before if it did, else for these containers.
+func (r *Record) await(before map[string][]string, containers []string) {
+	ours := r.State.Refit
+	ours.After, r.State.PreCheckBeforeNext = nil, nil
+	var all []string
+	for _, name := range r.restarts() {
+		after := containers
+		if earlier, ok := before[name]; ok {
+			after = earlier
+		}
+		if len(after) > 0 {
+			ours.After = put(ours.After, name, after)
+			all = append(all, after...)
+		}
+	}
+	if len(all) > 0 {
+		slices.Sort(all)
+		r.State.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: slices.Compact(all)}
+	}
+}
+
+// restarts are the containers of which an image or an environment is still to be written, sorted.
+func (r *Record) restarts() []string {
+	names := append(slices.Collect(maps.Keys(r.State.NextContainerImages)), slices.Collect(maps.Keys(r.State.NextContainerRefMetadata))...)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Opened is the record once the pod has been put back into its Services, nil if there is no update.

@@ -83,10 +83,10 @@ func merged[M ~map[K]V, K comparable, V any](into, changes M) M {
 	return into
 }
 
-// hasResources reports whether the container has all these resources; the API server may have added requests.
+// hasResources reports whether the container has all these resources, as the API server stores them; it may have added requests.
 func hasResources(container *corev1.Container, want corev1.ResourceRequirements) bool {
 	has := func(list, want corev1.ResourceList) bool {
-		for name, quantity := range want {
+		for name, quantity := range plan.Rounded(want) {
 			if got, ok := list[name]; !ok || got.Cmp(quantity) != 0 {
 				return false
 			}

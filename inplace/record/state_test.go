@@ -99,23 +99,24 @@ func TestRecordAfterAStageWasWritten(t *testing.T) {
 	restart := &plan.Stage{Kind: plan.StageRestart, Changes: []plan.Change{{Container: "log", Metadata: labels("db")}}}
 	for name, tt := range map[string]struct {
 		stage *plan.Stage
-		more  bool
 		want  func(*v1beta1.InPlaceUpdateState)
 	}{
-		"resources": {&plan.Stage{Kind: plan.StageResize}, true, func(s *v1beta1.InPlaceUpdateState) { s.NextContainerResources = nil }},
-		"metadata":  {&plan.Stage{Kind: plan.StageMetadata}, true, func(s *v1beta1.InPlaceUpdateState) { s.Refit.Labels, s.Refit.Annotations = nil, nil }},
-		"an image, and more follows": {image, true, func(s *v1beta1.InPlaceUpdateState) {
+		"resources": {&plan.Stage{Kind: plan.StageResize}, func(s *v1beta1.InPlaceUpdateState) { s.NextContainerResources = nil }},
+		"metadata":  {&plan.Stage{Kind: plan.StageMetadata}, func(s *v1beta1.InPlaceUpdateState) { s.Refit.Labels, s.Refit.Annotations = nil, nil }},
+		"an image, and more follows": {image, func(s *v1beta1.InPlaceUpdateState) {
 			s.NextContainerImages = map[string]string{}
 			s.LastContainerStatuses = map[string]v1beta1.InPlaceUpdateContainerStatus{"app": {ImageID: "sha256:app"}}
 			s.ContainerBatchesRecord = []v1beta1.InPlaceUpdateContainerBatch{{Timestamp: metav1.NewTime(later), Containers: []string{"app"}}}
 			s.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: []string{"app"}}
+			s.Refit.After = map[string][]string{"log": {"app"}}
 			s.Refit.Instances = map[string]v1beta1.InPlaceUpdateInstance{"app": {ContainerID: "c://app", Image: "app:1"}}
 			s.Refit.Written = &metav1.MicroTime{Time: later}
 		}},
-		"the last restart": {restart, false, func(s *v1beta1.InPlaceUpdateState) {
+		"a restart, and more follows": {restart, func(s *v1beta1.InPlaceUpdateState) {
 			s.NextContainerRefMetadata = map[string]v1beta1.InPlaceUpdateMetadata{}
 			s.ContainerBatchesRecord = []v1beta1.InPlaceUpdateContainerBatch{{Timestamp: metav1.NewTime(later), Containers: []string{"log"}}}
-			s.PreCheckBeforeNext = nil
+			s.PreCheckBeforeNext = &v1beta1.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: []string{"log"}}
+			s.Refit.After = map[string][]string{"app": {"log"}}
 			s.Refit.Instances = map[string]v1beta1.InPlaceUpdateInstance{"log": {ContainerID: "c://log", Image: "log:1"}}
 			s.Refit.Written = &metav1.MicroTime{Time: later}
 		}},
@@ -125,7 +126,9 @@ func TestRecordAfterAStageWasWritten(t *testing.T) {
 			from := copyOf(t, before)
 			want := copyOf(t, before).State
 			tt.want(&want)
-			got := from.Written(running(), tt.stage, tt.more, later)
+			pod := running()
+			pod.Status.InitContainerStatuses[0].Ready = true
+			got := from.Written(pod, tt.stage, later)
 			if diff := cmp.Diff(want, got.State); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -140,9 +143,9 @@ func TestSecondStageKeepsWhatTheFirstHasRecorded(t *testing.T) {
 	t.Parallel()
 	pod := running()
 	kept := begun(plan.Change{Container: "mesh", Image: "mesh:2"}, plan.Change{Container: "app", Image: "app:2"})
-	first := kept.Written(pod, &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "mesh", Image: "mesh:2"}}}, true, now)
+	first := kept.Written(pod, &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "mesh", Image: "mesh:2"}}}, now)
 	snapshot := copyOf(t, first)
-	second := first.Written(pod, &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "app", Image: "app:2"}}}, false, now)
+	second := first.Written(pod, &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "app", Image: "app:2"}}}, now)
 	if diff := cmp.Diff(snapshot.State, copyOf(t, first).State); diff != "" {
 		t.Errorf("the first record was changed (-before +after):\n%s", diff)
 	}
@@ -168,7 +171,7 @@ func TestInstanceThatWasNotReplacedKeepsItsImageInTheRecord(t *testing.T) {
 	} {
 		kept := begun(plan.Change{Container: "app", Image: "app:3"})
 		kept.State.Refit.Instances = map[string]v1beta1.InPlaceUpdateInstance{"app": tt.recorded}
-		got := kept.Written(running(), stage, false, now).Extension().Instances["app"]
+		got := kept.Written(running(), stage, now).Extension().Instances["app"]
 		if got.Image != tt.want || got.ContainerID != "c://app" {
 			t.Errorf("%s: %+v, want image %s", name, got, tt.want)
 		}
@@ -185,7 +188,7 @@ func TestContainerWithoutAStatusHasNoInstanceInTheRecord(t *testing.T) {
 		pod := running()
 		change(pod)
 		stage := &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "app", Image: "app:2"}}}
-		got := begun(plan.Change{Container: "app", Image: "app:2"}).Written(pod, stage, false, now)
+		got := begun(plan.Change{Container: "app", Image: "app:2"}).Written(pod, stage, now)
 		if len(got.Extension().Instances) != 0 || len(got.State.LastContainerStatuses) != 0 || got.Pending() {
 			t.Errorf("%s: %+v", name, got.State)
 		}

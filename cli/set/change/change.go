@@ -1,25 +1,34 @@
-package cli
+// Package change is what a user asks of a running pod: how it is read from the command line, what it makes of a pod, and whether a
+// pod has it.
+package change
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Change makes a pod what the user wants. The error is an [plan.RefusedError], or wraps ErrUsage.
+// Change makes a pod what the user wants. The error is an [plan.RefusedError], or wraps cli.ErrUsage.
 type Change func(pod *corev1.PodTemplateSpec) error
 
-// SetImage changes images, each written as CONTAINER=IMAGE. CONTAINER may be "*", for all that are restarted.
-func SetImage(pairs []string) (Change, error) {
+// Image changes images, each written as CONTAINER=IMAGE. CONTAINER may be "*", for all that are restarted.
+func Image(pairs []string) (Change, error) {
 	images, err := splitPairs(pairs, "CONTAINER=IMAGE")
 	if err != nil {
 		return nil, err
+	}
+	for _, pair := range images {
+		if _, err := reference.ParseNormalizedNamed(pair.value); err != nil {
+			return nil, fmt.Errorf("%w: %s=%s: not a reference of an image: %w", cli.ErrUsage, pair.key, pair.value, err)
+		}
 	}
 	return func(pod *corev1.PodTemplateSpec) error {
 		for _, pair := range images {
@@ -35,14 +44,14 @@ func SetImage(pairs []string) (Change, error) {
 	}, nil
 }
 
-// Resources are what SetResources changes, each written as "cpu=200m,memory=256Mi".
-type Resources struct {
+// Sizes are what Resources changes, each written as "cpu=200m,memory=256Mi".
+type Sizes struct {
 	Containers       []string // all if empty
 	Requests, Limits string
 }
 
-// SetResources changes requests and limits of CPU and memory. What is not named stays.
-func SetResources(to Resources) (Change, error) {
+// Resources changes requests and limits of CPU and memory. What is not named stays.
+func Resources(to Sizes) (Change, error) {
 	requests, err := quantities(to.Requests)
 	if err != nil {
 		return nil, fmt.Errorf("requests: %w", err)
@@ -52,7 +61,7 @@ func SetResources(to Resources) (Change, error) {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	if len(requests)+len(limits) == 0 {
-		return nil, fmt.Errorf("%w: name requests, limits or both, as --requests=cpu=200m,memory=256Mi", ErrUsage)
+		return nil, fmt.Errorf("%w: name requests, limits or both, as --requests=cpu=200m,memory=256Mi", cli.ErrUsage)
 	}
 	names := to.Containers
 	if len(names) == 0 {
@@ -95,16 +104,16 @@ func quantities(text string) (corev1.ResourceList, error) {
 	for _, pair := range pairs {
 		quantity, err := resource.ParseQuantity(pair.value)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s=%s: %w", ErrUsage, pair.key, pair.value, err)
+			return nil, fmt.Errorf("%w: %s=%s: %w", cli.ErrUsage, pair.key, pair.value, err)
 		}
 		list[corev1.ResourceName(pair.key)] = quantity
 	}
 	return list, nil
 }
 
-// SetEnv changes environment variables, each written as NAME=VALUE, of those containers that have them from a label or an
+// Env changes environment variables, each written as NAME=VALUE, of those containers that have them from a label or an
 // annotation of the pod: it changes that label or annotation.
-func SetEnv(containers, pairs []string) (Change, error) {
+func Env(containers, pairs []string) (Change, error) {
 	values, err := splitPairs(pairs, "NAME=VALUE")
 	if err != nil {
 		return nil, err
@@ -125,7 +134,7 @@ func SetEnv(containers, pairs []string) (Change, error) {
 				}
 			}
 			if !found {
-				return refuseEnv(pod, pair.key)
+				return refuseEnv(pod, containers, pair.key)
 			}
 		}
 		return nil
@@ -151,13 +160,20 @@ func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair 
 	return found
 }
 
-// refuseEnv says why a variable cannot be changed: it is none of the pod's, or its value is in the spec.
-func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
+// refuseEnv says why a variable cannot be changed: none of the containers has it, or its value is in the spec.
+func refuseEnv(pod *corev1.PodTemplateSpec, containers []string, name string) error {
 	refusal := plan.Refusal{
 		Field: "env " + name, Reason: plan.ReasonImmutableField, Why: "no container has this variable",
 		Instead: "variables cannot be added to a running pod; recreate the pod",
 	}
-	for _, container := range all(pod) {
+	named := !slices.Contains(containers, "*")
+	if named {
+		refusal.Why = fmt.Sprintf("%s not have this variable", does(containers))
+	}
+	for _, container := range All(pod) {
+		if named && !slices.Contains(containers, container.Name) {
+			continue
+		}
 		for _, env := range container.Env {
 			if env.Name == name {
 				refusal.Why = fmt.Sprintf("its value in container %s comes neither from a label nor from an annotation of the pod, and cannot be changed in a running pod", container.Name)
@@ -168,8 +184,15 @@ func refuseEnv(pod *corev1.PodTemplateSpec, name string) error {
 	return &plan.RefusedError{Refusals: []plan.Refusal{refusal}}
 }
 
-// all are the containers that are kept running, and the init containers.
-func all(pod *corev1.PodTemplateSpec) []*corev1.Container {
+func does(containers []string) string {
+	if len(containers) == 1 {
+		return "container " + containers[0] + " does"
+	}
+	return "containers " + strings.Join(containers, ", ") + " do"
+}
+
+// All are the containers that are kept running, and the init containers.
+func All(pod *corev1.PodTemplateSpec) []*corev1.Container {
 	var containers []*corev1.Container
 	for i := range pod.Spec.InitContainers {
 		containers = append(containers, &pod.Spec.InitContainers[i])
@@ -180,22 +203,35 @@ func all(pod *corev1.PodTemplateSpec) []*corev1.Container {
 	return containers
 }
 
-// pick finds the container of that name; "*" is all that are restarted when they end.
+// Running are the containers that are kept running: native sidecars and ordinary ones.
+func Running(pod *corev1.PodTemplateSpec) []*corev1.Container {
+	return slices.DeleteFunc(All(pod), func(c *corev1.Container) bool {
+		init := slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+		return init && (c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways)
+	})
+}
+
+// pick finds the container of that name; "*" is all that are kept running.
 func pick(pod *corev1.PodTemplateSpec, name string) ([]*corev1.Container, error) {
-	var names []string
-	var picked []*corev1.Container
-	for i, container := range all(pod) {
-		once := i < len(pod.Spec.InitContainers) && (container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways)
-		if container.Name == name || name == "*" && !once {
-			picked = append(picked, container)
+	if name == "*" {
+		return Running(pod), nil
+	}
+	for _, container := range All(pod) {
+		if container.Name == name {
+			return []*corev1.Container{container}, nil
 		}
+	}
+	return nil, NoContainer(pod, name)
+}
+
+// NoContainer is the error about a name that no container of the pod has.
+func NoContainer(pod *corev1.PodTemplateSpec, name string) error {
+	var names []string
+	for _, container := range All(pod) {
 		names = append(names, container.Name)
 	}
-	if len(picked) == 0 {
-		slices.Sort(names)
-		return nil, fmt.Errorf("%w: the pod has no container %q; it has %s", ErrUsage, name, strings.Join(names, ", "))
-	}
-	return picked, nil
+	slices.Sort(names)
+	return fmt.Errorf("%w: the pod has no container %q; it has %s", cli.ErrUsage, name, strings.Join(names, ", "))
 }
 
 type pair struct{ key, value string }
@@ -205,12 +241,12 @@ func splitPairs(texts []string, form string) ([]pair, error) {
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("%w: %q: want %s", ErrUsage, text, form)
+			return nil, fmt.Errorf("%w: %q: want %s", cli.ErrUsage, text, form)
 		}
 		pairs = append(pairs, pair{strings.TrimSpace(key), value})
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("%w: want at least one %s", ErrUsage, form)
+		return nil, fmt.Errorf("%w: want at least one %s", cli.ErrUsage, form)
 	}
 	return pairs, nil
 }

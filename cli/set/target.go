@@ -1,13 +1,11 @@
-package cli
+package set
 
 import (
-	"errors"
 	"fmt"
 	"strings"
-)
 
-// ErrUsage is wrapped by errors about what the user typed.
-var ErrUsage = errors.New("usage")
+	"github.com/refit-project/refit/cli"
+)
 
 // Kind is what a target is.
 type Kind string
@@ -25,12 +23,12 @@ type Target struct {
 func ParseTarget(text string) (Target, error) {
 	kind, name, ok := strings.Cut(text, "/")
 	if !ok || name == "" || strings.Contains(name, "/") {
-		return Target{}, fmt.Errorf("%w: %q: want pod/NAME", ErrUsage, text)
+		return Target{}, fmt.Errorf("%w: %q: want pod/NAME", cli.ErrUsage, text)
 	}
 	switch strings.ToLower(kind) {
 	case "pod", "pods", "po":
 		return Target{Kind: KindPod, Name: name}, nil
 	default:
-		return Target{}, fmt.Errorf("%w: %q: only pods can be updated so far, as pod/NAME", ErrUsage, text)
+		return Target{}, fmt.Errorf("%w: %q: only pods can be updated so far, as pod/NAME", cli.ErrUsage, text)
 	}
 }

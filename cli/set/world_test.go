@@ -1,9 +1,10 @@
-package cli_test
+package set_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 	"github.com/refit-project/refit/inplace"
 )
 
@@ -43,8 +46,15 @@ func (c *cluster) PatchPod(_ context.Context, _ *corev1.Pod, subresource string,
 	if c.patch == nil {
 		return nil, errors.New("no write was expected")
 	}
-	return c.patch(subresource)
+	stored, err := c.patch(subresource)
+	if stored != nil {
+		stored = stored.DeepCopy()
+		stored.ResourceVersion = fmt.Sprint(c.writes)
+	}
+	return stored, err
 }
+
+func (c *cluster) May(context.Context, string, set.Right) (bool, error) { return true, nil }
 
 func (c *cluster) TryPatchPod(_ context.Context, _ *corev1.Pod, subresource string, _ []byte) error {
 	if c.try == nil {
@@ -84,15 +94,15 @@ func web() *corev1.Pod {
 	return pod
 }
 
-func update(t *testing.T, api *cluster, config cli.Config, change cli.Change) (string, error) {
+func update(t *testing.T, api *cluster, config set.Config, change change.Change) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	config.API, config.Output = api, cli.NewOutput(&out, false)
-	err := cli.Update(t.Context(), config, "demo", cli.Target{Kind: cli.KindPod, Name: "web"}, change)
+	err := set.Update(t.Context(), config, "demo", set.Target{Kind: set.KindPod, Name: "web"}, change)
 	return out.String(), err
 }
 
-func must(change cli.Change, err error) cli.Change {
+func must(change change.Change, err error) change.Change {
 	if err != nil {
 		panic(err)
 	}

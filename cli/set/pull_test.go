@@ -1,4 +1,4 @@
-package cli_test
+package set_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
+	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 )
 
 // puller answers with an error or none.
@@ -28,7 +30,7 @@ func (p *puller) Pull(_ context.Context, _ *corev1.Pod, images map[string]string
 func TestFailedPullLeavesThePodAsItIs(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web()}
-	said, err := update(t, api, cli.Config{Puller: &puller{err: fmt.Errorf("%w: not found", pull.ErrFailed)}}, must(cli.SetImage([]string{"app=app:2"})))
+	said, err := update(t, api, set.Config{Puller: &puller{err: fmt.Errorf("%w: not found", pull.ErrFailed)}}, must(change.Image([]string{"app=app:2"})))
 	if cli.ExitCode(err) != cli.ExitFailed || api.writes > 0 || !strings.Contains(err.Error(), "the pod has not been changed") {
 		t.Errorf("%v after %d writes", err, api.writes)
 	}
@@ -40,7 +42,7 @@ func TestFailedPullLeavesThePodAsItIs(t *testing.T) {
 func TestWhereNobodyPullsTheUpdateGoesOn(t *testing.T) {
 	t.Parallel()
 	api := &cluster{pod: web()}
-	said, err := update(t, api, cli.Config{Puller: &puller{err: fmt.Errorf("%w: no manager", pull.ErrNotBegun)}}, must(cli.SetImage([]string{"app=app:2"})))
+	said, err := update(t, api, set.Config{Puller: &puller{err: fmt.Errorf("%w: no manager", pull.ErrNotBegun)}}, must(change.Image([]string{"app=app:2"})))
 	if err == nil || api.writes != 1 || !strings.Contains(said, "pulled while its container is down") || !strings.Contains(said, "no manager") {
 		t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
 	}
@@ -55,7 +57,7 @@ func TestContainerThatIsNotRestartedNeedsThePull(t *testing.T) {
 	}{{nil, cli.ExitFailed}, {pull.ErrNotBegun, cli.ExitRefused}} {
 		api := &cluster{pod: web()}
 		api.pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-		_, err := update(t, api, cli.Config{Puller: &puller{err: test.pull}}, must(cli.SetImage([]string{"app=app:2"})))
+		_, err := update(t, api, set.Config{Puller: &puller{err: test.pull}}, must(change.Image([]string{"app=app:2"})))
 		if cli.ExitCode(err) != test.code || (api.writes > 0) != (test.pull == nil) {
 			t.Errorf("pull %v: %v after %d writes", test.pull, err, api.writes)
 		}
@@ -64,12 +66,12 @@ func TestContainerThatIsNotRestartedNeedsThePull(t *testing.T) {
 
 func TestOnlyNewImagesArePulled(t *testing.T) {
 	t.Parallel()
-	for images, change := range map[string]cli.Change{
-		"map[app:app:2]": must(cli.SetImage([]string{"app=app:2"})),
-		"map[]":          must(cli.SetEnv(nil, []string{"LEVEL=debug"})),
+	for images, change := range map[string]change.Change{
+		"map[app:app:2]": must(change.Image([]string{"app=app:2"})),
+		"map[]":          must(change.Env(nil, []string{"LEVEL=debug"})),
 	} {
 		puller := &puller{err: errors.New("enough")}
-		_, _ = update(t, &cluster{pod: web()}, cli.Config{Puller: puller}, change)
+		_, _ = update(t, &cluster{pod: web()}, set.Config{Puller: puller}, change)
 		if got := fmt.Sprint(puller.images); got != images {
 			t.Errorf("pulled %s, want %s", got, images)
 		}

@@ -1,4 +1,4 @@
-package cli_test
+package set_test
 
 import (
 	"errors"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
 )
 
 // following is a pod whose image has been written, and what kubelet reports later.
@@ -46,7 +48,7 @@ func TestUpdateGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 				return after, nil
 			}
 		}}
-		said, err := update(t, api, cli.Config{}, must(cli.SetImage([]string{"app=app:2"})))
+		said, err := update(t, api, set.Config{}, must(change.Image([]string{"app=app:2"})))
 		if err != nil || strings.Count(said, "until the API server can be reached") != 1 {
 			t.Errorf("%v; said:\n%s", err, said)
 		}
@@ -64,7 +66,7 @@ func TestWriteIsDecidedAgainWhenTheAPIServerIsBack(t *testing.T) {
 			}
 			return after, nil
 		}
-		said, err := update(t, api, cli.Config{}, must(cli.SetImage([]string{"app=app:2"})))
+		said, err := update(t, api, set.Config{}, must(change.Image([]string{"app=app:2"})))
 		if err != nil || api.writes != 2 {
 			t.Errorf("%v after %d writes; said:\n%s", err, api.writes, said)
 		}
@@ -83,7 +85,7 @@ func TestPodThatWasReplacedWhileItWasNotWatchedIsNotTakenForTheUpdatedOne(t *tes
 			}
 			return after, nil
 		}}
-		said, err := update(t, api, cli.Config{}, must(cli.SetImage([]string{"app=app:2"})))
+		said, err := update(t, api, set.Config{}, must(change.Image([]string{"app=app:2"})))
 		if !errors.Is(err, cli.ErrFailed) || !strings.Contains(err.Error(), "replaced by another of its name") {
 			t.Errorf("%v; said:\n%s", err, said)
 		}

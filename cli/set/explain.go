@@ -1,17 +1,18 @@
-package cli
+package set
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/cli/set/change"
+	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/inplace/record"
 )
 
 // explain prints the plan stage by stage, and what the user might not expect.
@@ -28,10 +29,10 @@ func (u *updater) explain(ctx context.Context, update *plan.Update, wanted *core
 	switch {
 	case len(stops) == 0:
 		u.Output.Print("  no container is stopped\n")
-	case inplace.HasReadinessGate(u.pod):
-		u.Output.Print("  before %s is stopped the pod is taken out of its Services, for at least %d s\n", stops[0], u.Options.DrainSeconds)
+	case gate.Of(u.pod) != "":
+		u.Output.Print("  before %s is stopped the pod is taken out of its Services (readiness gate %s), for at least %d s\n", stops[0], gate.Of(u.pod), u.Options.DrainSeconds)
 	default:
-		u.Output.Print("  the pod has no readiness gate InPlaceUpdateReady: its Services send it requests until %s is stopped\n", stops[0])
+		u.Output.Print("  the pod has no readiness gate KruisePodReady or InPlaceUpdateReady: its Services send it requests until %s is stopped\n", stops[0])
 	}
 	if kept := u.untouched(stops); len(kept) > 0 {
 		u.Output.Print("  not stopped: %s\n", strings.Join(kept, ", "))
@@ -43,6 +44,9 @@ func (u *updater) explain(ctx context.Context, update *plan.Update, wanted *core
 	default:
 		u.Output.Print("  before that node %s pulls the new images that it does not have\n", u.pod.Spec.NodeName)
 	}
+	if recorded, err := record.Read(u.pod); err == nil && recorded != nil && recorded.Pending() {
+		u.Output.Print("  this has what was requested before and has not been begun\n")
+	}
 	u.warnOfOwner(ctx, update, wanted)
 }
 
@@ -51,34 +55,34 @@ func (u *updater) stage(stage *plan.Stage) []string {
 	var lines []string
 	switch stage.Kind {
 	case plan.StageResize:
-		for _, change := range stage.Changes {
-			lines = append(lines, fmt.Sprintf("resize container %s to %s", change.Container, describe(change.Resources)))
+		for _, c := range stage.Changes {
+			lines = append(lines, fmt.Sprintf("resize container %s to %s", c.Container, describe(c.Resources)))
 		}
 	case plan.StageMetadata:
 		lines = append(lines, "change labels and annotations: "+strings.Join(append(keys(stage.Labels), keys(stage.Annotations)...), ", "))
 	default:
-		for _, change := range stage.Changes {
-			lines = append(lines, u.restart(&change))
+		for _, c := range stage.Changes {
+			lines = append(lines, u.restart(&c))
 		}
 	}
 	return lines
 }
 
-func (u *updater) restart(change *plan.Change) string {
+func (u *updater) restart(c *plan.Change) string {
 	var parts []string
-	if change.Image != "" {
-		parts = append(parts, "set its image to "+change.Image)
+	if c.Image != "" {
+		parts = append(parts, "set its image to "+c.Image)
 	}
-	for _, values := range []map[string]string{change.Metadata.Labels, change.Metadata.Annotations} {
-		for _, key := range sorted(values) {
+	for _, values := range []map[string]string{c.Metadata.Labels, c.Metadata.Annotations} {
+		for _, key := range change.Sorted(values) {
 			parts = append(parts, fmt.Sprintf("set %s=%s, which its environment refers to", key, values[key]))
 		}
 	}
 	how := "kubelet stops it and starts it again"
-	if change.Image == "" {
+	if c.Image == "" {
 		how = "it is restarted by refit-daemon"
 	}
-	return fmt.Sprintf("container %s: %s; %s", change.Container, strings.Join(parts, ", "), how)
+	return fmt.Sprintf("container %s: %s; %s", c.Container, strings.Join(parts, ", "), how)
 }
 
 func describe(resources *corev1.ResourceRequirements) string {
@@ -98,7 +102,7 @@ func describe(resources *corev1.ResourceRequirements) string {
 
 func keys(changes map[string]*string) []string {
 	var texts []string
-	for _, key := range sorted(changes) {
+	for _, key := range change.Sorted(changes) {
 		if changes[key] == nil {
 			texts = append(texts, key+" removed")
 		} else {
@@ -108,18 +112,9 @@ func keys(changes map[string]*string) []string {
 	return texts
 }
 
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 func (u *updater) untouched(stops []string) []string {
 	var names []string
-	for _, container := range u.pod.Spec.Containers {
+	for _, container := range change.Running(plan.Template(u.pod)) {
 		if !slices.Contains(stops, container.Name) {
 			names = append(names, container.Name)
 		}
@@ -146,18 +141,18 @@ func (u *updater) warnOfOwner(ctx context.Context, update *plan.Update, wanted *
 func differs(template, wanted *corev1.PodTemplateSpec, update *plan.Update) bool {
 	next := wanted.DeepCopy()
 	for _, stage := range update.Stages {
-		for _, change := range stage.Changes {
-			for _, container := range all(next) {
-				made := slices.IndexFunc(all(template), func(c *corev1.Container) bool { return c.Name == container.Name })
-				if container.Name != change.Container || made < 0 {
+		for _, c := range stage.Changes {
+			for _, container := range change.All(next) {
+				made := slices.IndexFunc(change.All(template), func(of *corev1.Container) bool { return of.Name == container.Name })
+				if container.Name != c.Container || made < 0 {
 					continue
 				}
-				of := all(template)[made]
-				if change.Image != "" && of.Image != change.Image || change.Resources != nil && describe(&of.Resources) != describe(&container.Resources) {
+				of := change.All(template)[made]
+				if c.Image != "" && of.Image != c.Image || c.Resources != nil && describe(&of.Resources) != describe(&container.Resources) {
 					return true
 				}
 			}
-			if !has(template.Labels, change.Metadata.Labels) || !has(template.Annotations, change.Metadata.Annotations) {
+			if !has(template.Labels, c.Metadata.Labels) || !has(template.Annotations, c.Metadata.Annotations) {
 				return true
 			}
 		}
@@ -172,26 +167,4 @@ func has(all, some map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// summary prints what has stayed and what has not.
-func (u *updater) summary() {
-	u.Output.Say("done")
-	same := "changed"
-	if u.before.UID == u.pod.UID && u.before.Status.PodIP == u.pod.Status.PodIP {
-		same = "as before"
-	}
-	u.Output.Print("  UID %s and IP %s: %s\n", u.pod.UID, u.pod.Status.PodIP, same)
-	for _, status := range u.pod.Status.ContainerStatuses {
-		for _, was := range u.before.Status.ContainerStatuses {
-			switch {
-			case was.Name != status.Name:
-			case was.ContainerID == status.ContainerID:
-				u.Output.Print("  container %s: not touched\n", status.Name)
-			default:
-				u.Output.Print("  container %s: %s, restarts %d -> %d\n", status.Name, status.Image, was.RestartCount, status.RestartCount)
-			}
-		}
-	}
-	u.Output.Print("  not ready for %s\n", u.unused.Round(100*time.Millisecond))
 }

@@ -1,4 +1,4 @@
-package cli
+package set
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,15 +24,41 @@ type API interface {
 	inplace.API
 	// TryPatchPod asks the API server whether it would take a patch.
 	TryPatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) error
+	// May reports whether the user has a permission.
+	May(ctx context.Context, namespace string, right Right) (bool, error)
 	// WatchPod delivers the changes of one pod from its resource version on.
 	WatchPod(ctx context.Context, pod *corev1.Pod) (watch.Interface, error)
 	// Template is the pod template of a workload that owns pods.
 	Template(ctx context.Context, namespace string, owner metav1.OwnerReference) (*corev1.PodTemplateSpec, error)
 }
 
+// Right is a permission that an update needs.
+type Right struct{ Verb, Group, Resource, Subresource string }
+
+func (r Right) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	return text
+}
+
+// restartRight is for restarts for a changed environment.
+var restartRight = Right{Verb: "create", Group: v1beta1.Group, Resource: "containerrecreaterequests"}
+
 // Cluster is the API of a real one.
 type Cluster struct {
 	*kube.Client
+}
+
+// May asks the API server.
+func (c Cluster) May(ctx context.Context, namespace string, right Right) (bool, error) {
+	return c.Client.May(ctx, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
+	})
 }
 
 // restartLimit bounds a restart, and how long its request stays after its end, in seconds.

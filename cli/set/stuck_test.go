@@ -1,0 +1,142 @@
+package set_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/cli/set"
+	"github.com/refit-project/refit/cli/set/change"
+	"github.com/refit-project/refit/inplace/plan"
+)
+
+func (s *server) count(subresource string) int {
+	n := 0
+	for _, write := range s.writes {
+		if strings.HasPrefix(write, subresource+"@") {
+			n++
+		}
+	}
+	return n
+}
+
+// The API server rounds up to a thousandth of a CPU.
+func TestQuantityThatIsRoundedIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		change := must(change.Resources(change.Sizes{Containers: []string{"app"}, Limits: "cpu=100.5m"}))
+		said, err := s.set(t.Context(), set.Config{Timeout: time.Minute}, change)
+		limit := s.pod.Spec.Containers[0].Resources.Limits.Cpu().String()
+		if err != nil || s.count("resize") != 1 || limit != "101m" || !strings.Contains(said, "limits.cpu=101m") {
+			t.Errorf("%v, %d resizes, limit %s; said:\n%s", err, s.count("resize"), limit, said)
+		}
+	})
+}
+
+func TestNothingIsWrittenTwiceToAPodThatDoesNotChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.ignore = true
+		said, err := s.set(t.Context(), set.Config{Timeout: time.Minute}, must(change.Resources(change.Sizes{Requests: "cpu=200m"})))
+		if cli.ExitCode(err) != cli.ExitTimeout || !strings.Contains(err.Error(), "has stored nothing") {
+			t.Errorf("%v; said:\n%s", err, said)
+		}
+		slices.Sort(s.writes)
+		if len(slices.Compact(slices.Clone(s.writes))) != len(s.writes) {
+			t.Errorf("written again to the same version of the pod: %v", s.writes)
+		}
+	})
+}
+
+func TestContainerThatDoesNotStartBlocksNobodyElse(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stuck  func(*server)
+		before change.Change
+		code   int
+	}{
+		"it ends for good":         {func(s *server) { s.pod.Spec.RestartPolicy, s.broken["app:2"] = corev1.RestartPolicyOnFailure, "ended" }, nil, cli.ExitFailed},
+		"its image does not come":  {func(s *server) { s.broken["app:2"] = "ImagePullBackOff" }, nil, cli.ExitTimeout},
+		"its resize is deferred":   {func(s *server) { s.pending = corev1.PodReasonDeferred }, must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})), cli.ExitTimeout},
+		"its resize is infeasible": {func(s *server) { s.pending = corev1.PodReasonInfeasible }, must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})), cli.ExitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(v1beta1.ReadinessGateKruisePodReady)
+				first := tt.before
+				if first == nil {
+					first = images(t, "app=app:2")
+				}
+				config := set.Config{Timeout: 30 * time.Second, Options: plan.Options{ImagesPresent: true}}
+				one := s.start(t.Context(), config, first)
+				tt.stuck(s)
+				if command := <-one; cli.ExitCode(command.err) != tt.code {
+					t.Errorf("the first: exit code %d, want %d: %v", cli.ExitCode(command.err), tt.code, command.err)
+				}
+				said, err := s.set(t.Context(), config, images(t, "log=log:2"))
+				if err != nil || s.image("log") != "log:2" {
+					t.Errorf("%v, image %s; said:\n%s", err, s.image("log"), said)
+				}
+				if !strings.Contains(name, "image") && !s.open(v1beta1.ReadinessGateKruisePodReady) {
+					t.Error("the pod is still out of its Services")
+				}
+			})
+		})
+	}
+}
+
+func TestContainerThatIsNotStartedAgainIsRefusedBeforehand(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ended  bool
+		change change.Change
+		config set.Config
+		words  string
+	}{
+		"its image, when it has ended":          {true, must(change.Image([]string{"app=app:2"})), set.Config{Options: plan.Options{ImagesPresent: true}}, "has ended with code 0"},
+		"its resources, when it has ended":      {true, must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=200m"})), set.Config{}, "has ended with code 0"},
+		"its environment":                       {false, must(change.Env(nil, []string{"LEVEL=debug"})), set.Config{}, "may not be started again"},
+		"its image, when it is not on the node": {false, must(change.Image([]string{"app=app:2"})), set.Config{}, "restartPolicy OnFailure"},
+	} {
+		for _, dry := range []bool{true, false} {
+			s := newServer()
+			s.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			s.ended["app"] = tt.ended
+			s.kubelet()
+			tt.config.DryRun = dry
+			if _, err := s.set(t.Context(), tt.config, tt.change); cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), tt.words) || len(s.writes) > 0 {
+				t.Errorf("%s, dry run %t: %v after %d writes", name, dry, err, len(s.writes))
+			}
+		}
+	}
+}
+
+// A write that the API server refuses for good is exit code 2, and the record is written without it.
+func TestWriteThatTheAPIServerRefusesIsReportedAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.refuse = func(subresource string) error {
+			if subresource == "resize" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota"))
+			}
+			return nil
+		}
+		said, err := s.set(t.Context(), set.Config{}, must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=2"})))
+		if cli.ExitCode(err) != cli.ExitRefused || !strings.Contains(err.Error(), "exceeded quota") || len(s.writes) != 3 || strings.Contains(s.record(), `"cpu"`) {
+			t.Errorf("%v after %v, record %s; said:\n%s", err, s.writes, s.record(), said)
+		}
+	})
+}
