@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/crr/record"
 )
 
@@ -117,10 +118,10 @@ func (p *planner) layOut() {
 func (p *planner) ended() (Outcome, bool) {
 	pod := p.observed.Pod
 	switch {
-	case pod == nil || pod.DeletionTimestamp != nil && !SidecarTerminated(pod):
+	case pod == nil || pod.DeletionTimestamp != nil && !podrules.SidecarTerminated(pod):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
 	// Where a container was stopped and not started again, that has ended the pod, and step says so better.
-	case PodEnded(pod) && !SidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
+	case PodEnded(pod) && !podrules.SidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has ended with phase " + string(pod.Status.Phase)}, true
 	case len(p.request.Spec.Containers) == 0:
 		return Outcome{Reason: ReasonInvalidRequest, Message: "spec.containers is empty"}, true
@@ -136,7 +137,7 @@ func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 // gate nothing can take it out, so nothing is waited for.
 func (p *planner) drained() (bool, Outcome) {
 	strategy := p.request.Spec.Strategy
-	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || !HasReadinessGate(p.observed.Pod) {
+	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || !podrules.HasReadinessGate(p.observed.Pod) {
 		return true, Outcome{}
 	}
 	grace := time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second

@@ -6,15 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/record"
 )
-
-// SidecarTerminated reports whether the pod's work is done and only its sidecars are left to be stopped, as
-// OpenKruise's SidecarTerminator does through requests of this kind; being started again is not their purpose.
-func SidecarTerminated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1beta1.ConditionSidecarTerminated
-	})
-}
 
 // ContainerNamed returns the container of that name; nil if there is none.
 func ContainerNamed(containers []corev1.Container, name string) *corev1.Container {
@@ -51,22 +44,10 @@ func Stopped(request *v1beta1.ContainerRecreateRequest, container string) string
 	if state.ContainerID != "" {
 		return state.ContainerID
 	}
-	for _, c := range request.Spec.Containers {
-		if c.Name == container && c.StatusContext != nil {
-			return c.StatusContext.ContainerID
-		}
-	}
-	return ""
+	return record.AtAdmission(request, container)
 }
 
 // PodEnded reports whether all containers of the pod have terminated for good.
 func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// HasReadinessGate reports whether the pod can be made not ready through the readiness gate KruisePodReady.
-func HasReadinessGate(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
-		return gate.ConditionType == v1beta1.ReadinessGateKruisePodReady
-	})
 }

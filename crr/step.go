@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kubelet"
 )
@@ -83,7 +84,7 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 // what the request is for.
 func (s *subject) endedForGood(last Instance, known bool) bool {
 	pod := s.observed.Pod
-	if !SidecarTerminated(pod) || s.act.Running {
+	if !podrules.SidecarTerminated(pod) || s.act.Running {
 		return false
 	}
 	return !known || PodEnded(pod) || pod.DeletionTimestamp != nil || !kubelet.RestartPolicyOf(pod, s.spec.Name).Restarts(last.ExitCode)

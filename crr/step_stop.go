@@ -1,19 +1,18 @@
 package crr
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/kubelet"
 )
 
 const (
 	// maxStopFailures in a row, not counting those of an unreachable runtime, fail the container.
 	maxStopFailures = 5
-	defaultGrace    = 30 * time.Second // of a pod that says nothing: the API's default
 )
 
 // running: the old instance runs and is to be stopped.
@@ -68,7 +67,7 @@ func (s *subject) adopt() {
 // unstoppable says why the container must not or cannot be stopped from here; empty: it can.
 func (s *subject) unstoppable() string {
 	if s.options.SignalsOnly {
-		if why := endsForGood(kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name), s.grace()); why != "" {
+		if why := podrules.EndsForGood(kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name), s.grace()); why != "" {
 			return why
 		}
 	}
@@ -77,12 +76,10 @@ func (s *subject) unstoppable() string {
 
 // preStop is the hook of a container or native sidecar in the pod; nil when it has none, or no time to run it.
 func (s *subject) preStop() *corev1.LifecycleHandler {
-	pod := s.observed.Pod.Spec
-	spec := cmp.Or(ContainerNamed(pod.Containers, s.spec.Name), ContainerNamed(pod.InitContainers, s.spec.Name))
-	if spec == nil || spec.Lifecycle == nil || s.grace() == 0 {
+	if s.grace() == 0 {
 		return nil
 	}
-	return spec.Lifecycle.PreStop
+	return podrules.PreStop(s.observed.Pod, s.spec.Name)
 }
 
 // removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
@@ -94,12 +91,4 @@ func (s *subject) removes(old Instance) bool {
 	return s.skipsBackoff() && delaysRestart(old, s.now)
 }
 
-func (s *subject) grace() time.Duration {
-	if strategy := s.request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*strategy.TerminationGracePeriodSeconds) * time.Second
-	}
-	if seconds := s.observed.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return defaultGrace
-}
+func (s *subject) grace() time.Duration { return podrules.Grace(s.request, s.observed.Pod) }

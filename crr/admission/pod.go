@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -24,7 +25,7 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	switch {
 	case pod == nil:
 		return invalid(path, "no found Pod named %s in namespace %s", name, request.Namespace)
-	case !active(pod) && !crr.SidecarTerminated(pod):
+	case !active(pod) && !podrules.SidecarTerminated(pod):
 		return invalid(path, "not allowed to recreate containers in an inactive Pod: %s %s", name, inactivity(pod))
 	case pod.Spec.NodeName == "":
 		return invalid(path, "not allowed to recreate containers in a pending Pod: %s is not bound to a node yet", name)
@@ -72,7 +73,7 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 	if err != nil {
 		return err
 	}
-	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !crr.OverridesRestartPolicy(request) && !crr.SidecarTerminated(pod) {
+	if policy := kubelet.RestartPolicyOf(pod, container.Name); !policy.Restartable() && !podrules.OverridesRestartPolicy(request) && !podrules.SidecarTerminated(pod) {
 		return invalid(field, "stopping container %s would end it, because its restartPolicy is %s; to restart it nevertheless set annotation %s: %s",
 			container.Name, policy.Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -24,7 +25,7 @@ func (l lifecycle) drain() (Decision, bool) {
 	if meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionPreRecreateGrace) {
 		return l.handOver(l.request.Status, "unreadyGracePeriodSeconds begins")
 	}
-	if !crr.HasReadinessGate(l.pod) {
+	if !podrules.HasReadinessGate(l.pod) {
 		return l.passOver(time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second)
 	}
 	if !slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {

@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/admission"
+	"github.com/refit-project/refit/crr/podrules"
 )
 
 const (
@@ -189,7 +190,7 @@ func (l lifecycle) ended(nodeGone bool) (crr.Outcome, bool) {
 		return crr.Outcome{Reason: crr.ReasonInvalidRequest, Message: fmt.Sprintf("the request has not passed admission: %v", err)}, true
 	}
 	switch {
-	case l.pod == nil || l.pod.DeletionTimestamp != nil && !crr.SidecarTerminated(l.pod):
+	case l.pod == nil || l.pod.DeletionTimestamp != nil && !podrules.SidecarTerminated(l.pod):
 		return crr.Outcome{Reason: crr.ReasonPodGone, Message: "pod has gone"}, true
 	case nodeGone:
 		return crr.Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true

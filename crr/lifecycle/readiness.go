@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -107,7 +107,7 @@ func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatu
 // BeginReadiness returns the status of a pod whose readiness gate has no condition yet, with the gate open: until
 // then kubelet keeps the pod not ready, whether or not a request ever comes.
 func BeginReadiness(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
-	if pod.DeletionTimestamp != nil || !crr.HasReadinessGate(pod) || kubelet.Condition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
+	if pod.DeletionTimestamp != nil || !podrules.HasReadinessGate(pod) || kubelet.Condition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
 		return nil, false
 	}
 	status := pod.Status.DeepCopy()

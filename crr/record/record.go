@@ -37,13 +37,19 @@ func Begun(request *v1beta1.ContainerRecreateRequest) *v1beta1.ContainerRecreate
 		if state.ContainerID != "" || !begun {
 			continue
 		}
-		for _, container := range out.Spec.Containers {
-			if container.Name == state.Name && container.StatusContext != nil {
-				state.ContainerID = container.StatusContext.ContainerID
-			}
-		}
+		state.ContainerID = AtAdmission(out, state.Name)
 	}
 	return out
+}
+
+// AtAdmission is the instance that a container had when the request was admitted; empty if that is not known.
+func AtAdmission(request *v1beta1.ContainerRecreateRequest, container string) string {
+	for _, c := range request.Spec.Containers {
+		if c.Name == container && c.StatusContext != nil {
+			return c.StatusContext.ContainerID
+		}
+	}
+	return ""
 }
 
 // Missing returns the value that AnnotationInstances of a request needs after a write of its status: the API
