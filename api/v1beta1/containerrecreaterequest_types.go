@@ -211,6 +211,11 @@ type ContainerRecreateRequestRecreateState struct {
 	// that dies in between never stops another one. Not part of OpenKruise's API.
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
+	// StopBegan is when the stop of ContainerID began, its preStop hook included, by the API server's clock. It is recorded
+	// before the stop, so that a daemon that continues it leaves the container what remains of its grace period. Not part of
+	// OpenKruise's API.
+	// +optional
+	StopBegan *metav1.MicroTime `json:"stopBegan,omitempty"`
 }
 
 // ContainerStatusSnapshot is one container's status as the manager saw it after its restart.

@@ -1,0 +1,70 @@
+package crr
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/podrules"
+	"github.com/refit-project/refit/crr/record"
+	"github.com/refit-project/refit/kubelet"
+)
+
+// stopSlack is what a stop may take beyond its grace period: the kill, and kubelet's report of it.
+const stopSlack = 10 * time.Second
+
+// StopUnderWay reports whether the request is taking containers of the pod down, so that a disruption budget has to count the
+// pod as unavailable whatever its status says. That is a request that is being carried out, and one that has ended or is
+// being deleted while an instance that it stops still runs as far as the pod's status says: the container runtime goes on
+// with a stop whose request ends at its deadline, or whose daemon is gone. Nothing is stopped any more when the grace
+// period and a few seconds have passed since the stop began. now is by the API server's clock.
+func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
+	if pod == nil || request.Spec.PodName != pod.Name || request.Namespace != pod.Namespace {
+		return false
+	}
+	if uid := request.Labels[v1beta1.LabelPodUID]; uid != "" && uid != string(pod.UID) {
+		return false
+	}
+	request = record.Apply(request)
+	states := request.Status.ContainerRecreateStates
+	ended, over := endOf(request)
+	if !over {
+		return request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating || slices.ContainsFunc(states, begun)
+	}
+	return slices.ContainsFunc(states, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
+		status := kubelet.StatusOf(pod, state.Name)
+		if status == nil || status.State.Running == nil || status.ContainerID == "" || status.ContainerID != stoppedBy(request, state) {
+			return false
+		}
+		since := ended
+		if state.StopBegan != nil && state.StopBegan.Time.Before(since) {
+			since = state.StopBegan.Time
+		}
+		return now.Before(since.Add(podrules.Grace(request, pod) + stopSlack))
+	})
+}
+
+// endOf is when the request has ended or its deletion began; false: neither. A request without a time of its end, which
+// nothing writes, ended long ago.
+func endOf(request *Request) (time.Time, bool) {
+	switch {
+	case request.Status.CompletionTime != nil:
+		return request.Status.CompletionTime.Time, true
+	case request.DeletionTimestamp != nil:
+		return request.DeletionTimestamp.Time, true
+	default:
+		return time.Time{}, Completed(request)
+	}
+}
+
+// stoppedBy is the instance whose stop has been ordered; empty if none has. A kruise-daemon records no instance: it stops the one at
+// admission, and at a deadline it leaves open whether it is doing so.
+func stoppedBy(request *Request, state v1beta1.ContainerRecreateRequestRecreateState) string {
+	if state.ContainerID != "" || record.Pruned(request) || meta.IsStatusConditionTrue(request.Status.Conditions, v1beta1.ConditionAccepted) {
+		return state.ContainerID
+	}
+	return record.AtAdmission(request, state.Name)
+}
