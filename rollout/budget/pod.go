@@ -34,8 +34,13 @@ type Pod struct {
 // Observe says what a pod is. Requests are those of its namespace that name it, whoever has created them. Again is when the answer
 // changes although nothing else does; zero for never.
 func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
+	return ObserveBeside("", pod, requests, minReady, now)
+}
+
+// ObserveBeside is Observe without the record of the update by one SidecarSet, of which the caller knows how far it has come.
+func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
 	p = Pod{Name: pod.Name, Labels: pod.Labels, Ready: pod.DeletionTimestamp == nil && kubelet.Ready(pod)}
-	underWay, until := underWay(pod, requests, now)
+	underWay, until := underWay(pod, requests, sidecarSet, now)
 	p.UnderWay, again = underWay, until
 	if !p.Ready {
 		stuck, at := stuck(pod, now)
@@ -52,8 +57,8 @@ func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minR
 	return p, again
 }
 
-// underWay reports whether something has been begun on the pod and has not taken effect.
-func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now time.Time) (_ bool, until time.Time) {
+// underWay reports whether something has been begun on the pod and has not taken effect, beside an update by the SidecarSet.
+func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (_ bool, until time.Time) {
 	if pod.DeletionTimestamp != nil || pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
 		return true, time.Time{}
 	}
@@ -68,6 +73,9 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now
 	}
 	for _, recorded := range record.All(pod) {
 		written := recorded.Changed()
+		if except != "" && recorded.SidecarSet == except {
+			continue
+		}
 		if written.IsZero() || !now.Before(written.Add(StuckAfter)) {
 			continue
 		}

@@ -148,6 +148,16 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 	}
 }
 
+func TestASidecarSetKnowsItsOwnUpdates(t *testing.T) {
+	t.Parallel()
+	pod := podOf(true, annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"log":`+begun(time.Minute)+`}`))
+	for name, want := range map[string]bool{"log": false, "audit": true, "": true} {
+		if p, _ := budget.ObserveBeside(name, pod, nil, 0, now); p.UnderWay != want {
+			t.Errorf("%q: under way %t", name, p.UnderWay)
+		}
+	}
+}
+
 // instance says that the container is another instance, with the image of the spec.
 func instance(id string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
