@@ -38,7 +38,8 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, RestartPolicy: pod.Spec.RestartPolicy,
-			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+			Containers:                    trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
 		},
 		Status: corev1.PodStatus{
 			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP, ObservedGeneration: pod.Status.ObservedGeneration,

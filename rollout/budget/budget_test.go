@@ -54,7 +54,7 @@ func TestNoMorePodsAreTakenOutThanMayBeUnavailable(t *testing.T) {
 		"also while another is under way":                           {limit: 1, pods: []budget.Pod{down, stuck}, want: []int{1}},
 		"half":                                                      {limit: 2, pods: []budget.Pod{serving, serving, serving, serving}, want: []int{0, 1}},
 		"more than may be is under way by others":                   {limit: 1, pods: []budget.Pod{down, down, blip}},
-		"nothing":                                                   {limit: 0, pods: []budget.Pod{serving, blip}},
+		"nothing": {limit: 0, pods: []budget.Pod{serving, blip}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

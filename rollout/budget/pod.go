@@ -17,6 +17,9 @@ import (
 // of progressDeadlineSeconds of a Deployment. A record of an update that is older no longer shows that one is under way.
 const StuckAfter = 10 * time.Minute
 
+// stopLook is when to look again at a pod that is being stopped for a request that has ended, unless its status changes before.
+const stopLook = 3 * time.Second
+
 // Pod is a pod as budgets see it.
 type Pod struct {
 	Name   string
@@ -63,8 +66,12 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, exc
 		return true, time.Time{}
 	}
 	for _, request := range requests {
-		if restarts(request, pod) && !crr.Completed(request) {
+		switch {
+		case !restarts(request, pod):
+		case !crr.Completed(request) && request.DeletionTimestamp == nil:
 			return true, time.Time{}
+		case crr.StopUnderWay(request, pod, now):
+			return true, now.Add(stopLook)
 		}
 	}
 	known, err := facts.Read(pod)
