@@ -42,7 +42,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube kube/serverclock tracing httpserver api wait"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/disruptions manager/cache kube kube/serverclock tracing httpserver api wait"},
 		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -60,7 +60,7 @@ var rows = []row{
 		{path: "cli/pull", imports: "image kube api"},
 		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
-		{path: "manager/rollouts", imports: "manager/cache rollout api"},
+		{path: "manager/rollouts", imports: "manager/disruptions manager/cache rollout crr api"},
 		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
@@ -105,7 +105,7 @@ var rows = []row{
 	}},
 	{name: "features over several pods", rooms: []room{
 		{path: "sidecarset", imports: "kubelet inplace inplace/record inplace/plan inplace/facts api"},
-		{path: "rollout", imports: "kubelet crr result api"},
+		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
 	}},
 	{name: "budgets of several pods", rooms: []room{{path: "rollout/budget", imports: "crr inplace inplace/record inplace/facts kubelet api"}}},
 	{name: "features", rooms: []room{

@@ -32,6 +32,7 @@ import (
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/manager/certificates"
 	"github.com/refit-project/refit/manager/configchanges"
+	"github.com/refit-project/refit/manager/disruptions"
 	"github.com/refit-project/refit/manager/images"
 	"github.com/refit-project/refit/manager/podprobes"
 	"github.com/refit-project/refit/manager/requests"
@@ -131,8 +132,11 @@ func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user st
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
 	}
+	ledger := disruptions.NewLedger(clock)
 	if cfg.RestartRollouts {
-		err := rollouts.Add(mgr, rollouts.Config{Workers: cfg.Workers, User: user, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger})
+		err := rollouts.Add(mgr, rollouts.Config{
+			Workers: cfg.Workers, User: user, Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		})
 		if err != nil {
 			return fmt.Errorf("set up RestartRollouts: %w", err)
 		}

@@ -228,6 +228,9 @@ const (
 	ConditionComplete    = "Complete"
 	ConditionSucceeded   = "Succeeded"
 	ConditionFailed      = "Failed"
+	// ConditionReplaced: a RestartSchedule has created the next rollout in place of this one, which starts no further restart and ends
+	// when those under way have ended.
+	ConditionReplaced = "Replaced"
 )
 
 // Reasons of condition Progressing.
@@ -248,4 +251,5 @@ const (
 	ReasonPodsFailed       = "PodsFailed"
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	ReasonTargetNotFound   = "TargetNotFound"
+	ReasonReplaced         = "Replaced"
 )
