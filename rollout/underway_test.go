@@ -13,25 +13,24 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-// A rollout that follows another one: the container of the first is still being stopped.
+// A rollout that follows another one: a container is still being stopped for the first.
 func TestARestartUnderWayOfARolloutBeforeCounts(t *testing.T) {
 	t.Parallel()
-	f := newFixture(3)
-	f.look()
-	f.stopping("web-2")
-	next := newFixture(3)
-	next.rollout.UID, next.rollout.Name = "next", "next"
-	next.observed.Requests = f.observed.Requests
-	if started := next.look(); len(started) > 1 || len(started) == 1 && started[0] != "web-2" {
-		t.Errorf("%v", started)
-	}
-	next = newFixture(3)
-	next.rollout.UID, next.rollout.Name = "after", "after"
-	deleted := f.request("web-2").DeepCopy() // as with the rollout that it was of
-	deleted.DeletionTimestamp = &metav1.Time{Time: start}
-	next.observed.Requests = []*v1beta1.ContainerRecreateRequest{deleted}
-	if started := next.look(); len(started) > 1 || len(started) == 1 && started[0] != "web-2" {
-		t.Errorf("%v after the request has been deleted", started)
+	for name, deleted := range map[string]*metav1.Time{"the first has ended": nil, "the first has been deleted": {Time: start}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := newFixture(1)
+			first.look()
+			first.stopping("web-0")
+			request := first.request("web-0")
+			request.DeletionTimestamp = deleted
+			next := newFixture(3)
+			next.rollout.UID, next.rollout.Name = "next", "next"
+			next.observed.Requests = []*v1beta1.ContainerRecreateRequest{request}
+			if started := next.look(); len(started) > 1 || len(started) == 1 && started[0] != "web-0" || next.rollout.Status.Unavailable != 1 {
+				t.Errorf("%v, %d unavailable", started, next.rollout.Status.Unavailable)
+			}
+		})
 	}
 }
 
