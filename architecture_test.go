@@ -107,6 +107,7 @@ var rows = []row{
 		{path: "sidecarset", imports: "kubelet inplace inplace/record inplace/plan inplace/facts api"},
 		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
 	}},
+	{name: "turns of processes", rooms: []room{{path: "rollout/turn", imports: "rollout/budget"}}},
 	{name: "budgets of several pods", rooms: []room{{path: "rollout/budget", imports: "crr inplace inplace/record inplace/facts kubelet api"}}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},

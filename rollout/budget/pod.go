@@ -74,6 +74,9 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, exc
 			return true, now.Add(stopLook)
 		}
 	}
+	if claim := ClaimOn(pod, now); claim != nil && claim.Holding {
+		return true, claim.Until.Time
+	}
 	known, err := facts.Read(pod)
 	if err != nil {
 		known = nil // what others have written there holds up nobody

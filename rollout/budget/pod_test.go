@@ -151,6 +151,11 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		"a record that cannot be read":                  {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{`), annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `[]`))},
 		"one of two records cannot be read":             {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"a":1,"log":`+begun(time.Minute)+`}`)), underWay: true},
 		"an update that has ended":                      {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute)), instance("cri://2")), underWay: false},
+		"somebody's turn to take it out":                {pod: ready(annotated(budget.AnnotationClaim, claim(now, true))), underWay: true},
+		"somebody waits for the turn":                   {pod: ready(annotated(budget.AnnotationClaim, claim(now, false)))},
+		"the turn of a process that has died":           {pod: ready(annotated(budget.AnnotationClaim, claim(now.Add(-time.Minute), true)))},
+		"a turn for ever":                               {pod: ready(annotated(budget.AnnotationClaim, claim(now.Add(time.Hour), true)))},
+		"a turn that cannot be read":                    {pod: ready(annotated(budget.AnnotationClaim, `{"holding":1}`))},
 		"a pod that is being deleted is going":          {pod: ready(func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), underWay: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,6 +176,13 @@ func TestASidecarSetKnowsItsOwnUpdates(t *testing.T) {
 			t.Errorf("%q: under way %t", name, p.UnderWay)
 		}
 	}
+}
+
+// claim is the annotation of a process that waits to take the pod out, or may do so.
+func claim(at time.Time, holding bool) string {
+	c := budget.NewClaim("somebody", at)
+	c.Holding = holding
+	return c.String()
 }
 
 // instance says that the container is another instance, with the image of the spec.
