@@ -58,6 +58,7 @@ var rows = []row{
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "cli/pull", imports: "image kube api"},
+		{path: "cli/turn", imports: "rollout/turn rollout/budget rollout api"},
 		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr api"},
 		{path: "manager/rollouts", imports: "manager/disruptions manager/cache rollout crr api"},
