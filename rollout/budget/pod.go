@@ -115,8 +115,10 @@ func stuck(pod *corev1.Pod, now time.Time) (_ bool, at time.Time) {
 	if c := kubelet.Condition(&pod.Status, corev1.PodReady); c != nil {
 		since = c.LastTransitionTime.Time
 	}
-	at = since.Add(StuckAfter)
-	return !now.Before(at), at
+	if at = since.Add(StuckAfter); now.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
 }
 
 // stays reports whether a container does not run and will not by itself, or not soon. The reasons are those that kubelet sets

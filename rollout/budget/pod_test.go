@@ -95,6 +95,9 @@ func TestOnlyAPodThatCannotComeBackByItselfIsStuck(t *testing.T) {
 			if got.Stuck != tt.stuck {
 				t.Errorf("stuck %t, want %t", got.Stuck, tt.stuck)
 			}
+			if got.Stuck && !again.IsZero() {
+				t.Errorf("again at %s although it stays so", again)
+			}
 			if tt.again != 0 && !again.Equal(now.Add(tt.again)) {
 				t.Errorf("again in %s, want %s", again.Sub(now), tt.again)
 			}
