@@ -65,7 +65,7 @@ var rows = []row{
 		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
-		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},
+		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/sidecarset/beside manager/sidecarset/podapi manager/sidecarset/report manager/cache manager/disruptions sidecarset rollout/budget inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
 		{path: "manager/sidecarset/render", imports: "sidecarset api"},
@@ -73,6 +73,9 @@ var rows = []row{
 	{name: "parts of the rollout of SidecarSets", rooms: []room{
 		{path: "manager/sidecarset/history", imports: "sidecarset api"},
 		{path: "manager/sidecarset/prepull", imports: "api"},
+		{path: "manager/sidecarset/beside", imports: "rollout/budget api"},
+		{path: "manager/sidecarset/podapi", imports: "inplace"},
+		{path: "manager/sidecarset/report", imports: "sidecarset api"},
 	}},
 	{name: "parts of pod probes", rooms: []room{
 		{path: "manager/podprobes/compiled", imports: "podprobe api"},
@@ -105,7 +108,7 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "kubelet inplace inplace/record inplace/plan inplace/facts api"},
+		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api"},
 		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
 	}},
 	{name: "turns of processes", rooms: []room{{path: "rollout/turn", imports: "rollout/budget"}}},

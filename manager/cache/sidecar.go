@@ -50,6 +50,6 @@ func keepContainers(trimmed, containers []corev1.Container, wanted func(*corev1.
 		if !wanted(c) {
 			continue
 		}
-		trimmed[i].Image, trimmed[i].Command, trimmed[i].Args, trimmed[i].Env, trimmed[i].Resources = c.Image, c.Command, c.Args, c.Env, c.Resources
+		trimmed[i].Image, trimmed[i].Command, trimmed[i].Args, trimmed[i].Env, trimmed[i].Resources, trimmed[i].ResizePolicy = c.Image, c.Command, c.Args, c.Env, c.Resources, c.ResizePolicy
 	}
 }

@@ -3,6 +3,7 @@ package missed_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/missed"
 )
 
@@ -47,7 +49,7 @@ func TestWhyAPodWasNotInjected(t *testing.T) {
 			t.Parallel()
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-tc.age)), Annotations: tc.annotations}}
 			pod.Spec.Containers = tc.containers
-			got := missed.Judge(pod, set, true, tc.disabled)
+			got := missed.Judge(pod, set, &budget.Pod{Ready: true}, tc.disabled)
 			if tc.message == "" {
 				tc.message = string(tc.want)
 			}
@@ -87,7 +89,10 @@ func (c *cluster) workload(name string) missed.Workload {
 	for _, pod := range c.pods {
 		if pod.Workload == name {
 			w.Pods++
-			if pod.Ready {
+			switch {
+			case pod.UnderWay:
+				w.UnderWay++
+			case pod.Ready:
 				w.Ready++
 			}
 		}
@@ -153,6 +158,35 @@ func TestAWorkloadWithAPodThatIsNotReadyIsLeftAlone(t *testing.T) {
 	c.pods[key("b", 2)] = pod
 	if !c.next() || c.evicted[0] != "b-2" {
 		t.Errorf("evicted %v", c.evicted)
+	}
+}
+
+// Of a workload one pod was evicted while another was being restarted: it was not ready for a moment.
+func TestAPodThatIsNotReadyForAMomentIsNotEvictedBesideAnother(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		other, flickers missed.Pod // what differs
+		want            string
+	}{
+		"nothing else":                        {missed.Pod{Ready: true}, missed.Pod{}, "b-2"},
+		"another one is restarted":            {missed.Pod{Ready: true, UnderWay: true}, missed.Pod{}, ""},
+		"it is restarted itself":              {missed.Pod{Ready: true}, missed.Pod{UnderWay: true}, ""},
+		"it cannot become ready by itself":    {missed.Pod{Ready: true, UnderWay: true}, missed.Pod{Stuck: true}, "b-2"},
+		"a ready one waits for the restarted": {missed.Pod{Ready: true, UnderWay: true}, missed.Pod{Ready: true}, ""},
+	} {
+		c := newCluster(t)
+		maps.DeleteFunc(c.pods, func(key types.NamespacedName, _ missed.Pod) bool { return key.Name[0] == 'a' })
+		for i, differs := range []missed.Pod{1: tt.other, 2: tt.flickers} {
+			if i > 0 {
+				pod := c.pods[key("b", i)]
+				pod.Ready, pod.UnderWay, pod.Stuck = differs.Ready, differs.UnderWay, differs.Stuck
+				c.pods[key("b", i)] = pod
+			}
+		}
+		c.next()
+		if got := strings.Join(c.evicted, " "); got != tt.want {
+			t.Errorf("%s: evicted %q, want %q", name, got, tt.want)
+		}
 	}
 }
 
