@@ -133,7 +133,6 @@ func addConcerns(ctx context.Context, mgr ctrl.Manager, cfg Config, traces *trac
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
 	}
-	ledger := disruptions.NewLedger(clock)
 	if cfg.RestartRollouts {
 		err := rollouts.Add(mgr, rollouts.Config{
 			Workers: cfg.Workers, User: user, Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
