@@ -18,6 +18,7 @@ import (
 // slowSidecar is one that is ready 8 s after its start.
 func slowSidecar(name string) v1beta1.SidecarContainer {
 	c := shell(name, obedient)
+	c.VolumeMounts = nil
 	c.ReadinessProbe = &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, InitialDelaySeconds: 8, PeriodSeconds: 1, TimeoutSeconds: 20,
 	}
