@@ -124,6 +124,7 @@ func TestABlipDoesNotTakeAllSidecarsOut(t *testing.T) {
 func TestABlipDoesNotEvictAllPods(t *testing.T) {
 	t.Parallel()
 	s, e := sidecars(t, 3, func(spec *v1beta1.SidecarSetSpec) { spec.UpdateStrategy.RecreatePolicy = v1beta1.RecreateEvict }, "log")
+	s.run("create", "rolebinding", "evict", "--clusterrole=refit-pod-evicter", "--serviceaccount="+systemNamespace+":refit-manager")
 	s.setsSidecar("log", `[{"op":"add","path":"/spec/containers/0/env","value":[{"name":"LEVEL","value":"debug"}]}]`)
 	e.await(2)
 	s.blips()
