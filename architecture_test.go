@@ -43,7 +43,7 @@ var rows = []row{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
-		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/cache kube kube/serverclock tracing httpserver api wait"},
+		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/disruptions manager/cache kube kube/serverclock tracing httpserver api wait"},
 		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
 	}},
 	{name: "parts of a mode", rooms: []room{
@@ -59,13 +59,14 @@ var rows = []row{
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "cli/pull", imports: "image kube api"},
+		{path: "cli/turn", imports: "rollout/turn rollout/budget rollout api"},
 		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr inplace api"},
-		{path: "manager/rollouts", imports: "manager/cache rollout crr api"},
+		{path: "manager/rollouts", imports: "manager/disruptions manager/cache rollout crr api"},
 		{path: "manager/configchanges", imports: "rollout api"},
 		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},
 		{path: "manager/certificates", imports: "manager/cache"},
-		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/cache sidecarset inplace inplace/plan api"},
+		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/sidecarset/beside manager/sidecarset/podapi manager/sidecarset/report manager/cache manager/disruptions sidecarset rollout/budget inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
 		{path: "manager/sidecarset/injection", imports: "manager/cache sidecarset api"},
 		{path: "manager/sidecarset/render", imports: "sidecarset api"},
@@ -73,6 +74,9 @@ var rows = []row{
 	{name: "parts of the rollout of SidecarSets", rooms: []room{
 		{path: "manager/sidecarset/history", imports: "sidecarset api"},
 		{path: "manager/sidecarset/prepull", imports: "api"},
+		{path: "manager/sidecarset/beside", imports: "rollout/budget api"},
+		{path: "manager/sidecarset/podapi", imports: "inplace"},
+		{path: "manager/sidecarset/report", imports: "sidecarset api"},
 	}},
 	{name: "parts of pod probes", rooms: []room{
 		{path: "manager/podprobes/compiled", imports: "podprobe api"},
@@ -106,9 +110,10 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "kubelet inplace inplace/record inplace/plan inplace/facts api"},
-		{path: "rollout", imports: "kubelet crr result api"},
+		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api"},
+		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
 	}},
+	{name: "turns of processes", rooms: []room{{path: "rollout/turn", imports: "rollout/budget"}}},
 	{name: "budgets of several pods", rooms: []room{{path: "rollout/budget", imports: "crr inplace inplace/record inplace/facts kubelet api"}}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},

@@ -32,6 +32,7 @@ import (
 	"github.com/refit-project/refit/manager/cache"
 	"github.com/refit-project/refit/manager/certificates"
 	"github.com/refit-project/refit/manager/configchanges"
+	"github.com/refit-project/refit/manager/disruptions"
 	"github.com/refit-project/refit/manager/images"
 	"github.com/refit-project/refit/manager/podprobes"
 	"github.com/refit-project/refit/manager/requests"
@@ -110,7 +111,7 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 	if err := mgr.Add(everyReplica{traces.Run}); err != nil {
 		return err
 	}
-	if err := addConcerns(mgr, cfg, traces, user, clock); err != nil {
+	if err := addConcerns(ctx, mgr, cfg, traces, user, clock); err != nil {
 		return err
 	}
 	probes.ready(readinessChecks(cfg, loader.Ready, mgr.GetWebhookServer().StartedChecker()))
@@ -118,7 +119,8 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 }
 
 // addConcerns adds the packages with controllers of the API's objects, each with what it needs.
-func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user string, clock func() time.Time) error {
+func addConcerns(ctx context.Context, mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user string, clock func() time.Time) error {
+	ledger := disruptions.NewLedger(clock)
 	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
 	addRequests := requests.Add
 	if !cfg.ContainerRecreateRequests {
@@ -132,7 +134,9 @@ func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user st
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
 	}
 	if cfg.RestartRollouts {
-		err := rollouts.Add(mgr, rollouts.Config{Workers: cfg.Workers, User: user, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger})
+		err := rollouts.Add(mgr, rollouts.Config{
+			Workers: cfg.Workers, User: user, Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		})
 		if err != nil {
 			return fmt.Errorf("set up RestartRollouts: %w", err)
 		}
@@ -152,7 +156,7 @@ func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user st
 			return fmt.Errorf("set up image pulls: %w", err)
 		}
 	}
-	if err := addSidecarSets(mgr, cfg, clock); err != nil {
+	if err := addSidecarSets(ctx, mgr, cfg, ledger, clock); err != nil {
 		return fmt.Errorf("set up injection of SidecarSets: %w", err)
 	}
 	if !cfg.PodProbes {
@@ -168,7 +172,7 @@ func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user st
 	return nil
 }
 
-func addSidecarSets(mgr ctrl.Manager, cfg Config, clock func() time.Time) error {
+func addSidecarSets(ctx context.Context, mgr ctrl.Manager, cfg Config, ledger *disruptions.Ledger, clock func() time.Time) error {
 	add := injection.Add
 	if !cfg.SidecarSets {
 		add = injection.AddNothing
@@ -177,8 +181,8 @@ func addSidecarSets(mgr ctrl.Manager, cfg Config, clock func() time.Time) error 
 	if err != nil || !cfg.SidecarSetRollout {
 		return err
 	}
-	return rollout.Add(mgr, rollout.Config{
-		Namespace: cfg.Namespace, Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Clock: clock,
+	return rollout.Add(ctx, mgr, rollout.Config{
+		Namespace: cfg.Namespace, Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Disruptions: ledger, Clock: clock,
 		Recorder: mgr.GetEventRecorder(Name), Metrics: metrics.Registry, Logger: cfg.Logger,
 	})
 }

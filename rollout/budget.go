@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -10,55 +12,68 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/rollout/budget"
 )
 
 // start adds the requests that may be created now, and says what holds up the pods that are left.
-func (v *view) start(budgets []*policyv1.PodDisruptionBudget) (reason, message string) {
-	spec := &v.rollout.Spec
-	chosen := v.pods[:max(0, len(v.pods)-int(spec.Partition))]
-	var left []*pod
-	for _, p := range chosen {
-		if p.stage == waiting {
-			left = append(left, p)
-		}
-	}
+func (v *view) start(observed Observation) (reason, message string) {
+	spec, left := &v.rollout.Spec, v.left()
 	switch {
+	case v.over() != "":
+		return v.over(), "no further pod is restarted: waiting for the restarts under way to end"
 	case spec.Paused:
 		return v1alpha1.ReasonPaused, fmt.Sprintf("spec.paused is set: %d pods are left", len(left))
 	case len(left) == 0 && spec.Partition > 0:
 		return v1alpha1.ReasonPartition, fmt.Sprintf("spec.partition leaves %d pods as they are", min(int(spec.Partition), len(v.pods)))
 	case v.stopped():
 		return v1alpha1.ReasonRestarting, "a restart has failed: waiting for the restarts under way to end"
+	case len(left) == 0 && v.unreported > 0:
+		return v1alpha1.ReasonRestarting, fmt.Sprintf("waiting for kubelet to report the containers of %d pods", v.unreported)
 	}
-	limit := v.limit()
-	free := limit - int(v.decision.Status.Unavailable)
-	disruptions := newDisruptions(budgets, v.all)
-	var heldBy string
-	for _, available := range []bool{false, true} { // an unavailable pod costs nothing
-		for _, p := range left {
-			if p.available != available || available && free <= 0 {
-				continue
-			}
-			if available && !spec.IgnorePodDisruptionBudgets {
-				if name := disruptions.take(p); name != "" {
-					heldBy = name
-					continue
-				}
-			}
+	free := budget.New(v.limit(), v.budgets(), v.missing(), 0, v.disruptions(observed))
+	var heldBy string // what keeps a pod that maxUnavailable allows
+	for _, p := range left {
+		switch hold, by := free.Take(&p.budget); hold {
+		case "":
 			v.decision.Start = append(v.decision.Start, request(v.rollout, p.Pod))
-			if available {
-				free--
-			}
+		case budget.HoldDisruption:
+			heldBy = by
 		}
 	}
 	switch started := len(v.decision.Start); {
 	case started == len(left):
 		return v1alpha1.ReasonRestarting, "every pod that is to be restarted has a ContainerRecreateRequest"
-	case heldBy != "" && free > 0:
+	case heldBy != "":
 		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %d pods are left", heldBy, len(left)-started)
 	default:
-		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time", len(left)-started, limit, v.size())
+		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time", len(left)-started, v.limit(), v.size())
+	}
+}
+
+// left are the pods that are still to be restarted. First are those that cannot come back by themselves, then the others that do not
+// serve, then those that are not available for another reason.
+func (v *view) left() []*pod {
+	var left []*pod
+	for _, p := range v.pods[:max(0, len(v.pods)-int(v.rollout.Spec.Partition))] {
+		if p.stage == waiting {
+			left = append(left, p)
+		}
+	}
+	slices.SortStableFunc(left, func(a, b *pod) int { return cmp.Compare(rank(&a.budget), rank(&b.budget)) })
+	return left
+}
+
+func rank(p *budget.Pod) int {
+	switch {
+	case p.Stuck:
+		return 0
+	case !p.Ready:
+		return 1
+	case !p.Available:
+		return 2
+	default:
+		return 3
 	}
 }
 
@@ -86,75 +101,41 @@ func (v *view) limit() int {
 	return max(n, 1)
 }
 
-// disruptions counts what PodDisruptionBudgets still allow. What the status of the budget does not show yet is subtracted: a
-// restart that has started while the pod is ready, and pods that have become not ready since it was written.
-type disruptions struct {
-	budgets []budget
+// disruptions are those that the PodDisruptionBudgets of the pods still allow; nil if they are not to be asked. A budget may select
+// pods of others too, on which something may be under way.
+func (v *view) disruptions(observed Observation) *budget.Disruptions {
+	if v.rollout.Spec.IgnorePodDisruptionBudgets {
+		return nil
+	}
+	budgets, selects := v.selecting(observed.Budgets)
+	if len(budgets) == 0 {
+		return nil
+	}
+	pods := v.budgets()
+	for _, other := range slices.Concat(v.ending, observed.Others) {
+		if crr.PodEnded(other) || !selects(other) {
+			continue
+		}
+		p, _ := budget.Observe(other, v.requests[other.Name], 0, v.now)
+		p.UnderWay = p.UnderWay || observed.Begun != nil && observed.Begun(other.UID)
+		pods = append(pods, p)
+	}
+	return budget.NewDisruptions(budgets, pods)
 }
 
-type budget struct {
-	name    string
-	selects labels.Selector
-	left    int32
-}
-
-func newDisruptions(budgets []*policyv1.PodDisruptionBudget, pods []*pod) *disruptions {
-	d := &disruptions{}
-	for _, object := range budgets {
+// selecting are the budgets that select pods of the target, and whether one of them selects a pod.
+func (v *view) selecting(all []*policyv1.PodDisruptionBudget) (budgets []*policyv1.PodDisruptionBudget, selects func(*corev1.Pod) bool) {
+	var selectors []labels.Selector
+	for _, object := range all {
 		selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)
 		if err != nil {
 			continue // the API server refuses such selectors
 		}
-		b := budget{name: object.Name, selects: selector, left: object.Status.DisruptionsAllowed}
-		if object.Status.ObservedGeneration < object.Generation {
-			b.left = 0 // the controller of budgets has not seen its last change
-		}
-		var selected, unready int32
-		for _, p := range pods {
-			if !selector.Matches(labels.Set(p.Labels)) {
-				continue
-			}
-			selected++
-			switch ready, _ := readiness(p.Pod); {
-			case !ready:
-				unready++
-			case !p.available:
-				b.left--
-			}
-		}
-		b.left -= outdated(&object.Status, selected, unready)
-		d.budgets = append(d.budgets, b)
-	}
-	return d
-}
-
-// outdated is how many pods at least the status of a budget counts as healthy although they are not: of all that it expects,
-// or that there are, some are not ready.
-func outdated(status *policyv1.PodDisruptionBudgetStatus, selected, unready int32) int32 {
-	return max(0, status.CurrentHealthy-(max(status.ExpectedPods, selected)-unready))
-}
-
-// take uses one disruption of every budget that selects the pod, or returns the name of the one that has none left.
-func (d *disruptions) take(p *pod) string {
-	var of []*budget
-	for i := range d.budgets {
-		if b := &d.budgets[i]; b.selects.Matches(labels.Set(p.Labels)) {
-			if b.left <= 0 {
-				return b.name
-			}
-			of = append(of, b)
+		if slices.ContainsFunc(v.all, func(p *pod) bool { return selector.Matches(labels.Set(p.Labels)) }) {
+			budgets, selectors = append(budgets, object), append(selectors, selector)
 		}
 	}
-	for _, b := range of {
-		b.left--
+	return budgets, func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(p.Labels)) })
 	}
-	return ""
-}
-
-// readiness of a pod, and since when.
-func readiness(p *corev1.Pod) (ready bool, since metav1.Time) {
-	if c := kubelet.Condition(&p.Status, corev1.PodReady); c != nil {
-		return c.Status == corev1.ConditionTrue, c.LastTransitionTime
-	}
-	return false, since
 }

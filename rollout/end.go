@@ -20,33 +20,71 @@ const (
 	ReasonNoContainer = "ContainerNotFound"
 )
 
-// end ends the rollout if nothing is left to be done or may be done.
+// end ends the rollout if nothing is left to be done or may be done, and nothing is under way any more.
 func (v *view) end(targetGone bool) bool {
-	status, spec := &v.decision.Status, &v.rollout.Spec
-	if seconds := spec.ActiveDeadlineSeconds; seconds != nil {
-		deadline := v.rollout.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
-		if !v.now.Before(deadline) {
-			v.complete(v1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("%d of %d pods have been restarted within activeDeadlineSeconds %d; restarts under way go on", status.Restarted, status.Pods, *seconds))
-			return true
-		}
-		v.again(deadline)
-	}
+	status, spec, over := &v.decision.Status, &v.rollout.Spec, v.over()
 	switch {
 	case targetGone && spec.TargetRef != nil:
 		v.complete(v1alpha1.ReasonTargetNotFound, fmt.Sprintf("%s %s does not exist", spec.TargetRef.Kind, spec.TargetRef.Name))
 	case status.Restarting > 0:
 		return false
+	case over != "":
+		v.complete(over, v.message()+"; "+v.overBy())
 	case status.Failed > 0 && (v.stopped() || v.settled()):
-		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%d of %d pods have been restarted, %d failed; first: pod %s: %s: %s", status.Restarted, status.Pods, status.Failed,
-			status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
+		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s; first: pod %s: %s: %s", v.message(), status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
+	case v.unreported > 0:
+		return false
 	case len(v.pods) == 0:
 		v.complete("", "there is no pod to be restarted")
 	case v.settled():
-		v.complete("", fmt.Sprintf("%d of %d pods have been restarted", status.Restarted, status.Pods))
+		v.complete("", v.message())
 	default:
 		return false
 	}
 	return true
+}
+
+// over is why no further pod may be restarted whatever is left: the rollout ends as soon as nothing is under way. Empty if it goes on.
+func (v *view) over() string {
+	if meta.IsStatusConditionTrue(v.rollout.Status.Conditions, v1alpha1.ConditionReplaced) {
+		return v1alpha1.ReasonReplaced
+	}
+	seconds := v.rollout.Spec.ActiveDeadlineSeconds
+	if seconds == nil {
+		return ""
+	}
+	deadline := v.rollout.CreationTimestamp.Add(time.Duration(*seconds) * time.Second)
+	if !v.now.Before(deadline) {
+		return v1alpha1.ReasonDeadlineExceeded
+	}
+	v.again(deadline)
+	return ""
+}
+
+// overBy is what has ended a rollout that is over.
+func (v *view) overBy() string {
+	if c := meta.FindStatusCondition(v.rollout.Status.Conditions, v1alpha1.ConditionReplaced); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Message
+	}
+	return fmt.Sprintf("activeDeadlineSeconds %d have passed", *v.rollout.Spec.ActiveDeadlineSeconds)
+}
+
+// message says what has been restarted.
+func (v *view) message() string {
+	status, replaced := &v.decision.Status, 0
+	for _, p := range v.pods {
+		if p.replaced {
+			replaced++
+		}
+	}
+	text := fmt.Sprintf("%d of %d pods have been restarted", status.Restarted, status.Pods)
+	if status.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", status.Failed)
+	}
+	if replaced > 0 {
+		text += fmt.Sprintf(", of which %d were restarted after all", replaced)
+	}
+	return text
 }
 
 // Refuse records requests that the API server or admission has refused, so that they are not repeated.
@@ -61,7 +99,7 @@ func (d *Decision) Refuse(refusals []v1alpha1.RestartFailure) {
 // settled reports whether no pod waits to be restarted, and those that were are available again.
 func (v *view) settled() bool {
 	for _, p := range v.pods {
-		if p.stage == waiting || p.stage == restarted && !p.available {
+		if p.stage == waiting || p.stage == restarted && !p.budget.Available {
 			return false
 		}
 	}

@@ -48,12 +48,16 @@ func TestRolloutEnds(t *testing.T) {
 		kind   string
 		reason string
 	}{
-		"no pods":          {0, deadline, func(*fixture) {}, "Succeeded", "NoPods"},
-		"no workload":      {1, deadline, func(f *fixture) { f.observed.TargetGone = true }, "Failed", "TargetNotFound"},
-		"deadline":         {2, deadline, func(f *fixture) { f.now = f.now.Add(60 * time.Second) }, "Failed", "DeadlineExceeded"},
-		"before it":        {2, deadline, func(f *fixture) { f.now = f.now.Add(59 * time.Second) }, "Progressing", "MaxUnavailable"},
-		"no progress":      {2, func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) { f.now = f.now.Add(10 * time.Minute) }, "Progressing", "ProgressDeadlineExceeded"},
-		"pods are deleted": {2, deadline, func(f *fixture) { f.observed.Pods = nil }, "Succeeded", "NoPods"},
+		"no pods":     {0, deadline, func(*fixture) {}, "Succeeded", "NoPods"},
+		"no workload": {1, deadline, func(f *fixture) { f.observed.TargetGone = true }, "Failed", "TargetNotFound"},
+		"deadline": {2, deadline, func(f *fixture) {
+			f.restart("web-1")
+			f.now = f.now.Add(60 * time.Second)
+		}, "Failed", "DeadlineExceeded"},
+		"deadline while a restart is under way": {2, deadline, func(f *fixture) { f.now = f.now.Add(60 * time.Second) }, "Progressing", "DeadlineExceeded"},
+		"before it":                             {2, deadline, func(f *fixture) { f.now = f.now.Add(59 * time.Second) }, "Progressing", "MaxUnavailable"},
+		"no progress":                           {2, func(*v1alpha1.RestartRolloutSpec) {}, func(f *fixture) { f.now = f.now.Add(10 * time.Minute) }, "Progressing", "ProgressDeadlineExceeded"},
+		"pods are deleted":                      {2, deadline, func(f *fixture) { f.observed.Pods = nil }, "Succeeded", "NoPods"},
 		"paused for long": {2, func(s *v1alpha1.RestartRolloutSpec) { s.Paused = true }, func(f *fixture) { f.now = f.now.Add(time.Hour) },
 			"Progressing", "Paused"},
 	} {

@@ -52,7 +52,9 @@ func newPod(i int, created time.Time) *corev1.Pod {
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}, {Name: "log"}}
 	pod.Status.Phase = corev1.PodRunning
 	for _, container := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, ContainerID: "containerd://" + name + container.Name, Ready: true})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, ContainerID: "containerd://" + name + container.Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		})
 	}
 	setReady(pod, true, created)
 	return pod
@@ -111,6 +113,19 @@ func (f *fixture) restart(pods ...string) {
 	}
 }
 
+// replace shows in the status of a pod that its container is another instance.
+func (f *fixture) replace(pod string) { f.pod(pod).Status.ContainerStatuses[0].ContainerID += "'" }
+
+// stopping lets the request of a pod begin to stop its container.
+func (f *fixture) stopping(pod string) {
+	request := f.request(pod)
+	request.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
+	request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{
+		Name: "app", Phase: v1beta1.ContainerRecreateRequestRecreating, ContainerID: f.pod(pod).Status.ContainerStatuses[0].ContainerID,
+	}}
+}
+
+// fail ends the request of a pod, as its container cannot be stopped.
 func (f *fixture) fail(pod string) {
 	crr.Complete(&f.request(pod).Status, crr.Outcome{Reason: crr.ReasonStopFailed, Message: "runtime is gone"}, 1, f.now)
 }

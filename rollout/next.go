@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/rollout/budget"
 )
 
 const (
@@ -29,12 +31,16 @@ type Observation struct {
 	TargetGone bool
 	// Pods of the target, whatever their state.
 	Pods []*corev1.Pod
+	// Others are further pods of the namespace, which a PodDisruptionBudget may select too.
+	Others []*corev1.Pod
 	// Replicas is how many pods the target is to have; 0 if that is not known.
 	Replicas int32
-	// Requests that the rollout has created.
+	// Requests of the namespace, whoever has created them.
 	Requests []*v1beta1.ContainerRecreateRequest
 	// Budgets of the namespace.
 	Budgets []*policyv1.PodDisruptionBudget
+	// Begun reports of a pod that somebody else has begun something on it which the objects may not show yet; nil for never.
+	Begun func(types.UID) bool
 }
 
 // Decision is what Next answers.
@@ -50,7 +56,7 @@ type Decision struct {
 }
 
 // Next says what is to be done about a rollout. It starts nothing beyond maxUnavailable, nor what a PodDisruptionBudget
-// does not allow, if Requests are all that exist.
+// does not allow, as package budget defines it.
 func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time) Decision {
 	v := &view{rollout: rollout, now: now, replicas: observed.Replicas, decision: Decision{Status: *rollout.Status.DeepCopy()}}
 	v.decision.Status.ObservedGeneration = rollout.Generation
@@ -63,7 +69,7 @@ func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time)
 	if v.end(observed.TargetGone) {
 		return v.decision
 	}
-	reason, message := v.start(observed.Budgets)
+	reason, message := v.start(observed)
 	v.progress(reason, message)
 	return v.decision
 }
@@ -74,12 +80,21 @@ type view struct {
 	now     time.Time
 	// all are the pods of the target that are not ending, pods those that existed when the rollout was created, in order.
 	all, pods []*pod
-	replicas  int32 // Observation.Replicas
-	decision  Decision
+	// ending are the pods of the target that are being deleted.
+	ending []*corev1.Pod
+	// unreported is how many pods there are whose containers may have been started before the rollout was created.
+	unreported int
+	replicas   int32                                          // Observation.Replicas
+	requests   map[string][]*v1beta1.ContainerRecreateRequest // Observation.Requests, by pod
+	decision   Decision
 }
 
 // size is how many pods the target has or is to have, if that is more.
 func (v *view) size() int { return max(len(v.all), int(v.replicas)) }
+
+// missing is how many pods the target is to have beside those that it has. A pod that is to be replaced, and whose successor has
+// not been created, is unavailable: a StatefulSet and a DaemonSet create it only when the pod before has ended.
+func (v *view) missing() int { return v.size() - len(v.all) }
 
 // pod is a pod of the target and how far its restart is.
 type pod struct {
@@ -87,8 +102,11 @@ type pod struct {
 	request *v1beta1.ContainerRecreateRequest
 	stage   stage
 	failure v1alpha1.RestartFailure
-	// available: ready for long enough, and its restart, if any, has ended.
-	available bool
+	// replaced: the request has failed, and the instances that it was to replace have been replaced.
+	replaced bool
+	// stopping: the request has failed, and an instance is still being stopped.
+	stopping bool
+	budget   budget.Pod
 }
 
 type stage int
@@ -101,9 +119,9 @@ const (
 )
 
 func (v *view) observe(observed Observation) {
-	requests := make(map[string]*v1beta1.ContainerRecreateRequest, len(observed.Requests))
+	v.requests = make(map[string][]*v1beta1.ContainerRecreateRequest, len(observed.Pods))
 	for _, request := range observed.Requests {
-		requests[request.Name] = request
+		v.requests[request.Spec.PodName] = append(v.requests[request.Spec.PodName], request)
 	}
 	refused := make(map[string]v1alpha1.RestartFailure)
 	for _, failure := range v.rollout.Status.Failures {
@@ -112,58 +130,80 @@ func (v *view) observe(observed Observation) {
 		}
 	}
 	for _, item := range observed.Pods {
-		if item.DeletionTimestamp != nil || crr.PodEnded(item) {
+		if crr.PodEnded(item) {
 			continue
 		}
-		p := &pod{Pod: item, request: requests[RequestName(v.rollout, item)]}
+		if item.DeletionTimestamp != nil {
+			v.ending = append(v.ending, item)
+			continue
+		}
+		p := &pod{Pod: item, request: v.own(item)}
 		if failure, ok := refused[item.Name]; ok && p.request == nil {
 			p.stage, p.failure = failed, failure
 		}
 		v.judge(p)
+		if observed.Begun != nil && observed.Begun(item.UID) {
+			p.budget.UnderWay, p.budget.Available = true, false
+		}
 		v.all = append(v.all, p)
-		if p.request != nil || p.stage == failed || v.old(p) {
+		switch {
+		case p.request != nil || p.stage == failed || v.old(p):
 			v.pods = append(v.pods, p)
+		case v.mayBeOld(p):
+			v.unreported++
 		}
 	}
 	slices.SortFunc(v.pods, order(v.rollout))
 }
 
-// old reports whether the pod is one that the rollout is about: it existed before, and its containers have been started.
-func (v *view) old(p *pod) bool {
-	return !p.CreationTimestamp.After(v.rollout.CreationTimestamp.Time) && slices.ContainsFunc(v.rollout.Spec.Containers, func(name string) bool {
-		status := kubelet.StatusOf(p.Pod, name)
-		return !hasContainer(p.Pod, name) || status != nil && status.ContainerID != ""
-	})
+// own is the request by which the rollout restarts the pod; nil if there is none.
+func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
+	name := RequestName(v.rollout, p)
+	for _, request := range v.requests[p.Name] {
+		if request.Name == name && metav1.IsControlledBy(request, v.rollout) {
+			return request
+		}
+	}
+	return nil
 }
 
-// judge says how far the restart of a pod is, and whether the pod is available.
+// judge says how far the restart of a pod is, and what the pod is for the budgets.
 func (v *view) judge(p *pod) {
-	ready, since := readiness(p.Pod)
-	until := since.Add(time.Duration(v.rollout.Spec.MinReadySeconds) * time.Second)
-	p.available = ready && !v.now.Before(until)
-	if ready && !p.available {
-		v.again(until)
-	}
+	minReady := time.Duration(v.rollout.Spec.MinReadySeconds) * time.Second
+	var again time.Time
+	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], minReady, v.now)
+	v.again(again)
 	switch {
 	case p.stage == failed:
 	case p.request == nil:
-		if missing := v.missing(p.Pod); missing != "" {
-			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + missing}
+		if lacks := v.lacks(p.Pod); lacks != "" {
+			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + lacks}
 		}
 	case !crr.Completed(p.request):
-		p.stage, p.available = restarting, false
+		p.stage = restarting
 	default:
-		if outcome := crr.OutcomeOf(p.request); outcome.Reason != "" {
-			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: outcome.Reason, Message: outcome.Message}
-			return
-		}
-		p.stage = restarted
-		p.available = p.available && showsRestart(p.Pod, p.request)
+		v.judgeEnded(p)
 	}
 }
 
-// missing is the first container of the rollout that the pod does not have.
-func (v *view) missing(p *corev1.Pod) string {
+// judgeEnded is judge for a pod whose request has ended. What the request has stopped is under way until the pod is available again.
+func (v *view) judgeEnded(p *pod) {
+	shown := showsRestart(p.Pod, p.request)
+	p.stage = restarted
+	if outcome := crr.OutcomeOf(p.request); outcome.Reason != "" {
+		p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: outcome.Reason, Message: outcome.Message}
+		p.stopping = crr.StopUnderWay(p.request, p.Pod, v.now)
+		p.replaced = shown && !p.stopping && knowsInstances(p.request)
+		if !p.replaced {
+			return
+		}
+	}
+	p.budget.Available = p.budget.Available && shown
+	p.budget.UnderWay = p.budget.UnderWay || !p.budget.Available
+}
+
+// lacks is the first container of the rollout that the pod does not have.
+func (v *view) lacks(p *corev1.Pod) string {
 	for _, name := range v.rollout.Spec.Containers {
 		if !hasContainer(p, name) {
 			return name
@@ -177,50 +217,18 @@ func (v *view) missing(p *corev1.Pod) string {
 func showsRestart(p *corev1.Pod, request *v1beta1.ContainerRecreateRequest) bool {
 	for _, container := range request.Spec.Containers {
 		status := kubelet.StatusOf(p, container.Name)
-		if status == nil || container.StatusContext != nil && status.ContainerID == container.StatusContext.ContainerID {
+		if status == nil || status.ContainerID == "" || container.StatusContext != nil && status.ContainerID == container.StatusContext.ContainerID {
 			return false
 		}
 	}
 	return true
 }
 
-func (v *view) count() {
-	status := &v.decision.Status
-	before := status.Restarted
-	status.Pods, status.Restarted, status.Restarting, status.Failed, status.Unavailable = 0, 0, 0, 0, 0
-	var refusals, failures []v1alpha1.RestartFailure
-	for _, p := range v.pods {
-		status.Pods++
-		if p.stage == failed {
-			status.Failed++
-		}
-		switch {
-		case p.stage == restarting:
-			status.Restarting++
-		case p.stage == restarted:
-			status.Restarted++
-		case p.stage == failed && p.failure.Reason == ReasonRefused:
-			refusals = append(refusals, p.failure)
-		case p.stage == failed:
-			failures = append(failures, p.failure)
-		}
-	}
-	// Refusals are first, as only the status knows of them.
-	status.Failures = slices.Concat(refusals, failures)
-	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
-	for _, p := range v.all {
-		if !p.available {
-			status.Unavailable++
-		}
-	}
-	// A pod that is to be replaced, and whose successor has not been created, is unavailable too. A StatefulSet and a DaemonSet
-	// create it only when the pod before has ended.
-	for range v.size() - len(v.all) {
-		status.Unavailable++
-	}
-	if status.Restarted > before || status.LastProgressTime == nil {
-		status.LastProgressTime = &metav1.Time{Time: v.now}
-	}
+// knowsInstances reports whether admission has recorded which instances the request is about.
+func knowsInstances(request *v1beta1.ContainerRecreateRequest) bool {
+	return !slices.ContainsFunc(request.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool {
+		return c.StatusContext == nil || c.StatusContext.ContainerID == ""
+	})
 }
 
 func (v *view) again(at time.Time) { v.decision.Again = crr.Earlier(at, v.decision.Again) }

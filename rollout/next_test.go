@@ -108,9 +108,13 @@ func TestBudgetOfUnavailablePods(t *testing.T) {
 			old.Generation = 1
 			f.observed.Budgets = []*policyv1.PodDisruptionBudget{old}
 		}, nil, "PodDisruptionBudget"},
-		"no disruption is left for available pods alone": {maxUnavailable("5"), func(f *fixture) {
+		"no disruption is left, and a pod flickers": {maxUnavailable("5"), func(f *fixture) {
 			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(0)}
 			setReady(f.pod("web-0"), false, start)
+		}, nil, "PodDisruptionBudget"},
+		"no disruption is left, and a pod cannot come back": {maxUnavailable("5"), func(f *fixture) {
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(0)}
+			crash(f.pod("web-0"))
 		}, []string{"web-0"}, "PodDisruptionBudget"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +207,7 @@ func TestRequestsUnderOpenKruisesCRDHaveNoConditions(t *testing.T) {
 		status.Conditions, status.ContainerRecreateStates = nil, []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: phase}}
 	}
 	f.look()
-	if s := f.rollout.Status; s.Restarted != 1 || s.Failed != 1 || s.Failures[0].Pod != "web-1" {
+	if s := f.rollout.Status; s.Restarted != 2 || s.Failed != 1 || s.Failures[0].Pod != "web-1" { // both have other instances
 		t.Errorf("%+v", s)
 	}
 }

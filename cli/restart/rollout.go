@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/rollout"
 )
@@ -120,13 +122,9 @@ func (r *restarter) pods(ctx context.Context, target Target) ([]*corev1.Pod, err
 
 // explain says what a rollout would do first, and what would hold it up.
 func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout, pods []*corev1.Pod) error {
-	var budgets policyv1.PodDisruptionBudgetList
-	if err := r.API.List(ctx, &budgets, client.InNamespace(r.Namespace)); err != nil {
-		return fmt.Errorf("list PodDisruptionBudgets: %w", err)
-	}
-	observed := rollout.Observation{Pods: pods, Replicas: r.replicas}
-	for i := range budgets.Items {
-		observed.Budgets = append(observed.Budgets, &budgets.Items[i])
+	observed, err := r.observe(ctx, pods)
+	if err != nil {
+		return err
 	}
 	now := time.Now()
 	object.CreationTimestamp = metav1.NewTime(now)
@@ -145,6 +143,42 @@ func (r *restarter) explain(ctx context.Context, object *v1alpha1.RestartRollout
 		return fmt.Errorf("%w: %d of %d pods would not be restarted", ErrFailed, failed, decision.Status.Pods)
 	}
 	return nil
+}
+
+// observe reads what refit-manager would decide from.
+func (r *restarter) observe(ctx context.Context, pods []*corev1.Pod) (rollout.Observation, error) {
+	observed := rollout.Observation{Pods: pods, Replicas: r.replicas}
+	var requests v1beta1.ContainerRecreateRequestList
+	if err := r.API.List(ctx, &requests, client.InNamespace(r.Namespace)); err != nil {
+		return observed, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	}
+	for i := range requests.Items {
+		observed.Requests = append(observed.Requests, &requests.Items[i])
+	}
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := r.API.List(ctx, &budgets, client.InNamespace(r.Namespace)); err != nil {
+		return observed, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	if len(budgets.Items) == 0 {
+		return observed, nil
+	}
+	for i := range budgets.Items {
+		observed.Budgets = append(observed.Budgets, &budgets.Items[i])
+	}
+	own := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		own[pod.UID] = true
+	}
+	var others corev1.PodList
+	if err := r.API.List(ctx, &others, client.InNamespace(r.Namespace)); err != nil {
+		return observed, fmt.Errorf("list pods: %w", err)
+	}
+	for i := range others.Items {
+		if !own[others.Items[i].UID] {
+			observed.Others = append(observed.Others, &others.Items[i])
+		}
+	}
+	return observed, nil
 }
 
 // followRollout prints the progress of a rollout until it has ended.

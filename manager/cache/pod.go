@@ -18,8 +18,8 @@ import (
 // Refit has written it.
 const maxCachedValue = 256
 
-// TrimPod is the transform of the pods' cache: it leaves the fields that the lifecycle of requests, the probes of pods and
-// the rollout of SidecarSets depend on. Admission needs more, and reads pods from the API server.
+// TrimPod is the transform of the pods' cache: it leaves the fields that the lifecycle of requests, the probes of pods, and the
+// rollouts of restarts and of SidecarSets depend on. Admission needs more, and reads pods from the API server.
 func TrimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -34,14 +34,15 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
-			OwnerReferences: trimOwners(pod),
+			OwnerReferences: trimOwners(pod), Generation: pod.Generation,
 		},
 		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates,
-			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
+			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, RestartPolicy: pod.Spec.RestartPolicy,
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+			Containers:                    trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
 		},
 		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
+			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP, ObservedGeneration: pod.Status.ObservedGeneration,
 			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
 			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
 		},
@@ -54,6 +55,7 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	}
 	trimmed.Annotations = trimAnnotations(pod.Annotations, podprobe.OwnedBy(trimmed).Annotations)
 	trimmed.Status.Conditions = trimConditions(pod)
+	keepUpdate(trimmed, pod)
 	keepSidecars(trimmed, pod)
 	internPod(trimmed)
 	return trimmed
@@ -123,11 +125,11 @@ func trimAnnotations(annotations map[string]string, owned map[string]bool) map[s
 	return trimmed
 }
 
-// trimContainers leaves names, restart policies, named ports, and whether a SidecarSet has injected the container.
+// trimContainers leaves names, restart policies and rules, named ports, and whether a SidecarSet has injected the container.
 func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i, c := range containers {
-		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
+		trimmed[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules}
 		if v1beta1.IsInjected(&c) {
 			trimmed[i].Env = []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}}
 		}
@@ -140,12 +142,18 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return trimmed
 }
 
+// trimStatuses leaves what says which instance there is, and whether it runs, waits or has ended.
 func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	trimmed := make([]corev1.ContainerStatus, len(statuses))
 	for i, s := range statuses {
 		trimmed[i] = corev1.ContainerStatus{Name: s.Name, ContainerID: s.ContainerID, Ready: s.Ready, RestartCount: s.RestartCount}
-		if s.State.Running != nil {
+		switch state := s.State; {
+		case state.Running != nil:
 			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
+		case state.Waiting != nil:
+			trimmed[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}
+		case state.Terminated != nil:
+			trimmed[i].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: state.Terminated.ExitCode}
 		}
 	}
 	return trimmed

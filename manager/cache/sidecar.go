@@ -25,11 +25,14 @@ func keepSidecars(trimmed, pod *corev1.Pod) {
 			trimmed.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = value
 		}
 	}
-	trimmed.Generation, trimmed.CreationTimestamp = pod.Generation, pod.CreationTimestamp
-	trimmed.Spec.RestartPolicy = pod.Spec.RestartPolicy
-	trimmed.Status.Conditions, trimmed.Status.ObservedGeneration = pod.Status.Conditions, pod.Status.ObservedGeneration
-	keepContainers(trimmed.Spec.Containers, pod.Spec.Containers)
-	keepContainers(trimmed.Spec.InitContainers, pod.Spec.InitContainers)
+	trimmed.Status.Conditions = pod.Status.Conditions
+	keepContainers(trimmed.Spec.Containers, pod.Spec.Containers, v1beta1.IsInjected)
+	keepContainers(trimmed.Spec.InitContainers, pod.Spec.InitContainers, v1beta1.IsInjected)
+	keepStatuses(trimmed, pod)
+}
+
+// keepStatuses replaces the statuses of the containers by the whole ones, without what only kubelet needs.
+func keepStatuses(trimmed, pod *corev1.Pod) {
 	for _, list := range [][2][]corev1.ContainerStatus{
 		{trimmed.Status.ContainerStatuses, pod.Status.ContainerStatuses}, {trimmed.Status.InitContainerStatuses, pod.Status.InitContainerStatuses},
 	} {
@@ -40,12 +43,13 @@ func keepSidecars(trimmed, pod *corev1.Pod) {
 	}
 }
 
-func keepContainers(trimmed, containers []corev1.Container) {
+// keepContainers adds what an update in place changes of the containers that are wanted.
+func keepContainers(trimmed, containers []corev1.Container, wanted func(*corev1.Container) bool) {
 	for i := range containers {
 		c := &containers[i]
-		if !v1beta1.IsInjected(c) {
+		if !wanted(c) {
 			continue
 		}
-		trimmed[i].Image, trimmed[i].Command, trimmed[i].Args, trimmed[i].Env, trimmed[i].Resources = c.Image, c.Command, c.Args, c.Env, c.Resources
+		trimmed[i].Image, trimmed[i].Command, trimmed[i].Args, trimmed[i].Env, trimmed[i].Resources, trimmed[i].ResizePolicy = c.Image, c.Command, c.Args, c.Env, c.Resources, c.ResizePolicy
 	}
 }

@@ -36,13 +36,23 @@ func NewLedger(clock func() time.Time) *Ledger {
 // "RestartRollout shop/web". Others reports of a pod whether another controller has begun something on it lately; its caller
 // counts such a pod as under way.
 func (l *Ledger) Decide(by string, decide func(others func(types.UID) bool) []types.UID) {
+	l.DecideBeside(by, func(others map[types.UID]time.Time) []types.UID {
+		return decide(func(uid types.UID) bool { return !others[uid].IsZero() })
+	})
+}
+
+// DecideBeside is Decide for a caller that knows too many pods to ask for each: others are the pods, and when each is expected to
+// show what has been begun.
+func (l *Ledger) DecideBeside(by string, decide func(others map[types.UID]time.Time) []types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
 	maps.DeleteFunc(l.begun, func(_ types.UID, e entry) bool { return !now.Before(e.until) })
-	others := func(uid types.UID) bool {
-		e, ok := l.begun[uid]
-		return ok && e.by != by
+	others := map[types.UID]time.Time{}
+	for uid, e := range l.begun {
+		if e.by != by {
+			others[uid] = e.until
+		}
 	}
 	for _, uid := range decide(others) {
 		l.begun[uid] = entry{by: by, until: now.Add(shown)}

@@ -36,3 +36,18 @@ func TestTwoControllersDoNotTakeOutAPodEachAtTheSameMoment(t *testing.T) {
 		t.Errorf("still kept: %v", seen)
 	}
 }
+
+func TestAControllerThatWaitsKnowsUntilWhen(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	ledger := disruptions.NewLedger(func() time.Time { return now })
+	begin := func(map[types.UID]time.Time) []types.UID { return []types.UID{"a"} }
+	ledger.DecideBeside("RestartRollout shop/web", begin)
+	now = now.Add(4 * time.Second)
+	ledger.DecideBeside("SidecarSet log", func(others map[types.UID]time.Time) []types.UID {
+		if len(others) != 1 || !others["a"].Equal(now.Add(6*time.Second)) {
+			t.Errorf("%v", others)
+		}
+		return nil
+	})
+}

@@ -172,6 +172,10 @@ func TestRolloutThatWasCreatedAgainIsNotReplacedBySchedule(t *testing.T) {
 	if err := errors.Join(a.Delete(t.Context(), stale.DeepCopy()), a.Create(t.Context(), again)); err != nil {
 		t.Fatal(err)
 	}
+	again.Labels = map[string]string{"another": "version"} // the fake API server begins with the same one for each object
+	if err := a.Update(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
 	a.now = noon.Add(time.Hour)
 	behind := &scheduler{Config: a.reconciler.Config, client: stalecache.Client{Client: a, Object: stale}}
 	if next, err := behind.Reconcile(t.Context(), nightly); err != nil || next.RequeueAfter != conflictDelay {

@@ -26,6 +26,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/manager/disruptions"
 )
 
 var (
@@ -76,6 +77,7 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 		client: a, live: a, ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"outcome", "reason", "trigger"}),
 		Config: Config{Clock: func() time.Time { return a.now }, Recorder: a.events, Logger: slog.New(slog.DiscardHandler)},
 	}
+	a.reconciler.Disruptions = disruptions.NewLedger(a.reconciler.Clock)
 	return a
 }
 
@@ -144,7 +146,7 @@ func podOf(set string, i int) *corev1.Pod {
 		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: set, UID: types.UID(set), Controller: new(true)}},
 	}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://" + name}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://" + name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	return pod
 }

@@ -50,17 +50,15 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		return observed, of, err
 	}
 	observed.Replicas = of.replicas
-	if !of.selector.Empty() {
-		var list corev1.PodList
-		if err := r.client.List(ctx, &list, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector}, client.UnsafeDisableDeepCopy); err != nil {
-			return observed, of, fmt.Errorf("list pods: %w", err)
-		}
-		observed.Pods = of.own(pointers(list.Items))
-	}
-	if observed.Requests, err = requests(ctx, r.client, object); err != nil {
+	if observed.Budgets, err = budgets(ctx, r.client, object); err != nil {
 		return observed, of, err
 	}
-	observed.Budgets, err = budgets(ctx, r.client, object)
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, append(of.list(&observed), client.InNamespace(object.Namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+		return observed, of, fmt.Errorf("list pods: %w", err)
+	}
+	of.divide(pointers(pods.Items), &observed)
+	observed.Requests, err = r.requests(ctx, r.client, object.Namespace, client.UnsafeDisableDeepCopy)
 	return observed, of, err
 }
 
@@ -74,14 +72,14 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 		return errReplaced
 	}
 	var err error
-	if observed.Requests, err = requests(ctx, r.live, object); err != nil {
+	if observed.Requests, err = r.requests(ctx, r.live, object.Namespace, client.Limit(requestPage)); err != nil {
 		return err
 	}
-	pods, err := cache.LivePods(ctx, r.live, client.InNamespace(object.Namespace), client.MatchingLabelsSelector{Selector: of.selector})
+	pods, err := cache.LivePods(ctx, r.live, append(of.list(observed), client.InNamespace(object.Namespace))...)
 	if err != nil {
 		return err
 	}
-	observed.Pods = of.own(pods)
+	of.divide(pods, observed)
 	// After the pods: a restart that both show is subtracted twice, which one that neither shows is not.
 	if len(observed.Budgets) > 0 && !object.Spec.IgnorePodDisruptionBudgets {
 		observed.Budgets, err = budgets(ctx, r.live, object)
@@ -89,9 +87,24 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	return err
 }
 
-// own are the pods that belong to the workload, if there is one.
-func (t target) own(pods []*corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return t.workload != nil && !rollout.Owns(t.workload, t.uid, pod) })
+// list says which pods of the namespace are read: all if there are PodDisruptionBudgets, which may select pods of others too.
+func (t target) list(observed *rollout.Observation) []client.ListOption {
+	if len(observed.Budgets) > 0 {
+		return nil
+	}
+	return []client.ListOption{client.MatchingLabelsSelector{Selector: t.selector}}
+}
+
+// divide tells the pods of the target from others. An empty selector matches no pod.
+func (t target) divide(pods []*corev1.Pod, observed *rollout.Observation) {
+	observed.Pods, observed.Others = nil, nil
+	for _, pod := range pods {
+		if !t.selector.Empty() && t.selector.Matches(labels.Set(pod.Labels)) && (t.workload == nil || rollout.Owns(t.workload, t.uid, pod)) {
+			observed.Pods = append(observed.Pods, pod)
+		} else {
+			observed.Others = append(observed.Others, pod)
+		}
+	}
 }
 
 func budgets(ctx context.Context, reader client.Reader, object *v1alpha1.RestartRollout) ([]*policyv1.PodDisruptionBudget, error) {
@@ -135,18 +148,20 @@ func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout
 	return target{workload: reference, uid: string(workload.GetUID()), replicas: rollout.WorkloadReplicas(workload), selector: selector}, nil
 }
 
-// requests are those that the rollout has created.
-func requests(ctx context.Context, reader client.Reader, object *v1alpha1.RestartRollout) ([]*v1beta1.ContainerRecreateRequest, error) {
-	var list v1beta1.ContainerRecreateRequestList
-	err := reader.List(ctx, &list, client.InNamespace(object.Namespace), client.MatchingLabels{v1alpha1.LabelRestartRollout: string(object.UID)})
-	if err != nil {
-		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
-	}
-	var own []*v1beta1.ContainerRecreateRequest
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], object) {
-			own = append(own, &list.Items[i])
+// requestPage is how many requests are read from the API server at a time.
+const requestPage = 500
+
+// requests are those of the namespace, whoever has created them, and those that have been deleted while they were carried out.
+func (r *reconciler) requests(ctx context.Context, reader client.Reader, namespace string, options ...client.ListOption) ([]*v1beta1.ContainerRecreateRequest, error) {
+	all := r.deleted.of(namespace, r.Clock())
+	for next := ""; ; {
+		var page v1beta1.ContainerRecreateRequestList
+		if err := reader.List(ctx, &page, append(slices.Clone(options), client.InNamespace(namespace), client.Continue(next))...); err != nil {
+			return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+		}
+		all = append(all, pointers(page.Items)...)
+		if next = page.Continue; next == "" {
+			return all, nil
 		}
 	}
-	return own, nil
 }

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -28,7 +29,9 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/podrules"
+	"github.com/refit-project/refit/manager/disruptions"
 	"github.com/refit-project/refit/rollout"
 )
 
@@ -37,12 +40,14 @@ const conflictDelay = 500 * time.Millisecond
 
 // Config is what the package needs from the manager.
 type Config struct {
-	Workers  int              // rollouts reconciled at a time
-	User     string           // the manager's own user name, which creates rollouts on behalf of others
-	Clock    func() time.Time // the API server's time, in which the times of rollouts are written
-	Recorder events.EventRecorder
-	Metrics  prometheus.Registerer
-	Logger   *slog.Logger
+	Workers int              // rollouts reconciled at a time
+	User    string           // the manager's own user name, which creates rollouts on behalf of others
+	Clock   func() time.Time // the API server's time, in which the times of rollouts are written
+	// Disruptions is shared by all controllers that take pods out of service.
+	Disruptions *disruptions.Ledger
+	Recorder    events.EventRecorder
+	Metrics     prometheus.Registerer
+	Logger      *slog.Logger
 }
 
 // Add adds the webhook and the controller to a manager that has not been started.
@@ -61,7 +66,7 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	r := &reconciler{Config: cfg, client: mgr.GetClient(), live: mgr.GetAPIReader(), ended: ended}
 	return ctrl.NewControllerManagedBy(mgr).Named("restartrollout").
 		For(&v1alpha1.RestartRollout{}).
-		Owns(&v1beta1.ContainerRecreateRequest{}).
+		Watches(&v1beta1.ContainerRecreateRequest{}, requestEvents{EventHandler: handler.EnqueueRequestsFromMapFunc(r.active), reconciler: r}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.active), builder.WithPredicates(podChanged())).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(r.active)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).
@@ -74,8 +79,19 @@ func podChanged() predicate.Predicate {
 		before, wasPod := e.ObjectOld.(*corev1.Pod)
 		after, isPod := e.ObjectNew.(*corev1.Pod)
 		return !wasPod || !isPod || before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			!equality.Semantic.DeepEqual(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+			before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Status, after.Status) || updateChanged(before, after)
 	}}
+}
+
+// updateChanged reports whether what is known of updates in place has changed.
+func updateChanged(before, after *corev1.Pod) bool {
+	for _, key := range []string{v1beta1.AnnotationInPlaceUpdateState, v1beta1.AnnotationSidecarSetInPlaceUpdateState, v1beta1.AnnotationRuntimeContainersMeta} {
+		if before.Annotations[key] != after.Annotations[key] {
+			return true
+		}
+	}
+	return false
 }
 
 // reconciler carries out what rollout.Next decides.
@@ -84,6 +100,8 @@ type reconciler struct {
 	client client.Client // reads from the cache
 	live   client.Reader // reads from the API server
 	ended  *prometheus.CounterVec
+	// deleted are requests that were deleted while their containers may still have been stopped.
+	deleted deleted
 }
 
 // active are the rollouts of a namespace that have not ended.
@@ -156,7 +174,29 @@ func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout
 	if err := r.refresh(ctx, object, of, &observed); err != nil {
 		return decision, err
 	}
-	return rollout.Next(object, observed, r.Clock()), nil
+	return r.decideAlone(object, observed), nil
+}
+
+// decideAlone decides while no other controller of this process decides, and counts what they have begun.
+func (r *reconciler) decideAlone(object *v1alpha1.RestartRollout, observed rollout.Observation) (decision rollout.Decision) {
+	by := fmt.Sprintf("RestartRollout %s/%s %s", object.Namespace, object.Name, object.UID)
+	r.Disruptions.DecideBeside(by, func(others map[types.UID]time.Time) []types.UID {
+		observed.Begun = func(uid types.UID) bool { return !others[uid].IsZero() }
+		decision = rollout.Next(object, observed, r.Clock())
+		starts := make(map[string]bool, len(decision.Start))
+		for _, request := range decision.Start {
+			starts[request.Spec.PodName] = true
+		}
+		var begun []types.UID
+		for _, pod := range observed.Pods {
+			if starts[pod.Name] {
+				begun = append(begun, pod.UID)
+			}
+			decision.Again = crr.Earlier(others[pod.UID], decision.Again)
+		}
+		return begun
+	})
+	return decision
 }
 
 // start creates requests, and returns those that were refused: after rollout.MaxFailures of them it creates no more.

@@ -17,6 +17,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/rollout"
 	"github.com/refit-project/refit/testkit/recorder"
 )
 
@@ -64,12 +65,18 @@ func TestRequestsThatTheCacheDoesNotShowCountAgainstTheBudget(t *testing.T) {
 	}
 }
 
-func TestRequestsOfOthersWithTheLabelDoNotCount(t *testing.T) {
+func TestRequestsOfOthersWithTheLabelAreNotTakenForItsOwn(t *testing.T) {
 	t.Parallel()
-	foreign := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forged", Labels: map[string]string{v1alpha1.LabelRestartRollout: "rollout"}}}
-	a := newAPIServer(t, foreign, object())
-	if own, err := requests(t.Context(), a, object()); err != nil || len(own) != 0 {
-		t.Errorf("%v, %v", own, err)
+	pod := podOf("web-abc", 0)
+	foreign := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: rollout.RequestName(object(), pod), Labels: map[string]string{v1alpha1.LabelRestartRollout: "rollout"},
+	}}
+	foreign.Spec.PodName = pod.Name
+	crr.Complete(&foreign.Status, crr.Outcome{}, 1, noon)
+	a := newAPIServer(t, deployment(), pod, foreign, object())
+	decision, err := a.reconciler.decide(t.Context(), object())
+	if err != nil || decision.Status.Restarted != 0 || len(decision.Start) != 1 {
+		t.Errorf("%v, %+v", err, decision)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -95,6 +96,13 @@ func (s *scheduler) rollouts(ctx context.Context, object *v1alpha1.RestartSchedu
 
 // carryOut returns why the API server has refused the rollout, if it has.
 func (s *scheduler) carryOut(ctx context.Context, object *v1alpha1.RestartSchedule, decision schedule.Decision) (refused, err error) {
+	for _, old := range decision.Replace {
+		changed := old.DeepCopy()
+		meta.SetStatusCondition(&changed.Status.Conditions, decision.Replaced)
+		if err := s.client.Status().Update(ctx, changed); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("write condition of RestartRollout %s: %w", old.Name, err)
+		}
+	}
 	for _, old := range decision.Delete {
 		err := s.client.Delete(ctx, old.DeepCopy(), client.Preconditions{UID: &old.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {

@@ -35,24 +35,31 @@ func New(limit int, pods []Pod, missing, evicted int, disruptions *Disruptions) 
 // Unavailable is how many pods are not available, what was taken included.
 func (b *Budget) Unavailable() int { return b.unavailable }
 
-// Take takes a pod of the budget's pods out of service, if it may be. By is the PodDisruptionBudget that does not allow it.
-func (b *Budget) Take(p *Pod) (hold Hold, by string) {
+// Allows reports whether Take would take the pod, if PodDisruptionBudgets are not asked.
+func (b *Budget) Allows(p *Pod) bool {
 	switch {
-	case p.UnderWay:
-		return "", "" // it counts already
 	case p.Stuck:
-		b.underWay++
-		return "", ""
+		return true
+	case p.UnderWay:
+		return b.underWay <= b.limit // it counts already, with all others
 	}
 	without := b.unavailable
 	if !p.Available {
 		without--
 	}
-	if b.underWay >= b.limit || p.Ready && without >= b.limit {
+	return b.underWay < b.limit && (!p.Ready || without < b.limit)
+}
+
+// Take takes a pod of the budget's pods out of service, if it may be. By is the PodDisruptionBudget that does not allow it.
+func (b *Budget) Take(p *Pod) (hold Hold, by string) {
+	if !b.Allows(p) {
 		return HoldUnavailable, ""
 	}
-	if name := b.disruptions.take(p); name != "" {
+	if name := b.disruptions.Take(p); name != "" {
 		return HoldDisruption, name
+	}
+	if p.UnderWay {
+		return "", ""
 	}
 	b.underWay++
 	if p.Available {

@@ -53,7 +53,8 @@ func TestNoMorePodsAreTakenOutThanMayBeUnavailable(t *testing.T) {
 		"pods that cannot come back go all at once":                 {limit: 1, pods: []budget.Pod{stuck, stuck, stuck, serving}, want: []int{0, 1, 2}},
 		"also while another is under way":                           {limit: 1, pods: []budget.Pod{down, stuck}, want: []int{1}},
 		"half":                                                      {limit: 2, pods: []budget.Pod{serving, serving, serving, serving}, want: []int{0, 1}},
-		"nothing":                                                   {limit: 0, pods: []budget.Pod{serving, blip}},
+		"more than may be is under way by others":                   {limit: 1, pods: []budget.Pod{down, down, blip}},
+		"nothing": {limit: 0, pods: []budget.Pod{serving, blip}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,5 +110,22 @@ func TestTheDisruptionBudgetThatHoldsAPodIsNamed(t *testing.T) {
 	b := budget.New(1, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods))
 	if hold, by := b.Take(&pods[0]); hold != budget.HoldDisruption || by != "one" {
 		t.Errorf("%q by %q", hold, by)
+	}
+}
+
+// A SidecarSet may update a pod that is being restarted anyway, but not every pod when somebody restarts all of them at once.
+func TestWhatIsUnderWayAnywayMayBeJoinedWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	one := []budget.Pod{draining, serving}
+	if b := budget.New(1, one, 0, 0, nil); !b.Allows(&one[0]) || b.Allows(&one[1]) {
+		t.Error("one of two pods is under way")
+	}
+	two := []budget.Pod{draining, down, {UnderWay: true, Stuck: true}}
+	b := budget.New(1, two, 0, 0, nil)
+	if b.Allows(&two[0]) || b.Allows(&two[1]) || !b.Allows(&two[2]) {
+		t.Error("three are under way, one of which cannot become ready by itself")
+	}
+	if hold, _ := b.Take(&two[0]); hold != budget.HoldUnavailable {
+		t.Errorf("hold %q", hold)
 	}
 }

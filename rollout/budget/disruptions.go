@@ -67,10 +67,11 @@ func outdated(status *policyv1.PodDisruptionBudgetStatus, selected, unready int3
 	return max(0, status.CurrentHealthy-(max(status.ExpectedPods, selected)-unready))
 }
 
-// take uses one disruption of every budget that selects the pod, or returns the name of one that does not allow it. The rules for a
-// pod that is not ready are those of evictions (KEP-3017): it may go if enough others are healthy.
-func (d *Disruptions) take(p *Pod) string {
-	if d == nil {
+// Take uses one disruption of every budget that selects the pod, or returns the name of one that does not allow it. The rules for a
+// pod that is not ready are those of evictions (KEP-3017): it may go if enough others are healthy. Not asked are pods on which
+// something is under way, which count already, and those that cannot become ready by themselves.
+func (d *Disruptions) Take(p *Pod) string {
+	if d == nil || p.UnderWay || p.Stuck {
 		return ""
 	}
 	var of []*disruption

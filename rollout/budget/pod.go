@@ -17,6 +17,9 @@ import (
 // of progressDeadlineSeconds of a Deployment. A record of an update that is older no longer shows that one is under way.
 const StuckAfter = 10 * time.Minute
 
+// stopLook is when to look again at a pod that is being stopped for a request that has ended, unless its status changes before.
+const stopLook = 3 * time.Second
+
 // Pod is a pod as budgets see it.
 type Pod struct {
 	Name   string
@@ -34,8 +37,13 @@ type Pod struct {
 // Observe says what a pod is. Requests are those of its namespace that name it, whoever has created them. Again is when the answer
 // changes although nothing else does; zero for never.
 func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
+	return ObserveBeside("", pod, requests, minReady, now)
+}
+
+// ObserveBeside is Observe without the record of the update by one SidecarSet, of which the caller knows how far it has come.
+func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
 	p = Pod{Name: pod.Name, Labels: pod.Labels, Ready: pod.DeletionTimestamp == nil && kubelet.Ready(pod)}
-	underWay, until := underWay(pod, requests, now)
+	underWay, until := underWay(pod, requests, sidecarSet, now)
 	p.UnderWay, again = underWay, until
 	if !p.Ready {
 		stuck, at := stuck(pod, now)
@@ -52,15 +60,22 @@ func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minR
 	return p, again
 }
 
-// underWay reports whether something has been begun on the pod and has not taken effect.
-func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now time.Time) (_ bool, until time.Time) {
+// underWay reports whether something has been begun on the pod and has not taken effect, beside an update by the SidecarSet.
+func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (_ bool, until time.Time) {
 	if pod.DeletionTimestamp != nil || pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
 		return true, time.Time{}
 	}
 	for _, request := range requests {
-		if restarts(request, pod) && !crr.Completed(request) {
+		switch {
+		case !restarts(request, pod):
+		case !crr.Completed(request) && request.DeletionTimestamp == nil:
 			return true, time.Time{}
+		case crr.StopUnderWay(request, pod, now):
+			return true, now.Add(stopLook)
 		}
+	}
+	if claim := ClaimOn(pod, now); claim != nil && claim.Holding {
+		return true, claim.Until.Time
 	}
 	known, err := facts.Read(pod)
 	if err != nil {
@@ -68,6 +83,9 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now
 	}
 	for _, recorded := range record.All(pod) {
 		written := recorded.Changed()
+		if except != "" && recorded.SidecarSet == except {
+			continue
+		}
 		if written.IsZero() || !now.Before(written.Add(StuckAfter)) {
 			continue
 		}
@@ -97,8 +115,10 @@ func stuck(pod *corev1.Pod, now time.Time) (_ bool, at time.Time) {
 	if c := kubelet.Condition(&pod.Status, corev1.PodReady); c != nil {
 		since = c.LastTransitionTime.Time
 	}
-	at = since.Add(StuckAfter)
-	return !now.Before(at), at
+	if at = since.Add(StuckAfter); now.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
 }
 
 // stays reports whether a container does not run and will not by itself, or not soon. The reasons are those that kubelet sets

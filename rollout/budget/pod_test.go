@@ -95,6 +95,9 @@ func TestOnlyAPodThatCannotComeBackByItselfIsStuck(t *testing.T) {
 			if got.Stuck != tt.stuck {
 				t.Errorf("stuck %t, want %t", got.Stuck, tt.stuck)
 			}
+			if got.Stuck && !again.IsZero() {
+				t.Errorf("again at %s although it stays so", again)
+			}
 			if tt.again != 0 && !again.Equal(now.Add(tt.again)) {
 				t.Errorf("again in %s, want %s", again.Sub(now), tt.again)
 			}
@@ -116,27 +119,47 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		r.Status.Phase = phase
 		return []*v1beta1.ContainerRecreateRequest{r}
 	}
+	// stopping is a request whose container is still being stopped for it, although it has ended or been deleted.
+	stopping := func(instance string, change func(*v1beta1.ContainerRecreateRequest)) []*v1beta1.ContainerRecreateRequest {
+		r := request("web-0", "u", v1beta1.ContainerRecreateRequestRecreating)
+		r[0].Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", ContainerID: instance, Phase: v1beta1.ContainerRecreateRequestRecreating}}
+		change(r[0])
+		return r
+	}
+	end := func(r *v1beta1.ContainerRecreateRequest) {
+		r.Status.Phase, r.Status.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &metav1.Time{Time: now}
+	}
+	deleted := func(r *v1beta1.ContainerRecreateRequest) { r.DeletionTimestamp = &metav1.Time{Time: now} }
 	ready := func(changes ...func(*corev1.Pod)) *corev1.Pod { return podOf(true, changes...) }
 	for name, tt := range map[string]struct {
 		pod      *corev1.Pod
 		requests []*v1beta1.ContainerRecreateRequest
 		underWay bool
 	}{
-		"nothing":                              {pod: ready()},
-		"a request":                            {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestPending), underWay: true},
-		"a request that nobody has looked at":  {pod: ready(), requests: request("web-0", "", ""), underWay: true},
-		"a request that has ended":             {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestCompleted)},
-		"a request for the pod before":         {pod: ready(), requests: request("web-0", "other", v1beta1.ContainerRecreateRequestPending)},
-		"a request for another pod":            {pod: ready(), requests: request("web-1", "", v1beta1.ContainerRecreateRequestPending)},
-		"a change that kubelet has not seen":   {pod: ready(func(pod *corev1.Pod) { pod.Generation = 4 }), underWay: true},
-		"a kubelet that does not report it":    {pod: ready(func(pod *corev1.Pod) { pod.Generation, pod.Status.ObservedGeneration = 4, 0 })},
-		"an update":                            {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute))), underWay: true},
-		"an update of a SidecarSet":            {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"log":`+begun(time.Minute)+`}`)), underWay: true},
-		"a record from long ago":               {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(10*time.Minute)))},
-		"a record that cannot be read":         {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{`), annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `[]`))},
-		"one of two records cannot be read":    {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"a":1,"log":`+begun(time.Minute)+`}`)), underWay: true},
-		"an update that has ended":             {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute)), instance("cri://2")), underWay: false},
-		"a pod that is being deleted is going": {pod: ready(func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), underWay: true},
+		"nothing":                                       {pod: ready()},
+		"a request":                                     {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestPending), underWay: true},
+		"a request that nobody has looked at":           {pod: ready(), requests: request("web-0", "", ""), underWay: true},
+		"a request that has ended":                      {pod: ready(), requests: request("web-0", "u", v1beta1.ContainerRecreateRequestCompleted)},
+		"one that failed, and its stop goes on":         {pod: ready(), requests: stopping("cri://1", end), underWay: true},
+		"one that failed, and the container is another": {pod: ready(), requests: stopping("cri://0", end)},
+		"one that was deleted, and its stop goes on":    {pod: ready(), requests: stopping("cri://1", deleted), underWay: true},
+		"one that was deleted before it stopped any":    {pod: ready(), requests: stopping("", deleted)},
+		"a request for the pod before":                  {pod: ready(), requests: request("web-0", "other", v1beta1.ContainerRecreateRequestPending)},
+		"a request for another pod":                     {pod: ready(), requests: request("web-1", "", v1beta1.ContainerRecreateRequestPending)},
+		"a change that kubelet has not seen":            {pod: ready(func(pod *corev1.Pod) { pod.Generation = 4 }), underWay: true},
+		"a kubelet that does not report it":             {pod: ready(func(pod *corev1.Pod) { pod.Generation, pod.Status.ObservedGeneration = 4, 0 })},
+		"an update":                                     {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute))), underWay: true},
+		"an update of a SidecarSet":                     {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"log":`+begun(time.Minute)+`}`)), underWay: true},
+		"a record from long ago":                        {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(10*time.Minute)))},
+		"a record that cannot be read":                  {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{`), annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `[]`))},
+		"one of two records cannot be read":             {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"a":1,"log":`+begun(time.Minute)+`}`)), underWay: true},
+		"an update that has ended":                      {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute)), instance("cri://2")), underWay: false},
+		"somebody's turn to take it out":                {pod: ready(annotated(budget.AnnotationClaim, claim(now, true))), underWay: true},
+		"somebody waits for the turn":                   {pod: ready(annotated(budget.AnnotationClaim, claim(now, false)))},
+		"the turn of a process that has died":           {pod: ready(annotated(budget.AnnotationClaim, claim(now.Add(-time.Minute), true)))},
+		"a turn for ever":                               {pod: ready(annotated(budget.AnnotationClaim, claim(now.Add(time.Hour), true)))},
+		"a turn that cannot be read":                    {pod: ready(annotated(budget.AnnotationClaim, `{"holding":1}`))},
+		"a pod that is being deleted is going":          {pod: ready(func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), underWay: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +169,23 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 			}
 		})
 	}
+}
+
+func TestASidecarSetKnowsItsOwnUpdates(t *testing.T) {
+	t.Parallel()
+	pod := podOf(true, annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"log":`+begun(time.Minute)+`}`))
+	for name, want := range map[string]bool{"log": false, "audit": true, "": true} {
+		if p, _ := budget.ObserveBeside(name, pod, nil, 0, now); p.UnderWay != want {
+			t.Errorf("%q: under way %t", name, p.UnderWay)
+		}
+	}
+}
+
+// claim is the annotation of a process that waits to take the pod out, or may do so.
+func claim(at time.Time, holding bool) string {
+	c := budget.NewClaim("somebody", at)
+	c.Holding = holding
+	return c.String()
 }
 
 // instance says that the container is another instance, with the image of the spec.

@@ -26,7 +26,12 @@ type Decision struct {
 	// Create is the rollout that is due; nil if none is. It is created before the status is written: its name is made from
 	// the scheduled time, so that it is created once.
 	Create *v1alpha1.RestartRollout
-	// Delete are rollouts beyond the history limits, and those that Create replaces.
+	// Replace are rollouts that have not ended and that the one of the last scheduled time replaces: they are given the condition Replaced,
+	// by which they start no further restart, and end when what they have begun has ended.
+	Replace []*v1alpha1.RestartRollout
+	// Replaced is that condition.
+	Replaced metav1.Condition
+	// Delete are rollouts beyond the history limits, and those that were replaced and have ended.
 	Delete []*v1alpha1.RestartRollout
 	// Status is the new status, to be written if it differs from the old one.
 	Status v1alpha1.RestartScheduleStatus
@@ -56,9 +61,9 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 		return d
 	default:
 		d.Create = created
-		d.Delete = append(d.Delete, active...)
-		d.Status.Active = []string{created.Name}
+		d.Status.Active = append(d.Status.Active, created.Name)
 	}
+	d.replace(schedule, active, created.Name, now)
 	d.Status.LastScheduleTime = &metav1.Time{Time: due}
 	return d
 }
@@ -66,7 +71,30 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 // Refuse takes back that Create has been created: its time stays due.
 func (d *Decision) Refuse(schedule *v1alpha1.RestartSchedule) {
 	d.Status.LastScheduleTime = schedule.Status.LastScheduleTime.DeepCopy()
-	d.Status.Active = nil // Create is due only when no other rollout is left
+	d.Status.Active = slices.DeleteFunc(d.Status.Active, func(name string) bool { return name == d.Create.Name })
+	if len(d.Status.Active) == 0 {
+		d.Status.Active = nil
+	}
+}
+
+// replace ends the rollouts that have not ended, if that is the policy.
+func (d *Decision) replace(schedule *v1alpha1.RestartSchedule, active []*v1alpha1.RestartRollout, by string, now time.Time) {
+	if schedule.Spec.ConcurrencyPolicy != v1alpha1.ScheduleReplace {
+		return
+	}
+	d.Replaced = metav1.Condition{
+		Type: v1alpha1.ConditionReplaced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplaced,
+		Message: "RestartRollout " + by + " has replaced this one", LastTransitionTime: metav1.NewTime(now),
+	}
+	for _, r := range active {
+		if r.Name != by && !replaced(r) {
+			d.Replace = append(d.Replace, r)
+		}
+	}
+}
+
+func replaced(r *v1alpha1.RestartRollout) bool {
+	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionReplaced)
 }
 
 // observe writes the status of the rollouts that exist, chooses those that are beyond the history limits, and returns those
@@ -75,7 +103,7 @@ func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alp
 	rollouts = slices.SortedFunc(slices.Values(rollouts), func(a, b *v1alpha1.RestartRollout) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	var succeeded, failed []*v1alpha1.RestartRollout
+	var succeeded, failed, left []*v1alpha1.RestartRollout
 	d.Status.Active = nil
 	for _, r := range rollouts {
 		switch ended := r.Status.CompletionTime; {
@@ -83,6 +111,8 @@ func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alp
 		case ended == nil:
 			active = append(active, r)
 			d.Status.Active = append(d.Status.Active, r.Name)
+		case replaced(r):
+			left = append(left, r)
 		case meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionSucceeded):
 			succeeded = append(succeeded, r)
 			if last := d.Status.LastSuccessfulTime; last == nil || last.Before(ended) {
@@ -92,7 +122,7 @@ func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alp
 			failed = append(failed, r)
 		}
 	}
-	d.Delete = slices.Concat(beyond(succeeded, schedule.Spec.SuccessfulRolloutsHistoryLimit, defaultSuccessful), beyond(failed, schedule.Spec.FailedRolloutsHistoryLimit, defaultFailed))
+	d.Delete = slices.Concat(left, beyond(succeeded, schedule.Spec.SuccessfulRolloutsHistoryLimit, defaultSuccessful), beyond(failed, schedule.Spec.FailedRolloutsHistoryLimit, defaultFailed))
 	return active
 }
 

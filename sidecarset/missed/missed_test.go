@@ -3,6 +3,7 @@ package missed_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/missed"
-	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -52,7 +53,7 @@ func TestWhyAPodWasNotInjected(t *testing.T) {
 			t.Parallel()
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-tc.age)), Annotations: tc.annotations}}
 			pod.Spec.Containers, pod.Spec.InitContainers = tc.containers, tc.initial
-			got := missed.Judge(pod, set, true, tc.disabled)
+			got := missed.Judge(pod, set, &budget.Pod{Ready: true}, tc.disabled)
 			if tc.message == "" {
 				tc.message = string(tc.want)
 			}
@@ -92,7 +93,10 @@ func (c *cluster) workload(name string) missed.Workload {
 	for _, pod := range c.pods {
 		if pod.Workload == name {
 			w.Pods++
-			if pod.Ready {
+			switch {
+			case pod.UnderWay:
+				w.UnderWay++
+			case pod.Ready:
 				w.Ready++
 			}
 		}
@@ -161,6 +165,35 @@ func TestAWorkloadWithAPodThatIsNotReadyIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Of a workload one pod was evicted while another was being restarted: it was not ready for a moment.
+func TestAPodThatIsNotReadyForAMomentIsNotEvictedBesideAnother(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		other, flickers missed.Pod // what differs
+		want            string
+	}{
+		"nothing else":                        {missed.Pod{Ready: true}, missed.Pod{}, "b-2"},
+		"another one is restarted":            {missed.Pod{Ready: true, UnderWay: true}, missed.Pod{}, ""},
+		"it is restarted itself":              {missed.Pod{Ready: true}, missed.Pod{UnderWay: true}, ""},
+		"it cannot become ready by itself":    {missed.Pod{Ready: true, UnderWay: true}, missed.Pod{Stuck: true}, "b-2"},
+		"a ready one waits for the restarted": {missed.Pod{Ready: true, UnderWay: true}, missed.Pod{Ready: true}, ""},
+	} {
+		c := newCluster(t)
+		maps.DeleteFunc(c.pods, func(key types.NamespacedName, _ missed.Pod) bool { return key.Name[0] == 'a' })
+		for i, differs := range []missed.Pod{1: tt.other, 2: tt.flickers} {
+			if i > 0 {
+				pod := c.pods[key("b", i)]
+				pod.Ready, pod.UnderWay, pod.Stuck = differs.Ready, differs.UnderWay, differs.Stuck
+				c.pods[key("b", i)] = pod
+			}
+		}
+		c.next()
+		if got := strings.Join(c.evicted, " "); got != tt.want {
+			t.Errorf("%s: evicted %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // As while the webhook cannot be reached: pods must not be evicted again and again.
 func TestReplacementsThatMissTheirInjectionTooPauseTheRepair(t *testing.T) {
 	t.Parallel()
@@ -215,68 +248,5 @@ func TestWhatIsNotRepairedByEviction(t *testing.T) {
 	}
 	if c.now = c.now.Add(time.Minute); !c.next() {
 		t.Error("a refused eviction is not tried again")
-	}
-}
-
-// A manager that starts in the middle of a repair must not take a replacement without sidecars for a pod from before it.
-func TestAdoptedRepairPausesWhenTheReplacementHasMissedItsInjection(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	evicted := c.now.Add(-10 * time.Second)
-	delete(c.pods, key("a", 0))
-	c.pods[key("a", 9)] = missed.Pod{Reason: missed.NotReached, Workload: "a", Created: metav1.NewTime(evicted.Add(time.Second)), Ready: true}
-	leaving := &rollout.Leaving{UID: "a-0", Workload: "a", At: evicted, Gone: evicted.Add(30 * time.Second)}
-	if !c.repair.Adopt(key("a", 0), leaving, c.pods, 0) {
-		t.Fatal("not adopted")
-	}
-	if c.repair.Adopt(key("a", 0), leaving, c.pods, 0) {
-		t.Error("adopted twice")
-	}
-	_, found, again := c.repair.Next(c.pods, c.workload, c.now)
-	if found || !again.Equal(c.now.Add(time.Minute)) {
-		t.Errorf("found %t, again in %s: want a pause of a minute", found, again.Sub(c.now))
-	}
-}
-
-// Without a replacement that has missed its injection an adopted repair goes on when its workload is complete.
-func TestAdoptedRepairGoesOnWhenTheReplacementIsReady(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	delete(c.pods, key("a", 0))
-	c.repair.Adopt(key("a", 0), &rollout.Leaving{UID: "a-0", Workload: "a", At: c.now, Gone: c.now.Add(30 * time.Second)}, c.pods, 0)
-	if c.next() {
-		t.Fatalf("%v is evicted before there is a replacement", c.evicted)
-	}
-	c.replaced("a", 1, 1)
-	if !c.next() {
-		t.Error("nothing is evicted although the replacement is ready")
-	}
-}
-
-// The pauses grow with failures in a row only: after a success the next failure is no reason to wait for an hour.
-func TestPausesBeginAnewAfterASuccess(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	fail := func(n int) time.Duration {
-		t.Helper()
-		if !c.next() {
-			t.Fatalf("nothing is evicted after %v", c.evicted)
-		}
-		workload := c.evicted[len(c.evicted)-1][:1]
-		c.pods[key(workload, 10+n)] = missed.Pod{Reason: missed.NotReached, Workload: workload, Created: metav1.NewTime(c.now), Ready: true}
-		_, _, again := c.repair.Next(c.pods, c.workload, c.now)
-		pause := again.Sub(c.now)
-		c.now = again
-		return pause
-	}
-	if first, second := fail(0), fail(1); first != time.Minute || second != 2*time.Minute {
-		t.Errorf("pauses of %s and %s", first, second)
-	}
-	if !c.next() {
-		t.Fatalf("nothing is evicted after %v", c.evicted)
-	}
-	c.replaced(c.evicted[2][:1], 1, 1)
-	if pause := fail(2); pause != time.Minute {
-		t.Errorf("a pause of %s after a success", pause)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/inject"
 )
 
@@ -40,13 +41,16 @@ type Pod struct {
 	Message string
 	// Workload identifies the controller of the pod; empty if nothing would create the pod again.
 	Workload string
+	UID      types.UID
 	Created  metav1.Time
 	Ready    bool
+	// UnderWay says that somebody has begun a restart or an update of it, Stuck that it is not ready and cannot become so by itself.
+	UnderWay, Stuck bool
 }
 
-// Judge says why a pod was not injected. Disabled says that the webhook is not called for its namespace.
-func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, ready, disabled bool) Pod {
-	p := Pod{Created: pod.CreationTimestamp, Ready: ready}
+// Judge says why a pod was not injected. Seen is the pod as budgets see it. Disabled says that the webhook is not called for its namespace.
+func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, seen *budget.Pod, disabled bool) Pod {
+	p := Pod{UID: pod.UID, Created: pod.CreationTimestamp, Ready: seen.Ready, UnderWay: seen.UnderWay, Stuck: seen.Stuck}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		p.Workload = string(owner.UID)
 	}
@@ -109,4 +113,29 @@ func detached(pod *corev1.Pod, set *v1beta1.SidecarSet) bool {
 // repairable reports whether another pod in its place would be injected.
 func (p *Pod) repairable() bool {
 	return p.Workload != "" && (p.Reason == NotReached || p.Reason == Older)
+}
+
+// evictable reports whether the pod may be evicted in a workload that is like this: a pod that is not ready may be so only for a
+// moment, and one that somebody restarts is left to them.
+func (p *Pod) evictable(workload Workload) bool {
+	switch {
+	case !p.repairable():
+		return false
+	case p.Stuck:
+		return true
+	case p.Ready:
+		return workload.Ready == workload.Pods
+	default:
+		return workload.UnderWay == 0
+	}
+}
+
+// Repairable counts the pods that are to be evicted.
+func Repairable(pods map[types.NamespacedName]Pod) (n int) {
+	for _, pod := range pods {
+		if pod.repairable() {
+			n++
+		}
+	}
+	return n
 }

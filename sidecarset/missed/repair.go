@@ -33,35 +33,13 @@ type Repair struct {
 
 // Workload is what is known of the pods of one workload, injected or not.
 type Workload struct {
-	Pods, Ready int
-}
-
-// Workloads counts the pods of workloads: those that were not injected, and those that were, of which as many are unavailable.
-func Workloads(pods map[types.NamespacedName]Pod, injected func(workload string) (pods, unavailable int)) func(string) Workload {
-	counted, missing := map[string]Workload{}, map[string]Workload{}
-	for _, pod := range pods {
-		w := missing[pod.Workload]
-		w.Pods++
-		if pod.Ready {
-			w.Ready++
-		}
-		missing[pod.Workload] = w
-	}
-	return func(name string) Workload {
-		w, known := counted[name]
-		if !known {
-			pods, unavailable := injected(name)
-			w = missing[name]
-			w.Pods, w.Ready = w.Pods+pods, w.Ready+pods-unavailable
-			counted[name] = w
-		}
-		return w
-	}
+	// Pods are all of them, Ready those that are ready and on which nothing is under way, UnderWay those on which something is.
+	Pods, Ready, UnderWay int
 }
 
 // Next returns the pod to evict now, if any, and when to look again although nothing has changed; zero for never. One pod is
 // evicted at a time: the next one when the workload has as many pods as before and all are ready, and never when another
-// pod of its workload is not ready. After it has evicted the pod the caller calls Evicted.
+// pod of its workload is not ready. A pod that is not ready comes first, unless something is under way on another one of its workload. After it has evicted the pod the caller calls Evicted.
 func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again time.Time) {
 	if r.uid != "" {
 		if r.settle(pods, workload(r.workload), now); r.uid != "" {
@@ -71,7 +49,7 @@ func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) W
 	var candidates []types.NamespacedName
 	for key := range pods {
 		pod := pods[key]
-		if state := workload(pod.Workload); pod.repairable() && (!pod.Ready || state.Ready == state.Pods) {
+		if pod.evictable(workload(pod.Workload)) {
 			candidates = append(candidates, key)
 		}
 	}
@@ -106,6 +84,14 @@ func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types
 			r.known[other] = true
 		}
 	}
+}
+
+// UnderWay is the workload whose pod has been evicted and is not replaced yet; empty if there is none.
+func (r *Repair) UnderWay() string {
+	if r.uid == "" {
+		return ""
+	}
+	return r.workload
 }
 
 // Adopt notes an eviction that is not known, as of a replica that led before, unless a repair is under way; it reports whether it

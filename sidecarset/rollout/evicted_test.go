@@ -12,7 +12,7 @@ func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
 	t.Parallel()
 	s := &rollout.Strategy{Recreate: true}
 	f := fleetOf(s, kind{3, []change{notUpgradable, of("db")}})
-	first := f.Select(s, now)
+	first := f.Select(s, now, nil)
 	if len(first.Pods) != 1 {
 		t.Fatalf("%+v", first)
 	}
@@ -21,7 +21,7 @@ func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
 	until := now.Add(5*time.Minute + 30*time.Second)
 	held := func(when string) {
 		t.Helper()
-		if got := f.Select(s, now); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable {
+		if got := f.Select(s, now, nil); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable {
 			t.Errorf("%s: %+v", when, got)
 		}
 	}
@@ -30,7 +30,7 @@ func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
 	held("after an event from before the eviction")
 	f.Delete(evicted.Key)
 	held("while the pod ends")
-	if got := f.Select(s, now); !got.Again.Equal(until) {
+	if got := f.Select(s, now, nil); !got.Again.Equal(until) {
 		t.Errorf("looks again at %s, want %s", got.Again, until)
 	}
 	replacement := evicted
@@ -39,7 +39,7 @@ func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
 	held("while the replacement starts")
 	replacement.Ready, replacement.ReadySince = true, now
 	f.Set(replacement)
-	if got := f.Select(s, now); len(got.Pods) != 1 {
+	if got := f.Select(s, now, nil); len(got.Pods) != 1 {
 		t.Errorf("after the replacement is ready: %+v", got)
 	}
 }
@@ -48,7 +48,7 @@ func TestEvictedPodsCountInTheirWorkload(t *testing.T) {
 	t.Parallel()
 	s := &rollout.Strategy{Recreate: true, MaxUnavailable: number(9), WorkloadMaxUnavailable: percent("50%")}
 	f := fleetOf(s, kind{4, []change{notUpgradable, of("db")}})
-	first := f.Select(s, now)
+	first := f.Select(s, now, nil)
 	if len(first.Pods) != 2 {
 		t.Fatalf("%+v", first)
 	}
@@ -58,7 +58,7 @@ func TestEvictedPodsCountInTheirWorkload(t *testing.T) {
 	for _, key := range first.Pods {
 		f.Delete(key)
 	}
-	if got := f.Select(s, now); len(got.Pods) != 0 || got.Held != rollout.HoldWorkload {
+	if got := f.Select(s, now, nil); len(got.Pods) != 0 || got.Held != rollout.HoldWorkload {
 		t.Errorf("%+v", got)
 	}
 }
@@ -76,10 +76,10 @@ func TestEvictedPodThatIsNotReplacedIsGivenUp(t *testing.T) {
 		newer.Set(pod(i+1, notUpgradable, of("db")))
 	}
 	for _, f := range []*rollout.Fleet{f, newer} {
-		if got := f.Select(s, now.Add(5*time.Minute-time.Second)); len(got.Pods) != 0 {
+		if got := f.Select(s, now.Add(5*time.Minute-time.Second), nil); len(got.Pods) != 0 {
 			t.Errorf("before the time: %+v", got)
 		}
-		if got := f.Select(s, now.Add(5*time.Minute)); len(got.Pods) != 1 {
+		if got := f.Select(s, now.Add(5*time.Minute), nil); len(got.Pods) != 1 {
 			t.Errorf("at the time: %+v", got)
 		}
 	}
@@ -96,15 +96,15 @@ func TestEvictionThatIsNotKnownCountsUntilThePodIsReplaced(t *testing.T) {
 	} {
 		f := fleetOf(s, kinds...)
 		f.Leave(keyOf(8), leaving)
-		if got := f.Select(s, now); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable || !got.Again.Equal(now.Add(5*time.Minute+30*time.Second)) {
+		if got := f.Select(s, now, nil); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable || !got.Again.Equal(now.Add(5*time.Minute+30*time.Second)) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		f.Set(pod(9, updated, of("db"), func(p *rollout.Pod) { p.Created = now }))
-		if got := f.Select(s, now); len(got.Pods) != 1 {
+		if got := f.Select(s, now, nil); len(got.Pods) != 1 {
 			t.Errorf("%s, after the replacement: %+v", name, got)
 		}
 		f.Leave(keyOf(8), leaving)
-		if got := f.Select(s, now); len(got.Pods) != 1 {
+		if got := f.Select(s, now, nil); len(got.Pods) != 1 {
 			t.Errorf("%s, with a replacement that was there before: %+v", name, got)
 		}
 	}
@@ -118,7 +118,7 @@ func TestEvictionsThatAreNotKnownAddUp(t *testing.T) {
 		f.Leave(keyOf(8+i), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
 	}
 	for replaced := range 3 {
-		if got := f.Select(s, now); len(got.Pods) != replaced {
+		if got := f.Select(s, now, nil); len(got.Pods) != replaced {
 			t.Errorf("%d of 2 replaced: %+v", replaced, got)
 		}
 		f.Set(pod(20+replaced, updated, of("db"), func(p *rollout.Pod) { p.Created = now }))

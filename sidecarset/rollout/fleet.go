@@ -15,6 +15,7 @@ type Fleet struct {
 	pods map[types.NamespacedName]*Pod
 	// outdated are candidates of an update or an eviction, unsettled those that are not ready or became ready lately.
 	outdated, unsettled map[types.NamespacedName]*Pod
+	uids                map[types.UID]types.NamespacedName
 	workloads           map[string]int // pods by workload
 	evicted             evictions
 	labels              map[string]map[string]int
@@ -35,7 +36,7 @@ type Counts struct {
 func NewFleet(scatter []Term) *Fleet {
 	f := &Fleet{
 		pods: map[types.NamespacedName]*Pod{}, outdated: map[types.NamespacedName]*Pod{}, unsettled: map[types.NamespacedName]*Pod{},
-		workloads: map[string]int{}, evicted: evictions{}, labels: map[string]map[string]int{},
+		uids: map[types.UID]types.NamespacedName{}, workloads: map[string]int{}, evicted: evictions{}, labels: map[string]map[string]int{},
 	}
 	for _, term := range scatter {
 		if f.labels[term.Key] == nil {
@@ -52,14 +53,34 @@ func (f *Fleet) Counts() Counts { return f.counts }
 // Outdated are the pods that are to be updated, in no order.
 func (f *Fleet) Outdated() []types.NamespacedName { return slices.Collect(maps.Keys(f.outdated)) }
 
-// Workload counts the pods of a workload, and those of them that are not ready or in an update.
-func (f *Fleet) Workload(workload string) (pods, unavailable int) {
+// Workload counts the pods of a workload, those of them that are not ready or on which something is under way, and the latter alone.
+// Pods that were evicted and not replaced are under way.
+func (f *Fleet) Workload(workload string, now time.Time) (pods, unavailable, underWay int) {
 	for _, pod := range f.unsettled {
-		if pod.Workload == workload && (!pod.Ready || pod.InFlight) {
+		if pod.Workload != workload {
+			continue
+		}
+		if !pod.Ready || pod.busy() {
 			unavailable++
 		}
+		if pod.busy() {
+			underWay++
+		}
 	}
-	return f.workloads[workload], unavailable
+	_, missing, _ := f.missing(now)
+	gone := missing[workload]
+	return f.workloads[workload] + gone, unavailable + gone, underWay + gone
+}
+
+// Evictions counts the pods that were evicted and whose replacements have not come.
+func (f *Fleet) Evictions(now time.Time) int {
+	missing, _, _ := f.missing(now)
+	for key := range f.evicted {
+		if pod, ok := f.pods[key]; ok && f.evicted.has(pod) {
+			missing++
+		}
+	}
+	return missing
 }
 
 // Get returns what is known of a pod.
@@ -71,6 +92,9 @@ func (f *Fleet) Get(key types.NamespacedName) (Pod, bool) {
 	return *pod, true
 }
 
+// Find returns what is known of the pod with that UID.
+func (f *Fleet) Find(uid types.UID) (Pod, bool) { return f.Get(f.uids[uid]) }
+
 // Set adds a pod or replaces what is known of it.
 func (f *Fleet) Set(pod Pod) {
 	f.Delete(pod.Key)
@@ -78,7 +102,7 @@ func (f *Fleet) Set(pod Pod) {
 	if f.evicted.has(p) { // until it is gone
 		p.Ready, p.ReadySince, p.InFlight = false, time.Time{}, true
 	}
-	f.pods[p.Key] = p
+	f.pods[p.Key], f.uids[p.UID] = p, p.Key
 	f.count(p, 1)
 	if p.State == Outdated || p.State == NotUpgradable {
 		f.outdated[p.Key] = p
@@ -94,6 +118,7 @@ func (f *Fleet) Delete(key types.NamespacedName) {
 	}
 	f.count(pod, -1)
 	delete(f.pods, key)
+	delete(f.uids, pod.UID)
 	delete(f.outdated, key)
 	delete(f.unsettled, key)
 }

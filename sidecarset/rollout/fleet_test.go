@@ -47,14 +47,14 @@ func TestPodsOfAWorkloadAreCounted(t *testing.T) {
 	t.Parallel()
 	f := fleetOf(&rollout.Strategy{}, kind{2, []change{of("a")}}, kind{1, []change{of("a"), notReady}}, kind{1, []change{of("a"), inFlight}},
 		kind{1, []change{of("b"), notReady}}, kind{1, []change{notReady}})
-	for workload, want := range map[string][2]int{"a": {4, 2}, "b": {1, 1}, "c": {0, 0}} {
-		if pods, unavailable := f.Workload(workload); pods != want[0] || unavailable != want[1] {
-			t.Errorf("%s: %d pods, %d unavailable; want %v", workload, pods, unavailable, want)
+	for workload, want := range map[string][3]int{"a": {4, 2, 1}, "b": {1, 1, 0}, "c": {0, 0, 0}} {
+		if pods, unavailable, underWay := f.Workload(workload, now); [3]int{pods, unavailable, underWay} != want {
+			t.Errorf("%s: %d pods, %d unavailable, %d under way; want %v", workload, pods, unavailable, underWay, want)
 		}
 	}
 	f.Set(pod(2, of("a")))
 	f.Delete(keyOf(0))
-	if pods, unavailable := f.Workload("a"); pods != 3 || unavailable != 1 {
+	if pods, unavailable, _ := f.Workload("a", now); pods != 3 || unavailable != 1 {
 		t.Errorf("%d pods, %d unavailable", pods, unavailable)
 	}
 }
@@ -74,6 +74,9 @@ func TestChangesThatMatterToARollout(t *testing.T) {
 		"not ready":           {func(p *rollout.Pod) { p.Ready = false }, false},
 		"ready again":         {func(p *rollout.Pod) { p.ReadySince = now }, false},
 		"in another timezone": {func(p *rollout.Pod) { p.ReadySince = p.ReadySince.In(time.FixedZone("x", 3600)) }, true},
+		"others begin":        {func(p *rollout.Pod) { p.UnderWay = true }, false},
+		"stuck":               {func(p *rollout.Pod) { p.Stuck = true }, false},
+		"stops nothing":       {func(p *rollout.Pod) { p.Stops = true }, false},
 		"not scheduled":       {func(p *rollout.Pod) { p.Scheduled = false }, false},
 		"not running":         {func(p *rollout.Pod) { p.Running = false }, false},
 		"labels":              {labelled("app", "db"), false},

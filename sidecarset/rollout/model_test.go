@@ -92,7 +92,7 @@ func (m *model) spec(version int) {
 func (m *model) round() {
 	m.t.Helper()
 	seen := map[types.NamespacedName]bool{}
-	for _, key := range m.fleet.Select(&m.strategy, m.now).Pods {
+	for _, key := range m.fleet.Select(&m.strategy, m.now, nil).Pods {
 		p := m.pods[key]
 		if seen[key] || p.version == m.version {
 			m.t.Errorf("pod %s is updated twice to version %d", key, m.version)
@@ -105,10 +105,11 @@ func (m *model) round() {
 			m.see(p)
 			continue
 		}
-		if p.Ready && !p.InFlight {
+		m.begins(p)
+		if p.Ready && !p.InFlight && !p.UnderWay {
 			m.stops(p)
+			p.stopped = true
 		}
-		p.stopped = p.stopped || p.Ready && !p.InFlight
 		p.version, p.InFlight, p.Failed, p.refused = m.version, true, false, 0
 		p.updates[m.version]++
 		m.see(p)
@@ -121,6 +122,21 @@ func (m *model) round() {
 	}
 	if limit := m.strategy.MaxUnavailable.IntValue(); stopped > limit {
 		m.t.Errorf("%d pods are stopped at once, with maxUnavailable %d", stopped, limit)
+	}
+}
+
+// begins checks that no more pods are under way than may be unavailable, also of those that are not ready, and whoever has begun it.
+func (m *model) begins(p *modelPod) {
+	m.t.Helper()
+	limit := m.strategy.MaxUnavailable.IntValue()
+	busy := 0
+	for _, other := range m.pods {
+		if other.InFlight || other.UnderWay || other == p {
+			busy++
+		}
+	}
+	if !p.InFlight && !p.Stuck && busy > limit {
+		m.t.Errorf("pod %s is begun, and %d are under way, with maxUnavailable %d", p.Key, busy, limit)
 	}
 }
 
@@ -157,6 +173,9 @@ func (m *model) kubelet(likely int) {
 			m.ready(p, true)
 		case p.InFlight:
 			m.ready(p, false)
+		case p.UnderWay && m.random.IntN(likely) == 0:
+			p.UnderWay = false
+			m.ready(p, true)
 		case !p.Ready && m.random.IntN(likely) == 0:
 			m.ready(p, true)
 		}
@@ -169,7 +188,7 @@ func (m *model) kubelet(likely int) {
 
 // disturb is what happens in a cluster.
 func (m *model) disturb() {
-	switch m.random.IntN(8) {
+	switch m.random.IntN(10) {
 	case 0:
 		m.spec(m.random.IntN(4)) // also back to an earlier one
 	case 1:
@@ -186,6 +205,17 @@ func (m *model) disturb() {
 		for _, p := range m.pods {
 			p.denied = !p.denied
 			break
+		}
+	case 4: // another controller begins
+		for _, p := range m.pods {
+			p.UnderWay = true
+			m.see(p)
+			break
+		}
+	case 5: // a dependency of all is away for a moment
+		for _, p := range m.pods {
+			m.ready(p, false)
+			m.see(p)
 		}
 	}
 }
@@ -257,27 +287,5 @@ func TestCountsAgreeWithCountingAll(t *testing.T) {
 		if got := m.fleet.Counts(); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
-	}
-}
-
-// The change of one pod costs the same however many there are.
-func BenchmarkReadinessFlip(b *testing.B) {
-	for _, n := range []int{100, 1000, 10000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := &rollout.Strategy{}
-			f := rollout.NewFleet(nil)
-			for i := range n {
-				f.Set(pod(i, updated, of(fmt.Sprint(i/10))))
-			}
-			f.Select(s, now)
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				f.Set(pod(7, updated, notReady, of("0")))
-				f.Select(s, now)
-				f.Counts()
-				f.Set(pod(7, updated, of("0")))
-				f.Select(s, now)
-			}
-		})
 	}
 }

@@ -26,7 +26,7 @@ func TestPartitionAsAPercentageOfFewPods(t *testing.T) {
 		"three pods, half of them, rounded up": {percent("50%"), 3, 1},
 	} {
 		strategy := rollout.Strategy{MaxUnavailable: number(9), Partition: tc.partition}
-		got := fleetOf(&strategy, kind{tc.pods, nil}).Select(&strategy, now)
+		got := fleetOf(&strategy, kind{tc.pods, nil}).Select(&strategy, now, nil)
 		if len(got.Pods) != tc.want || (tc.want < tc.pods) != (got.Held == rollout.HoldPartition) {
 			t.Errorf("%s: %d of %d pods are updated, held %q; want %d", name, len(got.Pods), tc.pods, got.Held, tc.want)
 		}

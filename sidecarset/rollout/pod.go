@@ -30,8 +30,14 @@ type Pod struct {
 	Workload string
 	Labels   map[string]string
 	State    State
-	// InFlight says that an update has been begun and has not taken effect.
+	// InFlight says that an update by this SidecarSet has been begun and has not taken effect.
 	InFlight bool
+	// UnderWay says the same of a restart, an update or an eviction by others, another SidecarSet included.
+	UnderWay bool
+	// Stuck says that it is not ready and cannot become ready by itself.
+	Stuck bool
+	// Stops says that its update stops a container, so that PodDisruptionBudgets are asked.
+	Stops bool
 	// Failed says that an update has been begun and something keeps the container from running, as a faulty image.
 	Failed bool
 	Ready  bool
@@ -49,16 +55,19 @@ type Pod struct {
 // Equal reports whether nothing that the rollout depends on differs.
 func (p *Pod) Equal(q *Pod) bool {
 	return p.UID == q.UID && p.State == q.State && p.InFlight == q.InFlight && p.Failed == q.Failed && p.Ready == q.Ready &&
-		p.ReadySince.Equal(q.ReadySince) && p.Scheduled == q.Scheduled && p.Running == q.Running && labels.Equals(p.Labels, q.Labels)
+		p.UnderWay == q.UnderWay && p.Stuck == q.Stuck && p.Stops == q.Stops && p.ReadySince.Equal(q.ReadySince) && p.Scheduled == q.Scheduled && p.Running == q.Running && labels.Equals(p.Labels, q.Labels)
 }
 
-// availableAt is when the pod has been ready for as long as is asked for; false if it is not ready or in an update.
+// busy reports whether something is under way, whoever has begun it.
+func (p *Pod) busy() bool { return p.InFlight || p.UnderWay }
+
+// availableAt is when the pod has been ready for as long as is asked for; false if it is not ready or something is under way.
 func (p *Pod) availableAt(minReady time.Duration) (time.Time, bool) {
-	return p.ReadySince.Add(minReady), p.Ready && !p.InFlight
+	return p.ReadySince.Add(minReady), p.Ready && !p.busy()
 }
 
-// disturbed reports whether the pod, as long as it is not available, counts against maxUnavailable: an update was begun or
-// is over, or it is ready and not for long enough. Pods of an older spec that are not ready have reasons of their own.
+// disturbed reports whether the pod, as long as it is not available, counts against maxUnavailable: something was begun, or the
+// update is over, or it is ready and not for long enough. Pods of an older spec that are not ready have reasons of their own.
 func (p *Pod) disturbed() bool {
-	return p.InFlight || p.State == Updated || p.State == Aborted || p.Ready
+	return p.busy() || p.State == Updated || p.State == Aborted || p.Ready
 }

@@ -34,7 +34,7 @@ func TestScatterOfSeveralValues(t *testing.T) {
 			s := &rollout.Strategy{MaxUnavailable: number(99), Scatter: []rollout.Term{tc.term}}
 			f := fleetOf(s, tc.kinds...)
 			var order strings.Builder
-			for _, key := range f.Select(s, now).Pods {
+			for _, key := range f.Select(s, now, nil).Pods {
 				p, _ := f.Get(key)
 				value := p.Labels["app"]
 				if value == "" {

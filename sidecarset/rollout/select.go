@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +24,8 @@ const (
 	HoldUnavailable Hold = "MaxUnavailable"
 	// HoldWorkload: of the workloads of the others as many pods are unavailable as may be.
 	HoldWorkload Hold = "WorkloadMaxUnavailable"
+	// HoldDisruption: a PodDisruptionBudget does not allow that the others are updated.
+	HoldDisruption Hold = "PodDisruptionBudget"
 	// HoldRetry: a write to the others has failed and is tried again.
 	HoldRetry Hold = "Retry"
 )
@@ -35,14 +36,16 @@ type Selection struct {
 	Pods []types.NamespacedName
 	// Held is why not more are; empty if none is left.
 	Held Hold
+	// Disruption is a PodDisruptionBudget that does not allow another one, as namespace/name; empty if none is in the way.
+	Disruption string
 	// Again is when to look although nothing has changed; zero for never.
 	Again time.Time
 }
 
-// Select chooses the pods that are to be updated now. Never more than the strategy allows are made unavailable: a pod that
-// is ready costs one of what is left; one that is not ready costs nothing, as its update takes no pod out of service and may repair it.
-// Whoever updates them has to Set each before the next call.
-func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
+// Select chooses the pods that are to be updated now. Never more than the strategy allows are made unavailable, by whomever, as package
+// budget defines it: a pod that is not ready comes first, but is bounded too. A pod on which this SidecarSet has begun an update is
+// given the newest spec at once. Beside may be nil. Whoever updates the pods has to Set each before the next call.
+func (f *Fleet) Select(s *Strategy, now time.Time, beside *Beside) Selection {
 	unavailable, again := f.unavailable(s.MinReady, now)
 	if len(f.outdated) == 0 || len(f.outdated) == f.counts.NotUpgradable && !s.Recreate {
 		return Selection{Again: again}
@@ -67,7 +70,7 @@ func (f *Fleet) Select(s *Strategy, now time.Time) Selection {
 		}
 		return Selection{}
 	}
-	b := f.budget(s, unavailable, now)
+	b := f.budgets(s, unavailable, beside, now)
 	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
 	selection.Again = Earliest(Earliest(again, retry), b.again)
 	return selection
@@ -112,61 +115,4 @@ func Earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// budget is how many more pods may become unavailable.
-type budget struct {
-	fleet     *Fleet
-	strategy  *Strategy
-	left      int
-	workloads map[string]int // pods that are unavailable
-	missing   map[string]int // those of them that are not in the fleet
-	again     time.Time      // when there may be more without another change; zero for never
-}
-
-func (f *Fleet) budget(s *Strategy, unavailable []*Pod, now time.Time) *budget {
-	b := &budget{fleet: f, strategy: s}
-	var missing int
-	missing, b.missing, b.again = f.missing(now)
-	b.left, b.workloads = s.maxUnavailable(f.counts.Matched+missing)-missing, maps.Clone(b.missing)
-	for _, pod := range unavailable {
-		if pod.disturbed() {
-			b.left--
-		}
-		if pod.Workload != "" {
-			b.workloads[pod.Workload]++
-		}
-	}
-	return b
-}
-
-// take goes through the pods in order until as many are taken as are allowed.
-func (b *budget) take(pods []*Pod, allowed int) Selection {
-	var selection Selection
-	hold := func(reason Hold) {
-		if selection.Held == "" {
-			selection.Held = reason
-		}
-	}
-	for _, pod := range pods {
-		if len(selection.Pods) >= allowed {
-			hold(HoldPartition)
-			break
-		}
-		free := !pod.Ready || pod.InFlight
-		switch {
-		case free:
-		case b.left <= 0:
-			hold(HoldUnavailable)
-			continue
-		case pod.Workload != "" && b.workloads[pod.Workload] >= b.strategy.workloadMaxUnavailable(b.fleet.workloads[pod.Workload]+b.missing[pod.Workload]):
-			hold(HoldWorkload)
-			continue
-		default:
-			b.left--
-			b.workloads[pod.Workload]++
-		}
-		selection.Pods = append(selection.Pods, pod.Key)
-	}
-	return selection
 }

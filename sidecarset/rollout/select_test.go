@@ -37,6 +37,8 @@ func pod(i int, change ...func(*rollout.Pod)) rollout.Pod {
 func updated(p *rollout.Pod)       { p.State = rollout.Updated }
 func notReady(p *rollout.Pod)      { p.Ready, p.ReadySince = false, time.Time{} }
 func notUpgradable(p *rollout.Pod) { p.State = rollout.NotUpgradable }
+func stuck(p *rollout.Pod)         { p.Stuck = true }
+func denied(p *rollout.Pod)        { p.RetryAt = now.Add(time.Minute) }
 func inFlight(p *rollout.Pod)      { p.InFlight = true }
 func failed(p *rollout.Pod)        { p.InFlight, p.Failed = true, true }
 func of(workload string) func(*rollout.Pod) {
@@ -85,7 +87,9 @@ func TestHowManyPodsAreUpdated(t *testing.T) {
 		{"a percentage is rounded up", rollout.Strategy{MaxUnavailable: percent("1%")}, []kind{old(5)}, 1, rollout.HoldUnavailable},
 		{"updated and not ready count", rollout.Strategy{MaxUnavailable: number(3)}, []kind{old(5), old(2, updated, notReady)}, 1, rollout.HoldUnavailable},
 		{"updates under way count", rollout.Strategy{MaxUnavailable: number(3)}, []kind{old(5), old(2, updated, inFlight)}, 1, rollout.HoldUnavailable},
-		{"old and not ready cost nothing", rollout.Strategy{}, []kind{old(5), old(2, notReady)}, 3, rollout.HoldUnavailable},
+		{"old and not ready come first, and not all at once", rollout.Strategy{}, []kind{old(5), old(2, notReady)}, 1, rollout.HoldUnavailable},
+		{"old and stuck come all at once", rollout.Strategy{}, []kind{old(5), old(2, notReady, stuck)}, 2, rollout.HoldUnavailable},
+		{"old and not ready do not hold up the others", rollout.Strategy{}, []kind{old(5), old(2, notReady, denied)}, 1, rollout.HoldUnavailable},
 		{"an update to an older spec is corrected at once", rollout.Strategy{}, []kind{old(5), old(1, inFlight)}, 1, rollout.HoldUnavailable},
 		{"partition", rollout.Strategy{MaxUnavailable: number(9), Partition: number(3)}, []kind{old(5)}, 2, rollout.HoldPartition},
 		{"partition of all pods", rollout.Strategy{MaxUnavailable: number(9), Partition: number(5)}, []kind{old(5)}, 0, rollout.HoldPartition},
@@ -118,7 +122,7 @@ func TestHowManyPodsAreUpdated(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			got := fleetOf(&r.strategy, r.kinds...).Select(&r.strategy, now)
+			got := fleetOf(&r.strategy, r.kinds...).Select(&r.strategy, now, nil)
 			if len(got.Pods) != r.want || got.Held != r.held {
 				t.Errorf("%d pods, held by %q; want %d, %q", len(got.Pods), got.Held, r.want, r.held)
 			}
@@ -131,11 +135,11 @@ func TestUpdatedPodsHaveToStayReady(t *testing.T) {
 	s := &rollout.Strategy{MinReady: time.Minute}
 	f := fleetOf(s, kind{3, nil})
 	f.Set(pod(9, updated, func(p *rollout.Pod) { p.ReadySince = now.Add(-10 * time.Second) }))
-	got := f.Select(s, now)
+	got := f.Select(s, now, nil)
 	if len(got.Pods) != 0 || !got.Again.Equal(now.Add(50*time.Second)) {
 		t.Errorf("%+v", got)
 	}
-	if got := f.Select(s, now.Add(50*time.Second)); len(got.Pods) != 1 {
+	if got := f.Select(s, now.Add(50*time.Second), nil); len(got.Pods) != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -145,14 +149,14 @@ func TestOneFailingPodDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	s := &rollout.Strategy{}
 	f := fleetOf(s, kind{2, nil})
-	first := f.Select(s, now).Pods[0]
+	first := f.Select(s, now, nil).Pods[0]
 	denied, _ := f.Get(first)
 	denied.RetryAt = now.Add(time.Second)
 	f.Set(denied)
-	if got := f.Select(s, now); len(got.Pods) != 1 || got.Pods[0] == first || !got.Again.Equal(denied.RetryAt) {
+	if got := f.Select(s, now, nil); len(got.Pods) != 1 || got.Pods[0] == first || !got.Again.Equal(denied.RetryAt) {
 		t.Errorf("%+v, the denied one is %v", got, first)
 	}
-	if got := f.Select(s, denied.RetryAt); got.Pods[0] != first {
+	if got := f.Select(s, denied.RetryAt, nil); got.Pods[0] != first {
 		t.Errorf("the denied pod is not tried again: %+v", got)
 	}
 }
@@ -194,7 +198,7 @@ func TestOrder(t *testing.T) {
 			for _, p := range tc.pods {
 				f.Set(p)
 			}
-			checkOrder(t, f.Select(&tc.strategy, now).Pods, tc.want)
+			checkOrder(t, f.Select(&tc.strategy, now, nil).Pods, tc.want)
 		})
 	}
 }
@@ -239,7 +243,7 @@ func TestScatter(t *testing.T) {
 				f.Set(pod(100 + i))
 			}
 			var positions []int
-			for at, key := range f.Select(s, now).Pods {
+			for at, key := range f.Select(s, now, nil).Pods {
 				if p, _ := f.Get(key); p.Labels["app"] == "db" {
 					positions = append(positions, at)
 				}

@@ -81,10 +81,10 @@ func TestStrategyWithAWrongSelectorIsAnError(t *testing.T) {
 func TestPodsThatCannotBeUpdatedInPlaceAreChosenForEvictionOnRequest(t *testing.T) {
 	t.Parallel()
 	f := fleetOf(&rollout.Strategy{}, kind{1, []change{notUpgradable}}, kind{1, []change{notUpgradable, inFlight}})
-	if got := f.Select(&rollout.Strategy{MaxUnavailable: number(9)}, now); len(got.Pods) != 0 || got.Held != "" {
+	if got := f.Select(&rollout.Strategy{MaxUnavailable: number(9)}, now, nil); len(got.Pods) != 0 || got.Held != "" {
 		t.Errorf("without a recreatePolicy: %+v", got)
 	}
-	got := f.Select(&rollout.Strategy{MaxUnavailable: number(9), Recreate: true}, now)
+	got := f.Select(&rollout.Strategy{MaxUnavailable: number(9), Recreate: true}, now, nil)
 	if len(got.Pods) != 1 || got.Pods[0] != keyOf(0) {
 		t.Errorf("%+v, want the pod without an update under way", got)
 	}
@@ -96,11 +96,11 @@ func TestRetriesAreWaitedFor(t *testing.T) {
 		return func(p *rollout.Pod) { p.RetryAt = now.Add(time.Duration(seconds) * time.Second) }
 	}
 	f := fleetOf(&rollout.Strategy{}, kind{1, []change{retry(5)}}, kind{1, []change{retry(3)}}, kind{1, []change{retry(9)}})
-	got := f.Select(&rollout.Strategy{}, now)
+	got := f.Select(&rollout.Strategy{}, now, nil)
 	if len(got.Pods) != 0 || got.Held != rollout.HoldRetry || !got.Again.Equal(now.Add(3*time.Second)) {
 		t.Errorf("%+v, want a wait for the first retry", got)
 	}
-	if got := f.Select(&rollout.Strategy{Halted: true}, now); !got.Again.Equal(now.Add(3 * time.Second)) {
+	if got := f.Select(&rollout.Strategy{Halted: true}, now, nil); !got.Again.Equal(now.Add(3 * time.Second)) {
 		t.Errorf("in a pause by failures: %+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +42,10 @@ type Observed struct {
 	CollisionCount *int32
 	// Held is why no more pods are updated now.
 	Held rollout.Hold
+	// Disruption is the PodDisruptionBudget that holds a pod, as namespace/name; empty if none does.
+	Disruption string
+	// Evicted is how many pods were evicted and are not replaced, Evictions how many are to be evicted.
+	Evicted, Evictions int
 	// Example says of one pod why it has failed, cannot be updated or was not injected; empty if all is well.
 	Example string
 }
@@ -82,8 +87,7 @@ func Paused(set *v1beta1.SidecarSet, latest string) bool {
 func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) (metav1.Condition, time.Time) {
 	c := &o.Counts
 	condition := metav1.Condition{Type: v1beta1.ConditionProgressing, Status: metav1.ConditionTrue}
-	left := c.Matched - c.NotUpgradable - c.UpdatedReady
-	numbers := fmt.Sprintf("%d of %d pods are updated, %d of them are ready", c.Updated, c.Matched, c.UpdatedReady)
+	numbers := o.numbers()
 	switch {
 	case o.Held == rollout.HoldFailures:
 		condition.Status, condition.Reason = metav1.ConditionFalse, string(o.Held)
@@ -92,7 +96,7 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, ReasonNotUpdate, numbers+"; running pods are left alone"
 	case o.Held == rollout.HoldPaused:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, string(o.Held), numbers
-	case left <= 0:
+	case o.complete(&set.Status):
 		condition.Reason, condition.Message = ReasonCompleted, numbers
 	case (o.Held == rollout.HoldPartition || o.Held == rollout.HoldSelector) && c.InFlight == 0 && c.Updated == c.UpdatedReady:
 		condition.Reason, condition.Message = string(o.Held), numbers+"; the others keep the old version"
@@ -100,7 +104,7 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 		deadline := progress.Add(deadlineOf(set))
 		condition.Reason, condition.Message = ReasonUpdating, numbers
 		if o.Held != "" {
-			condition.Message += "; held by " + string(o.Held)
+			condition.Message += "; held by " + o.held()
 		}
 		if now.Before(deadline) {
 			return condition, deadline
@@ -109,6 +113,35 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 		condition.Message += fmt.Sprintf("; no progress for %s", deadlineOf(set))
 	}
 	return condition, time.Time{}
+}
+
+func (o *Observed) numbers() string {
+	c := &o.Counts
+	numbers := fmt.Sprintf("%d of %d pods are updated, %d of them are ready", c.Updated, c.Matched, c.UpdatedReady)
+	if o.Evicted+o.Evictions > 0 {
+		numbers += fmt.Sprintf("; %d evicted pods are not replaced, %d are to be evicted", o.Evicted, o.Evictions)
+	}
+	return numbers
+}
+
+// held says why no more pods are updated now.
+func (o *Observed) held() string {
+	if o.Disruption != "" && o.Held != rollout.HoldDisruption {
+		return fmt.Sprintf("%s, and by PodDisruptionBudget %s", o.Held, o.Disruption)
+	}
+	return strings.TrimSpace(string(o.Held) + " " + o.Disruption)
+}
+
+// complete reports whether nothing is left to be done. Once that was so, pods that are not ready for other reasons, as a restart, do
+// not change it: the condition Available is about those.
+func (o *Observed) complete(old *v1beta1.SidecarSetStatus) bool {
+	c := &o.Counts
+	outdated := c.Matched - c.Updated - c.NotUpgradable
+	if o.Evicted+o.Evictions > 0 || outdated > 0 {
+		return false
+	}
+	was := meta.FindStatusCondition(old.Conditions, v1beta1.ConditionProgressing)
+	return c.UpdatedReady >= c.Updated || was != nil && was.Reason == ReasonCompleted && old.LatestRevision == o.Revision
 }
 
 func deadlineOf(set *v1beta1.SidecarSet) time.Duration {

@@ -85,6 +85,55 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// A RestartRollout of three pods led to eight Events of their SidecarSet.
+func TestAnUpdateThatIsCompleteStaysSoWhenAPodIsNotReadyForAnotherReason(t *testing.T) {
+	t.Parallel()
+	all, restarting := rollout.Counts{Matched: 3, Updated: 3, Ready: 3, UpdatedReady: 3}, rollout.Counts{Matched: 3, Updated: 3, Ready: 2, UpdatedReady: 2}
+	for name, tt := range map[string]struct {
+		then   status.Observed
+		change func(*v1beta1.SidecarSet)
+		want   string
+	}{
+		"a pod is restarted":       {then: status.Observed{Counts: restarting, Revision: "r"}, want: status.ReasonCompleted},
+		"a sidecar is restarted":   {then: status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 3, Ready: 2, UpdatedReady: 2, InFlight: 1}, Revision: "r"}, want: status.ReasonCompleted},
+		"a pod is added":           {then: status.Observed{Counts: rollout.Counts{Matched: 4, Updated: 4, Ready: 3, UpdatedReady: 3}, Revision: "r"}, want: status.ReasonCompleted},
+		"an old pod is added":      {then: status.Observed{Counts: rollout.Counts{Matched: 4, Updated: 3, Ready: 4, UpdatedReady: 3}, Revision: "r"}, want: status.ReasonUpdating},
+		"another revision":         {then: status.Observed{Counts: restarting, Revision: "s"}, want: status.ReasonUpdating},
+		"a pod was evicted":        {then: status.Observed{Counts: all, Evicted: 1, Revision: "r"}, want: status.ReasonUpdating},
+		"a pod is to be evicted":   {then: status.Observed{Counts: all, Evictions: 1, Revision: "r"}, want: status.ReasonUpdating},
+		"a pod cannot be upgraded": {then: status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 2, NotUpgradable: 1}, Revision: "r"}, want: status.ReasonCompleted},
+	} {
+		s := set()
+		next, _ := status.Next(s, &status.Observed{Counts: all, Revision: "r"}, now)
+		s.Status = *next
+		next, _ = status.Next(s, &tt.then, now)
+		if c := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionProgressing); c.Reason != tt.want {
+			t.Errorf("%s: %s: %s", name, c.Reason, c.Message)
+		}
+		if news := status.Changed(&v1beta1.SidecarSet{Status: s.Status}, &v1beta1.SidecarSet{Status: *next}); tt.want == status.ReasonCompleted && len(news) > 1 {
+			t.Errorf("%s: Events %+v", name, news)
+		}
+	}
+}
+
+func TestAPodDisruptionBudgetThatHoldsARolloutIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		observed status.Observed
+		want     string
+	}{
+		{status.Observed{Held: rollout.HoldDisruption, Disruption: "shop/db"}, "0 of 2 pods are updated, 0 of them are ready; held by PodDisruptionBudget shop/db"},
+		{status.Observed{Held: rollout.HoldUnavailable, Disruption: "shop/db"}, "0 of 2 pods are updated, 0 of them are ready; held by MaxUnavailable, and by PodDisruptionBudget shop/db"},
+		{status.Observed{Held: rollout.HoldUnavailable, Evicted: 1, Evictions: 2}, "0 of 2 pods are updated, 0 of them are ready; 1 evicted pods are not replaced, 2 are to be evicted; held by MaxUnavailable"},
+	} {
+		tt.observed.Counts.Matched = 2
+		next, _ := status.Next(set(), &tt.observed, now)
+		if c := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionProgressing); c.Reason != status.ReasonUpdating || c.Message != tt.want {
+			t.Errorf("%s: %s", c.Reason, c.Message)
+		}
+	}
+}
+
 func TestProgressDeadlineBeginsWithTheLastProgress(t *testing.T) {
 	t.Parallel()
 	s := set()

@@ -9,6 +9,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
+	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
@@ -24,7 +25,7 @@ const unclear = time.Minute
 func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdict {
 	p := t.progress(pod, now)
 	changes := t.compare(p)
-	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.step || changes.finish}
+	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.step || changes.finish, Stops: changes.stop(pod)}
 	v.InFlight = v.InFlight || changes.begun
 	v.Failed = v.Failed || changes.late
 	if !changes.again.IsZero() && (v.Again.IsZero() || changes.again.Before(v.Again)) {
@@ -33,7 +34,7 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case len(obstacles) > 0:
-		v.State, v.Message = rollout.NotUpgradable, strings.Join(obstacles, "; ")
+		v.State, v.Stops, v.Message = rollout.NotUpgradable, true, strings.Join(obstacles, "; ")
 	case aborted(pod, t.SidecarSet) == t.Hashes.Full:
 		v.State, v.Message = rollout.Aborted, "the new container of a hot upgrade did not take over in time"
 	case injected == nil || injected.Hash != t.Hashes.Full || changes.any():
@@ -135,6 +136,25 @@ func (c *changes) any() bool {
 	for i := range c.hot {
 		switch c.hot[i].Kind {
 		case hotupgrade.Upgrade, hotupgrade.Retarget, hotupgrade.Return, hotupgrade.Empty:
+			return true
+		}
+	}
+	return false
+}
+
+// stop reports whether kubelet stops a container when they are written. A hot upgrade does too: that of the idle container, and later of
+// the old one, makes the pod not ready until they run again, although nothing that serves is stopped.
+func (c *changes) stop(pod *corev1.Pod) bool {
+	if len(c.images) > 0 {
+		return true
+	}
+	for i := range c.hot {
+		if c.hot[i].Container != "" {
+			return true
+		}
+	}
+	for name, resources := range c.resources {
+		if plan.RestartsOnResize(&pod.Spec, &plan.Change{Container: name, Resources: &resources}) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
@@ -17,6 +18,8 @@ type Verdict struct {
 	State rollout.State
 	// InFlight says that an update has been begun and has not taken effect, Failed that something is in its way.
 	InFlight, Failed bool
+	// Stops says that the update, or what is left of it, stops a container.
+	Stops bool
 	// Continue says that Continue has something to write.
 	Continue bool
 	// Message says what is waited for, or why the pod cannot be updated.
@@ -25,11 +28,13 @@ type Verdict struct {
 	Again time.Time
 }
 
-// Pod is what the fleet keeps of a pod. RetryAt is when the next write to it may be tried; zero if none has failed.
-func (v *Verdict) Pod(pod *corev1.Pod, retryAt time.Time) rollout.Pod {
+// Pod is what the fleet keeps of a pod. Beside is what budgets see of it apart from the update by this SidecarSet. RetryAt is when the
+// next write to it may be tried; zero if none has failed.
+func (v *Verdict) Pod(pod *corev1.Pod, beside *budget.Pod, retryAt time.Time) rollout.Pod {
 	p := rollout.Pod{
 		Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels, RetryAt: retryAt,
-		State: v.State, InFlight: v.InFlight, Failed: v.Failed, Created: pod.CreationTimestamp.Time,
+		State: v.State, InFlight: v.InFlight, Failed: v.Failed, Stops: v.Stops, UnderWay: beside.UnderWay, Stuck: beside.Stuck, Ready: beside.Ready,
+		Created:   pod.CreationTimestamp.Time,
 		Scheduled: pod.Spec.NodeName != "", Running: pod.Status.Phase == corev1.PodRunning,
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -38,7 +43,7 @@ func (v *Verdict) Pod(pod *corev1.Pod, retryAt time.Time) rollout.Pod {
 	for i := range pod.Status.ContainerStatuses {
 		p.Restarts += pod.Status.ContainerStatuses[i].RestartCount
 	}
-	if p.Ready = pod.DeletionTimestamp == nil && kubelet.Ready(pod); p.Ready {
+	if p.Ready {
 		p.ReadySince = kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
 	}
 	return p

@@ -99,7 +99,7 @@ type RestartRolloutSpec struct {
 	// IgnorePodDisruptionBudgets restarts pods although a PodDisruptionBudget allows no disruption.
 	// +optional
 	IgnorePodDisruptionBudgets bool `json:"ignorePodDisruptionBudgets,omitempty"`
-	// ActiveDeadlineSeconds ends the rollout as failed so long after its creation. Restarts that have started go on.
+	// ActiveDeadlineSeconds is how long after its creation the rollout starts restarts. Then it ends as failed, when those under way have ended.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=2147483647
@@ -232,6 +232,9 @@ const (
 	ConditionComplete    = "Complete"
 	ConditionSucceeded   = "Succeeded"
 	ConditionFailed      = "Failed"
+	// ConditionReplaced: a RestartSchedule has created the next rollout in place of this one, which starts no further restart and ends
+	// when those under way have ended.
+	ConditionReplaced = "Replaced"
 )
 
 // Reasons of condition Progressing.
@@ -254,4 +257,5 @@ const (
 	ReasonPodsFailed       = "PodsFailed"
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	ReasonTargetNotFound   = "TargetNotFound"
+	ReasonReplaced         = "Replaced"
 )

@@ -91,7 +91,7 @@ type ScheduleConcurrencyPolicy string
 const (
 	// ScheduleForbid creates the next rollout when the previous one has ended, if startingDeadlineSeconds allow it.
 	ScheduleForbid ScheduleConcurrencyPolicy = "Forbid"
-	// ScheduleReplace deletes the previous rollout and its requests. Restarts that have begun continue.
+	// ScheduleReplace ends the previous rollout: it starts no further restart, and is deleted when those under way have ended.
 	ScheduleReplace ScheduleConcurrencyPolicy = "Replace"
 )
 

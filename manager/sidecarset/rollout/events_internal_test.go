@@ -208,7 +208,9 @@ func TestMetricsOfASidecarSetEndWithIt(t *testing.T) {
 	w := newWorld(t, 3)
 	w.miss("missed")
 	w.look()
-	value := func(state string) float64 { return testutil.ToFloat64(w.r.pods.WithLabelValues("logs", state)) }
+	value := func(state string) float64 {
+		return testutil.ToFloat64(w.r.reporter.Pods.WithLabelValues("logs", state))
+	}
 	if value("matched") != 3 || value("ready") != 3 || value("not_injected") != 1 || value("failed") != 0 {
 		t.Errorf("%g matched, %g ready, %g not injected, %g failed", value("matched"), value("ready"), value("not_injected"), value("failed"))
 	}
@@ -219,8 +221,8 @@ func TestMetricsOfASidecarSetEndWithIt(t *testing.T) {
 	set.Finalizers = []string{"example.org/keep"}
 	w.check(w.Update(t.Context(), set))
 	w.check(w.Delete(t.Context(), set))
-	if again := w.reconcile(); again != 0 || w.r.find("logs") != nil || testutil.CollectAndCount(w.r.pods) != 0 {
-		t.Errorf("looks again in %s, %d metrics", again, testutil.CollectAndCount(w.r.pods))
+	if again := w.reconcile(); again != 0 || w.r.find("logs") != nil || testutil.CollectAndCount(w.r.reporter.Pods) != 0 {
+		t.Errorf("looks again in %s, %d metrics", again, testutil.CollectAndCount(w.r.reporter.Pods))
 	}
 	if w.created(w.pod("web-0")) {
 		t.Error("a SidecarSet that is being deleted is looked at")

@@ -62,7 +62,7 @@ func TestPodsThatDoNotServeAreUpdatedFirst(t *testing.T) {
 		w.updated(pod)
 		s := w.r.find("logs")
 		s.strategy.Paused = false
-		if selection := s.choose(w.now); len(selection.Pods) > 0 {
+		if selection := s.choose(nil, w.now); len(selection.Pods) > 0 {
 			return selection.Pods[0].Name
 		}
 		return ""

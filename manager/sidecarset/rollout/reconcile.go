@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/sidecarset/missed"
 	"github.com/refit-project/refit/sidecarset/rollout"
 	"github.com/refit-project/refit/sidecarset/status"
 )
@@ -80,20 +79,21 @@ func (r *reconciler) current(ctx context.Context, object *v1beta1.SidecarSet) (*
 // roll updates the pods whose turn it is, and says when to look again.
 func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 	r.judgeDue(ctx, s)
-	selection := s.choose(r.Clock())
+	selection, fault := r.choose(ctx, s, false)
 	s.mu.Lock()
 	started := make([]types.NamespacedName, 0, len(s.unfinished))
 	for key := range s.unfinished {
 		started = append(started, key)
 	}
 	s.mu.Unlock()
-	var fault error
 	if len(selection.Pods) > 0 {
 		var wait time.Time
 		if wait, fault = r.prePull(ctx, s); fault == nil && wait.IsZero() {
 			fault = r.refresh(ctx, s)
 		}
-		if selection = s.choose(r.Clock()); fault != nil || !wait.IsZero() {
+		if fault == nil && wait.IsZero() {
+			selection, fault = r.choose(ctx, s, true)
+		} else {
 			selection.Pods, selection.Again = nil, rollout.Earliest(selection.Again, wait) // what was begun goes on
 		}
 	}
@@ -101,21 +101,6 @@ func (r *reconciler) roll(ctx context.Context, s *set) (time.Time, error) {
 	r.mark(ctx, s)
 	again, err := r.repair(ctx, s)
 	return rollout.Earliest(rollout.Earliest(selection.Again, again), s.nextDue()), errors.Join(fault, err)
-}
-
-// choose selects the pods that are to be updated now.
-func (s *set) choose(now time.Time) rollout.Selection {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	strategy, doubtful := s.strategy, time.Time{}
-	if strategy.Recreate {
-		s.adopt(true)
-		doubtful = missed.DoubtfulUntil(s.notInjected, now)
-		strategy.Recreate = doubtful.IsZero()
-	}
-	selection := s.fleet.Select(&strategy, now)
-	s.held, selection.Again = selection.Held, rollout.Earliest(selection.Again, doubtful)
-	return selection
 }
 
 // judgeDue evaluates again the pods whose time has come, although nothing has changed.
@@ -155,46 +140,9 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 	s.mu.Lock()
 	observed := &status.Observed{
 		Counts: s.fleet.Counts(), NotInjected: len(s.notInjected), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
-		Held: s.held, Example: s.example(),
+		Held: s.held, Disruption: s.disruption, Example: status.Example(s.examples, s.notInjected),
 	}
+	observed.Evicted, observed.Evictions = s.evictions(r.Clock())
 	s.mu.Unlock()
-	r.measure(object.Name, observed)
-	now, before, changed := r.Clock(), object.DeepCopy(), object.DeepCopy()
-	if s.written != nil && s.version == object.ResourceVersion {
-		before.Status = *s.written
-	}
-	next, again := status.Next(before, observed, now)
-	if equality.Semantic.DeepEqual(&before.Status, next) {
-		return again, nil
-	}
-	if due := status.Due(&before.Status, next, s.reported); now.Before(due) {
-		return rollout.Earliest(again, due), nil
-	}
-	s.reported = now
-	changed.Status = *next.DeepCopy()
-	err := r.written("sidecarsets", "write status of SidecarSet "+object.Name, r.client.Status().Update(ctx, changed))
-	if err != nil {
-		return again, client.IgnoreNotFound(err)
-	}
-	s.written, s.version = next, changed.ResourceVersion
-	changed.Status = *next
-	r.tell(before, changed)
-	return again, nil
-}
-
-func (r *reconciler) measure(name string, o *status.Observed) {
-	c := &o.Counts
-	for state, number := range map[string]int{
-		"matched": c.Matched, "updated": c.Updated, "ready": c.Ready, "updated_ready": c.UpdatedReady, "in_flight": c.InFlight,
-		"failed": c.Failed, "not_upgradable": c.NotUpgradable, "not_injected": o.NotInjected,
-	} {
-		r.pods.WithLabelValues(name, state).Set(float64(number))
-	}
-}
-
-// tell sends the Events of a rollout, when its state changes.
-func (r *reconciler) tell(before, after *v1beta1.SidecarSet) {
-	for _, news := range status.Changed(before, after) {
-		r.Recorder.Eventf(after, nil, news.Severity, news.Reason, "Rollout", "%s", news.Message)
-	}
+	return r.reporter.Write(ctx, object, observed, &s.reported)
 }

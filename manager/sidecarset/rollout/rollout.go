@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/disruptions"
+	"github.com/refit-project/refit/manager/sidecarset/beside"
+	"github.com/refit-project/refit/manager/sidecarset/podapi"
+	"github.com/refit-project/refit/manager/sidecarset/report"
 )
 
 // Config is what the package needs from the manager.
@@ -30,19 +35,22 @@ type Config struct {
 	Workers   int           // SidecarSets reconciled at a time
 	Live      client.Reader // the API server, past the cache: pods are updated from what they are now
 	// PrePull says that ImagePullJobs are reconciled.
-	PrePull  bool
-	Clock    func() time.Time // the API server's time
-	Recorder events.EventRecorder
-	Metrics  prometheus.Registerer
-	Logger   *slog.Logger
+	PrePull bool
+	// Disruptions is shared by all that take pods out of service.
+	Disruptions *disruptions.Ledger
+	Clock       func() time.Time // the API server's time
+	Recorder    events.EventRecorder
+	Metrics     prometheus.Registerer
+	Logger      *slog.Logger
 }
 
 // api is what the parts of the controller share.
 type api struct {
 	Config
-	client client.Client // reads from the cache
-	writes *prometheus.CounterVec
-	pods   *prometheus.GaugeVec
+	client   client.Client // reads from the cache
+	live     *podapi.Pods
+	reporter *report.Writer
+	writes   *prometheus.CounterVec
 }
 
 // reconciler reconciles SidecarSets.
@@ -56,9 +64,12 @@ type reconciler struct {
 }
 
 // Add adds the controller to a manager that has not been started.
-func Add(mgr ctrl.Manager, cfg Config) error {
+func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
+	if err := beside.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	r := newReconciler(mgr.GetClient(), cfg)
-	for _, metric := range []prometheus.Collector{r.writes, r.pods} {
+	for _, metric := range []prometheus.Collector{r.writes, r.reporter.Pods} {
 		if err := cfg.Metrics.Register(metric); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}
@@ -68,6 +79,8 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("sidecarset").
 		For(&v1beta1.SidecarSet{}, builder.WithPredicates(specChanged())).
 		Watches(&corev1.Pod{}, r.podEvents()).
+		Watches(&v1beta1.ContainerRecreateRequest{}, r.requestEvents()).
+		Watches(&policyv1.PodDisruptionBudget{}, r.disruptionEvents()).
 		Watches(namespace, r.namespaceEvents()).
 		Owns(&v1beta1.ImagePullJob{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cfg.Workers}).Complete(r)
@@ -78,17 +91,16 @@ func Add(mgr ctrl.Manager, cfg Config) error {
 }
 
 func newReconciler(c client.Client, cfg Config) *reconciler {
-	return &reconciler{sets: map[string]*set{}, api: &api{
+	r := &reconciler{sets: map[string]*set{}, api: &api{
 		Config: cfg, client: c,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_manager_sidecarset_writes_total",
 			Help: "Writes to the API server for the rollout of SidecarSets, by resource: pods, sidecarsets, controllerrevisions, imagepulljobs.",
 		}, []string{"resource"}),
-		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "refit_manager_sidecarset_pods",
-			Help: "Pods of a SidecarSet, by state: matched, updated, ready, updated_ready, in_flight, failed, not_upgradable, not_injected.",
-		}, []string{"sidecarset", "state"}),
 	}}
+	r.reporter = &report.Writer{Client: c, Recorder: cfg.Recorder, Clock: cfg.Clock, Written: r.written, Pods: report.NewPods()}
+	r.live = &podapi.Pods{Client: c, Live: cfg.Live, Written: r.written}
+	return r
 }
 
 // specChanged drops the updates that are our own writes of the status, and those of annotations and labels but for the one
@@ -120,7 +132,7 @@ func (r *reconciler) keep(name string, s *set) {
 	defer r.mu.Unlock()
 	if s == nil {
 		delete(r.sets, name)
-		r.pods.DeletePartialMatch(prometheus.Labels{"sidecarset": name})
+		r.reporter.Forget(name)
 		return
 	}
 	r.sets[name] = s
@@ -133,14 +145,4 @@ func (a *api) written(resource, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
-}
-
-// namespaceLabels are empty for a namespace that does not exist.
-func (a *api) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := a.client.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get namespace %s: %w", name, err)
-	}
-	return namespace.Labels, nil
 }

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/manager/sidecarset/report"
+	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/choice"
 	"github.com/refit-project/refit/sidecarset/match"
@@ -30,12 +31,8 @@ type set struct {
 	strategy rollout.Strategy
 	selector match.Selector
 	// Only the reconciler looks at these.
-	pulled   bool      // the images
-	reported time.Time // when the status was written
-	// The status as it was written last, and the resource version that it led to: what is stored may be less, as the CRD of
-	// OpenKruise drops conditions and some of the counters.
-	written *v1beta1.SidecarSetStatus
-	version string
+	pulled   bool        // the images
+	reported report.Last // status
 
 	mu          sync.Mutex
 	fleet       *rollout.Fleet
@@ -48,6 +45,7 @@ type set struct {
 	unfinished  map[types.NamespacedName]bool                 // an update that goes on without being chosen
 	gone        map[types.UID]bool                            // pods deleted while all are read from the API server; nil otherwise
 	held        rollout.Hold                                  // of the last selection
+	disruption  string                                        // the PodDisruptionBudget that holds one of its pods, as namespace/name
 	conditions  map[types.NamespacedName]*corev1.PodCondition // that are to be written
 }
 
@@ -98,13 +96,13 @@ func (s *set) inherit(before *set) {
 		s.known[key] = &known{uid: k.uid, version: k.version}
 	}
 	s.repair, s.leaving = before.repair, maps.Clone(before.leaving)
-	s.written, s.version = before.written, before.version
+	s.reported = before.reported.Inherit()
 	s.fleet.Inherit(before.fleet)
 }
 
 // observe updates what is known of a pod. Selected says that the SidecarSet selects it, why is the reason if it was not injected
-// although it is selected; nil if it need not be. It reports whether something has changed.
-func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.Time) bool {
+// although it is selected; nil if it need not be. Requests are those that name it. It reports whether something has changed.
+func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, requests []*v1beta1.ContainerRecreateRequest, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
@@ -127,7 +125,7 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.
 		return had || !counted || was != *why
 	}
 	delete(s.notInjected, key)
-	s.judge(key, pod, now)
+	s.judge(key, pod, requests, now)
 	after, _ := s.fleet.Get(key)
 	if s.conditions[key] != nil || s.unfinished[key] {
 		return true
@@ -136,7 +134,7 @@ func (s *set) observe(pod *corev1.Pod, selected bool, why *missed.Pod, now time.
 }
 
 // judge compares a pod with the target. The lock is held.
-func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, now time.Time) {
+func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, now time.Time) {
 	k := s.known[key]
 	if k == nil || k.uid != pod.UID {
 		k = &known{uid: pod.UID}
@@ -150,16 +148,17 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, now time.Time) {
 		k.revision = injected.ControllerRevision
 	}
 	verdict := s.target.Judge(pod, append(slices.Clone(k.obstacles), k.refused...), now)
-	s.fleet.Set(verdict.Pod(pod, k.retryAt))
+	seen, again := budget.ObserveBeside(s.object.Name, pod, requests, 0, now)
+	s.fleet.Set(verdict.Pod(pod, &seen, k.retryAt))
 	delete(s.due, key)
-	if !verdict.Again.IsZero() {
-		s.due[key] = verdict.Again
+	if again = rollout.Earliest(verdict.Again, again); !again.IsZero() {
+		s.due[key] = again
 	}
 	delete(s.unfinished, key)
 	if verdict.Continue && !now.Before(k.retryAt) {
 		s.unfinished[key] = true
 	} else if verdict.Continue {
-		s.due[key] = k.retryAt
+		s.due[key] = rollout.Earliest(k.retryAt, s.due[key])
 	}
 	delete(s.conditions, key)
 	if condition := upgrade.Condition(pod, s.object.Name, verdict.State != rollout.NotUpgradable); condition != nil {
@@ -181,29 +180,3 @@ func (s *set) forget(key types.NamespacedName) {
 	delete(s.unfinished, key)
 	delete(s.conditions, key)
 }
-
-// example is what is wrong with one of the pods: the same one as long as nothing changes. The caller holds the lock.
-func (s *set) example() string {
-	key, text := first(s.examples)
-	if key.Name == "" {
-		var pod missed.Pod
-		if key, pod = first(s.notInjected); key.Name == "" {
-			return ""
-		}
-		text = pod.Message
-	}
-	return key.String() + ": " + text[:min(len(text), longestExample)]
-}
-
-// first is the pod whose key is the smallest; without a name if there is none.
-func first[V any](pods map[types.NamespacedName]V) (key types.NamespacedName, value V) {
-	for k, v := range pods {
-		if key.Name == "" || cmp.Compare(k.String(), key.String()) < 0 {
-			key, value = k, v
-		}
-	}
-	return key, value
-}
-
-// longestExample is the most of an example that the status has, in bytes.
-const longestExample = 500

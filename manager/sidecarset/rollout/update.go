@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/manager/sidecarset/beside"
+	"github.com/refit-project/refit/manager/sidecarset/podapi"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -45,7 +46,7 @@ func (r *reconciler) updateAll(ctx context.Context, s *set, keys []types.Namespa
 
 // update writes the next step of one pod, decided from what the pod is now.
 func (r *reconciler) update(ctx context.Context, s *set, key types.NamespacedName) error {
-	pod, err := r.Pod(ctx, key.Namespace, key.Name)
+	pod, err := r.live.Pod(ctx, key.Namespace, key.Name)
 	if err != nil {
 		return client.IgnoreNotFound(err) // its watch event comes
 	}
@@ -64,18 +65,25 @@ func (r *reconciler) update(ctx context.Context, s *set, key types.NamespacedNam
 	step, err := s.step(pod, planned.State, r.Clock())
 	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) {
 		s.refuse(key, refused)
-		s.observe(pod, true, nil, r.Clock())
-		return nil
+		return r.show(ctx, s, pod)
 	}
 	if err == nil && step != nil {
-		pod, err = inplace.Apply(ctx, r, pod, step)
+		pod, err = inplace.Apply(ctx, r.live, pod, step)
 	}
 	if err != nil {
 		return err
 	}
 	s.wrote(key, pod)
-	s.observe(pod, true, nil, r.Clock())
-	return nil
+	return r.show(ctx, s, pod)
+}
+
+// show takes in a pod that has been read or written just now.
+func (r *reconciler) show(ctx context.Context, s *set, pod *corev1.Pod) error {
+	requests, err := beside.Requests(ctx, r.client, pod)
+	if err == nil {
+		s.observe(pod, true, nil, requests, r.Clock())
+	}
+	return err
 }
 
 // step goes on with what was begun; otherwise it begins, if it is the pod's turn.
@@ -146,59 +154,15 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return fmt.Errorf("evict pod %s: no controller would recreate it", pod.Name)
 	}
-	if err := r.evictPod(ctx, pod); err != nil {
+	if err := r.live.Evict(ctx, pod); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(pod)
 	if known, _ := s.fleet.Get(key); known.UID == pod.UID { // otherwise its event has come before, and told so
-		s.fleet.Evicted(key, r.Clock().Add(grace(pod)))
+		s.fleet.Evicted(key, r.Clock().Add(podapi.Grace(pod)))
 		s.evicted(key, pod.UID)
 	}
 	return nil
-}
-
-// grace is how long the containers of a pod may take to end.
-func grace(pod *corev1.Pod) time.Duration {
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return 0
-}
-
-// evictPod evicts this very pod, not another of its name.
-func (r *reconciler) evictPod(ctx context.Context, pod *corev1.Pod) error {
-	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}
-	return r.written("pods", "evict pod "+pod.Name, r.client.SubResource("eviction").Create(ctx, pod, eviction))
-}
-
-// Pod implements inplace.API.
-func (r *reconciler) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
-		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
-	}
-	return pod, nil
-}
-
-// PatchPod implements inplace.API.
-func (r *reconciler) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) (*corev1.Pod, error) {
-	stored := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	change := client.RawPatch(types.StrategicMergePatchType, patch)
-	var err error
-	if subresource == "" {
-		err = r.client.Patch(ctx, stored, change)
-	} else {
-		err = r.client.SubResource(subresource).Patch(ctx, stored, change)
-	}
-	return stored, r.written("pods", "patch pod "+pod.Namespace+"/"+pod.Name, err)
-}
-
-// errNoRestart: nothing of a SidecarSet is changed by a restart without a new image.
-var errNoRestart = errors.New("sidecars are not restarted")
-
-// Restart implements inplace.API. It is never called.
-func (r *reconciler) Restart(context.Context, *corev1.Pod, inplace.Instance) error {
-	return errNoRestart
 }

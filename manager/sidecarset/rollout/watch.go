@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/manager/sidecarset/beside"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/missed"
 )
@@ -25,24 +27,11 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // podEvents take pods in, one by one, and enqueue the SidecarSets for which something has changed.
 func (r *reconciler) podEvents() handler.EventHandler {
-	observe := func(ctx context.Context, object client.Object, q queue) {
-		pod, ok := object.(*corev1.Pod)
-		if !ok {
-			return
-		}
-		for _, s := range r.all() {
-			if changed, err := r.observe(ctx, s, pod); err != nil {
-				r.Logger.Error("pod not observed", "pod", client.ObjectKeyFromObject(pod).String(), "err", err)
-			} else if changed {
-				enqueue(q, s.object.Name)
-			}
-		}
-	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { observe(ctx, e.Object, q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.take(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			r.heard.Store(r.Clock().UnixNano())
-			observe(ctx, e.ObjectNew, q)
+			r.take(ctx, e.ObjectNew, q)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			key := client.ObjectKeyFromObject(e.Object)
@@ -52,6 +41,55 @@ func (r *reconciler) podEvents() handler.EventHandler {
 				}
 			}
 		},
+	}
+}
+
+// take shows a pod to all SidecarSets, and enqueues those for which something has changed.
+func (r *reconciler) take(ctx context.Context, object client.Object, q queue) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	for _, s := range r.all() {
+		if changed, err := r.observe(ctx, s, pod); err != nil {
+			r.Logger.Error("pod not observed", "pod", client.ObjectKeyFromObject(pod).String(), "err", err)
+		} else if changed {
+			enqueue(q, s.object.Name)
+		}
+	}
+}
+
+// requestEvents look again at the pod of a request, whoever has created it.
+func (r *reconciler) requestEvents() handler.EventHandler {
+	return on(beside.OnRequest(r.client, r.Logger, func(ctx context.Context, pod *corev1.Pod, q queue) {
+		r.take(ctx, pod, q)
+		r.enqueueHeld(pod.Namespace, q)
+	}))
+}
+
+// disruptionEvents enqueue the SidecarSets that a PodDisruptionBudget holds.
+func (r *reconciler) disruptionEvents() handler.EventHandler {
+	return on(func(_ context.Context, object client.Object, q queue) { r.enqueueHeld(object.GetNamespace(), q) })
+}
+
+// on does the same for all events of an object.
+func on(look func(context.Context, client.Object, queue)) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { look(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { look(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { look(ctx, e.Object, q) },
+	}
+}
+
+// enqueueHeld enqueues the SidecarSets of which a PodDisruptionBudget of the namespace holds a pod.
+func (r *reconciler) enqueueHeld(namespace string, q queue) {
+	for _, s := range r.all() {
+		s.mu.Lock()
+		held := strings.HasPrefix(s.disruption, namespace+"/")
+		s.mu.Unlock()
+		if held {
+			enqueue(q, s.object.Name)
+		}
 	}
 }
 
@@ -66,7 +104,7 @@ func (r *reconciler) observe(ctx context.Context, s *set, pod *corev1.Pod) (bool
 		var labels map[string]string
 		if s.selector.NeedsNamespace() {
 			var err error
-			if labels, err = r.namespaceLabels(ctx, pod.Namespace); err != nil {
+			if labels, err = beside.NamespaceLabels(ctx, r.client, pod.Namespace); err != nil {
 				return false, err
 			}
 		}
@@ -75,14 +113,17 @@ func (r *reconciler) observe(ctx context.Context, s *set, pod *corev1.Pod) (bool
 	if !selected && !s.knows(client.ObjectKeyFromObject(pod)) && !slices.Contains(annotation.Names(pod), s.object.Name) {
 		return false, nil
 	}
+	requests, err := beside.Requests(ctx, r.client, pod)
+	if err != nil {
+		return false, err
+	}
 	var why *missed.Pod
 	if selected && !r.replaced(s, pod) {
-		var err error
-		if why, err = r.missed(ctx, s, pod); err != nil {
+		if why, err = r.missed(ctx, s, pod, requests); err != nil {
 			return false, err
 		}
 	}
-	return s.observe(pod, selected, why, r.Clock()), nil
+	return s.observe(pod, selected, why, requests, r.Clock()), nil
 }
 
 // replaced reports whether a canary of the SidecarSet was injected into the pod in its place.

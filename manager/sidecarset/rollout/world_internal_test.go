@@ -27,6 +27,8 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/manager/disruptions"
+	"github.com/refit-project/refit/manager/sidecarset/beside"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
@@ -61,7 +63,7 @@ func newWorld(t *testing.T, pods int) *world {
 	version := &annotation.Version{SidecarSet: "logs", Hashes: revision.HashesOf(&set.Spec), Sidecars: []string{"log"}}
 	for i := range pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{"app": "web"}}}
-		pod.UID = "uid-web"
+		pod.UID = types.UID(fmt.Sprintf("uid-web-%d", i))
 		pod.Spec = corev1.PodSpec{NodeName: "a", RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "app", Image: "app:1"}, {
 			Name: "log", Image: "log:1", Env: []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}},
 		}}}
@@ -70,13 +72,15 @@ func newWorld(t *testing.T, pods int) *world {
 		objects = append(objects, pod)
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1beta1.SidecarSet{}, &corev1.Pod{}).WithInterceptorFuncs(interceptor.Funcs{Patch: w.patch}).Build()
+		WithStatusSubresource(&v1beta1.SidecarSet{}, &corev1.Pod{}).
+		WithIndex(&v1beta1.ContainerRecreateRequest{}, beside.RequestsByPod, beside.PodOfRequest).WithInterceptorFuncs(interceptor.Funcs{Patch: w.patch}).Build()
 	w.Client = api
 	recorder := events.NewFakeRecorder(1000)
 	w.events = recorder.Events
 	w.r = newReconciler(cached(api), Config{
 		Namespace: "refit-system", Workers: 1, Live: w.Client, PrePull: true, Clock: func() time.Time { return w.now }, Recorder: recorder,
-		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Disruptions: disruptions.NewLedger(func() time.Time { return w.now }),
+		Metrics:     prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
 	return w
 }
@@ -188,6 +192,7 @@ func (w *world) look() {
 // reconcile returns when the controller looks again by itself; zero for never.
 func (w *world) reconcile() time.Duration {
 	w.t.Helper()
+	w.r.live.Client, w.r.reporter.Client = w.r.client, w.r.client // a test may have replaced it
 	result, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "logs"}})
 	w.check(err)
 	return result.RequeueAfter

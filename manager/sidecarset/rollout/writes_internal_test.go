@@ -63,7 +63,7 @@ func TestConditionIsOfThePodThatWasSeen(t *testing.T) {
 		},
 	})
 	w.change(fixed)
-	if w.reconcile(); !strings.Contains(sent, `"uid":"uid-web"`) {
+	if w.reconcile(); !strings.Contains(sent, `"uid":"uid-web-`) {
 		t.Errorf("patch %s", sent)
 	}
 }

@@ -1,0 +1,81 @@
+// Package beside reads from the manager's cache what is beside the pods of SidecarSets: their namespaces, requests for restarts, and
+// what PodDisruptionBudgets allow. What follows from it is decided in sidecarset/rollout and rollout/budget.
+package beside
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// RequestsByPod is the index of cached ContainerRecreateRequests by the name of their pod.
+const RequestsByPod = "spec.podName"
+
+// Index makes the index. It is called once, before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1beta1.ContainerRecreateRequest{}, RequestsByPod, PodOfRequest); err != nil {
+		return fmt.Errorf("index ContainerRecreateRequests by pod: %w", err)
+	}
+	return nil
+}
+
+// PodOfRequest is the name of the pod of a request, for the index.
+func PodOfRequest(object client.Object) []string {
+	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok && request.Spec.PodName != "" {
+		return []string{request.Spec.PodName}
+	}
+	return nil
+}
+
+// Requests are those that name the pod, or one that had its name before, whoever has created them.
+func Requests(ctx context.Context, cached client.Reader, pod *corev1.Pod) ([]*v1beta1.ContainerRecreateRequest, error) {
+	return requests(ctx, cached, client.InNamespace(pod.Namespace), client.MatchingFields{RequestsByPod: pod.Name})
+}
+
+func requests(ctx context.Context, cached client.Reader, options ...client.ListOption) ([]*v1beta1.ContainerRecreateRequest, error) {
+	var list v1beta1.ContainerRecreateRequestList
+	if err := cached.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	}
+	all := make([]*v1beta1.ContainerRecreateRequest, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// NamespaceLabels are empty for a namespace that does not exist.
+func NamespaceLabels(ctx context.Context, cached client.Reader, name string) (map[string]string, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := cached.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get namespace %s: %w", name, err)
+	}
+	return namespace.Labels, nil
+}
+
+// OnRequest are the handlers of events of requests. Look is given the pod of the request as the cache has it; it is not called if
+// there is none.
+func OnRequest[Q any](cached client.Reader, logger *slog.Logger, look func(context.Context, *corev1.Pod, Q)) func(context.Context, client.Object, Q) {
+	return func(ctx context.Context, object client.Object, q Q) {
+		request, ok := object.(*v1beta1.ContainerRecreateRequest)
+		if !ok {
+			return
+		}
+		var pod corev1.Pod
+		key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}
+		switch err := cached.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); {
+		case err == nil:
+			look(ctx, &pod, q)
+		case !apierrors.IsNotFound(err):
+			logger.Error("pod of a request not read", "pod", key.String(), "err", err)
+		}
+	}
+}

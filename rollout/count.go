@@ -1,0 +1,78 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/rollout/budget"
+)
+
+// reportPatience is how long after its creation a rollout waits for kubelet to report the containers of pods that existed before. Kubelet
+// writes what it has not written at once within 10 s.
+const reportPatience = 30 * time.Second
+
+// old reports whether the pod is one that the rollout is about: it existed before, and its containers have been started.
+func (v *view) old(p *pod) bool {
+	return v.existed(p) && slices.ContainsFunc(v.rollout.Spec.Containers, func(name string) bool {
+		status := kubelet.StatusOf(p.Pod, name)
+		return !hasContainer(p.Pod, name) || status != nil && status.ContainerID != ""
+	})
+}
+
+func (v *view) existed(p *pod) bool {
+	return !p.CreationTimestamp.After(v.rollout.CreationTimestamp.Time)
+}
+
+// mayBeOld reports whether the containers of a pod that is not old may have been started, and kubelet has not reported that yet.
+func (v *view) mayBeOld(p *pod) bool {
+	until := v.rollout.CreationTimestamp.Add(reportPatience)
+	if !v.existed(p) || p.Spec.NodeName == "" || p.budget.Stuck || !v.now.Before(until) {
+		return false
+	}
+	v.again(until)
+	return true
+}
+
+func (v *view) count() {
+	status := &v.decision.Status
+	before := status.Restarted
+	status.Pods, status.Restarted, status.Restarting, status.Failed = int32(len(v.pods)), 0, 0, 0
+	var refusals, failures []v1alpha1.RestartFailure
+	for _, p := range v.pods {
+		if p.stage == restarting || p.stopping {
+			status.Restarting++
+		}
+		if p.stage == restarted || p.replaced {
+			status.Restarted++
+		}
+		switch {
+		case p.stage != failed:
+			continue
+		case p.failure.Reason == ReasonRefused:
+			refusals = append(refusals, p.failure)
+		default:
+			failures = append(failures, p.failure)
+		}
+		status.Failed++
+	}
+	// Refusals are first, as only the status knows of them.
+	status.Failures = slices.Concat(refusals, failures)
+	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
+	status.Unavailable = int32(budget.New(0, v.budgets(), v.missing(), 0, nil).Unavailable())
+	if status.Restarted > before || status.LastProgressTime == nil {
+		status.LastProgressTime = &metav1.Time{Time: v.now}
+	}
+}
+
+// budgets are the pods of the target as budgets see them.
+func (v *view) budgets() []budget.Pod {
+	pods := make([]budget.Pod, len(v.all))
+	for i, p := range v.all {
+		pods[i] = p.budget
+	}
+	return pods
+}

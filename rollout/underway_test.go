@@ -1,0 +1,141 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr"
+)
+
+// A rollout that follows another one: a container is still being stopped for the first.
+func TestARestartUnderWayOfARolloutBeforeCounts(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]*metav1.Time{"the first has ended": nil, "the first has been deleted": {Time: start}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := newFixture(1)
+			first.look()
+			first.stopping("web-0")
+			request := first.request("web-0")
+			request.DeletionTimestamp = deleted
+			next := newFixture(3)
+			next.rollout.UID, next.rollout.Name = "next", "next"
+			next.observed.Requests = []*v1beta1.ContainerRecreateRequest{request}
+			if started := next.look(); len(started) > 1 || len(started) == 1 && started[0] != "web-0" || next.rollout.Status.Unavailable != 1 {
+				t.Errorf("%v, %d unavailable", started, next.rollout.Status.Unavailable)
+			}
+		})
+	}
+}
+
+func TestARequestThatFailsAtItsDeadlineDoesNotFreeTheBudget(t *testing.T) {
+	t.Parallel()
+	f := newFixture(4, func(s *v1alpha1.RestartRolloutSpec) { s.FailurePolicy = v1alpha1.RolloutFailureContinue })
+	f.look()
+	f.stopping("web-3")
+	f.now = start.Add(8 * time.Second)
+	crr.Complete(&f.request("web-3").Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too slow"}, 1, f.now)
+	if started := f.look(); len(started) != 0 || f.rollout.Status.Restarting != 1 || f.rollout.Status.Unavailable != 1 || f.last.Again.IsZero() {
+		t.Fatalf("%v, %+v, again %s", started, f.rollout.Status, f.last.Again)
+	}
+	f.replace("web-3") // killed and started again
+	setReady(f.pod("web-3"), false, f.now)
+	if started := f.look(); len(started) != 0 {
+		t.Fatalf("%v while the new instance is not ready", started)
+	}
+	setReady(f.pod("web-3"), true, f.now)
+	if started := f.look(); !cmp.Equal(started, []string{"web-2"}) || f.rollout.Status.Restarted != 1 || f.rollout.Status.Restarting != 0 {
+		t.Errorf("%v, %+v", started, f.rollout.Status)
+	}
+}
+
+func TestARolloutIsCompleteOnlyWhenNothingIsUnderWay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1)
+	f.look()
+	f.stopping("web-0")
+	crr.Complete(&f.request("web-0").Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too slow"}, 1, f.now)
+	if f.look(); f.rollout.Status.CompletionTime != nil || f.rollout.Status.Restarting != 1 {
+		t.Fatalf("%+v", f.rollout.Status)
+	}
+	f.replace("web-0")
+	f.look()
+	s := f.rollout.Status
+	if s.CompletionTime == nil || s.Restarted != 1 || s.Failed != 1 || s.Restarting != 0 {
+		t.Fatalf("%+v", s)
+	}
+	if message := s.Conditions[len(s.Conditions)-1].Message; !strings.Contains(message, "1 of 1 pods have been restarted, 1 failed, of which 1 were restarted after all") {
+		t.Error(message)
+	}
+}
+
+func TestARolloutThatEndsAtItsDeadlineSaysAtTheEndWhatWasRestarted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(3, func(s *v1alpha1.RestartRolloutSpec) { s.ActiveDeadlineSeconds = new(int64(60)) })
+	f.look()
+	f.now = start.Add(time.Minute)
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime != nil || f.rollout.Status.Restarting != 1 {
+		t.Fatalf("%v, %+v", started, f.rollout.Status)
+	}
+	f.restart("web-2")
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime == nil || f.rollout.Status.Restarting != 0 || f.rollout.Status.Restarted != 1 {
+		t.Fatalf("%v, %+v", started, f.rollout.Status)
+	}
+	if _, reason := f.condition("Failed"); reason != v1alpha1.ReasonDeadlineExceeded {
+		t.Error(reason)
+	}
+}
+
+func TestAReplacedRolloutEndsWhenWhatItHasBegunHasEnded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(3)
+	f.look()
+	f.rollout.Status.Conditions = append(f.rollout.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReplaced, Status: metav1.ConditionTrue})
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime != nil {
+		t.Fatalf("%v, %+v", started, f.rollout.Status)
+	}
+	f.restart("web-2")
+	if started := f.look(); started != nil || f.rollout.Status.CompletionTime == nil {
+		t.Fatalf("%v, %+v", started, f.rollout.Status)
+	}
+	if _, reason := f.condition("Failed"); reason != v1alpha1.ReasonReplaced {
+		t.Error(reason)
+	}
+}
+
+// kubelet reports containers up to 12 s after their start.
+func TestPodsWhoseContainersAreNotReportedYetAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	unreported := func() *fixture {
+		f := newFixture(1)
+		f.pod("web-0").Spec.NodeName, f.pod("web-0").Status.ContainerStatuses = "node", nil
+		setReady(f.pod("web-0"), false, start.Add(-15*time.Second))
+		return f
+	}
+	f := unreported()
+	if f.look(); f.rollout.Status.CompletionTime != nil || !f.last.Again.Equal(start.Add(30*time.Second)) {
+		t.Fatalf("%+v", f.last)
+	}
+	reported := newPod(0, start)
+	f.pod("web-0").Status.ContainerStatuses = reported.Status.ContainerStatuses
+	if started := f.look(); !cmp.Equal(started, []string{"web-0"}) {
+		t.Errorf("%v", started)
+	}
+	f = unreported()
+	f.look()
+	f.now = start.Add(30 * time.Second)
+	if f.look(); f.rollout.Status.CompletionTime == nil {
+		t.Error("does not end for a pod that is never reported")
+	}
+	f = unreported()
+	f.pod("web-0").Spec.NodeName = ""
+	if f.look(); f.rollout.Status.CompletionTime == nil {
+		t.Error("waits for a pod that has no node")
+	}
+}

@@ -1,0 +1,47 @@
+package missed
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/sidecarset/rollout"
+)
+
+// Workloads counts the pods of workloads: those that were not injected, and those of the fleet, which were. Others are pods on which
+// others have begun something lately that they may not show yet.
+func Workloads(pods map[types.NamespacedName]Pod, fleet *rollout.Fleet, others map[types.UID]time.Time, now time.Time) func(string) Workload {
+	missing, begun := notInjected(pods, others), map[string]int{}
+	for uid := range others {
+		if pod, ok := fleet.Find(uid); ok {
+			begun[pod.Workload]++
+		}
+	}
+	counted := map[string]Workload{}
+	return func(name string) Workload {
+		w, known := counted[name]
+		if !known {
+			injected, unavailable, underWay := fleet.Workload(name, now)
+			w = missing[name]
+			w.Pods, w.Ready, w.UnderWay = w.Pods+injected, w.Ready+max(0, injected-unavailable-begun[name]), w.UnderWay+underWay+begun[name]
+			counted[name] = w
+		}
+		return w
+	}
+}
+
+func notInjected(pods map[types.NamespacedName]Pod, others map[types.UID]time.Time) map[string]Workload {
+	workloads := map[string]Workload{}
+	for _, pod := range pods {
+		w := workloads[pod.Workload]
+		w.Pods++
+		switch {
+		case pod.UnderWay || !others[pod.UID].IsZero():
+			w.UnderWay++
+		case pod.Ready:
+			w.Ready++
+		}
+		workloads[pod.Workload] = w
+	}
+	return workloads
+}

@@ -1,0 +1,36 @@
+package status
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/sidecarset/missed"
+)
+
+// longestExample is the most of an example that the status has, in bytes.
+const longestExample = 500
+
+// Example is what is wrong with one of the pods that have failed or cannot be updated, with their reasons, or else of those that were
+// not injected: the same one as long as nothing changes. It is empty if there is none.
+func Example(reasons map[types.NamespacedName]string, notInjected map[types.NamespacedName]missed.Pod) string {
+	key, text := first(reasons)
+	if key.Name == "" {
+		var pod missed.Pod
+		if key, pod = first(notInjected); key.Name == "" {
+			return ""
+		}
+		text = pod.Message
+	}
+	return key.String() + ": " + text[:min(len(text), longestExample)]
+}
+
+// first is the pod whose key is the smallest; without a name if there is none.
+func first[V any](pods map[types.NamespacedName]V) (key types.NamespacedName, value V) {
+	for k, v := range pods {
+		if key.Name == "" || cmp.Compare(k.String(), key.String()) < 0 {
+			key, value = k, v
+		}
+	}
+	return key, value
+}
