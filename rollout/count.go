@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -40,9 +41,10 @@ func (v *view) mayBeOld(p *pod) bool {
 func (v *view) count() {
 	status := &v.decision.Status
 	before := status.Restarted
-	status.Pods, status.Restarted, status.Restarting, status.Failed = int32(len(v.pods)), 0, 0, 0
+	status.Pods, status.Restarted, status.Restarting, status.Failed = 0, 0, 0, 0
 	var refusals, failures []v1alpha1.RestartFailure
 	for _, p := range v.pods {
+		status.Pods++
 		if p.stage == restarting || p.stopping {
 			status.Restarting++
 		}
@@ -62,7 +64,8 @@ func (v *view) count() {
 	// Refusals are first, as only the status knows of them.
 	status.Failures = slices.Concat(refusals, failures)
 	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
-	status.Unavailable = int32(budget.New(0, v.budgets(), v.missing(), 0, nil).Unavailable())
+	unavailable := budget.New(0, v.budgets(), v.missing(), 0, nil).Unavailable()
+	status.Unavailable = int32(max(0, min(unavailable, math.MaxInt32)))
 	if status.Restarted > before || status.LastProgressTime == nil {
 		status.LastProgressTime = &metav1.Time{Time: v.now}
 	}

@@ -57,10 +57,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-func (w *world) pod(i int) *corev1.Pod {
+func (w *world) pod(ctx context.Context, i int) *corev1.Pod {
 	w.t.Helper()
 	pod := &corev1.Pod{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, pod); err != nil {
+	if err := w.Get(ctx, client.ObjectKey{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, pod); err != nil {
 		w.t.Fatal(err)
 	}
 	return pod
@@ -75,7 +75,7 @@ func (w *world) take(ctx context.Context, i int) (release func(context.Context),
 			defer w.mu.Unlock()
 			w.said = append(w.said, what)
 		},
-	}, w.pod(i))
+	}, w.pod(ctx, i))
 }
 
 func (w *world) hasSaid(words string) bool {
@@ -89,11 +89,11 @@ func TestAProcessAloneHoldsItsTurnUntilItReleasesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		release, err := w.take(t.Context(), 1)
-		if claim := budget.ClaimOn(w.pod(1), time.Now()); err != nil || claim == nil || !claim.Holding || len(w.said) > 0 {
+		if claim := budget.ClaimOn(w.pod(t.Context(), 1), time.Now()); err != nil || claim == nil || !claim.Holding || len(w.said) > 0 {
 			t.Fatalf("%v, %+v, %v", err, claim, w.said)
 		}
 		release(t.Context())
-		if text, ok := w.pod(1).Annotations[budget.AnnotationClaim]; ok {
+		if text, ok := w.pod(t.Context(), 1).Annotations[budget.AnnotationClaim]; ok {
 			t.Errorf("left: %s", text)
 		}
 		release(t.Context()) // does nothing
@@ -164,7 +164,7 @@ func TestAnInterruptedProcessLeavesNoClaim(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !w.hasSaid("PodDisruptionBudget strict allows no more disruptions") {
 			t.Errorf("%v: %v", err, w.said)
 		}
-		if text, ok := w.pod(1).Annotations[budget.AnnotationClaim]; ok {
+		if text, ok := w.pod(t.Context(), 1).Annotations[budget.AnnotationClaim]; ok {
 			t.Errorf("left: %s", text)
 		}
 	})
@@ -194,7 +194,7 @@ func TestASecondProcessForTheSamePodWaits(t *testing.T) {
 		}
 		time.AfterFunc(10*time.Second, func() { release(t.Context()) })
 		began := time.Now()
-		_, err = turn.Take(t.Context(), turn.Config{API: w, By: "another", MaxUnavailable: intstr.FromInt32(1), Clock: time.Now}, w.pod(1))
+		_, err = turn.Take(t.Context(), turn.Config{API: w, By: "another", MaxUnavailable: intstr.FromInt32(1), Clock: time.Now}, w.pod(t.Context(), 1))
 		if took := time.Since(began); err != nil || took < 10*time.Second || took > 15*time.Second {
 			t.Errorf("%v, after %s", err, took)
 		}

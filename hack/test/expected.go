@@ -78,8 +78,10 @@ func expected(part string) map[string]verdict.Expected {
 			`test/e2e\.Test[A-Za-z0-9]+$`:               150,
 			`test/e2e\.TestOneStopUnderOpenKruisesCRD$`: 1, `test/e2e\.TestManagersTokenIsNotWorthACluster$`: 1,
 			`test/e2e\.TestDaemonMayWriteOnlyWhatConcernsItsNode$`: 1, `test/e2e\.TestASidecarRecordsOnlyForItsWholeWorkload$`: 1,
-			`test/e2e\.Test(HandOffToKruiseDaemon/begun_by|RequestsAreKeptWhen)`:                            3,
-			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`: 4,
+			`test/e2e\.Test(HandOffToKruiseDaemon/begun_by|RequestsAreKeptWhen)`: 3,
+			// Rollouts as a client of the Service sees them: the subtests of the one that follows another count too.
+			`test/e2e\.Test(PodsThatHaveJustBeen|YoungPods|AReadinessBlip|ARequestThatFails|ARolloutThatFollows|AScheduleThatReplaces)\w+`: 6,
+			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`:                                4,
 			`test/e2e\.TestTutorials/`: 7,
 		}},
 		chaosStep: {Required: map[string]int{`\.TestSmallDose$`: 1}},

@@ -73,8 +73,21 @@ func newAPIServer(t *testing.T, objects ...client.Object) *apiServer {
 				return c.SubResource(sub).Update(ctx, o, opts...)
 			},
 		}).Build()
+	cached := interceptor.NewClient(a.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if o := (&client.ListOptions{}).ApplyOptions(opts); o.Continue != "" || o.Limit > 0 || o.Raw != nil {
+				return fmt.Errorf("a cache does not list in pages: %+v", o)
+			}
+			for _, option := range opts {
+				if _, pages := option.(client.Continue); pages {
+					return errors.New("continue list option is not supported by the cache")
+				}
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
 	a.reconciler = &reconciler{
-		client: a, live: a, ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"outcome", "reason", "trigger"}),
+		client: cached, live: a, ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"outcome", "reason", "trigger"}),
 		Config: Config{Clock: func() time.Time { return a.now }, Recorder: a.events, Logger: slog.New(slog.DiscardHandler)},
 	}
 	a.reconciler.Disruptions = disruptions.NewLedger(a.reconciler.Clock)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -58,7 +57,7 @@ func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollou
 		return observed, of, fmt.Errorf("list pods: %w", err)
 	}
 	of.divide(pointers(pods.Items), &observed)
-	observed.Requests, err = r.requests(ctx, r.client, object.Namespace, client.UnsafeDisableDeepCopy)
+	observed.Requests, err = r.cachedRequests(ctx, object.Namespace)
 	return observed, of, err
 }
 
@@ -72,7 +71,7 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 		return errReplaced
 	}
 	var err error
-	if observed.Requests, err = r.requests(ctx, r.live, object.Namespace, client.Limit(requestPage)); err != nil {
+	if observed.Requests, err = r.liveRequests(ctx, object.Namespace); err != nil {
 		return err
 	}
 	pods, err := cache.LivePods(ctx, r.live, append(of.list(observed), client.InNamespace(object.Namespace))...)
@@ -151,12 +150,21 @@ func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout
 // requestPage is how many requests are read from the API server at a time.
 const requestPage = 500
 
-// requests are those of the namespace, whoever has created them, and those that have been deleted while they were carried out.
-func (r *reconciler) requests(ctx context.Context, reader client.Reader, namespace string, options ...client.ListOption) ([]*v1beta1.ContainerRecreateRequest, error) {
+// cachedRequests are those of the namespace, whoever has created them, and those that have been deleted while they were carried out.
+func (r *reconciler) cachedRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
+	var list v1beta1.ContainerRecreateRequestList
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	}
+	return append(r.deleted.of(namespace, r.Clock()), pointers(list.Items)...), nil
+}
+
+// liveRequests are cachedRequests as the API server has them now.
+func (r *reconciler) liveRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
 	all := r.deleted.of(namespace, r.Clock())
 	for next := ""; ; {
 		var page v1beta1.ContainerRecreateRequestList
-		if err := reader.List(ctx, &page, append(slices.Clone(options), client.InNamespace(namespace), client.Continue(next))...); err != nil {
+		if err := r.live.List(ctx, &page, client.InNamespace(namespace), client.Limit(requestPage), client.Continue(next)); err != nil {
 			return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
 		}
 		all = append(all, pointers(page.Items)...)
