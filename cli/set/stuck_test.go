@@ -80,10 +80,9 @@ func TestContainerThatDoesNotStartBlocksNobodyElse(t *testing.T) {
 					first = images(t, "app=app:2")
 				}
 				config := set.Config{Timeout: 30 * time.Second, Options: plan.Options{ImagesPresent: true}}
-				one := s.start(t.Context(), config, first)
 				tt.stuck(s)
-				if command := <-one; cli.ExitCode(command.err) != tt.code {
-					t.Errorf("the first: exit code %d, want %d: %v", cli.ExitCode(command.err), tt.code, command.err)
+				if _, err := s.set(t.Context(), config, first); cli.ExitCode(err) != tt.code {
+					t.Errorf("the first: exit code %d, want %d: %v", cli.ExitCode(err), tt.code, err)
 				}
 				said, err := s.set(t.Context(), config, images(t, "log=log:2"))
 				if err != nil || s.image("log") != "log:2" {
