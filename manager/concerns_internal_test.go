@@ -121,7 +121,7 @@ func addedFor(t *testing.T, cfg Config) *recordingManager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := addConcerns(t.Context(), m, cfg, traces, "refit", time.Now); err != nil {
+	if err := addConcerns(m, cfg, traces, "refit", time.Now); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -98,7 +98,7 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 	if err != nil {
 		return err
 	}
-	if err := cache.IndexPods(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index(ctx, mgr.GetFieldIndexer(), cfg); err != nil {
 		return err
 	}
 	if err := certificates.Add(mgr, loader, metrics.Registry); err != nil {
@@ -111,15 +111,26 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 	if err := mgr.Add(everyReplica{traces.Run}); err != nil {
 		return err
 	}
-	if err := addConcerns(ctx, mgr, cfg, traces, user, clock); err != nil {
+	if err := addConcerns(mgr, cfg, traces, user, clock); err != nil {
 		return err
 	}
 	probes.ready(readinessChecks(cfg, loader.Ready, mgr.GetWebhookServer().StartedChecker()))
 	return mgr.Start(ctx)
 }
 
+// index makes the indexes of the cache, for which the API server is asked which kinds it has.
+func index(ctx context.Context, indexer client.FieldIndexer, cfg Config) error {
+	if err := cache.IndexPods(ctx, indexer); err != nil {
+		return err
+	}
+	if !cfg.SidecarSetRollout {
+		return nil
+	}
+	return rollout.Index(ctx, indexer)
+}
+
 // addConcerns adds the packages with controllers of the API's objects, each with what it needs.
-func addConcerns(ctx context.Context, mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user string, clock func() time.Time) error {
+func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user string, clock func() time.Time) error {
 	ledger := disruptions.NewLedger(clock)
 	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
 	addRequests := requests.Add
@@ -156,7 +167,7 @@ func addConcerns(ctx context.Context, mgr ctrl.Manager, cfg Config, traces *trac
 			return fmt.Errorf("set up image pulls: %w", err)
 		}
 	}
-	if err := addSidecarSets(ctx, mgr, cfg, ledger, clock); err != nil {
+	if err := addSidecarSets(mgr, cfg, ledger, clock); err != nil {
 		return fmt.Errorf("set up injection of SidecarSets: %w", err)
 	}
 	if !cfg.PodProbes {
@@ -172,7 +183,7 @@ func addConcerns(ctx context.Context, mgr ctrl.Manager, cfg Config, traces *trac
 	return nil
 }
 
-func addSidecarSets(ctx context.Context, mgr ctrl.Manager, cfg Config, ledger *disruptions.Ledger, clock func() time.Time) error {
+func addSidecarSets(mgr ctrl.Manager, cfg Config, ledger *disruptions.Ledger, clock func() time.Time) error {
 	add := injection.Add
 	if !cfg.SidecarSets {
 		add = injection.AddNothing
@@ -181,7 +192,7 @@ func addSidecarSets(ctx context.Context, mgr ctrl.Manager, cfg Config, ledger *d
 	if err != nil || !cfg.SidecarSetRollout {
 		return err
 	}
-	return rollout.Add(ctx, mgr, rollout.Config{
+	return rollout.Add(mgr, rollout.Config{
 		Namespace: cfg.Namespace, Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Disruptions: ledger, Clock: clock,
 		Recorder: mgr.GetEventRecorder(Name), Metrics: metrics.Registry, Logger: cfg.Logger,
 	})

@@ -18,10 +18,10 @@ import (
 
 // rooms are those that decide, each with all packages below it.
 var rooms = []string{
-	"crr", "crr/admission", "crr/lifecycle", "crr/queue", "crr/record", "crr/requester", "kubelet", "hook", "image", "signal", "signal/procfile",
+	"crr", "crr/admission", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "kubelet", "hook", "image", "signal", "signal/procfile",
 	"podprobe", "podprobe/share", "probe", "probe/transport", "probe/turns",
-	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/payload", "hotupdate/store",
-	"inplace", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
+	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/manifest", "hotupdate/payload", "hotupdate/store",
+	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
 	"manager/requests", "manager/rollouts", "manager/images", "result", "result/output", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/podprobes/omitted", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
 	"daemon/podprobes", "daemon/podprobes/execprobe", "daemon/podprobes/probespec", "daemon/podprobes/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",

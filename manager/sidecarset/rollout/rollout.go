@@ -63,11 +63,11 @@ type reconciler struct {
 	sets map[string]*set
 }
 
+// Index makes the index of the cache that the controller reads by. It is called once, before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error { return beside.Index(ctx, indexer) }
+
 // Add adds the controller to a manager that has not been started.
-func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
-	if err := beside.Index(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
+func Add(mgr ctrl.Manager, cfg Config) error {
 	r := newReconciler(mgr.GetClient(), cfg)
 	for _, metric := range []prometheus.Collector{r.writes, r.reporter.Pods} {
 		if err := cfg.Metrics.Register(metric); err != nil {
