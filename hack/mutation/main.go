@@ -33,7 +33,7 @@ var testsElsewhere = map[string]string{
 	"hotupdate/action": "hotupdate", "hotupdate/archive": "hotupdate", "hotupdate/fetch": "hotupdate", "hotupdate/payload": "hotupdate", "hotupdate/store": "hotupdate",
 	"daemon/podprobes/execprobe": "daemon/podprobes", "daemon/podprobes/probespec": "daemon/podprobes", "daemon/podprobes/probestatus": "daemon/podprobes",
 	"manager/podprobes/compiled": "manager/podprobes", "manager/podprobes/marks": "manager/podprobes", "manager/podprobes/omitted": "manager/podprobes",
-	"podprobe/share":  "podprobe",
+	"podprobe/share": "podprobe", "crr/podrules": "crr", "hotupdate/manifest": "hotupdate", "inplace/gate": "inplace",
 	"probe/transport": "probe",
 }
 
