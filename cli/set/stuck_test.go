@@ -81,7 +81,9 @@ func TestContainerThatDoesNotStartBlocksNobodyElse(t *testing.T) {
 				}
 				config := set.Config{Timeout: 30 * time.Second, Options: plan.Options{ImagesPresent: true}}
 				one := s.start(t.Context(), config, first)
+				s.mutex.Lock()
 				tt.stuck(s)
+				s.mutex.Unlock()
 				if command := <-one; cli.ExitCode(command.err) != tt.code {
 					t.Errorf("the first: exit code %d, want %d: %v", cli.ExitCode(command.err), tt.code, command.err)
 				}
