@@ -36,15 +36,16 @@ var rows = []row{
 		{path: "cmd/refit-daemon", imports: "daemon cri logging"},
 		{path: "cmd/refit-sidecar", imports: "sidecarmode logging"},
 		{path: "cmd/refit-manager", imports: "manager cli/doctor logging"},
-		{path: "cmd/kubectl-refit", imports: "cmd/kubectl-refit/usage cli cli/doctor cli/pull inplace/plan kube api"},
+		{path: "cmd/kubectl-refit", imports: "cmd/kubectl-refit/setflags cmd/kubectl-refit/usage cli cli/doctor api"},
 	}},
-	{name: "parts of programs", rooms: []room{{path: "cmd/kubectl-refit/usage", imports: "cli"}}},
+	{name: "parts of programs", rooms: []room{{path: "cmd/kubectl-refit/setflags", imports: "cmd/kubectl-refit/usage cli cli/pull cli/turn inplace/plan kube"}}},
+	{name: "command lines", rooms: []room{{path: "cmd/kubectl-refit/usage", imports: "cli"}}},
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
 			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/disruptions manager/cache kube kube/serverclock tracing httpserver api wait"},
-		{path: "cli", imports: "cli/pull manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
+		{path: "cli", imports: "cli/pull cli/turn manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "daemon/requests/report hook kubelet crr cri api identity"},
@@ -59,7 +60,7 @@ var rows = []row{
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
 		{path: "cli/pull", imports: "image kube api"},
-		{path: "cli/turn", imports: "rollout/turn rollout/budget rollout api"},
+		{path: "cli/turn", imports: "rollout/turn rollout/budget rollout kube/serverclock api"},
 		{path: "cli/doctor", imports: "kubelet api"},
 		{path: "manager/requests", imports: "manager/cache crr inplace api"},
 		{path: "manager/rollouts", imports: "manager/disruptions manager/cache rollout crr api"},

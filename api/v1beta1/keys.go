@@ -59,6 +59,10 @@ const (
 // counts its nudges.
 const AnnotationNudge = "refit.dev/nudge"
 
+// AnnotationDisruptionClaim is on a pod that a process waits to take out of service, or takes out, as `kubectl refit set` does: JSON
+// with who, since when and until when, and whether it is its turn. It ends by itself within a minute unless it is renewed.
+const AnnotationDisruptionClaim = "refit.dev/disruption-claim"
+
 // Condition types of ContainerRecreateRequest.
 const (
 	// ConditionAccepted is True once a refit-daemon, or a refit-sidecar in the pod, has taken the request.

@@ -31,6 +31,11 @@ func (u *updater) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if waited, err := u.turn(ctx, update); err != nil {
+			return err
+		} else if waited {
+			continue
+		}
 		step, err := inplace.Start(u.pod, update, time.Now())
 		if err != nil {
 			return err

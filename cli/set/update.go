@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/pull"
 	"github.com/refit-project/refit/cli/set/change"
+	"github.com/refit-project/refit/cli/turn"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
@@ -35,6 +35,8 @@ type Config struct {
 	// Puller pulls new images before the first container is stopped; nil leaves that to kubelet, which does it afterwards.
 	Puller  Puller
 	Options plan.Options
+	// Turn is how the update waits until the pod may be taken out of service; By and Say are set by Update. Nil waits for nothing.
+	Turn *turn.Config
 	// Timeout is how long an update may take; zero for any time.
 	Timeout time.Duration
 	DryRun  bool
@@ -48,7 +50,8 @@ func Update(ctx context.Context, config Config, namespace string, target Target,
 		ctx, cancel = context.WithTimeoutCause(ctx, config.Timeout, fmt.Errorf("the update is %w", cli.ErrTimeout))
 		defer cancel()
 	}
-	u := &updater{Config: config, change: to, pulls: config.Puller != nil, began: time.Now()}
+	u := &updater{Config: config, change: to, pulls: config.Puller != nil, began: time.Now(), release: func(context.Context) {}}
+	defer func() { u.release(ctx) }() // the claim is held until the pod is as ready as before, or back in its Services
 	err := u.update(ctx, namespace, target.Name)
 	if err != nil && ctx.Err() != nil {
 		err = u.unfinished(ctx)
@@ -67,6 +70,8 @@ type updater struct {
 	pulls  bool // the new images are pulled before they are needed
 	// recorded: the first write has been made.
 	recorded bool
+	// release removes the claim on the turn.
+	release func(context.Context)
 	// stored is the version of the pod for which the API server has stored nothing of a step.
 	stored string
 	// hindrance is the last reason why the update did not go on.
@@ -105,6 +110,7 @@ func (u *updater) update(ctx context.Context, namespace, name string) error {
 	}
 	u.explain(ctx, update, wanted)
 	if u.DryRun {
+		u.foretell(ctx, update)
 		return nil
 	}
 	if err := u.pull(ctx, update); err != nil {
@@ -246,28 +252,4 @@ func (u *updater) try(ctx context.Context, update *plan.Update) error {
 // final reports whether the API server would answer the same again.
 func final(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
-}
-
-// mayDo refuses an update for which the user lacks permissions: it would end half done.
-func (u *updater) mayDo(ctx context.Context, update *plan.Update) error {
-	needed := []Right{{Verb: "patch", Resource: "pods"}}
-	if slices.ContainsFunc(update.Stages, func(s plan.Stage) bool { return s.Kind == plan.StageResize }) {
-		needed = append(needed, Right{Verb: "patch", Resource: "pods", Subresource: "resize"})
-	}
-	if gate.Of(u.pod) != "" && (len(update.Stops(&u.pod.Spec)) > 0 || gate.Shut(u.pod)) {
-		needed = append(needed, Right{Verb: "patch", Resource: "pods", Subresource: "status"})
-	}
-	if slices.ContainsFunc(update.Changes.Containers, func(c plan.Change) bool { return c.ChangesMetadata() && c.Image == "" }) {
-		needed = append(needed, restartRight)
-	}
-	var missing []string
-	for _, right := range needed {
-		if may, err := u.API.May(ctx, u.pod.Namespace, right); err == nil && !may { // whoever may not ask is refused later
-			missing = append(missing, right.String())
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: in namespace %s you have no permission to %s", cli.ErrRefused, u.pod.Namespace, strings.Join(missing, ", "))
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +27,7 @@ func (w *waiter) look(ctx context.Context) (turn.Decision, error) {
 		return turn.Decision{}, fmt.Errorf("list pods: %w", err)
 	}
 	var requests v1beta1.ContainerRecreateRequestList
-	if err := w.API.List(ctx, &requests, client.InNamespace(w.key.Namespace)); err != nil {
+	if err := w.API.List(ctx, &requests, client.InNamespace(w.key.Namespace)); err != nil && !meta.IsNoMatchError(err) { // not installed
 		return turn.Decision{}, fmt.Errorf("list ContainerRecreateRequests: %w", err)
 	}
 	byPod := map[string][]*v1beta1.ContainerRecreateRequest{}
@@ -67,11 +68,14 @@ func (w *waiter) observe(pods []corev1.Pod, requests map[string][]*v1beta1.Conta
 		claim := budget.ClaimOn(pod, now)
 		own := pod.UID == w.uid
 		if own { // its own claim does not keep it
-			if claim != nil && claim.By != w.By {
+			switch {
+			case w.foretells:
+				claim = &w.claim
+			case claim != nil && claim.By != w.By:
 				claim = nil
 			}
 			pod = pod.DeepCopy()
-			delete(pod.Annotations, budget.AnnotationClaim)
+			delete(pod.Annotations, v1beta1.AnnotationDisruptionClaim)
 		}
 		p, _ := budget.Observe(pod, requests[pod.Name], 0, now)
 		all = append(all, p)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/rollout/turn"
 )
@@ -44,6 +45,9 @@ type Config struct {
 // Take waits until the pod may be taken out of service, or ctx ends. Then it is to be taken out at once: the turn is held for
 // budget.ClaimFor, and after that only by what the pod itself shows. Release removes the claim; it is to be called in any case, and
 // does nothing when there is none.
+//
+// If another process has the turn with the same pod, this one goes with it and makes no claim: the pod is under way already. It may
+// write only to a version of the pod that is Held, as the other process may end at any moment.
 func Take(ctx context.Context, cfg Config, pod *corev1.Pod) (release func(context.Context), err error) {
 	w := &waiter{Config: cfg, key: client.ObjectKeyFromObject(pod), uid: pod.UID, claim: budget.NewClaim(cfg.By, cfg.Clock())}
 	if err := w.wait(ctx); err != nil {
@@ -53,6 +57,16 @@ func Take(ctx context.Context, cfg Config, pod *corev1.Pod) (release func(contex
 	return w.release, nil
 }
 
+// Foretell is what a process would have to wait for now; empty if for nothing. Nothing is written.
+func Foretell(ctx context.Context, cfg Config, pod *corev1.Pod) (reason string, err error) {
+	w := &waiter{Config: cfg, key: client.ObjectKeyFromObject(pod), uid: pod.UID, claim: budget.NewClaim(cfg.By, cfg.Clock()), foretells: true}
+	decision, err := w.look(ctx)
+	if err != nil || decision.Hold == "" {
+		return "", err
+	}
+	return w.reason(decision), nil
+}
+
 // waiter is a process that waits for its turn.
 type waiter struct {
 	Config
@@ -60,10 +74,22 @@ type waiter struct {
 	uid   types.UID
 	claim budget.Claim
 	said  string
+	// foretells: the claim is taken to be on the pod.
+	foretells bool
 }
 
-// errTaken means that another process has a claim on the same pod.
-var errTaken = errors.New("another process waits to take out the same pod, or does so")
+var (
+	// errTaken means that another process waits for its turn with the same pod.
+	errTaken = errors.New("another process waits to take out the same pod")
+	// errHeld means that another process has the turn with the same pod.
+	errHeld = errors.New("another process takes out the same pod")
+)
+
+// Held reports whether it is the turn of a process to take out the pod, whichever: the pod is under way for everybody.
+func Held(pod *corev1.Pod, now time.Time) bool {
+	claim := budget.ClaimOn(pod, now)
+	return claim != nil && claim.Holding
+}
 
 func (w *waiter) wait(ctx context.Context) error {
 	for {
@@ -84,6 +110,8 @@ func (w *waiter) step(ctx context.Context) (goes bool, err error) {
 		switch {
 		case apierrors.IsConflict(err): // the pod has changed meanwhile
 			return false, nil
+		case errors.Is(err, errHeld):
+			return true, nil
 		case errors.Is(err, errTaken):
 			w.say(fmt.Sprintf("pod %s waits: %v", w.key.Name, err))
 			return false, nil
@@ -128,6 +156,9 @@ func (w *waiter) announce(ctx context.Context) error {
 	now := w.Clock()
 	found := budget.ClaimOn(pod, now)
 	if found != nil && found.By != w.By {
+		if found.Holding {
+			return errHeld
+		}
 		return errTaken
 	}
 	if found != nil && found.Holding == w.claim.Holding && now.Before(found.Until.Add(-renewBefore)) {
@@ -152,7 +183,7 @@ func (w *waiter) pod(ctx context.Context) (*corev1.Pod, error) {
 
 func (w *waiter) write(ctx context.Context, pod *corev1.Pod, claim *string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": map[string]*string{budget.AnnotationClaim: claim},
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": map[string]*string{v1beta1.AnnotationDisruptionClaim: claim},
 	}})
 	if err != nil {
 		return err

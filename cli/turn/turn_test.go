@@ -93,7 +93,7 @@ func TestAProcessAloneHoldsItsTurnUntilItReleasesIt(t *testing.T) {
 			t.Fatalf("%v, %+v, %v", err, claim, w.said)
 		}
 		release(t.Context())
-		if text, ok := w.pod(t.Context(), 1).Annotations[budget.AnnotationClaim]; ok {
+		if text, ok := w.pod(t.Context(), 1).Annotations[v1beta1.AnnotationDisruptionClaim]; ok {
 			t.Errorf("left: %s", text)
 		}
 		release(t.Context()) // does nothing
@@ -164,7 +164,7 @@ func TestAnInterruptedProcessLeavesNoClaim(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !w.hasSaid("PodDisruptionBudget strict allows no more disruptions") {
 			t.Errorf("%v: %v", err, w.said)
 		}
-		if text, ok := w.pod(t.Context(), 1).Annotations[budget.AnnotationClaim]; ok {
+		if text, ok := w.pod(t.Context(), 1).Annotations[v1beta1.AnnotationDisruptionClaim]; ok {
 			t.Errorf("left: %s", text)
 		}
 	})
@@ -184,19 +184,60 @@ func TestTheClaimOfAProcessThatHasDiedEnds(t *testing.T) {
 	})
 }
 
-func TestASecondProcessForTheSamePodWaits(t *testing.T) {
+// The pod is under way already. Several commands for one pod add up, also while a container of the first does not start.
+func TestASecondProcessForTheSamePodGoesWithTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release, err := w.take(t.Context(), 1)
+		if _, err := w.take(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		before := w.pod(t.Context(), 1).Annotations[v1beta1.AnnotationDisruptionClaim]
+		release, err := turn.Take(t.Context(), turn.Config{API: w, By: "another", MaxUnavailable: intstr.FromInt32(1), Clock: time.Now}, w.pod(t.Context(), 1))
+		if err != nil || !turn.Held(w.pod(t.Context(), 1), time.Now()) {
+			t.Error(err)
+		}
+		release(t.Context())
+		if after := w.pod(t.Context(), 1).Annotations[v1beta1.AnnotationDisruptionClaim]; after != before {
+			t.Errorf("the claim of the first has become %q", after)
+		}
+	})
+}
+
+func TestASecondProcessForTheSamePodWaitsWhileTheFirstDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release, err := w.take(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(10*time.Second, func() { release(t.Context()) })
+		time.AfterFunc(20*time.Second, func() { release(t.Context()) })
 		began := time.Now()
-		_, err = turn.Take(t.Context(), turn.Config{API: w, By: "another", MaxUnavailable: intstr.FromInt32(1), Clock: time.Now}, w.pod(t.Context(), 1))
-		if took := time.Since(began); err != nil || took < 10*time.Second || took > 15*time.Second {
-			t.Errorf("%v, after %s", err, took)
+		var all sync.WaitGroup
+		for _, by := range []string{"one", "another"} {
+			all.Go(func() {
+				_, err := turn.Take(t.Context(), turn.Config{API: w, By: by, MaxUnavailable: intstr.FromInt32(1), Clock: time.Now}, w.pod(t.Context(), 1))
+				if took := time.Since(began); err != nil || took < 20*time.Second || took > 30*time.Second {
+					t.Errorf("%s: %v, after %s", by, err, took)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestAPodThatTheWorkloadLacksCountsAsUnavailable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if err := w.Delete(t.Context(), w.pod(t.Context(), 0)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := w.take(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !w.hasSaid("pod web-1 waits: as many pods") {
+			t.Errorf("%v: %v", err, w.said)
 		}
 	})
 }

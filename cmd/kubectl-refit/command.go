@@ -1,23 +1,18 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/cli/pull"
 	"github.com/refit-project/refit/cli/set"
 	"github.com/refit-project/refit/cli/set/change"
+	"github.com/refit-project/refit/cmd/kubectl-refit/setflags"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
-	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/kube"
 )
 
 const setLong = `Change a running pod without recreating it: its UID, IP, node, volumes and the other containers stay.
@@ -37,7 +32,10 @@ How far an update has come is kept on the pod. A command that was interrupted, o
 not changed a container yet, the pod is put back into its Services and nothing stays recorded. Several commands for one pod add up.
 
 A pod that a workload owns can be changed too; the workload's template stays as it is, and the next pod it makes is as
-before.
+before. Before the pod is taken out of its Services, or its first container is stopped, the command waits until no more than
+--max-unavailable pods of the workload are unavailable by it, for whatever reason the others are, and until
+PodDisruptionBudgets allow it; a pod without a workload asks only these. A pod that cannot become ready by itself waits
+for nothing, and neither does an update that stops no container.
 
 Exit codes: 0 the pod runs with what was asked for, 1 failed or superseded by another change, 2 refused (nothing has been changed) or
 wrong usage, 124 not done within --timeout, 130 interrupted.`
@@ -59,15 +57,10 @@ func command(version string) *cobra.Command {
 	return root
 }
 
-// options are the flags that all of set has.
+// options are the flags of set.
 type options struct {
+	setflags.Flags
 	connection *genericclioptions.ConfigFlags
-	dryRun     bool
-	timeout    time.Duration
-	drain      int32
-	order      []string
-	present    bool
-	noPull     bool
 	containers []string
 }
 
@@ -77,13 +70,7 @@ func setCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 		Use: "set", Short: "Change images, resources or environment of a running pod", Long: setLong, Args: usage.UnknownSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	flags := cmd.PersistentFlags()
-	usage.DryRunFlag(flags, &o.dryRun, "explain what would be done, stage by stage, or refused, and do nothing")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end with exit code 124 after this time; 0 waits for ever")
-	flags.Int32Var(&o.drain, "drain-seconds", 0, "`seconds` for which the pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady or InPlaceUpdateReady")
-	flags.StringArrayVar(&o.order, "order", nil, "`CONTAINER[,CONTAINER...]` that are replaced together; repeated for those that follow when these are ready")
-	flags.BoolVar(&o.present, "images-present", false, "the new images are on the node: allow a container with restartPolicy Never to get one")
-	flags.BoolVar(&o.noPull, "no-pull", false, "do not pull new images onto the node first (by an ImagePullJob): kubelet then pulls them when the container has been stopped")
+	o.Add(cmd.PersistentFlags())
 	completeContainers(cmd, connection, "order")
 	cmd.AddCommand(setImage(o), setResources(o), setEnv(o))
 	return cmd
@@ -144,33 +131,23 @@ func (o *options) containerFlag(cmd *cobra.Command) {
 	completeContainers(cmd, o.connection, "container")
 }
 
-func (o *options) run(cmd *cobra.Command, what string, to change.Change, err error) error {
-	if o.drain < 0 {
-		return fmt.Errorf("%w: --drain-seconds=%d: must not be negative", cli.ErrUsage, o.drain)
-	}
+func (o *options) run(cmd *cobra.Command, what string, how change.Change, err error) error {
 	target, targetErr := set.ParseTarget(what)
-	for _, err := range []error{err, targetErr} {
+	for _, err := range []error{o.Check(cmd.Flags()), err, targetErr} {
 		if err != nil {
 			return err
 		}
 	}
-	config, namespace, err := connect(o.connection)
+	to, namespace, err := connect(o.connection)
 	if err != nil {
 		return err
 	}
-	client, err := kube.NewClient(config)
+	config, err := o.Config(to)
 	if err != nil {
 		return err
 	}
-	var puller set.Puller
-	if !o.noPull && !o.present {
-		puller = pull.Jobs{Open: func(ctx context.Context) (pull.API, error) { return client.ImagePullJobs(ctx) }}
-	}
-	return set.Update(cmd.Context(), set.Config{
-		API: set.Cluster{Client: client}, Puller: puller, Output: cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())),
-		Options: plan.Options{Order: change.Groups(o.order), DrainSeconds: o.drain, ImagesPresent: o.present},
-		Timeout: o.timeout, DryRun: o.dryRun,
-	}, namespace, target, to)
+	config.Output = cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
+	return set.Update(cmd.Context(), config, namespace, target, how)
 }
 
 func terminal(out io.Writer) bool {

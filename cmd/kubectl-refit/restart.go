@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,9 +106,6 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 // ofSeveralPods are the flags of restart that say how one pod after another is restarted.
 var ofSeveralPods = []string{"max-unavailable", "partition", "continue-on-failure", "ignore-pod-disruption-budgets"}
 
-// maxUnavailablePattern is what a RestartRollout accepts, see v1alpha1.RestartRolloutSpec.
-var maxUnavailablePattern = regexp.MustCompile(`^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$`)
-
 // checkRestartFlags refuses values that the API would, and flags that have no meaning for the target.
 func checkRestartFlags(flags *pflag.FlagSet, target restart.Target) error {
 	if target.Pod != "" {
@@ -119,8 +115,8 @@ func checkRestartFlags(flags *pflag.FlagSet, target restart.Target) error {
 			}
 		}
 	}
-	if value := flags.Lookup("max-unavailable").Value.String(); !maxUnavailablePattern.MatchString(value) {
-		return fmt.Errorf("%w: --max-unavailable=%s: want a number of at least 1, or a percentage from 1%% to 100%%", cli.ErrUsage, value)
+	if err := usage.MaxUnavailable(flags.Lookup("max-unavailable").Value.String()); err != nil {
+		return err
 	}
 	return usage.NotNegative(flags, "partition", "min-ready-seconds", "drain-seconds", "grace-period")
 }

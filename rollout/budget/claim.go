@@ -5,11 +5,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// AnnotationClaim is on a pod that a process waits to take out of service, which shares nothing with other such processes but the
-// API server: a Claim as JSON.
-const AnnotationClaim = "refit.dev/disruption-claim"
+	"github.com/refit-project/refit/api/v1beta1"
+)
 
 // ClaimFor is how long a claim lasts unless it is renewed. One of a process that has died delays others for as long.
 const ClaimFor = time.Minute
@@ -17,7 +15,8 @@ const ClaimFor = time.Minute
 // maxClaim bounds the annotation, in bytes.
 const maxClaim = 256
 
-// Claim says that a process waits for its turn, or has it. Package turn decides about them.
+// Claim says that a process waits for its turn to take a pod out of service, or has it: the annotation
+// [v1beta1.AnnotationDisruptionClaim]. Package turn decides about them.
 type Claim struct {
 	// Since is when the process began to wait: the first is served first.
 	Since metav1.MicroTime `json:"since"`
@@ -52,7 +51,7 @@ func (c Claim) String() string {
 // ClaimOn is the claim on a pod; nil if there is none, if it has ended, or if it cannot be read or says that it lasts longer than a
 // claim may: what others have written there holds up nobody for long.
 func ClaimOn(pod metav1.Object, now time.Time) *Claim {
-	text, ok := pod.GetAnnotations()[AnnotationClaim]
+	text, ok := pod.GetAnnotations()[v1beta1.AnnotationDisruptionClaim]
 	if !ok || len(text) > maxClaim {
 		return nil
 	}

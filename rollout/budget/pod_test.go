@@ -154,11 +154,11 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		"a record that cannot be read":                  {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{`), annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `[]`))},
 		"one of two records cannot be read":             {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"a":1,"log":`+begun(time.Minute)+`}`)), underWay: true},
 		"an update that has ended":                      {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute)), instance("cri://2")), underWay: false},
-		"somebody's turn to take it out":                {pod: ready(annotated(budget.AnnotationClaim, claim(now, true))), underWay: true},
-		"somebody waits for the turn":                   {pod: ready(annotated(budget.AnnotationClaim, claim(now, false)))},
-		"the turn of a process that has died":           {pod: ready(annotated(budget.AnnotationClaim, claim(now.Add(-time.Minute), true)))},
-		"a turn for ever":                               {pod: ready(annotated(budget.AnnotationClaim, claim(now.Add(time.Hour), true)))},
-		"a turn that cannot be read":                    {pod: ready(annotated(budget.AnnotationClaim, `{"holding":1}`))},
+		"somebody's turn to take it out":                {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now, true))), underWay: true},
+		"somebody waits for the turn":                   {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now, false)))},
+		"the turn of a process that has died":           {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now.Add(-time.Minute), true)))},
+		"a turn for ever":                               {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now.Add(time.Hour), true)))},
+		"a turn that cannot be read":                    {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, `{"holding":1}`))},
 		"a pod that is being deleted is going":          {pod: ready(func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), underWay: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package usage
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,17 @@ func NotNegative(flags *pflag.FlagSet, names ...string) error {
 		if value := flags.Lookup(name).Value.String(); strings.HasPrefix(value, "-") {
 			return fmt.Errorf("%w: --%s=%s: want a number of at least 0", cli.ErrUsage, name, value)
 		}
+	}
+	return nil
+}
+
+// maxUnavailablePattern is what a RestartRollout accepts, see v1alpha1.RestartRolloutSpec.
+var maxUnavailablePattern = regexp.MustCompile(`^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$`)
+
+// MaxUnavailable refuses values of --max-unavailable that the API would.
+func MaxUnavailable(value string) error {
+	if !maxUnavailablePattern.MatchString(value) {
+		return fmt.Errorf("%w: --max-unavailable=%s: want a number of at least 1, or a percentage from 1%% to 100%%", cli.ErrUsage, value)
 	}
 	return nil
 }
