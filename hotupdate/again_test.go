@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -51,5 +53,18 @@ func TestOtherFilesAreRemovedByTheSameVersion(t *testing.T) {
 			t.Errorf("%s: unchanged", name)
 		}
 		b.check(t, files{"b": "1"})
+	}
+}
+
+// A script that was sent without permission to be run is to be run, and its content is the same.
+func TestAnotherModeIsSetByTheSameVersion(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	request := hotupdate.Request{Version: "v1", Sources: []hotupdate.Source{{Name: "run", Data: []byte("1"), SHA256: sum("1")}}}
+	b.apply(t, request)
+	request.Sources[0].Mode = 0o755
+	res := b.apply(t, request)
+	if info, err := os.Stat(filepath.Join(b.dir, "run")); err != nil || info.Mode().Perm() != 0o755 || !res.Changed {
+		t.Errorf("%v, %v, changed %t; want mode 0755", info, err, res.Changed)
 	}
 }

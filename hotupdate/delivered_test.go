@@ -50,6 +50,23 @@ func TestContentOfATriggerIsRememberedAlthoughItChangesNothing(t *testing.T) {
 	}
 }
 
+// What a request has asked for is still owed: else the pod would stay with an earlier revision because a ConfigMap has changed.
+func TestContentOfATriggerLeavesAProvisionalRevisionProvisional(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	request := inline("v1", files{"a": "1"})
+	request.Provisional = true
+	b.apply(t, request)
+	b.apply(t, brought("v2", "digest-1", files{"b": "1"}))
+	if !b.Provisional() {
+		t.Error("final after the content of a trigger")
+	}
+	b.apply(t, inline("v3", files{"a": "3"}))
+	if b.Provisional() {
+		t.Error("provisional after an update that was requested")
+	}
+}
+
 func TestContentThatIsRolledBackIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, func(c *hotupdate.Config) {

@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/refit-project/refit/probe"
 )
@@ -80,6 +83,39 @@ func TestGRPCKeepsItsConnection(t *testing.T) {
 	check(t, once(t, g, time.Minute), probe.Succeeded, "SERVING")
 	if err := g.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// ending is a health service that is away at the second call, as one that ends while another takes its place.
+type ending struct {
+	grpc_health_v1.UnimplementedHealthServer
+	calls atomic.Int32
+}
+
+// Check implements grpc_health_v1.HealthServer.
+func (e *ending) Check(context.Context, *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	if e.calls.Add(1) == 2 {
+		return nil, grpcstatus.Error(codes.Unavailable, "ending")
+	}
+	return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}, nil
+}
+
+// What the kept connection leads to may be gone, and the application may be well.
+func TestGRPCAsksOnceMoreOnANewConnection(t *testing.T) {
+	t.Parallel()
+	l := &counting{Listener: listen(t)}
+	server, service := grpc.NewServer(), &ending{}
+	grpc_health_v1.RegisterHealthServer(server, service)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	defer func() { server.Stop(); <-done }()
+	g := &probe.GRPC{Address: l.Addr().String()}
+	defer func() { _ = g.Close() }()
+	for range 2 {
+		check(t, once(t, g, time.Minute), probe.Succeeded, "SERVING")
+	}
+	if calls, connections := service.calls.Load(), l.accepted.Load(); calls != 3 || connections != 2 {
+		t.Errorf("%d calls on %d connections, want 3 on 2", calls, connections)
 	}
 }
 

@@ -81,7 +81,7 @@ func wait(r *http.Request, release chan struct{}) {
 func TestHTTPRedirects(t *testing.T) {
 	t.Parallel()
 	foreign := httptest.NewServer(body("secret"))
-	defer foreign.Close()
+	t.Cleanup(foreign.Close) // after the parallel cases
 	foreignURL := strings.Replace(foreign.URL, "127.0.0.1", "127.0.0.2", 1)
 	tests := map[string]struct {
 		location string
@@ -89,6 +89,7 @@ func TestHTTPRedirects(t *testing.T) {
 		want     probe.Outcome
 	}{
 		"same host is followed":        {"/home", 200, probe.Outcome{State: probe.Succeeded, Message: "at home"}},
+		"another port of it is too":    {foreign.URL, 200, probe.Outcome{State: probe.Succeeded, Message: "secret"}},
 		"foreign host is not":          {foreignURL, 200, probe.Outcome{State: probe.Failed, Message: "status 302, want 200"}},
 		"foreign host, any 3xx allows": {foreignURL, 0, probe.Outcome{State: probe.Succeeded, Message: ""}},
 		"a loop ends":                  {"/", 200, probe.Outcome{State: probe.Failed, Message: "status 302, want 200"}},

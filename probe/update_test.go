@@ -94,6 +94,26 @@ func TestUpdateOfSinceForgets(t *testing.T) {
 	})
 }
 
+// Else a container that has just been restarted would be called ready for what the one before it has answered.
+func TestAnswersOfTheContainerBeforeDoNotCountForTheThreshold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		spec := probe.Spec{Timing: timing(), Prober: d.prober(well)}
+		spec.SuccessThreshold = 2
+		w := start(t, spec, d.report)
+		time.Sleep(5 * time.Second)
+		spec.Since = time.Now()
+		if err := w.Update(spec); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		w.Stop()
+		d.checkReports(t, report{0, probe.Unknown, ""}, report{5 * time.Second, probe.Unknown, ""},
+			report{5 * time.Second, probe.Unknown, ""}, report{15 * time.Second, probe.Succeeded, "idle"})
+	})
+}
+
 // Updates that come faster than probes end must not keep them from ending.
 func TestUpdatesDoNotStarveTheProbe(t *testing.T) {
 	t.Parallel()

@@ -66,23 +66,6 @@ func TestIntervalCountsFromTheEndOfAWrite(t *testing.T) {
 	})
 }
 
-func TestAnUrgentRequestIsNotHeldUpByALazyOne(t *testing.T) {
-	t.Parallel()
-	run(t, result.Config[string]{Pace: result.Pace{Settle: 100 * ms}}, func(t *testing.T, w *result.Writer[string], s *store) {
-		w.Request("a")
-		time.Sleep(second) // written at 100 ms
-		w.RequestAfter("a", 0, 10*second)
-		w.RequestAfter("b", 5*second, 0)
-		time.Sleep(second)
-		want(t, s.at("a"), 100*ms)
-		w.Request("a")
-		w.Request("b")
-		time.Sleep(20 * second)
-		want(t, s.at("a"), 100*ms, 2100*ms) // the lazy request went with the urgent one
-		want(t, s.at("b"), 2100*ms)
-	})
-}
-
 func TestALazyRequestIsWrittenInItsTime(t *testing.T) {
 	t.Parallel()
 	run(t, result.Config[string]{}, func(t *testing.T, w *result.Writer[string], s *store) {

@@ -170,6 +170,19 @@ func TestReplaceLetsThePreviousRolloutEndWhatItHasBegun(t *testing.T) {
 	}
 }
 
+// Its condition names the rollout that has replaced it, and would name another after each time that it takes to end.
+func TestRolloutThatTakesLongToEndIsReplacedOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *v1alpha1.RestartScheduleSpec) { s.ConcurrencyPolicy = v1alpha1.ScheduleReplace })
+	f.look(60)
+	first := f.rollouts[0]
+	f.look(120)
+	first.Status.Conditions = append(first.Status.Conditions, f.last.Replaced)
+	if got := f.look(180); got != name(180) || len(f.last.Replace) != 1 || f.last.Replace[0].Name != name(120) {
+		t.Errorf("created %q, replaces %+v", got, f.last.Replace)
+	}
+}
+
 func TestReplaceIsMadeUpForWhenItWasNotWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(s *v1alpha1.RestartScheduleSpec) { s.ConcurrencyPolicy = v1alpha1.ScheduleReplace })

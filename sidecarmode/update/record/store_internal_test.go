@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,49 @@ func TestALateRecordLeavesANewerOneOfAnotherPod(t *testing.T) {
 		}
 		if got := r.current(t); got != tt.want {
 			t.Errorf("%s: recorded %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// A new pod would have the files, and say that it is of the version before.
+func TestANewVersionOfTheSameFilesIsRecorded(t *testing.T) {
+	t.Parallel()
+	r := &records{data: map[string]string{}}
+	s := r.in("web-0")
+	for _, v := range []string{"v1", "v2"} {
+		m := version("v1", 0)
+		m.Version = v
+		if err := s.Accepted(t.Context(), m); err != nil || r.current(t) != v {
+			t.Errorf("recorded %s, %v; want %s", r.current(t), err, v)
+		}
+	}
+}
+
+// Pods fall back to a revision that was not left when the last one cannot be had.
+func TestGoingForwardAgainLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r := &records{data: map[string]string{}}
+	s := r.in("web-0")
+	for _, step := range []struct {
+		accepted string
+		want     []string
+	}{
+		{"v1", []string{"v1"}},
+		{"v2", []string{"v2", "v1"}},
+		{"v3", []string{"v3", "v2", "v1"}},
+		{"v2", []string{"v2", "v1"}}, // v3 is left
+		{"v3", []string{"v3", "v2", "v1"}},
+	} {
+		if err := s.accept(t, step.accepted); err != nil {
+			t.Fatal(err)
+		}
+		wanted, err := r.in("web-1").Latest(t.Context())
+		var got []string
+		for _, m := range wanted {
+			got = append(got, m.Version)
+		}
+		if err != nil || !slices.Equal(got, step.want) {
+			t.Errorf("after %s new pods try %q, %v; want %q", step.accepted, got, err, step.want)
 		}
 	}
 }
