@@ -72,7 +72,7 @@ func TestStaleCacheOverwritesNothing(t *testing.T) {
 			var reconciler reconcile.Reconciler = w.reconciler
 			what := key
 			if tc.first {
-				reconciler = readinessReconciler{client: behind, now: func() time.Time { return w.now }}
+				reconciler = readinessReconciler{client: behind, live: behind, now: func() time.Time { return w.now }}
 				what = ctrl.Request{NamespacedName: client.ObjectKeyFromObject(stale)}
 			}
 			w.writes = nil
