@@ -55,9 +55,6 @@ func (p *Plugin) readRecord(ctx context.Context) error {
 	return err
 }
 
-// errEarlierAway means that an earlier revision, in place of one that is lost, may be had later.
-var errEarlierAway = errors.New("an earlier revision cannot be had yet")
-
 // tryRestore applies what is owed, or else the newest before it that can be had. The error is why it is not what is owed.
 func (p *Plugin) tryRestore(ctx context.Context, u *hotupdate.Updater, o owed, tell func(*hotupdate.Request)) (res hotupdate.Result, fault error) {
 	for i, revision := range o.wanted {
@@ -72,11 +69,8 @@ func (p *Plugin) tryRestore(ctx context.Context, u *hotupdate.Updater, o owed, t
 			}
 			break
 		}
-		switch {
-		case i == 0:
+		if i == 0 {
 			fault = err
-		case errors.Is(fault, record.ErrLost) && !permanent(err) && !errors.Is(fault, errEarlierAway):
-			fault = fmt.Errorf("%w; %w: %s: %w", fault, errEarlierAway, revision.Version, err)
 		}
 	}
 	if fault == nil || never(fault) {

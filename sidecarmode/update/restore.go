@@ -103,8 +103,7 @@ func (p *Plugin) retry(ctx context.Context, doing string, longest time.Duration,
 
 // permanent errors stay as they are however often it is tried.
 func permanent(err error) bool {
-	lost := errors.Is(err, record.ErrLost) && !errors.Is(err, errEarlierAway)
-	return lost || hotupdate.Permanent(err) || errors.Is(err, record.ErrDamaged)
+	return hotupdate.Permanent(err) || errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrLost)
 }
 
 // reloadProgram waits for the program and reloads it: one that started after the files were in place has read them, but
