@@ -44,6 +44,9 @@ func Stopped(request *v1beta1.ContainerRecreateRequest, container string) string
 	if state.ContainerID != "" {
 		return state.ContainerID
 	}
+	if state.Phase == v1beta1.ContainerRecreateRequestFailed { // as at a deadline in the drain: nothing may have been stopped
+		return record.Ordered(request, state)
+	}
 	return record.AtAdmission(request, container)
 }
 

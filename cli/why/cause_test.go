@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli/why"
@@ -123,5 +124,26 @@ func TestRunSaysThatTheLogIsEmpty(t *testing.T) {
 	var out bytes.Buffer
 	if err := why.Run(t.Context(), c, &out, "web"); err != nil || !strings.Contains(out.String(), "the log of the previous instance is empty\n") {
 		t.Errorf("%v, got:\n%s", err, out.String())
+	}
+}
+
+// A deadline in the drain ends a request before anything is stopped, and a container that has been restarted since admission is
+// not stopped again.
+func TestRequestThatHasStoppedNothingIsNotTheCause(t *testing.T) {
+	t.Parallel()
+	late := request("late")
+	late.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	late.Status.ContainerRecreateStates[0].ContainerID, late.Status.ContainerRecreateStates[0].Phase = "", v1beta1.ContainerRecreateRequestFailed
+	late.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
+		{Name: "app", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "containerd://app1"}},
+	}
+	if got := why.Explain(pod(), []v1beta1.ContainerRecreateRequest{late}, []string{"app"})[0]; got.Cause != why.CauseExit {
+		t.Errorf("a deadline in the drain: %+v", got)
+	}
+	stopped, found := request("stopped"), request("found")
+	stopped.Status.ContainerRecreateStates[0].StopBegan = new(metav1.NewMicroTime(noon))
+	found.CreationTimestamp = at(-1)
+	if got := why.Explain(pod(), []v1beta1.ContainerRecreateRequest{stopped, found}, []string{"app"})[0]; got.Request != "stopped" {
+		t.Errorf("two requests for one instance: %+v", got)
 	}
 }

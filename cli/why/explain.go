@@ -110,7 +110,7 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 	for i := range of {
 		id := crr.Stopped(&of[i], status.Name)
 		switch previous := status.LastTerminationState.Terminated; {
-		case id == "" || id == status.ContainerID:
+		case id == "" || id == status.ContainerID || foundStopped(requests, &of[i], status.Name, id):
 			continue
 		case previous != nil && previous.ContainerID == id:
 			return &of[i]
@@ -122,6 +122,15 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 		}
 	}
 	return nil
+}
+
+// foundStopped reports whether another request has stopped that instance before this one came to it.
+func foundStopped(requests []v1beta1.ContainerRecreateRequest, request *v1beta1.ContainerRecreateRequest, container, id string) bool {
+	began := func(r v1beta1.ContainerRecreateRequest) bool {
+		state, _ := crr.RecreateStateOf(&r, container)
+		return state.ContainerID == id && state.StopBegan != nil
+	}
+	return !began(*request) && slices.ContainsFunc(requests, began)
 }
 
 // restartsBefore is the restart count that the instance of that ID had when the request was admitted; -1 if it is not known.

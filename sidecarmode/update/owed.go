@@ -69,7 +69,7 @@ func (p *Plugin) tryRestore(ctx context.Context, u *hotupdate.Updater, o owed, t
 			}
 			break
 		}
-		if i == 0 {
+		if i == 0 || errors.Is(fault, record.ErrLost) && !permanent(err) { // lost for good, and this one may be had later
 			fault = err
 		}
 	}

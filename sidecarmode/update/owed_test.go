@@ -202,6 +202,27 @@ func TestWhatCouldNotBeRestoredIsRestoredLater(t *testing.T) {
 	}
 }
 
+// Content that came with a request is lost for good; the source of the revision before it may be away for a while only.
+func TestAPodWithoutFilesIsNotReadyBeforeTheSourceOfAnEarlierRevisionIsBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).run(none)
+	s.accept("v1", "/a", "A1")
+	if code, answer := s.postJSON("/hot-update", `{"version":"v2","name":"i","data":"aQ=="}`); code != http.StatusOK {
+		t.Fatalf("%d %v", code, answer)
+	}
+	s.remembered("v2")
+	s.origin.gone("/a")
+	n := s.newPod("web-abc-2")
+	n.start(none)
+	n.until("tried", func() bool { return n.ready() || strings.HasPrefix(n.plugin.Status().Message, "restore v2: ") })
+	if n.ready() {
+		t.Error("ready without files")
+	}
+	n.origin.put("/a", "A1")
+	n.until("ready", n.ready)
+	n.check("a", "A1")
+}
+
 // A name in the record that no file can have is no revision that could ever be had: the one before is, and updates go on from it.
 func TestARecordWithAnImpossibleNameHidesNoOlderRevision(t *testing.T) {
 	t.Parallel()

@@ -130,6 +130,9 @@ func Env(containers, pairs []string) (Change, error) {
 					return err
 				}
 				for _, container := range picked {
+					if !slices.Contains(Running(pod), container) {
+						return refuseInit(container.Name, pair.key)
+					}
 					found = setMetadata(pod, container, pair) || found
 				}
 			}
@@ -158,6 +161,14 @@ func setMetadata(pod *corev1.PodTemplateSpec, container *corev1.Container, pair 
 		(*into)[env.Key] = pair.value
 	}
 	return found
+}
+
+// refuseInit says why a variable of a container that has run, and is not run again, cannot be changed.
+func refuseInit(container, name string) error {
+	return &plan.RefusedError{Refusals: []plan.Refusal{{
+		Field: "env " + name, Reason: plan.ReasonInitContainer, Why: fmt.Sprintf("init container %s runs once, before the others, and is not run again", container),
+		Instead: "name other containers, or recreate the pod",
+	}}}
 }
 
 // refuseEnv says why a variable cannot be changed: none of the containers has it, or its value is in the spec.
