@@ -35,13 +35,22 @@ func (v *view) end(targetGone bool) bool {
 	case v.unreported > 0:
 		return false
 	case len(v.pods) == 0:
-		v.complete("", "there is no pod to be restarted")
+		v.complete("", v.nothing())
 	case v.settled():
 		v.complete("", v.message())
 	default:
 		return false
 	}
 	return true
+}
+
+// nothing says why there is no pod to be restarted.
+func (v *view) nothing() string {
+	message := "there is no pod to be restarted"
+	if len(v.all) > 0 {
+		message += fmt.Sprintf(": of %d pods none is older than the rollout and has started its containers", len(v.all))
+	}
+	return message
 }
 
 // over is why no further pod may be restarted whatever is left: the rollout ends as soon as nothing is under way. Empty if it goes on.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -137,5 +139,23 @@ func TestPodsWhoseContainersAreNotReportedYetAreWaitedFor(t *testing.T) {
 	f.pod("web-0").Spec.NodeName = ""
 	if f.look(); f.rollout.Status.CompletionTime == nil {
 		t.Error("waits for a pod that has no node")
+	}
+}
+
+// Their containers have never run: nothing is to be restarted, which is not to be read as "the workload has no pods".
+func TestARolloutThatFindsOnlyPodsThatHaveNotStartedSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2)
+	for _, name := range []string{"web-0", "web-1"} {
+		f.pod(name).Spec.NodeName = "node"
+		f.pod(name).Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+		}}
+		setReady(f.pod(name), false, start)
+	}
+	f.look()
+	want := "there is no pod to be restarted: of 2 pods none is older than the rollout and has started its containers"
+	if got := meta.FindStatusCondition(f.rollout.Status.Conditions, v1alpha1.ConditionComplete); got == nil || got.Message != want {
+		t.Errorf("got %+v, want the message %q", got, want)
 	}
 }
