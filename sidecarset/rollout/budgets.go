@@ -80,9 +80,13 @@ func (b *budgets) begun() (pods []*Pod) {
 // view is a pod as budgets see it.
 func (b *budgets) view(pod *Pod) budget.Pod {
 	at, ready := pod.availableAt(b.strategy.MinReady)
-	p := budget.Pod{Name: pod.Key.Name, Labels: pod.Labels, Ready: pod.Ready, Stuck: pod.Stuck, UnderWay: pod.busy() || !b.beside.Begun[pod.UID].IsZero()}
+	p := budget.Pod{Name: pod.Key.Name, Labels: pod.Labels, Ready: pod.Ready, Stuck: pod.Stuck, UnderWay: b.underWay(pod)}
 	p.Available = ready && !b.now.Before(at) && !p.UnderWay
 	return p
+}
+
+func (b *budgets) underWay(pod *Pod) bool {
+	return pod.busy() || b.fleet.starting(pod) || !b.beside.Begun[pod.UID].IsZero()
 }
 
 // of is the budget of a workload; nil for a pod without one.

@@ -37,6 +37,13 @@ func TestEvictedPodCountsUntilItsReplacementIsReady(t *testing.T) {
 	replacement.UID, replacement.State, replacement.Ready, replacement.ReadySince = "new", rollout.Updated, false, time.Time{}
 	f.Set(replacement)
 	held("while the replacement starts")
+	blip, _ := f.Get(keyOf(2))
+	if blip.Key == evicted.Key {
+		t.Fatal("the last pod was evicted first")
+	}
+	blip.Ready, blip.ReadySince = false, time.Time{}
+	f.Set(blip) // such pods were evicted at once, until 0 of 3 were ready
+	held("while the replacement starts and another pod is not ready for a moment")
 	replacement.Ready, replacement.ReadySince = true, now
 	f.Set(replacement)
 	if got := f.Select(s, now, nil); len(got.Pods) != 1 {

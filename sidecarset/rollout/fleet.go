@@ -54,7 +54,7 @@ func (f *Fleet) Counts() Counts { return f.counts }
 func (f *Fleet) Outdated() []types.NamespacedName { return slices.Collect(maps.Keys(f.outdated)) }
 
 // Workload counts the pods of a workload, those of them that are not ready or on which something is under way, and the latter alone.
-// Pods that were evicted and not replaced are under way.
+// Pods that were evicted and not replaced are under way, and those that replace them until they are ready.
 func (f *Fleet) Workload(workload string, now time.Time) (pods, unavailable, underWay int) {
 	for _, pod := range f.unsettled {
 		if pod.Workload != workload {
@@ -63,7 +63,7 @@ func (f *Fleet) Workload(workload string, now time.Time) (pods, unavailable, und
 		if !pod.Ready || pod.busy() {
 			unavailable++
 		}
-		if pod.busy() {
+		if pod.busy() || f.starting(pod) {
 			underWay++
 		}
 	}

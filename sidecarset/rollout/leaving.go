@@ -37,7 +37,7 @@ func LeavingOf(pod *corev1.Pod, injected bool) *Leaving {
 func (f *Fleet) Leave(key types.NamespacedName, pod *Leaving) {
 	_, missing, _ := f.missing(pod.At)
 	had := f.Before(pod.Workload, pod.At) + missing[pod.Workload] + 1
-	f.evicted[key] = eviction{uid: pod.UID, workload: pod.Workload, pods: had, until: pod.Gone.Add(replaceLimit)}
+	f.evicted[key] = eviction{uid: pod.UID, workload: pod.Workload, pods: had, before: f.before(pod.Workload, pod.At), until: pod.Gone.Add(replaceLimit)}
 }
 
 // Before counts the pods of a workload that were created before a time.

@@ -2,8 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +18,12 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// slowSidecar is one that is ready 8 s after its start.
+// slowSidecar is one that is ready 20 s after its start: a busy machine needs that long until pods that are made not ready are.
 func slowSidecar(name string) v1beta1.SidecarContainer {
 	c := shell(name, obedient)
 	c.VolumeMounts = nil
 	c.ReadinessProbe = &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, InitialDelaySeconds: 8, PeriodSeconds: 1, TimeoutSeconds: 20,
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, InitialDelaySeconds: 20, PeriodSeconds: 1, TimeoutSeconds: 20,
 	}
 	return v1beta1.SidecarContainer{Container: c}
 }
@@ -93,16 +96,62 @@ func (s *fixture) updated(replicas int32, names ...string) {
 	}
 }
 
-// blips makes the pods not ready for 4 s that are ready now.
-func (s *fixture) blips() {
+// blips makes the pods not ready that are ready now, all at the same time and for 4 s. While no pod is ready none of them may be
+// taken out.
+func (s *fixture) blips(e *endpoints) {
+	s.t.Helper()
+	var before []corev1.Pod
+	for _, pod := range s.webs() {
+		if condition(&pod, corev1.PodReady) == corev1.ConditionTrue && pod.DeletionTimestamp == nil {
+			before = append(before, pod)
+		}
+	}
+	s.inAll(before, "touch /tmp/away")
+	e.await(0)
+	<-time.After(4 * time.Second)
+	now, ready := map[types.UID]corev1.Pod{}, 0
+	for _, pod := range s.webs() {
+		now[pod.UID] = pod
+		if condition(&pod, corev1.PodReady) == corev1.ConditionTrue && pod.DeletionTimestamp == nil {
+			ready++
+		}
+	}
+	var left []corev1.Pod
+	for _, was := range before {
+		is, found := now[was.UID]
+		if found && is.DeletionTimestamp == nil {
+			left = append(left, is)
+		}
+		if ready == 0 && (!found || is.DeletionTimestamp != nil || containerOf(&is, "log").Image != containerOf(&was, "log").Image) {
+			s.t.Fatalf("pod %s is taken out while no pod is ready", was.Name)
+		}
+	}
+	s.inAll(left, "rm /tmp/away")
+}
+
+// webs are the pods of sidecars.
+func (s *fixture) webs() []corev1.Pod {
 	s.t.Helper()
 	var list corev1.PodList
 	s.check(s.List(s.t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{"app": "web"}), "list pods")
-	for i := range list.Items {
-		if pod := &list.Items[i]; condition(pod, corev1.PodReady) == corev1.ConditionTrue {
-			s.run("exec", pod.Name, "--namespace", s.namespace, "-c", "app", "--", "sh", "-c", "touch /tmp/away; (sleep 4; rm /tmp/away) >/dev/null 2>&1 &")
-		}
+	return list.Items
+}
+
+// inAll runs a shell line in the container app of all pods at the same time.
+func (s *fixture) inAll(pods []corev1.Pod, line string) {
+	s.t.Helper()
+	errs := make([]error, len(pods))
+	var all sync.WaitGroup
+	for i := range pods {
+		all.Go(func() {
+			out, err := s.kubectl(s.t.Context(), "", "--namespace", s.namespace, "exec", pods[i].Name, "--container", "app", "--", "sh", "-c", line)
+			if err != nil {
+				errs[i] = fmt.Errorf("pod %s: %w: %s", pods[i].Name, err, out)
+			}
+		})
 	}
+	all.Wait()
+	s.check(errors.Join(errs...), "run %q", line)
 }
 
 // 0 of 3 endpoints for 10 s: the pods that were not ready for 4 s had their sidecars replaced all at once.
@@ -111,8 +160,7 @@ func TestABlipDoesNotTakeAllSidecarsOut(t *testing.T) {
 	s, e := sidecars(t, 3, func(*v1beta1.SidecarSetSpec) {}, "log")
 	s.setsSidecar("log", imageOfSidecar(newImage))
 	e.await(2)
-	s.blips()
-	e.await(0) // by the blip
+	s.blips(e)
 	e.await(2)
 	s.updated(3, "log")
 	if least := e.leastAfter(2, 0); least < 2 {
@@ -127,8 +175,7 @@ func TestABlipDoesNotEvictAllPods(t *testing.T) {
 	s.run("create", "rolebinding", "evict", "--clusterrole=refit-pod-evicter", "--serviceaccount="+systemNamespace+":refit-manager")
 	s.setsSidecar("log", `[{"op":"add","path":"/spec/containers/0/env","value":[{"name":"LEVEL","value":"debug"}]}]`)
 	e.await(2)
-	s.blips()
-	e.await(0)
+	s.blips(e)
 	e.await(2)
 	s.updated(3, "log")
 	if least := e.leastAfter(2, 0); least < 2 {
@@ -149,9 +196,7 @@ func TestTwoSidecarSetsKeepOnePodOfTwo(t *testing.T) {
 			Weight: 10, MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "first", Operator: operator}}},
 		}}}
 	}, "log", "audit")
-	var list corev1.PodList
-	s.check(s.List(t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{"app": "web"}), "list pods")
-	s.run("label", "pod", list.Items[0].Name, "--namespace", s.namespace, "first=yes")
+	s.run("label", "pod", s.webs()[0].Name, "--namespace", s.namespace, "first=yes")
 	for _, name := range []string{"log", "audit"} {
 		s.setsSidecar(name, imageOfSidecar(newImage))
 	}
