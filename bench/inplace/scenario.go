@@ -48,7 +48,9 @@ var kinds = []kind{
 	},
 }
 
-func newImage(round int) (change.Change, error) { return change.Image([]string{"app=" + images[round%2]}) }
+func newImage(round int) (change.Change, error) {
+	return change.Image([]string{"app=" + images[round%2]})
+}
 
 func anewImage(pod *corev1.Pod, round int) { pod.Spec.Containers[0].Image = images[round%2] }
 

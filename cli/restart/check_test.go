@@ -124,7 +124,7 @@ func TestTimeoutNamesWhatKubeletWaitsFor(t *testing.T) {
 func TestTimeoutInTheFirstCallIsNoErrorOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	for of, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"the restart is not done in time": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+		"the restart is not done in time": context.WithCancel,
 		"interrupted": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()

@@ -37,7 +37,7 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"restart pod/web --min-ready-seconds=-1", []string{"--min-ready-seconds=-1: want"}},
 		{"restart web", []string{`"web": want KIND/NAME; did you mean deployment/web or pod/web?`}},
 		{"restart pod/web --dry-run=later", []string{"--dry-run", "want server, client or none"}},
-		{"restart deployment/web --max-unavailble=1", []string{"unknown flag: --max-unavailble; did you mean --max-unavailable?"}},
+		{"restart deployment/web --max-unavailabel=1", []string{"unknown flag: --max-unavailabel; did you mean --max-unavailable?"}},
 		{"restart deployment/web --nothing-like-that", []string{"unknown flag: --nothing-like-that; see kubectl refit restart --help"}},
 		{"restrat deployment/web", []string{`unknown command "restrat"; did you mean restart?`}},
 		{"sidecarset stats", []string{`unknown command "stats"; did you mean status?`}},
