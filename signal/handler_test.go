@@ -21,7 +21,11 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := filepath.Join(t.TempDir(), "set")
-	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap : USR1; trap "" USR2; touch "$0"; while :; do sleep 1; done`, set)
+	// A shell that forks blocks all signals for that moment, so this one only waits for its input.
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap : USR1; trap "" USR2; : > "$0"; read line`, set)
+	if _, err := shell.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
