@@ -56,6 +56,21 @@ func (s *fixture) set(args ...string) (string, int) {
 	return string(out), command.ProcessState.ExitCode()
 }
 
+// leaves is set that is killed as soon as the pod is as what says, so that it takes nothing back.
+func (s *fixture) leaves(what string, when func(*corev1.Pod) bool, args ...string) {
+	s.t.Helper()
+	path, err := tool()
+	s.check(err, "build kubectl-refit")
+	ctx, kill := context.WithCancel(s.t.Context())
+	defer kill()
+	command := exec.CommandContext(ctx, path, append([]string{"set", "--namespace", s.namespace}, args...)...)
+	command.Env = os.Environ()
+	s.check(command.Start(), "start kubectl-refit")
+	s.awaitPod("web", what, when)
+	kill()
+	_ = command.Wait()
+}
+
 // updates is set that has to succeed.
 func (s *fixture) updates(args ...string) string {
 	s.t.Helper()

@@ -127,9 +127,9 @@ func TestUpdateThatRefitHasBegunIsContinuedByAWorkloadOfOpenKruise(t *testing.T)
 	s := newFixture(t)
 	before := s.gated(s.podOf("web", level(shell("app", obedient)), shell("other", obedient)))
 	s.reportOf("web", "app")
-	if out, code := s.set("image", "pod/web", "app="+newImage, "--drain-seconds=600", "--timeout=15s"); code != 124 {
-		t.Fatalf("exit code %d: %s", code, out)
-	}
+	s.leaves("to drain", func(pod *corev1.Pod) bool {
+		return pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] != "" && condition(pod, v1beta1.ReadinessGateInPlaceUpdateReady) == corev1.ConditionFalse
+	}, "image", "pod/web", "app="+newImage, "--drain-seconds=600")
 	s.untouched(before, "app")
 	pod := s.pod("web")
 	state := &kruiseState{}
