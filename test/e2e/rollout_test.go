@@ -185,11 +185,11 @@ func TestWrongRolloutsAreRefusedOrFailWithTheReason(t *testing.T) {
 		code int
 		word string
 	}{
-		"no such container":  {[]string{"deployment/web", "-c", "nope"}, 1, "the pod has no container nope"},
+		"no such container":  {[]string{"deployment/web", "-c", "nope"}, 2, `have no container "nope"`},
 		"which container":    {[]string{"deployment/web"}, 2, "app, log"},
 		"no such deployment": {[]string{"deployment/gone", "-c", "app"}, 1, "not found"},
 		"no pods":            {[]string{"-l", "app=gone", "-c", "app"}, 2, "has no pods"},
-		"max-unavailable":    {[]string{"deployment/web", "-c", "app", "--max-unavailable=0"}, 2, "maxUnavailable must be a number of at least 1"},
+		"max-unavailable":    {[]string{"deployment/web", "-c", "app", "--max-unavailable=0"}, 2, "--max-unavailable=0: want a number of at least 1"},
 		"reason":             {[]string{"deployment/web", "-c", "app", "--reason=two\nlines"}, 2, "one line of printable characters"},
 		"container twice":    {[]string{"deployment/web", "-c", "app", "-c", "app"}, 2, "listed once"},
 		"pod's container":    {[]string{"pod/" + before[0].Name, "-c", "nope"}, 2, "nope"},
