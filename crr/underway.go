@@ -17,9 +17,9 @@ const stopSlack = 10 * time.Second
 
 // StopUnderWay reports whether the request is taking containers of the pod down, so that a disruption budget has to count the
 // pod as unavailable whatever its status says. That is a request that is being carried out, and one that has ended or is
-// being deleted while an instance that it stops still runs as far as the pod's status says: the container runtime goes on
-// with a stop whose request ends at its deadline, or whose daemon is gone. Nothing is stopped any more when the grace
-// period and a few seconds have passed since the stop began. now is by the API server's clock.
+// being deleted while the pod's status still shows an instance that it stops: the container runtime goes on with a stop whose
+// request ends at its deadline, or whose daemon is gone, and kubelet then starts the next instance. Nothing is stopped any more
+// when the grace period and a few seconds have passed since the stop began. now is by the API server's clock.
 func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
 	if pod == nil || request.Spec.PodName != pod.Name || request.Namespace != pod.Namespace {
 		return false
@@ -35,7 +35,7 @@ func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
 	}
 	return slices.ContainsFunc(states, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 		status := kubelet.StatusOf(pod, state.Name)
-		if status == nil || status.State.Running == nil || status.ContainerID == "" || status.ContainerID != record.Ordered(request, state) {
+		if status == nil || status.ContainerID == "" || status.ContainerID != record.Ordered(request, state) || kubelet.RestartPolicyOf(pod, state.Name).Final(status) {
 			return false
 		}
 		since := ended

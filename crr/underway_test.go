@@ -68,6 +68,11 @@ func TestStopIsUnderWay(t *testing.T) {
 		"failed, kubelet has reported the end of the instance": {func(r *crr.Request, pod *corev1.Pod) {
 			failed(r, time.Second)
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+		}, true}, // kubelet starts the next one
+		"failed, the instance has ended for good": {func(r *crr.Request, pod *corev1.Pod) {
+			failed(r, time.Second)
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 		}, false},
 		"failed, the next instance runs": {func(r *crr.Request, pod *corev1.Pod) {
 			failed(r, time.Second)
