@@ -39,6 +39,7 @@ const config = `plugins:
     config:
       fileDir: ` + filesMount + `
       keepRevisions: 2
+      restore: {configMap: "off"} # their role has no ConfigMaps, and without a record they would wait for it
       loadPatchType: signal
       signal: {containerName: app, signalName: SIGHUP}
       fetch: {timeoutSeconds: 3, attempts: 1, allowNetworks: [127.0.0.0/8]}
