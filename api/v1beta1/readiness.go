@@ -18,7 +18,7 @@ type ReadinessHold struct {
 	Key       string `json:"key"`
 }
 
-// HoldOfInPlaceUpdate is that of an update of a pod in place.
+// HoldOfInPlaceUpdate is held by an update of a pod in place.
 var HoldOfInPlaceUpdate = ReadinessHold{UserAgent: "InPlaceUpdate", Key: "kubectl-refit"}
 
 // ReadReadinessHolds reads the list from condition KruisePodReady; a condition that is nil or has no message has none. The error is

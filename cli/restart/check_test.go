@@ -149,7 +149,7 @@ func TestTimeoutInTheFirstCallIsNoErrorOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// The words of the webhook are those that count, not those of the API server around them.
+// The message of the webhook is shown, without the text that the API server adds to it.
 func TestRefusalOfAWebhookIsShownWithoutItsName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
