@@ -91,7 +91,7 @@ func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, statu
 		c.Cause, c.Message = CauseUpdate, "replaced by an in-place update of the pod"
 	case forgotten(recorded, status):
 		c.Cause = CauseUnknown
-		c.Message = fmt.Sprintf("an earlier in-place update may have replaced the previous instance: the pod's record is that of %s; the previous instance %s",
+		c.Message = fmt.Sprintf("an earlier in-place update may have replaced the previous instance: the pod's record is of the update of %s; the previous instance %s",
 			recorded.State.UpdateTimestamp.UTC().Format(time.RFC3339), ending(previous))
 	case previous != nil:
 		c.Cause, c.Message = CauseExit, "the previous instance "+ending(previous)

@@ -17,8 +17,8 @@ type Budget struct {
 	disruptions                  *Disruptions
 }
 
-// New makes a budget of at most limit unavailable pods. Missing is how many pods there should be beside pods; those that were
-// evicted for what the budget is for are among underWay instead. Disruptions may be nil if PodDisruptionBudgets are not to be asked.
+// New makes a budget of at most limit unavailable pods. Missing is how many pods there should be beside these. Evicted is how many were
+// evicted and are not replaced: they are missing, and under way. Disruptions are nil if PodDisruptionBudgets are not to be asked.
 func New(limit int, pods []Pod, missing, evicted int, disruptions *Disruptions) *Budget {
 	b := &Budget{limit: limit, unavailable: missing + evicted, underWay: evicted, disruptions: disruptions}
 	for i := range pods {

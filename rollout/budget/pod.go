@@ -82,11 +82,11 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, exc
 		known = nil // what others have written there holds up nobody
 	}
 	for _, recorded := range record.All(pod) {
-		written := recorded.Changed()
 		if except != "" && recorded.SidecarSet == except {
 			continue
 		}
-		if written.IsZero() || !now.Before(written.Add(StuckAfter)) {
+		written := recorded.Changed()
+		if age := now.Sub(written); age >= StuckAfter || age < -StuckAfter { // a time far ahead would last for ever
 			continue
 		}
 		if kind := inplace.Next(pod, recorded, known, now).Kind; kind == inplace.KindStep || kind == inplace.KindWait {

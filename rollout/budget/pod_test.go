@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,8 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		"an update":                                     {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute))), underWay: true},
 		"an update of a SidecarSet":                     {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"log":`+begun(time.Minute)+`}`)), underWay: true},
 		"a record from long ago":                        {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(10*time.Minute)))},
+		"a record from the year 9999":                   {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, strings.Replace(begun(0), "2001", "9999", 1)))},
+		"a record without a time":                       {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{"lastContainerStatuses":{"app":{"imageID":"1"}}}`))},
 		"a record that cannot be read":                  {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{`), annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `[]`))},
 		"one of two records cannot be read":             {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"a":1,"log":`+begun(time.Minute)+`}`)), underWay: true},
 		"an update that has ended":                      {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(time.Minute)), instance("cri://2")), underWay: false},
