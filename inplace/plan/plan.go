@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	// ImagesPresent says that the new images are on the node. Without it the image of a container that is never restarted
 	// is not changed.
 	ImagesPresent bool
+	// Unready is kept in the record: nil if the pod was ready when the update was begun, or is not ready because of the update before it.
+	Unready *v1beta1.InPlaceUpdateUnready
 }
 
 // Update is what changes in a pod, in the order in which that can be done in place.

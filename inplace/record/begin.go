@@ -19,7 +19,7 @@ func (r *Record) Begin(update *plan.Update, now time.Time) {
 	state := &r.State
 	state.Revision, state.UpdateTimestamp = update.Options.Revision, metav1.NewTime(now)
 	state.Refit.Order, state.Refit.DrainSeconds = update.Options.Order, update.Options.DrainSeconds
-	state.Refit.Labels, state.Refit.Annotations = update.Changes.Labels, update.Changes.Annotations
+	state.Refit.Labels, state.Refit.Annotations, state.Refit.Unready = update.Changes.Labels, update.Changes.Annotations, update.Options.Unready
 	for _, change := range update.Changes.Containers {
 		r.add(change)
 	}

@@ -28,9 +28,8 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.step || changes.finish, Stops: changes.stop(pod)}
 	v.InFlight = v.InFlight || changes.begun
 	v.Failed = v.Failed || changes.late
-	if !changes.again.IsZero() && (v.Again.IsZero() || changes.again.Before(v.Again)) {
-		v.Again = changes.again
-	}
+	broken, at := p.brokenBefore()
+	v.BrokenBefore, v.Again = broken, rollout.Earliest(rollout.Earliest(v.Again, changes.again), at)
 	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case len(obstacles) > 0:
