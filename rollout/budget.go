@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -47,8 +48,30 @@ func (v *view) start(observed Observation) (reason, message string) {
 	case heldBy != "":
 		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %d pods are left", heldBy, len(left)-started)
 	default:
-		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time", len(left)-started, v.limit(), v.size())
+		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time%s", len(left)-started, v.limit(), v.size(), v.named())
 	}
+}
+
+// named names pods that are unavailable.
+func (v *view) named() string {
+	const most = 3
+	var names []string
+	for _, p := range v.all {
+		if !p.budget.Available {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	if missing := v.missing(); missing > 0 {
+		names = append(names, fmt.Sprintf("%d missing", missing))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; unavailable: " + strings.Join(names, ", ")
 }
 
 // left are the pods that are still to be restarted. First are those that cannot come back by themselves, then the others that do not
