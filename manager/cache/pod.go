@@ -142,14 +142,14 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return trimmed
 }
 
-// trimStatuses leaves what says which instance there is, and whether it runs, waits or has ended.
+// trimStatuses leaves what says which instance there is, and since when it runs, or whether it waits or has ended.
 func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	trimmed := make([]corev1.ContainerStatus, len(statuses))
 	for i, s := range statuses {
 		trimmed[i] = corev1.ContainerStatus{Name: s.Name, ContainerID: s.ContainerID, Ready: s.Ready, RestartCount: s.RestartCount}
 		switch state := s.State; {
 		case state.Running != nil:
-			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
+			trimmed[i].State.Running = &corev1.ContainerStateRunning{StartedAt: state.Running.StartedAt}
 		case state.Waiting != nil:
 			trimmed[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}
 		case state.Terminated != nil:
