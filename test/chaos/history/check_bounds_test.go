@@ -73,6 +73,22 @@ func (s *fixture) sidecarEnded(how corev1.ContainerStateTerminated) {
 	s.write(6, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-3"}, 200, s.pods["uid-3"])
 }
 
+// triedAgain is a stop with a grace period of 30 s that is recorded, and made that much later with what is left.
+func triedAgain(s *fixture, later float64, grace int) {
+	s.create(2, "r1", "uid-1", "c1", func(r *v1beta1.ContainerRecreateRequest) {
+		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: new(int64(30))}
+	})
+	s.status(2.5, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) {
+		recreating("c1")(status)
+		status.ContainerRecreateStates[0].StopBegan = new(metav1.NewMicroTime(at(2.5)))
+	})
+	s.callWithGrace(2.5+later, "StopContainer", "c1", "OK", 0.1, grace)
+	s.app(2.51+later, "uid-1", "SIGTERM")
+	s.app(4+later, "uid-1", "start")
+	s.pod(4.1+later, "uid-1", "c2", true)
+	s.status(4.2+later, "r1", completed(4.2+later, ""))
+}
+
 // Bugs that an excuse for faults, or a promise that was not judged, once hid.
 func TestPlantedBugsBehindExcuses(t *testing.T) {
 	t.Parallel()
@@ -84,6 +100,12 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			s.app(4, "uid-1", "start")
 			s.pod(4.1, "uid-1", "c2", true)
 			s.status(4.2, "r1", completed(4.2, ""))
+		}},
+		"given less than what is left, by the daemon that tried the stop again": {want: "grace", proof: "given 1s to end, want 30s", plant: func(s *fixture) {
+			triedAgain(s, 3, 1)
+		}},
+		"given less than its grace period, by the daemon that began the stop": {want: "grace", proof: "given 10s to end, want 30s", plant: func(s *fixture) {
+			triedAgain(s, 0.3, 10)
 		}},
 		"what was recreated is called failed": {want: "verdict", proof: "container app is called failed", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1", deadline(60))

@@ -36,6 +36,9 @@ func TestGoodHistories(t *testing.T) {
 				s.pod(6.1, "uid-1", "c2", true)
 				s.status(6.2, "r1", completed(6.2, ""))
 			}},
+		"killed between the record of the stop and the call": {
+			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
+			play: func(s *fixture) { triedAgain(s, 3.2, 27) }},
 		"told to end before it handled signals": {
 			want: verdict.Totals{Requests: 3, Succeeded: 3, Stops: 3, Ends: 3, Orders: 3},
 			play: func(s *fixture) {

@@ -5,22 +5,28 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/chaos/history/entry"
 )
 
-// shortestGrace is what is left of a grace period at least after a preStop hook, as with kubelet.
-const shortestGrace = 2 * time.Second
+const (
+	// shortestGrace is what is left of a grace period at least after a preStop hook, as with kubelet.
+	shortestGrace = 2 * time.Second
+	// shortestRest is what a stop that is tried again has at least, so that its stop signal reaches the container.
+	shortestRest = time.Second
+)
 
-// graceOf checks that the runtime was given the grace period of one of the requests that may have ordered the stop: with
-// a shorter one the application is killed in the middle of its shutdown.
+// graceOf checks that the runtime was given the grace period of one of the requests that may have ordered the stop, or what was
+// left of it: with a shorter one the application is killed in the middle of its shutdown.
 func (c check) graceOf(orders []order, call entry.Call) {
 	fits := func(o order) bool {
 		want := c.Grace(o.request)
-		if c.HookTime(o.request) == 0 {
-			return call.Grace == want
+		if c.HookTime(o.request) > 0 {
+			return call.Grace >= min(want, shortestGrace) && call.Grace <= max(want, shortestGrace)
 		}
-		return call.Grace >= min(want, shortestGrace) && call.Grace <= max(want, shortestGrace)
+		return call.Grace <= want && call.Grace >= max(min(want, shortestRest), want-spent(o, call))
 	}
 	if slices.ContainsFunc(orders, fits) {
 		return
@@ -28,6 +34,24 @@ func (c check) graceOf(orders []order, call entry.Call) {
 	r := orders[0].request
 	c.Violate("grace", "request "+r.String(), fmt.Sprintf("container %s was given %s to end, want %s",
 		entry.Short(call.ContainerID), call.Grace, c.Grace(r)), r.Created.Line, call.Line)
+}
+
+// spent is how much of the grace period had passed when the stop was tried again, by a daemon that found it begun: what the
+// request records, and a second for the time between the decision and the call.
+func spent(o order, call entry.Call) time.Duration {
+	var began time.Time
+	for _, v := range o.request.Versions {
+		for _, state := range v.Request.Status.ContainerRecreateStates {
+			if state.Name == o.container && state.StopBegan != nil && state.StopBegan.Before(&metav1.MicroTime{Time: call.Begin}) {
+				began = state.StopBegan.Time
+			}
+		}
+	}
+	passed := call.Begin.Sub(began)
+	if began.IsZero() || passed < time.Second {
+		return 0
+	}
+	return passed + time.Second
 }
 
 // inOrder checks that with orderedRecreate a container is stopped only when the one before it has been recreated, or
