@@ -57,12 +57,14 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	trimmed.Status.Conditions = trimConditions(pod)
 	keepUpdate(trimmed, pod)
 	keepSidecars(trimmed, pod)
+	trimmed = boundPod(trimmed)
 	internPod(trimmed)
 	return trimmed
 }
 
-// livePage is how many pods are read at a time, so that the pods of a large workload do not take the manager's memory.
-const livePage = 500
+// livePage is how many pods are read at a time, so that the pods of a large workload, or large pods, do not take the manager's
+// memory: an object has up to 1.5 MiB.
+const livePage = 50
 
 // LivePods lists pods as the API server has them now, past the cache, and trimmed as those in the cache are.
 func LivePods(ctx context.Context, live client.Reader, options ...client.ListOption) ([]*corev1.Pod, error) {
