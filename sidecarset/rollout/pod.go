@@ -39,6 +39,8 @@ type Pod struct {
 	// BrokenBefore says that it has not been ready since before its update was begun, and cannot become ready by itself: the update is
 	// not the reason.
 	BrokenBefore bool
+	// Original says that this SidecarSet has never begun an update of it: it was created with the sidecars that it has.
+	Original bool
 	// Stops says that its update stops a container, so that PodDisruptionBudgets are asked.
 	Stops bool
 	// Failed says that an update has been begun and something keeps the container from running, as a faulty image.
@@ -58,7 +60,7 @@ type Pod struct {
 // Equal reports whether nothing that the rollout depends on differs.
 func (p *Pod) Equal(q *Pod) bool {
 	return p.UID == q.UID && p.State == q.State && p.InFlight == q.InFlight && p.Failed == q.Failed && p.Ready == q.Ready &&
-		p.UnderWay == q.UnderWay && p.Stuck == q.Stuck && p.BrokenBefore == q.BrokenBefore &&
+		p.UnderWay == q.UnderWay && p.Stuck == q.Stuck && p.BrokenBefore == q.BrokenBefore && p.Original == q.Original &&
 		p.Stops == q.Stops && p.ReadySince.Equal(q.ReadySince) && p.Scheduled == q.Scheduled && p.Running == q.Running && labels.Equals(p.Labels, q.Labels)
 }
 
@@ -72,10 +74,13 @@ func (p *Pod) availableAt(minReady time.Duration) (time.Time, bool) {
 
 // disturbed reports whether the pod, as long as it is not available, counts against maxUnavailable: something was begun, or the
 // update is over, or it is ready and not for long enough. Pods of an older spec that are not ready have reasons of their own, and so
-// have those that have not been ready since before their update.
+// have those that have not been ready since before their update, and those that were created with the sidecars that they have.
 func (p *Pod) disturbed() bool {
 	if p.BrokenBefore {
 		return p.UnderWay
+	}
+	if p.State == Updated && p.Original {
+		return p.busy()
 	}
 	return p.busy() || p.State == Updated || p.State == Aborted || p.Ready
 }

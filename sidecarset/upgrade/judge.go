@@ -30,11 +30,12 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 	v.Failed = v.Failed || changes.late
 	broken, at := p.brokenBefore()
 	v.BrokenBefore, v.Again = broken, rollout.Earliest(rollout.Earliest(v.Again, changes.again), at)
+	v.Original = p.record == nil && !t.hot()
 	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case len(obstacles) > 0:
 		v.State, v.Stops, v.Message = rollout.NotUpgradable, true, strings.Join(obstacles, "; ")
-	case aborted(pod, t.SidecarSet) == t.Hashes.Full:
+	case t.hot() && aborted(pod, t.SidecarSet) == t.Hashes.Full:
 		v.State, v.Message = rollout.Aborted, "the new container of a hot upgrade did not take over in time"
 	case injected == nil || injected.Hash != t.Hashes.Full || changes.any():
 		v.State = rollout.Outdated
@@ -75,6 +76,9 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 		p.inFlight, p.failed = true, true
 	case inplace.KindWait:
 		until := recorded.State.UpdateTimestamp.Add(unclear)
+		if until.After(now.Add(unclear + clockSkew)) {
+			until = time.Time{} // whoever may annotate the pod writes any time
+		}
 		if !now.Before(until) && t.running(pod) {
 			return p
 		}

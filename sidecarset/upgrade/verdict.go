@@ -20,6 +20,8 @@ type Verdict struct {
 	InFlight, Failed bool
 	// BrokenBefore says that the pod has not been ready since before the update, and cannot become ready by itself.
 	BrokenBefore bool
+	// Original says that no update was ever begun: the pod was created with the sidecars that it has.
+	Original bool
 	// Stops says that the update, or what is left of it, stops a container.
 	Stops bool
 	// Continue says that Continue has something to write.
@@ -35,7 +37,7 @@ type Verdict struct {
 func (v *Verdict) Pod(pod *corev1.Pod, beside *budget.Pod, retryAt time.Time) rollout.Pod {
 	p := rollout.Pod{
 		Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels, RetryAt: retryAt,
-		State: v.State, InFlight: v.InFlight, Failed: v.Failed, BrokenBefore: v.BrokenBefore, Stops: v.Stops, UnderWay: beside.UnderWay, Stuck: beside.Stuck, Ready: beside.Ready,
+		State: v.State, InFlight: v.InFlight, Failed: v.Failed, BrokenBefore: v.BrokenBefore, Original: v.Original, Stops: v.Stops, UnderWay: beside.UnderWay, Stuck: beside.Stuck, Ready: beside.Ready,
 		Created:   pod.CreationTimestamp.Time,
 		Scheduled: pod.Spec.NodeName != "", Running: pod.Status.Phase == corev1.PodRunning,
 	}
