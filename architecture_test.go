@@ -147,6 +147,7 @@ var rows = []row{
 	{name: "wire types", rooms: []room{{path: "api"}}},
 	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "tracing"}, {path: "httpserver"}, {path: "kube/mergepatch"},
 		{path: "kube/serverclock"}}},
+	{name: "text of others", rooms: []room{{path: "foreign"}}},
 }
 
 // split are the folders in which every folder with Go files has to be a room of its own.
