@@ -111,7 +111,7 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api"},
+		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api foreign"},
 		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
 	}},
 	{name: "turns of processes", rooms: []room{{path: "rollout/turn", imports: "rollout/budget"}}},
