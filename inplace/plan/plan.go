@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -43,6 +44,11 @@ type Update struct {
 // Stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers to a
 // changed label or annotation, native sidecars first, then the others in the order of OpenKruise's launch priorities.
 func New(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) {
+	for _, spec := range []*corev1.PodSpec{&old.Spec, &updated.Spec} {
+		if err := foreign.Spec(spec); err != nil {
+			return Update{}, &RefusedError{Refusals: []Refusal{{Reason: ReasonInvalid, Why: err.Error()}}}
+		}
+	}
 	old, updated = asStored(old), asStored(updated)
 	d := &difference{old: old, updated: updated, options: options, rest: *updated.Spec.DeepCopy()}
 	d.compare()

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
@@ -99,7 +99,7 @@ func (r *Record) Adopt() (*Record, error) {
 		} `json:"metadata"`
 	}
 	if len(r.Grace.MetaDataPatch) > 0 {
-		if err := json.Unmarshal(r.Grace.MetaDataPatch, &metadata); err != nil {
+		if err := foreign.JSON(r.Grace.MetaDataPatch, &metadata); err != nil {
 			return nil, fmt.Errorf("%w %s: metaDataPatch: %w", ErrMalformed, v1beta1.AnnotationInPlaceUpdateGrace, err)
 		}
 	}

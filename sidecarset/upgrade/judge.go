@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
@@ -22,7 +23,12 @@ import (
 const unclear = time.Minute
 
 // Judge compares a pod with the target. Obstacles are those of [Target.Obstacles], or why an update was refused.
+//
+// A pod with something that is not readable is not upgradable, whatever else is said of it.
 func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdict {
+	if err := t.readable(pod); err != nil {
+		return Verdict{State: rollout.NotUpgradable, Stops: true, Unreadable: true, Message: foreign.Cut(err.Error(), maxMessage)}
+	}
 	p := t.progress(pod, now)
 	changes := t.compare(p)
 	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.step || changes.finish, Stops: changes.stop(pod)}
@@ -59,7 +65,7 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 	p := &progress{pod: pod, now: now}
 	recorded, err := record.ReadSidecars(pod, t.SidecarSet)
 	if err != nil || recorded == nil {
-		return p // one that cannot be read is replaced by the next update
+		return p
 	}
 	p.record = recorded
 	known, err := facts.Read(pod)

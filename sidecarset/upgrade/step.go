@@ -18,8 +18,11 @@ import (
 )
 
 // Begin is the first write of the update of a pod to the target. A [plan.RefusedError] says that it is not possible in place.
-// Nil means that the pod is as it is to be.
+// Nil means that the pod is as it is to be, or is not readable.
 func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
+	if t.readable(pod) != nil {
+		return nil, nil // as Judge says
+	}
 	p := t.progress(pod, now)
 	c := t.compare(p)
 	injected := annotation.Of(pod, t.SidecarSet)
@@ -37,6 +40,9 @@ func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
 // Continue is the next write of an update that was begun, nil if there is none now: a later stage, or the last step of a
 // hot upgrade.
 func (t *Target) Continue(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
+	if t.readable(pod) != nil {
+		return nil, nil
+	}
 	p := t.progress(pod, now)
 	if p.step {
 		return t.next(p, now), nil

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -26,10 +29,21 @@ type Verdict struct {
 	Stops bool
 	// Continue says that Continue has something to write.
 	Continue bool
+	// Unreadable says that the pod is not upgradable since something of it is not readable.
+	Unreadable bool
 	// Message says what is waited for, or why the pod cannot be updated.
 	Message string
 	// Again is when to judge again although nothing has changed; zero for never.
 	Again time.Time
+}
+
+// maxMessage bounds the message about a pod that is not readable, in bytes.
+const maxMessage = 512
+
+// readable says what of the pod is not, of that which an update depends on.
+func (t *Target) readable(pod *corev1.Pod) error {
+	_, err := record.ReadSidecars(pod, t.SidecarSet)
+	return errors.Join(foreign.Pod(pod), err)
 }
 
 // Pod is what the fleet keeps of a pod. Beside is what budgets see of it apart from the update by this SidecarSet. RetryAt is when the
