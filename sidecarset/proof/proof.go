@@ -19,8 +19,8 @@ import (
 // Keys are the annotations of which one, that the client has not sent, says what admission has done in this request.
 var Keys = []string{v1beta1.AnnotationSidecarSetChecked, v1beta1.AnnotationSidecarSetCheckedAgain}
 
-// records are the annotations that a client sends only if it creates a pod from the manifest of another one.
-var records = append([]string{v1beta1.AnnotationSidecarSetHash, v1beta1.AnnotationSidecarSetList, v1beta1.AnnotationSidecarSetSkipped}, Keys...)
+// Records are the annotations that a client sends only if it creates a pod from the manifest of another one.
+var Records = append([]string{v1beta1.AnnotationSidecarSetHash, v1beta1.AnnotationSidecarSetList, v1beta1.AnnotationSidecarSetSkipped}, Keys...)
 
 // Claims are what a pod says of itself, and who has written it.
 type Claims struct {
@@ -90,7 +90,7 @@ func (c *Claims) SameVolume(sidecarSet string, carried bool, has json.RawMessage
 // be removed. It is for the next call in this request, and for the policy of required sidecars; without a key there is none, as for
 // a pod without records from its client, where the records themselves prove it.
 func (c *Claims) Record(injected, skipped []string) (key, value string, removed []string) {
-	if c.sent == nil || !slices.ContainsFunc(records, c.sent.annotation) {
+	if c.sent == nil || !slices.ContainsFunc(Records, c.sent.annotation) {
 		return "", "", nil
 	}
 	for _, candidate := range Keys {
