@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
@@ -68,12 +69,38 @@ func TestContainerMayHaveMoreThanTheSpec(t *testing.T) {
 		"another variable":     {func(c *corev1.Container) { c.Env = append([]corev1.EnvVar{{Name: "X", Value: "x"}}, c.Env...) }, "Updated"},
 		"a variable less":      {func(c *corev1.Container) { c.Env = c.Env[1:] }, "NotUpgradable: env A of container log is not as in the spec"},
 		"another value":        {func(c *corev1.Container) { c.Env[0].Value = "x" }, "NotUpgradable: env A of container log is not as in the spec"},
+		"a second value":       {func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "x"}) }, "NotUpgradable: env A of container log is not as in the spec"},
+		"the same twice":       {func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "a"}) }, "Updated"},
 		"a value from nowhere": {func(c *corev1.Container) { c.Env[1].ValueFrom = nil }, "NotUpgradable: env B of container log is not as in the spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, cold("log", "log:1", asked))
 			tt.change(&w.pod.Spec.Containers[1])
+			w.is(tt.want)
+		})
+	}
+}
+
+// Whoever may patch a pod may write that it has the newest sidecars; its containers say otherwise.
+func TestAForgedHashDoesNotMakeAPodUpdated(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		newest func(*v1beta1.SidecarContainer)
+		want   string
+	}{
+		"an image":    {func(c *v1beta1.SidecarContainer) { c.Image = "log:2" }, "Outdated"},
+		"a command":   {func(c *v1beta1.SidecarContainer) { c.Command = []string{"new"} }, "NotUpgradable: command of container log is not as in the spec"},
+		"an argument": {func(c *v1beta1.SidecarContainer) { c.Args = []string{"new"} }, "NotUpgradable: args of container log is not as in the spec"},
+		"a variable":  {func(c *v1beta1.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: "A", Value: "new"}} }, "NotUpgradable: env A of container log is not as in the spec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1"))
+			w.spec(func(s *v1beta1.SidecarSetSpec) { tt.newest(&s.Containers[0]) })
+			for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
+				w.pod.Annotations[key] = value
+			}
 			w.is(tt.want)
 		})
 	}
