@@ -31,7 +31,7 @@ func TestWhatIsCachedOfAPodIsBounded(t *testing.T) {
 		"keys of annotations":            func(p *corev1.Pod) { p.Annotations = many(3000) },
 		"labels":                         func(p *corev1.Pod) { p.Labels = many(3000) },
 		"variables of an injected one": func(p *corev1.Pod) {
-			p.Spec.Containers[0].Env = append(injected, corev1.EnvVar{Name: "A", Value: long})
+			p.Spec.Containers[0].Env = []corev1.EnvVar{injected[0], {Name: "A", Value: long}}
 		},
 		"arguments of an injected one": func(p *corev1.Pod) { p.Spec.Containers[0].Env, p.Spec.Containers[0].Args = injected, []string{long} },
 		"containers":                   func(p *corev1.Pod) { p.Spec.Containers = make([]corev1.Container, 10000) },

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -91,7 +90,8 @@ func (s *sidecarFixture) beside(ctx context.Context, a attacker, canaries []*can
 			return
 		}
 		if a.round > 0 && operations == fewOperations {
-			s.await(fmt.Sprintf("%d operations of kind %s", operations, fewest.name), func(context.Context) (bool, error) { return fewest.count() >= operations, nil })
+			err := until(ctx, patience, func(context.Context) (bool, error) { return fewest.count() >= operations, nil })
+			s.check(err, "wait for %d operations of kind %s", operations, fewest.name)
 		}
 	}
 }
