@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODES ?= 1
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
+.PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
 	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' bench/*/run.sh; } | column -t -s '|'
 
@@ -41,6 +41,9 @@ release: ## Build a release of this commit into dist/release (VERSION=v1.2.3, RE
 
 e2e: ## Build what has changed, put it on the cluster that is up and run end-to-end tests (RUN=TestName)
 	@hack/e2e.sh '$(RUN)'
+
+hostile: ## Attacks by one tenant beside the operations of another, 200 of each kind, on the cluster that is up
+	@REFIT_HOSTILE=long hack/e2e.sh TestATenantHarmsNobodyElse -timeout=60m
 
 test-load: ## Ten pods restarted under load without a failed request, on a cluster that is up and without Refit
 	@hack/images.sh --tests

@@ -111,7 +111,7 @@ var rows = []row{
 		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
 	}},
 	{name: "features over several pods", rooms: []room{
-		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api"},
+		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api foreign"},
 		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
 	}},
 	{name: "turns of processes", rooms: []room{{path: "rollout/turn", imports: "rollout/budget"}}},
@@ -122,7 +122,7 @@ var rows = []row{
 		{path: "podprobe", imports: "result api"},
 		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/manifest hotupdate/payload"},
 		{path: "hook", imports: "identity wait"},
-		{path: "inplace", imports: "inplace/record inplace/plan inplace/facts kubelet api"},
+		{path: "inplace", imports: "inplace/record inplace/plan inplace/facts kubelet api foreign"},
 		{path: "image", imports: "api"},
 	}},
 	{name: "parts of hotupdate", rooms: []room{
@@ -131,10 +131,10 @@ var rows = []row{
 		{path: "hotupdate/fetch", imports: "hotupdate/payload wait"},
 		{path: "hotupdate/store", imports: "hotupdate/manifest hotupdate/payload"},
 	}},
-	{name: "records of in-place updates", rooms: []room{{path: "inplace/record", imports: "inplace/plan kubelet api"}}},
+	{name: "records of in-place updates", rooms: []room{{path: "inplace/record", imports: "inplace/plan kubelet api foreign"}}},
 	{name: "what a revision is", rooms: []room{{path: "hotupdate/manifest", imports: "hotupdate/payload"}}},
-	{name: "plans of in-place updates", rooms: []room{{path: "inplace/plan", imports: "inplace/facts kubelet api"}}},
-	{name: "rules for what comes from outside", rooms: []room{{path: "hotupdate/payload"}, {path: "inplace/facts", imports: "kubelet api"}}},
+	{name: "plans of in-place updates", rooms: []room{{path: "inplace/plan", imports: "inplace/facts kubelet api foreign"}}},
+	{name: "rules for what comes from outside", rooms: []room{{path: "hotupdate/payload"}, {path: "inplace/facts", imports: "kubelet api foreign"}}},
 	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
 	{name: "adapters", rooms: []room{
 		{path: "cri", imports: "kubelet identity wait"},
@@ -147,6 +147,7 @@ var rows = []row{
 	{name: "wire types", rooms: []room{{path: "api"}}},
 	{name: "shared words", rooms: []room{{path: "identity"}, {path: "wait"}, {path: "logging"}, {path: "tracing"}, {path: "httpserver"}, {path: "kube/mergepatch"},
 		{path: "kube/serverclock"}}},
+	{name: "text of others", rooms: []room{{path: "foreign"}}},
 }
 
 // split are the folders in which every folder with Go files has to be a room of its own.

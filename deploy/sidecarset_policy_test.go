@@ -66,34 +66,67 @@ func TestRequiredSidecarsPolicySelectsAsTheWebhookDoes(t *testing.T) {
 	}
 }
 
-func TestRequiredSidecarsPolicyLetsInjectedPodsThrough(t *testing.T) {
+// What a client sends proves nothing: one annotation let a pod through without its required sidecars. What admission adds in the same
+// request is not among the managed fields.
+func TestRequiredSidecarsPolicyLetsOnlyInjectedPodsThrough(t *testing.T) {
 	t.Parallel()
 	required := shipped(t, "manager/*.yaml", "refit-sidecarset-required")
 	const guard = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet","metadata":{"name":"guard"},"spec":{"selector":{"matchLabels":{"app":"web"}}}}`
+	const list, skipped, checked, again = v1beta1.AnnotationSidecarSetList, v1beta1.AnnotationSidecarSetSkipped, v1beta1.AnnotationSidecarSetChecked, v1beta1.AnnotationSidecarSetCheckedAgain
 	for name, tc := range map[string]struct {
 		annotations map[string]string
+		sent        []string // keys of annotations
+		unknown     bool     // no managed fields
 		set         string
 		refused     bool
 	}{
-		"not injected":               {set: guard, refused: true},
-		"injected":                   {annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "a,guard"}, set: guard},
-		"another of a similar name":  {annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "guard2,my-guard"}, set: guard, refused: true},
-		"skipped":                    {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"guard":"replaced by the canary new"}`}, set: guard},
-		"another skipped because of": {annotations: map[string]string{v1beta1.AnnotationSidecarSetSkipped: `{"base":"replaced by the canary guard"}`}, set: guard, refused: true},
-		"injection is paused":        {set: strings.Replace(guard, `"selector"`, `"injectionStrategy":{"paused":true},"selector"`, 1)},
-		"mirror pod":                 {annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}, set: guard},
+		"not injected":                  {set: guard, refused: true},
+		"injected":                      {annotations: map[string]string{list: "a,guard"}, set: guard},
+		"it says so":                    {annotations: map[string]string{list: "a,guard"}, sent: []string{list}, set: guard, refused: true},
+		"it says so in every way":       {annotations: map[string]string{list: "guard", skipped: `{"guard":"no"}`, checked: "guard,-guard", again: "guard,-guard"}, sent: []string{list, skipped, checked, again}, set: guard, refused: true},
+		"nobody knows who says so":      {annotations: map[string]string{list: "guard", checked: "guard"}, unknown: true, set: guard, refused: true},
+		"another of a similar name":     {annotations: map[string]string{list: "guard2,my-guard"}, set: guard, refused: true},
+		"skipped":                       {annotations: map[string]string{skipped: `{"guard":"replaced by the canary new"}`}, set: guard},
+		"it says that it was skipped":   {annotations: map[string]string{skipped: `{"guard":"replaced by the canary new"}`}, sent: []string{skipped}, set: guard, refused: true},
+		"another skipped because of":    {annotations: map[string]string{skipped: `{"base":"replaced by the canary guard"}`}, set: guard, refused: true},
+		"from a manifest":               {annotations: map[string]string{list: "guard", checked: "a,guard"}, sent: []string{list}, set: guard},
+		"from a manifest of such a pod": {annotations: map[string]string{list: "guard", again: "guard"}, sent: []string{list, checked}, set: guard},
+		"from a manifest, skipped":      {annotations: map[string]string{skipped: `{"guard":"x"}`, checked: "-guard"}, sent: []string{skipped}, set: guard},
+		"from a manifest, of another":   {annotations: map[string]string{list: "guard", checked: "a"}, sent: []string{list}, set: guard, refused: true},
+		"injection is paused":           {set: strings.Replace(guard, `"selector"`, `"injectionStrategy":{"paused":true},"selector"`, 1)},
+		"mirror pod":                    {annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}, sent: []string{corev1.MirrorPodAnnotationKey}, set: guard},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{
 				Name: "web", Labels: map[string]string{"app": "web"}, Annotations: tc.annotations,
 			}}
+			if !tc.unknown {
+				pod.ManagedFields = sentAnnotations(t, tc.sent)
+			}
 			_, refused := required.evaluate(t, review{operation: admission.Create, object: text(t, pod), params: tc.set, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}})
 			if (refused != "") != tc.refused {
 				t.Errorf("refused: %q", refused)
 			}
 		})
 	}
+}
+
+// sentAnnotations are the managed fields of a pod whose client has sent it with these annotations.
+func sentAnnotations(t *testing.T, keys []string) []metav1.ManagedFieldsEntry {
+	t.Helper()
+	fields := map[string]any{}
+	for _, key := range keys {
+		fields["f:"+key] = map[string]any{}
+	}
+	metadata := map[string]any{"f:labels": map[string]any{"f:app": map[string]any{}}}
+	if len(keys) > 0 {
+		metadata["f:annotations"] = fields
+	}
+	return []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(text(t, map[string]any{"f:metadata": metadata, "f:spec": map[string]any{}})),
+	}}
 }
 
 // Until the API server knows a kind that a CRD has added, for up to 30 s after the CRD has been created, it cannot evaluate a

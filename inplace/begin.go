@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
@@ -17,13 +18,16 @@ import (
 
 // Start is the first step of an update. What an earlier update of the pod has left unfinished is waited for. What it has not begun
 // is dropped, unless it is part of this update, see [record.Wanted]; its drain and its order hold until it has ended.
-// The pod's annotations have to be readable.
+// The pod's annotations and quantities have to be readable.
 //
 // Mostly the step writes the record, with as much of the update as can be written at once. Every write to the pod's
 // metadata has kubelet sync the pod, and each sync waits up to a second for kubelet's next look at the containers: a record
 // that is written before the image would make the pod unavailable for that second. So the step may be a StepDrain, before
 // there is a record: then Start is called again, with the pod that Apply returns.
 func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
+	if err := foreign.Pod(pod); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+	}
 	before, err := record.Read(pod)
 	if err != nil {
 		return nil, err
@@ -116,6 +120,9 @@ func Ended(pod *corev1.Pod, update *plan.Update) []plan.Refusal {
 // Settled reports whether these containers run with what the pod's spec and metadata give them, and are ready; resources, whether
 // kubelet has also applied the pod's.
 func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time, containers []string, resources bool) bool {
+	if foreign.Pod(pod) != nil {
+		return false
+	}
 	v := &view{pod: pod, record: recorded, facts: known, now: now}
 	if recorded == nil {
 		v.record = &record.Record{}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
@@ -53,7 +54,7 @@ const (
 	BlockedPodEnded = "PodEnded"
 	// BlockedNotRestarted: a container has ended and its restart policy does not restart it.
 	BlockedNotRestarted = "NotRestarted"
-	// BlockedMalformed: what the record says cannot be applied.
+	// BlockedMalformed: what the record says cannot be applied, or the pod has quantities that are not readable.
 	BlockedMalformed = "Malformed"
 )
 
@@ -72,6 +73,11 @@ func blocked(container, reason, format string, args ...any) *Decision {
 func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) Decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
+		d.Final = true
+		return *d
+	}
+	if err := foreign.Pod(pod); err != nil {
+		d := blocked("", BlockedMalformed, "%s", err)
 		d.Final = true
 		return *d
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
-	"github.com/refit-project/refit/inplace/record"
 )
 
 func podOf(template *corev1.PodTemplateSpec, gate bool) *corev1.Pod {
@@ -205,29 +204,6 @@ func FuzzNext(f *testing.F) {
 		if err := interleave(seed, mask, gate, facts, crashes); err != nil {
 			t.Fatal(err)
 		}
-	})
-}
-
-// FuzzAnnotations feeds foreign text: whatever it is, the answer is an error or a decision, and never a panic.
-func FuzzAnnotations(f *testing.F) {
-	f.Add(`{"revision":"x","updateTimestamp":"2026-11-22T00:00:00Z","lastContainerStatuses":{"app":{"imageID":"i"}}}`, `{"containers":[{"name":"app"}]}`, `{"graceSeconds":5}`)
-	f.Add(`{"nextContainerImages":{"app":"b","gone":"c"},"refit":{"order":[["x"],[]]}}`, ``, `{"metaDataPatch":"e30="}`)
-	f.Fuzz(func(t *testing.T, state, meta, grace string) {
-		pod := newWorld(podOf(plantest.Template(), true), false).pod
-		pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = state
-		pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = meta
-		if grace != "" {
-			pod.Annotations[v1beta1.AnnotationInPlaceUpdateGrace] = grace
-		}
-		kept, err := record.Read(pod)
-		known, factsErr := facts.Read(pod)
-		if err != nil || factsErr != nil {
-			if joined := errors.Join(err, factsErr); !errors.Is(joined, record.ErrMalformed) && !errors.Is(joined, facts.ErrMalformed) {
-				t.Fatalf("%v, %v: want ErrMalformed", err, factsErr)
-			}
-			return
-		}
-		inplace.Next(pod, kept, known, time.Unix(1e9, 0))
 	})
 }
 

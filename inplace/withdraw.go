@@ -1,11 +1,13 @@
 package inplace
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
@@ -27,6 +29,9 @@ func Drop(pod *corev1.Pod, refused *Step, now time.Time) (*Step, error) {
 // Withdraw takes back what has been recorded of an update and has not been begun. If nothing else is under way, the pod goes back
 // into its Services. The step is nil if there is nothing to be taken back.
 func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error) {
+	if err := foreign.Pod(pod); err != nil {
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+	}
 	recorded, err := record.Read(pod)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -12,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -33,7 +37,12 @@ func (v *view) start(observed Observation) (reason, message string) {
 	}
 	free := budget.New(v.limit(), v.budgets(), v.missing(), 0, v.disruptions(observed))
 	var heldBy string // what keeps a pod that maxUnavailable allows
+	elsewhere := 0
 	for _, p := range left {
+		if v.elsewhere(p) {
+			elsewhere++
+			continue
+		}
 		switch hold, by := free.Take(&p.budget); hold {
 		case "":
 			v.decision.Start = append(v.decision.Start, request(v.rollout, p.Pod))
@@ -44,11 +53,45 @@ func (v *view) start(observed Observation) (reason, message string) {
 	switch started := len(v.decision.Start); {
 	case started == len(left):
 		return v1alpha1.ReasonRestarting, "every pod that is to be restarted has a ContainerRecreateRequest"
+	case started+elsewhere == len(left):
+		return v1alpha1.ReasonRestarting, fmt.Sprintf("waiting for other RestartRollouts to end their restarts of %d pods", elsewhere)
 	case heldBy != "":
 		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %d pods are left", heldBy, len(left)-started)
 	default:
-		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time", len(left)-started, v.limit(), v.size())
+		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time%s", len(left)-started, v.limit(), v.size(), v.named())
 	}
+}
+
+// named names pods that are unavailable.
+func (v *view) named() string {
+	const most = 3
+	var names []string
+	for _, p := range v.all {
+		if !p.budget.Available {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	if missing := v.missing(); missing > 0 {
+		names = append(names, fmt.Sprintf("%d missing", missing))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; unavailable: " + strings.Join(names, ", ")
+}
+
+// elsewhere reports whether another rollout is restarting the pod. A second request would have the container stopped again as soon as
+// it runs. Requests of rollouts have a deadline, so that they are not waited for without end.
+func (v *view) elsewhere(p *pod) bool {
+	return slices.ContainsFunc(v.requests[p.Name], func(request *v1beta1.ContainerRecreateRequest) bool {
+		by := request.Labels[v1alpha1.LabelRestartRollout]
+		return by != "" && by != string(v.rollout.UID) && budget.Restarts(request, p.Pod) &&
+			(!crr.Completed(request) && request.DeletionTimestamp == nil || crr.StopUnderWay(request, p.Pod, v.now))
+	})
 }
 
 // left are the pods that are still to be restarted. First are those that cannot come back by themselves, then the others that do not
@@ -60,8 +103,24 @@ func (v *view) left() []*pod {
 			left = append(left, p)
 		}
 	}
-	slices.SortStableFunc(left, func(a, b *pod) int { return cmp.Compare(rank(&a.budget), rank(&b.budget)) })
+	oldest := v.rollout.Annotations[v1alpha1.AnnotationOldestFirst] == "true"
+	slices.SortStableFunc(left, func(a, b *pod) int {
+		if order := cmp.Compare(rank(&a.budget), rank(&b.budget)); order != 0 || !oldest {
+			return order
+		}
+		return v.running(a).Compare(v.running(b))
+	})
 	return left
+}
+
+// running is since when the containers of the rollout have run in the pod; the earliest of them counts.
+func (v *view) running(p *pod) (since time.Time) {
+	for _, name := range v.rollout.Spec.Containers {
+		if status := kubelet.StatusOf(p.Pod, name); status != nil && status.State.Running != nil {
+			since = crr.Earlier(status.State.Running.StartedAt.Time, since)
+		}
+	}
+	return since
 }
 
 func rank(p *budget.Pod) int {

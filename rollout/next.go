@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -89,11 +90,12 @@ type view struct {
 	decision   Decision
 }
 
-// size is how many pods the target has or is to have, if that is more.
-func (v *view) size() int { return max(len(v.all), int(v.replicas)) }
+// size is how many pods the target is to have, or has if that is not known.
+func (v *view) size() int { return cmp.Or(int(v.replicas), len(v.all)) }
 
 // missing is how many pods the target is to have beside those that it has. A pod that is to be replaced, and whose successor has
-// not been created, is unavailable: a StatefulSet and a DaemonSet create it only when the pod before has ended.
+// not been created, is unavailable: a StatefulSet and a DaemonSet create it only when the pod before has ended. It is negative
+// during a rollout of the template that creates pods before it deletes others.
 func (v *view) missing() int { return v.size() - len(v.all) }
 
 // pod is a pod of the target and how far its restart is.

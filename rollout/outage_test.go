@@ -98,6 +98,46 @@ func TestAReadinessBlipOfAllPodsDoesNotRestartThemAtOnce(t *testing.T) {
 	}
 }
 
+// A rollout of the template whose image cannot be pulled held up every restart, although all pods that the workload is to have were ready.
+func TestASurplusPodThatIsStuckDoesNotHoldUpARestart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(3)
+	f.observed.Replicas = 3
+	surplus := newPod(7, start.Add(time.Second))
+	surplus.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}
+	setReady(surplus, false, start.Add(time.Second))
+	f.observed.Pods = append(f.observed.Pods, surplus)
+	if started := f.look(); !cmp.Equal(started, []string{"web-2"}) {
+		t.Fatalf("%v", started)
+	}
+	if started := f.look(); len(started) != 0 || f.rollout.Status.Unavailable != 1 {
+		t.Errorf("%v beside the first, %d are said to be unavailable", started, f.rollout.Status.Unavailable)
+	}
+	setReady(f.pod("web-0"), false, start) // and now one is lacking
+	f.restart("web-2")
+	if started := f.look(); !cmp.Equal(started, []string{"web-0"}) {
+		t.Errorf("%v", started)
+	}
+}
+
+// Nothing said which pod held up the others.
+func TestTheMessageNamesThePodsThatAreUnavailable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(6)
+	f.observed.Replicas = 7
+	for _, name := range []string{"web-4", "web-1", "web-3", "web-0"} {
+		setReady(f.pod(name), false, start)
+	}
+	f.look()
+	f.look()
+	want := "5 pods are left; 1 of 7 pods may be unavailable at a time; unavailable: web-0, web-1, web-3, 1 more, 1 missing"
+	for _, c := range f.rollout.Status.Conditions {
+		if c.Type == "Progressing" && c.Message != want {
+			t.Errorf("got  %s\nwant %s", c.Message, want)
+		}
+	}
+}
+
 func TestADisruptionBudgetThatAllowsNothingHoldsAPodThatFlickers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(3)

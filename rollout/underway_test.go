@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -33,6 +35,55 @@ func TestARestartUnderWayOfARolloutBeforeCounts(t *testing.T) {
 				t.Errorf("%v, %d unavailable", started, next.rollout.Status.Unavailable)
 			}
 		})
+	}
+}
+
+// A RestartSchedule with Replace restarted the first pods again and again when its period was shorter than its rollout.
+func TestRolloutsThatReplaceEachOtherReachEveryPod(t *testing.T) {
+	t.Parallel()
+	f := newFixture(5)
+	restarts := map[string]int{}
+	for i := range 5 { // each restarts one pod, and begins a second before it is replaced
+		f.rollout.UID, f.rollout.Name = types.UID(fmt.Sprint(i)), fmt.Sprint("nightly-", i)
+		f.rollout.CreationTimestamp, f.rollout.Status = metav1.NewTime(f.now), v1alpha1.RestartRolloutStatus{}
+		f.rollout.Annotations = map[string]string{v1alpha1.AnnotationOldestFirst: "true"}
+		for range 2 {
+			for _, request := range f.observed.Requests { // those of the rollout before too
+				if name := request.Spec.PodName; !crr.Completed(request) {
+					crr.Complete(&request.Status, crr.Outcome{}, 1, f.now)
+					f.replace(name)
+					f.pod(name).Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(f.now)
+					restarts[name]++
+				}
+			}
+			if started := f.look(); len(started) != 1 {
+				t.Fatalf("%v by rollout %d", started, i)
+			}
+			if started := f.look(); len(started) != 0 {
+				t.Fatalf("%v as well by rollout %d", started, i)
+			}
+			f.now = f.now.Add(time.Minute)
+		}
+	}
+	if want := map[string]int{"web-0": 1, "web-1": 2, "web-2": 2, "web-3": 2, "web-4": 2}; !cmp.Equal(restarts, want) {
+		t.Errorf("restarts %v, want %v", restarts, want)
+	}
+}
+
+// It would have been stopped a second time as soon as it ran again.
+func TestAPodThatAnotherRolloutRestartsIsNotTakenBeforeThatHasEnded(t *testing.T) {
+	t.Parallel()
+	first := newFixture(2)
+	first.look()
+	next := newFixture(2)
+	next.rollout.UID, next.rollout.Name = "next", "next"
+	next.observed = first.observed
+	if started := next.look(); len(started) != 0 {
+		t.Fatalf("%v", started)
+	}
+	crr.Complete(&first.request("web-1").Status, crr.Outcome{}, 1, start)
+	if started := next.look(); !cmp.Equal(started, []string{"web-1"}) {
+		t.Errorf("%v", started)
 	}
 }
 

@@ -105,6 +105,18 @@ type InPlaceUpdateExtension struct {
 	Written *metav1.MicroTime `json:"written,omitempty"`
 	// Opened is when the pod was put back into its Services with all its containers ready.
 	Opened *metav1.Time `json:"opened,omitempty"`
+	// Unready is set if the pod was not ready when the update was begun, for another reason than the update before it.
+	Unready *InPlaceUpdateUnready `json:"unready,omitempty"`
+}
+
+// InPlaceUpdateUnready is what was known of a pod that was not ready.
+//
+// +kubebuilder:object:generate=false
+type InPlaceUpdateUnready struct {
+	// Since is the lastTransitionTime of the pod's condition Ready: as long as that is the same, the pod has not been ready since.
+	Since metav1.Time `json:"since"`
+	// Stuck says that it could not become ready by itself.
+	Stuck bool `json:"stuck,omitempty"`
 }
 
 // InPlaceUpdateInstance is a container instance that is to be replaced.

@@ -59,6 +59,13 @@ const (
 	// AnnotationSidecarSetSkipped on a pod is a JSON object from the name of a SidecarSet that selects the pod and was not
 	// injected to the reason.
 	AnnotationSidecarSetSkipped = "sidecarset.refit.dev/skipped"
+	// AnnotationSidecarSetChecked on a pod that was created from the manifest of an injected one is the names of the SidecarSets whose
+	// containers have been compared or injected at admission, and with a "-" before the name of those that were not injected, with
+	// commas. It counts only in the request in which admission has added it.
+	AnnotationSidecarSetChecked = "sidecarset.refit.dev/checked"
+	// AnnotationSidecarSetCheckedAgain is the same for a pod whose manifest has the other one: admission removes the one that was
+	// sent, and adds the one that was not.
+	AnnotationSidecarSetCheckedAgain = "sidecarset.refit.dev/checked-again"
 	// AnnotationSidecarSetAborted on a pod is a JSON object from the name of a SidecarSet to the hash of the spec to which a hot
 	// upgrade was given up. It is not tried again with that spec; removing the annotation tries it again.
 	AnnotationSidecarSetAborted = "sidecarset.refit.dev/aborted"

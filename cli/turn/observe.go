@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -104,7 +105,7 @@ func (w *waiter) owner(pods []corev1.Pod) *metav1.OwnerReference {
 	return nil
 }
 
-// limit sets how many pods may be unavailable, and how many the controller lacks.
+// limit sets how many pods may be unavailable, and how many the controller lacks, see [budget.New].
 func (w *waiter) limit(ctx context.Context, pods []corev1.Pod, o *turn.Observation) error {
 	size := len(o.Pods)
 	if owner := w.owner(pods); owner != nil {
@@ -113,7 +114,7 @@ func (w *waiter) limit(ctx context.Context, pods []corev1.Pod, o *turn.Observati
 		err := w.API.Get(ctx, client.ObjectKey{Namespace: w.key.Namespace, Name: owner.Name}, object)
 		switch {
 		case err == nil:
-			size = max(size, int(rollout.WorkloadReplicas(object)))
+			size = cmp.Or(int(rollout.WorkloadReplicas(object)), size)
 		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err): // then the pods that there are count
 			return fmt.Errorf("read %s %s: %w", owner.Kind, owner.Name, err)
 		}

@@ -227,6 +227,28 @@ func TestASecondProcessForTheSamePodWaitsWhileTheFirstDoes(t *testing.T) {
 	})
 }
 
+// As when it is being scaled down, or a DaemonSet creates pods before it deletes others.
+func TestAPodThatIsNotReadyAndThatTheWorkloadNeedNotHaveDoesNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		if err := w.Patch(t.Context(), set, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))); err != nil {
+			t.Fatal(err)
+		}
+		surplus := w.pod(t.Context(), 0)
+		surplus.Status.Conditions[0].Status = corev1.ConditionFalse
+		if err := w.Status().Update(t.Context(), surplus); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := w.take(ctx, 1); err != nil {
+			t.Errorf("%v: %v", err, w.said)
+		}
+	})
+}
+
 func TestAPodThatTheWorkloadLacksCountsAsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

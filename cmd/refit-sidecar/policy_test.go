@@ -95,6 +95,9 @@ func TestPolicyComparesWholeNamesOfWorkloads(t *testing.T) {
 		"name that was cut":               {long[:58] + "x7k2q", "Deployment." + long, true},
 		"cut inside of the hash":          {"a-deployment-with-a-name-that-is-nearly-as-long-as-pos-" + "7d9" + "x7k2q", "Deployment.a-deployment-with-a-name-that-is-nearly-as-long-as-pos", true},
 		"cut, but of another":             {long[:58] + "x7k2q", "Deployment.a-deployment", false},
+		"DaemonSet of the same name":      {"game-0", "DaemonSet.game", false},
+		"StatefulSet of the same name":    {"game-x7k2q", "StatefulSet.game", false},
+		"DaemonSet":                       {"game-x7k2q", "DaemonSet.game", true},
 		"no kind":                         {"game-0", "game", false},
 		"nothing":                         {"game-0", "", false},
 	} {

@@ -25,7 +25,7 @@ var rooms = []string{
 	"manager/requests", "manager/rollouts", "manager/images", "result", "result/output", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/podprobes/omitted", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
 	"daemon/podprobes", "daemon/podprobes/execprobe", "daemon/podprobes/probespec", "daemon/podprobes/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
-	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
+	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
 }
 
 // testsElsewhere has for rooms that were split off another package that package, whose tests look at them too.

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -26,7 +26,7 @@ func Read(pod *corev1.Pod) (Facts, error) {
 		return known, nil
 	}
 	var set v1beta1.RuntimeContainerMetaSet
-	if err := json.Unmarshal([]byte(text), &set); err != nil {
+	if err := foreign.JSON(text, &set); err != nil {
 		return known, fmt.Errorf("%w %s of pod %s: %w", ErrMalformed, v1beta1.AnnotationRuntimeContainersMeta, pod.Name, err)
 	}
 	for _, container := range set.Containers {

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/kubelet"
 )
 
@@ -24,6 +26,8 @@ type Options struct {
 	// ImagesPresent says that the new images are on the node. Without it the image of a container that is never restarted
 	// is not changed.
 	ImagesPresent bool
+	// Unready is kept in the record: nil if the pod was ready when the update was begun, or is not ready because of the update before it.
+	Unready *v1beta1.InPlaceUpdateUnready
 }
 
 // Update is what changes in a pod, in the order in which that can be done in place.
@@ -40,6 +44,11 @@ type Update struct {
 // Stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers to a
 // changed label or annotation, native sidecars first, then the others in the order of OpenKruise's launch priorities.
 func New(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) {
+	for _, spec := range []*corev1.PodSpec{&old.Spec, &updated.Spec} {
+		if err := foreign.Spec(spec); err != nil {
+			return Update{}, &RefusedError{Refusals: []Refusal{{Reason: ReasonInvalid, Why: err.Error()}}}
+		}
+	}
 	old, updated = asStored(old), asStored(updated)
 	d := &difference{old: old, updated: updated, options: options, rest: *updated.Spec.DeepCopy()}
 	d.compare()

@@ -19,7 +19,7 @@ func All(pod *corev1.Pod) []*Record {
 		return all
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if of, err := ReadSidecars(pod, name); err == nil && of != nil {
+		if of, err := readEntry(pod, name, entries[name]); err == nil && of != nil {
 			all = append(all, of)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 )
 
 // ErrMalformed is wrapped by every error about an annotation that cannot be read. Removing the annotation ends the update
@@ -35,7 +36,7 @@ func readAnnotation(pod *corev1.Pod, into any, keys ...string) (bool, error) {
 		if !ok {
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), into); err != nil {
+		if err := foreign.JSON(text, into); err != nil {
 			return false, fmt.Errorf("%w %s of pod %s: %w", ErrMalformed, key, pod.Name, err)
 		}
 		return true, nil
@@ -55,16 +56,27 @@ func ReadSidecars(pod *corev1.Pod, sidecarSet string) (*Record, error) {
 	if !ok {
 		return nil, nil
 	}
+	return readEntry(pod, sidecarSet, text)
+}
+
+func readEntry(pod *corev1.Pod, sidecarSet string, text json.RawMessage) (*Record, error) {
 	record := &Record{SidecarSet: sidecarSet}
-	if err := json.Unmarshal(text, &record.State); err != nil {
+	if err := foreign.JSON(text, &record.State); err != nil {
 		return nil, fmt.Errorf("%w %s of pod %s: %s: %w", ErrMalformed, v1beta1.AnnotationSidecarSetInPlaceUpdateState, pod.Name, sidecarSet, err)
 	}
 	return record, nil
 }
 
+// maxSidecarSets bounds the records that a pod has of SidecarSets: each is judged when the pod is.
+const maxSidecarSets = 256
+
 func sidecarRecords(pod *corev1.Pod) (map[string]json.RawMessage, error) {
 	entries := map[string]json.RawMessage{}
 	_, err := readAnnotation(pod, &entries, v1beta1.AnnotationSidecarSetInPlaceUpdateState)
+	if err == nil && len(entries) > maxSidecarSets {
+		err = fmt.Errorf("%w %s of pod %s: %w: it has %d entries, at most %d are",
+			ErrMalformed, v1beta1.AnnotationSidecarSetInPlaceUpdateState, pod.Name, foreign.ErrUnreadable, len(entries), maxSidecarSets)
+	}
 	return entries, err
 }
 

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/plan"
 )
 
@@ -19,7 +19,7 @@ func (r *Record) Begin(update *plan.Update, now time.Time) {
 	state := &r.State
 	state.Revision, state.UpdateTimestamp = update.Options.Revision, metav1.NewTime(now)
 	state.Refit.Order, state.Refit.DrainSeconds = update.Options.Order, update.Options.DrainSeconds
-	state.Refit.Labels, state.Refit.Annotations = update.Changes.Labels, update.Changes.Annotations
+	state.Refit.Labels, state.Refit.Annotations, state.Refit.Unready = update.Changes.Labels, update.Changes.Annotations, update.Options.Unready
 	for _, change := range update.Changes.Containers {
 		r.add(change)
 	}
@@ -99,7 +99,7 @@ func (r *Record) Adopt() (*Record, error) {
 		} `json:"metadata"`
 	}
 	if len(r.Grace.MetaDataPatch) > 0 {
-		if err := json.Unmarshal(r.Grace.MetaDataPatch, &metadata); err != nil {
+		if err := foreign.JSON(r.Grace.MetaDataPatch, &metadata); err != nil {
 			return nil, fmt.Errorf("%w %s: metaDataPatch: %w", ErrMalformed, v1beta1.AnnotationInPlaceUpdateGrace, err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type ByObject = map[client.Object]cache.ByObject
 
 // Options keep in memory only what is used: of pods the fields that TrimPod leaves, of all other objects everything but
-// managedFields. Each package of the manager adds the options of the types that it alone reads.
+// managedFields and annotations beyond a bound. Each package of the manager adds the options of the types that it alone reads.
 func Options(added ...ByObject) cache.Options {
 	byObject := ByObject{&corev1.Pod{}: {Transform: TrimPod}}
 	for _, types := range added {
@@ -24,7 +24,7 @@ func Options(added ...ByObject) cache.Options {
 			byObject[object] = options
 		}
 	}
-	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}
+	return cache.Options{ByObject: byObject, DefaultTransform: trimObject}
 }
 
 // PodsByNode is the field by which cached pods can be listed: client.MatchingFields{PodsByNode: node}.

@@ -57,12 +57,14 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	trimmed.Status.Conditions = trimConditions(pod)
 	keepUpdate(trimmed, pod)
 	keepSidecars(trimmed, pod)
+	trimmed = boundPod(trimmed)
 	internPod(trimmed)
 	return trimmed
 }
 
-// livePage is how many pods are read at a time, so that the pods of a large workload do not take the manager's memory.
-const livePage = 500
+// livePage is how many pods are read at a time, so that the pods of a large workload, or large pods, do not take the manager's
+// memory: an object has up to 1.5 MiB.
+const livePage = 50
 
 // LivePods lists pods as the API server has them now, past the cache, and trimmed as those in the cache are.
 func LivePods(ctx context.Context, live client.Reader, options ...client.ListOption) ([]*corev1.Pod, error) {
@@ -142,14 +144,14 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return trimmed
 }
 
-// trimStatuses leaves what says which instance there is, and whether it runs, waits or has ended.
+// trimStatuses leaves what says which instance there is, and since when it runs, or whether it waits or has ended.
 func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	trimmed := make([]corev1.ContainerStatus, len(statuses))
 	for i, s := range statuses {
 		trimmed[i] = corev1.ContainerStatus{Name: s.Name, ContainerID: s.ContainerID, Ready: s.Ready, RestartCount: s.RestartCount}
 		switch state := s.State; {
 		case state.Running != nil:
-			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
+			trimmed[i].State.Running = &corev1.ContainerStateRunning{StartedAt: state.Running.StartedAt}
 		case state.Waiting != nil:
 			trimmed[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}
 		case state.Terminated != nil:

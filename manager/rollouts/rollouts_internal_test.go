@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,20 @@ func TestPodsOfTheDeploymentAloneAreRestarted(t *testing.T) {
 		t.Errorf("counted %v ends", n)
 	}
 	recorder.Want(t, a.events, "Normal RestartStarted 1 pods are being restarted; 0 of 2 have been", "Normal RestartStarted 1 pods are being restarted; 1 of 2 have been", "Normal Restarted ")
+}
+
+func TestThePodWhoseContainersHaveRunForTheLongestIsFirstIfThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	first, last, asks := podOf("web-abc", 0), podOf("web-abc", 1), object()
+	for pod, started := range map[*corev1.Pod]time.Time{first: noon.Add(-time.Minute), last: noon.Add(-time.Hour)} {
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}
+	}
+	asks.Annotations = map[string]string{v1alpha1.AnnotationOldestFirst: "true"}
+	a := newAPIServer(t, deployment(), first, last, asks)
+	a.settle()
+	if pods := a.pods(); !cmp.Equal(pods, []string{last.Name}) {
+		t.Errorf("%v", pods)
+	}
 }
 
 func TestConflictIsAnotherLook(t *testing.T) {

@@ -17,18 +17,33 @@ type Budget struct {
 	disruptions                  *Disruptions
 }
 
-// New makes a budget of at most limit unavailable pods. Missing is how many pods there should be beside these. Evicted is how many were
-// evicted and are not replaced: they are missing, and under way. Disruptions are nil if PodDisruptionBudgets are not to be asked.
+// New makes a budget of at most limit unavailable pods. Missing is how many pods there should be beside these; if it is negative, there
+// are more than there should be, and as many that do not serve are not counted. Evicted is how many were evicted and are not
+// replaced: they are missing, and under way. Disruptions are nil if PodDisruptionBudgets are not to be asked.
 func New(limit int, pods []Pod, missing, evicted int, disruptions *Disruptions) *Budget {
-	b := &Budget{limit: limit, unavailable: missing + evicted, underWay: evicted, disruptions: disruptions}
+	b := &Budget{limit: limit, unavailable: max(missing, 0) + evicted, underWay: evicted, disruptions: disruptions}
+	idle, stuck := 0, 0 // of those that do not serve; stuck are under way
 	for i := range pods {
-		if !pods[i].Available {
+		p := &pods[i]
+		if !p.Available {
 			b.unavailable++
 		}
-		if pods[i].UnderWay {
+		if p.UnderWay {
 			b.underWay++
 		}
+		switch {
+		case p.Ready:
+		case !p.UnderWay:
+			idle++
+		case p.Stuck:
+			stuck++
+		}
 	}
+	surplus := max(-missing, 0)
+	idle = min(idle, surplus)
+	stuck = min(stuck, surplus-idle)
+	b.unavailable -= idle + stuck
+	b.underWay -= stuck
 	return b
 }
 

@@ -11,12 +11,13 @@ import (
 )
 
 var (
-	serving  = budget.Pod{Ready: true, Available: true}
-	young    = budget.Pod{Ready: true}
-	blip     = budget.Pod{}
-	stuck    = budget.Pod{Stuck: true}
-	draining = budget.Pod{Ready: true, UnderWay: true} // still ready
-	down     = budget.Pod{UnderWay: true}
+	serving        = budget.Pod{Ready: true, Available: true}
+	young          = budget.Pod{Ready: true}
+	blip           = budget.Pod{}
+	stuck          = budget.Pod{Stuck: true}
+	draining       = budget.Pod{Ready: true, UnderWay: true} // still ready
+	down           = budget.Pod{UnderWay: true}
+	restartedStuck = budget.Pod{UnderWay: true, Stuck: true}
 )
 
 // taken are the indices of the pods that may be taken out, in order.
@@ -54,7 +55,13 @@ func TestNoMorePodsAreTakenOutThanMayBeUnavailable(t *testing.T) {
 		"also while another is under way":                           {limit: 1, pods: []budget.Pod{down, stuck}, want: []int{1}},
 		"half":                                                      {limit: 2, pods: []budget.Pod{serving, serving, serving, serving}, want: []int{0, 1}},
 		"more than may be is under way by others":                   {limit: 1, pods: []budget.Pod{down, down, blip}},
-		"nothing": {limit: 0, pods: []budget.Pod{serving, blip}},
+		"a surplus pod that is stuck is not needed":                 {limit: 1, pods: []budget.Pod{stuck, serving, serving}, missing: -1, want: []int{0}},
+		"nor is one that has not become ready":                      {limit: 1, pods: []budget.Pod{serving, serving, blip}, missing: -1, want: []int{0}},
+		"nor one that was restarted and is stuck again":             {limit: 1, pods: []budget.Pod{restartedStuck, serving, serving}, missing: -1, want: []int{1}},
+		"of two that are not ready one may be needed":               {limit: 1, pods: []budget.Pod{restartedStuck, blip, serving, serving}, missing: -1},
+		"a surplus pod that serves does not free another":           {limit: 1, pods: []budget.Pod{draining, serving, serving}, missing: -1},
+		"what is under way is needed":                               {limit: 1, pods: []budget.Pod{down, serving, serving}, missing: -1},
+		"nothing":                                                   {limit: 0, pods: []budget.Pod{serving, blip}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -67,7 +67,7 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, exc
 	}
 	for _, request := range requests {
 		switch {
-		case !restarts(request, pod):
+		case !Restarts(request, pod):
 		case !crr.Completed(request) && request.DeletionTimestamp == nil:
 			return true, time.Time{}
 		case crr.StopUnderWay(request, pod, now):
@@ -96,8 +96,8 @@ func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, exc
 	return false, time.Time{}
 }
 
-// restarts reports whether the request is about this pod, and not about one that had its name before.
-func restarts(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
+// Restarts reports whether the request is about this pod, and not about one that had its name before.
+func Restarts(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
 	uid := request.Labels[v1beta1.LabelPodUID]
 	return request.Spec.PodName == pod.Name && (uid == "" || uid == string(pod.UID))
 }

@@ -60,12 +60,21 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 		d.Waiting = active[0].Name
 		return d
 	default:
+		if d.unfinished() {
+			created.Annotations[v1alpha1.AnnotationOldestFirst] = "true"
+		}
 		d.Create = created
 		d.Status.Active = append(d.Status.Active, created.Name)
 	}
 	d.replace(schedule, active, created.Name, now)
 	d.Status.LastScheduleTime = &metav1.Time{Time: due}
 	return d
+}
+
+// unfinished reports whether the last rollout has not succeeded: it may not have reached all pods.
+func (d *Decision) unfinished() bool {
+	last, succeeded := d.Status.LastScheduleTime, d.Status.LastSuccessfulTime
+	return last != nil && (succeeded == nil || succeeded.Before(last))
 }
 
 // Refuse takes back that Create has been created: its time stays due.

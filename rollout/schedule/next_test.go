@@ -242,3 +242,22 @@ func TestWhoChangesTheScheduleAsksForItsRestarts(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Otherwise the last pods would never be restarted, if no rollout has the time for all of them.
+func TestARolloutAfterOneThatHasNotReachedAllPodsBeginsWithTheOldest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *v1alpha1.RestartScheduleSpec) { s.ConcurrencyPolicy = v1alpha1.ScheduleReplace })
+	oldest := func(minutes int, want string) {
+		t.Helper()
+		if f.look(minutes) == "" || f.last.Create.Annotations[v1alpha1.AnnotationOldestFirst] != want {
+			t.Errorf("created %+v, want the annotation to be %q", f.last.Create, want)
+		}
+	}
+	oldest(60, "")
+	oldest(120, "true") // the first has not ended
+	f.end(130, false)
+	f.rollouts[0].Status = f.rollouts[1].Status
+	oldest(180, "true") // the second has ended at its deadline
+	f.end(190, true)
+	oldest(240, "")
+}

@@ -36,7 +36,7 @@ type Observation struct {
 	// Own is the index of the pod of the process, whose claim is that of the process.
 	Own  int
 	Pods []Pod
-	// Limit is how many pods may be unavailable, Missing how many the workload lacks.
+	// Limit is how many pods may be unavailable, Missing how many the workload lacks, see [budget.New].
 	Limit, Missing int
 	// Disruptions returns what PodDisruptionBudgets allow; nil if they are not to be asked.
 	Disruptions func() *budget.Disruptions

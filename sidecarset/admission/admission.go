@@ -25,6 +25,7 @@ func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.Err
 	errs := checkNames(set, old)
 	errs = append(errs, checkSelectors(&set.Spec, field.NewPath("spec"))...)
 	errs = append(errs, checkContainers(&set.Spec, field.NewPath("spec"))...)
+	errs = append(errs, checkEmptyImages(set, old)...)
 	errs = append(errs, checkMetadata(&set.Spec, field.NewPath("spec", "patchPodMetadata"))...)
 	errs = append(errs, checkCanary(set, old, others)...)
 	clashes := checkOthers(set, others)

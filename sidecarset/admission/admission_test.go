@@ -33,6 +33,9 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 	}{
 		"plain":                      {log("containers: [{name: a, image: a:1}]"), nil},
 		"image missing":              {log("containers: [{name: a}]"), []string{"spec.containers[0].image", "Required"}},
+		"the empty image":            {log("containers: [{name: b, image: e:1}, {name: a, image: e:1, " + hot + "}]"), []string{"spec.containers[1].upgradeStrategy.hotUpgradeEmptyImage", "another image than image"}},
+		"the empty image, native":    {log("initContainers: [{name: a, image: e:1, restartPolicy: Always, " + hot + "}]"), []string{"spec.initContainers[0].upgradeStrategy.hotUpgradeEmptyImage"}},
+		"the empty image, cold":      {log("containers: [{name: a, image: e:1, upgradeStrategy: {hotUpgradeEmptyImage: e:1}}]"), nil},
 		"name of a container":        {log("containers: [{name: A_b, image: a:1}]"), []string{"spec.containers[0].name"}},
 		"name too long for -1":       {log("containers: [{name: " + strings.Repeat("a", 62) + ", image: a:1, " + hot + "}]"), []string{"spec.containers[0].name", "63"}},
 		"init and container":         {log("containers: [{name: a, image: a:1}], initContainers: [{name: a, image: a:1}]"), []string{"spec.containers[0].name", "Duplicate"}},
@@ -86,6 +89,23 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// One that was made before this was refused can still be changed, also so that it is repaired.
+func TestASidecarSetWhoseImageIsTheEmptyOneCanStillBeChanged(t *testing.T) {
+	t.Parallel()
+	of := func(image, paused string) *v1beta1.SidecarSet {
+		return set(t, log("containers: [{name: a, image: "+image+", upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e:1}}], updateStrategy: {paused: "+paused+"}"))
+	}
+	if errs := admission.Check(of("e:1", "true"), of("e:1", "false"), nil); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if errs := admission.Check(of("a:1", "false"), of("e:1", "false"), nil); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if errs := admission.Check(of("e:1", "false"), of("a:1", "false"), nil); len(errs) != 1 {
+		t.Error(errs)
 	}
 }
 

@@ -66,6 +66,40 @@ func checkContainer(c *v1beta1.SidecarContainer, init bool, volumes map[string]b
 	return append(errs, checkMounts(c.VolumeMounts, c.VolumeDevices, volumes, at)...)
 }
 
+// checkEmptyImages has a rule of Refit's CRDs; OpenKruise's do not have it. What exists already can still be changed. By its image it is
+// known which of the two containers of a hot upgrade is idle: otherwise one with a faulty image would not be repaired.
+func checkEmptyImages(set, old *v1beta1.SidecarSet) field.ErrorList {
+	known := map[string]bool{}
+	if old != nil {
+		for _, c := range emptyImages(&old.Spec) {
+			known[c.name] = true
+		}
+	}
+	var errs field.ErrorList
+	for _, c := range emptyImages(&set.Spec) {
+		if !known[c.name] {
+			errs = append(errs, field.Forbidden(c.at, "must be another image than image"))
+		}
+	}
+	return errs
+}
+
+// emptyImages are the containers whose image is the one between hot upgrades too.
+func emptyImages(spec *v1beta1.SidecarSetSpec) (found []containerName) {
+	for _, list := range []struct {
+		field      string
+		containers []v1beta1.SidecarContainer
+	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
+		for i := range list.containers {
+			c := &list.containers[i]
+			if s := &c.UpgradeStrategy; s.UpgradeType == v1beta1.HotUpgrade && s.HotUpgradeEmptyImage == c.Image && c.Image != "" {
+				found = append(found, containerName{c.Name, field.NewPath("spec", list.field).Index(i).Child("upgradeStrategy", "hotUpgradeEmptyImage")})
+			}
+		}
+	}
+	return found
+}
+
 func checkEnv(list []corev1.EnvVar, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, env := range list {

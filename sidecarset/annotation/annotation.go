@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
@@ -57,13 +58,13 @@ func Of(pod metav1.Object, sidecarSet string) *Injected {
 // entries of an annotation; those that cannot be read are left out.
 func entries(pod metav1.Object, key string) map[string]Entry {
 	raw := map[string]json.RawMessage{}
-	if text := pod.GetAnnotations()[key]; text == "" || json.Unmarshal([]byte(text), &raw) != nil {
+	if text := pod.GetAnnotations()[key]; text == "" || foreign.JSON(text, &raw) != nil {
 		return nil
 	}
 	read := make(map[string]Entry, len(raw))
 	for name, text := range raw {
 		var entry Entry
-		if json.Unmarshal(text, &entry) == nil {
+		if foreign.JSON(text, &entry) == nil {
 			read[name] = entry
 		}
 	}
@@ -124,7 +125,7 @@ func Write(pod metav1.Object, version *Version, now metav1.Time) map[string]stri
 func with(pod metav1.Object, key, name string, value any) string {
 	all := map[string]any{}
 	raw := map[string]json.RawMessage{}
-	if json.Unmarshal([]byte(pod.GetAnnotations()[key]), &raw) == nil {
+	if foreign.JSON(pod.GetAnnotations()[key], &raw) == nil {
 		for other, text := range raw {
 			all[other] = text
 		}
@@ -140,7 +141,7 @@ func with(pod metav1.Object, key, name string, value any) string {
 // Working is the container that works of each sidecar that is upgraded hot.
 func Working(pod metav1.Object) map[string]string {
 	var working map[string]string
-	if json.Unmarshal([]byte(pod.GetAnnotations()[v1beta1.AnnotationHotUpgradeWorking]), &working) != nil {
+	if foreign.JSON(pod.GetAnnotations()[v1beta1.AnnotationHotUpgradeWorking], &working) != nil {
 		return nil
 	}
 	return working

@@ -78,7 +78,7 @@ func Choose(pod Subject, candidates []*Candidate) (inject.Plan, []string, error)
 			chosen = append(chosen, c)
 		}
 	}
-	replaced := bases(chosen)
+	replaced := bases(pod, chosen)
 	for _, c := range chosen {
 		if canary, ok := replaced[c.SidecarSet.Name]; ok {
 			skip(c.SidecarSet.Name, "replaced by the canary "+canary)
@@ -110,14 +110,17 @@ func optedOut(value, name string) bool {
 	return false
 }
 
-// bases are the SidecarSets that canaries take the place of, with the canaries.
-func bases(candidates []*Candidate) map[string]string {
+// bases are the SidecarSets that canaries take the place of in this pod, with the canaries. A canary without a version for the pod
+// is not injected, so it takes no place.
+func bases(pod Subject, candidates []*Candidate) map[string]string {
 	replaced := map[string]string{}
 	for _, c := range candidates {
-		if c.SidecarSet.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true" {
-			if base := c.SidecarSet.Annotations[v1beta1.AnnotationSidecarSetBase]; base != "" {
-				replaced[base] = c.SidecarSet.Name
-			}
+		base := c.SidecarSet.Annotations[v1beta1.AnnotationSidecarSetBase]
+		if c.SidecarSet.Annotations[v1beta1.AnnotationSidecarSetCanary] != "true" || base == "" {
+			continue
+		}
+		if set, err := c.version(pod); set != nil || err != nil { // the pod is refused for the latter
+			replaced[base] = c.SidecarSet.Name
 		}
 	}
 	return replaced

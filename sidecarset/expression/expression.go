@@ -7,6 +7,8 @@ import (
 	"math/big"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/refit-project/refit/foreign"
 )
 
 // Errors of expressions that can be read and have no value.
@@ -58,6 +60,9 @@ type node func(variable *big.Rat) (value, error)
 
 // Evaluate returns the value of the expression for the resources of the pod's own containers.
 func (e *Expression) Evaluate(variable resource.Quantity) (resource.Quantity, error) {
+	if err := foreign.CheckQuantity(variable); err != nil {
+		return resource.Quantity{}, err
+	}
 	result, err := e.root(rational(variable))
 	if err != nil {
 		return resource.Quantity{}, err

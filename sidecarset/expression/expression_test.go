@@ -1,12 +1,17 @@
 package expression_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/sidecarset/expression"
+	"github.com/refit-project/refit/testkit/watchdog"
 )
 
 func TestExpressions(t *testing.T) {
@@ -77,6 +82,27 @@ func TestExpressionsAreBounded(t *testing.T) {
 	}
 }
 
+func TestResourcesOfPodsWithWhichNothingCanBeComputedAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, amount := range []string{"1e300000000", "1e2147483647"} {
+		for _, mode := range []v1beta1.TargetContainersMode{v1beta1.TargetContainersSum, v1beta1.TargetContainersMax} {
+			watchdog.Watch(t, func() {
+				p, err := expression.NewPolicy(&v1beta1.ResourcesPolicy{TargetContainersMode: mode, ResourcesExpr: v1beta1.ResourcesExpr{Limits: &v1beta1.ResourceExprList{CPU: "cpu*50%"}}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				of := func(cpu string) corev1.ResourceRequirements {
+					return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+				}
+				if _, err := p.Evaluate([]corev1.ResourceRequirements{of("100m"), of(amount)}); !errors.Is(err, foreign.ErrUnreadable) {
+					t.Errorf("%s, %s: %v", amount, mode, err)
+				}
+			})
+		}
+	}
+}
+
 // FuzzParse: no text makes the evaluation panic or take long, and what it returns is not negative.
 func FuzzParse(f *testing.F) {
 	f.Add("max(cpu*50%, 50m)")
@@ -86,8 +112,12 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := e.Evaluate(resource.MustParse("250m")); err == nil && got.Sign() < 0 {
-			t.Errorf("%q is %s", text, got.String())
+		for _, variable := range []string{"250m", "1e300000000", "1e2147483647"} {
+			watchdog.Watch(t, func() {
+				if got, err := e.Evaluate(resource.MustParse(variable)); err == nil && got.Sign() < 0 {
+					t.Errorf("%q is %s", text, got.String())
+				}
+			})
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 )
 
 // Policy is a resourcesPolicy.
@@ -55,9 +56,15 @@ func parseList(list *v1beta1.ResourceExprList) (parsed pair, err error) {
 	return parsed, nil
 }
 
-// Evaluate computes resources from those of the containers that are targets.
+// Evaluate computes resources from those of the containers that are targets. The error for quantities with which nothing can
+// be computed wraps foreign.ErrUnreadable.
 func (p *Policy) Evaluate(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
 	var result corev1.ResourceRequirements
+	for _, target := range targets {
+		if err := foreign.CheckResources(target); err != nil {
+			return result, err
+		}
+	}
 	for _, kind := range []struct {
 		name string
 		of   pair

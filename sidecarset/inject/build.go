@@ -114,13 +114,20 @@ func (in *injection) share(source *v1beta1.SidecarContainer) sharing {
 	return s
 }
 
+// named is the variable of a name; of several the last, which counts.
 func named(list []corev1.EnvVar, name string) []corev1.EnvVar {
+	all := allNamed(list, name)
+	return all[max(0, len(all)-1):]
+}
+
+func allNamed(list []corev1.EnvVar, name string) []corev1.EnvVar {
+	var all []corev1.EnvVar
 	for _, env := range list {
 		if env.Name == name {
-			return []corev1.EnvVar{env}
+			all = append(all, env)
 		}
 	}
-	return nil
+	return all
 }
 
 // mergeMounts adds shared mounts and devices to a container's own. A path is used once; the container's own come first.

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -31,8 +33,8 @@ type input struct {
 	Pod         json.RawMessage
 }
 
-// Each file of testdata is injected, and the outcome compared with its golden file: the pod, or why it is refused. A second
-// injection of the outcome has to leave it as it is.
+// Each file of testdata is injected, and the outcome compared with its golden file: the pod, or why it is refused. A second call in
+// the same request has to leave it as it is, and a pod that is created from its manifest has to be the same.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -64,7 +66,8 @@ func TestInjection(t *testing.T) {
 func outcome(t *testing.T, in input) string {
 	t.Helper()
 	plan := planOf(t, in)
-	result, err := inject.Apply(in.Pod, plan, now)
+	sent := request(t, in.Pod)
+	result, err := inject.Apply(sent, plan, now)
 	var refusal *inject.Refusal
 	if errors.As(err, &refusal) {
 		return "refused: " + err.Error() + "\n"
@@ -72,12 +75,22 @@ func outcome(t *testing.T, in input) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := apply(t, in.Pod, result.Patch)
+	pod := apply(t, sent, result.Patch)
 	again, err := inject.Apply(pod, plan, now.Add(time.Hour))
 	if err != nil || len(again.Patch) > 0 {
-		t.Errorf("a second injection changes %+v, %v", again.Patch, err)
+		t.Errorf("a second call changes %+v, %v", again.Patch, err)
 	}
-	text, err := yaml.JSONToYAML(pod)
+	stored := withoutManagedFields(t, pod)
+	fromManifest, err := inject.Apply(request(t, stored), plan, now.Add(time.Hour))
+	for _, operation := range fromManifest.Patch {
+		if operation.Path != "/metadata/annotations" {
+			t.Errorf("a pod from the manifest is changed: %+v", operation)
+		}
+	}
+	if err != nil {
+		t.Errorf("a pod from the manifest is refused: %v", err)
+	}
+	text, err := yaml.JSONToYAML(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +164,55 @@ func withParents(t *testing.T, pod []byte) []byte {
 			object[key] = map[string]any{}
 		}
 	}
+	return encoded(t, object)
+}
+
+// request is a pod as the API server sends it to the webhook: with managed fields that have what the client has sent.
+func request(t *testing.T, pod []byte) []byte {
+	t.Helper()
+	var parsed corev1.Pod
+	if err := json.Unmarshal(pod, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	named := func(names map[string]any, name string) {
+		names[`k:{"name":`+strconv.Quote(name)+`}`] = map[string]any{}
+	}
+	annotations, containers, initContainers, volumes := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}
+	for key := range parsed.Annotations {
+		annotations["f:"+key] = map[string]any{}
+	}
+	for i := range parsed.Spec.Containers {
+		named(containers, parsed.Spec.Containers[i].Name)
+	}
+	for i := range parsed.Spec.InitContainers {
+		named(initContainers, parsed.Spec.InitContainers[i].Name)
+	}
+	for i := range parsed.Spec.Volumes {
+		named(volumes, parsed.Spec.Volumes[i].Name)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(withParents(t, pod), &object); err != nil {
+		t.Fatal(err)
+	}
+	object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "kubectl", "operation": "Update", "fieldsV1": map[string]any{
+		"f:metadata": map[string]any{"f:annotations": annotations},
+		"f:spec":     map[string]any{"f:containers": containers, "f:initContainers": initContainers, "f:volumes": volumes},
+	}}}
+	return encoded(t, object)
+}
+
+func withoutManagedFields(t *testing.T, pod []byte) []byte {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal(pod, &object); err != nil {
+		t.Fatal(err)
+	}
+	delete(object["metadata"].(map[string]any), "managedFields")
+	return encoded(t, object)
+}
+
+func encoded(t *testing.T, object any) []byte {
+	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/proof"
 )
 
 // Plan is which SidecarSets are injected into a pod.
@@ -40,7 +41,7 @@ func Apply(raw []byte, plan Plan, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	in := &injection{document: d, plan: plan, now: metav1.NewTime(now), kept: map[string]bool{}}
+	in := &injection{document: d, plan: plan, now: metav1.NewTime(now), kept: map[string]bool{}, claims: proof.Read(d.pod)}
 	in.annotations, in.labels = maps.Clone(d.pod.Annotations), maps.Clone(d.pod.Labels)
 	if in.annotations == nil {
 		in.annotations = map[string]string{}
@@ -51,7 +52,7 @@ func Apply(raw []byte, plan Plan, now time.Time) (Result, error) {
 	in.plan.Sets = slices.Clone(plan.Sets)
 	slices.SortFunc(in.plan.Sets, func(a, b *Set) int { return strings.Compare(a.name, b.name) })
 	in.findOld()
-	for _, step := range []func() error{in.patchMetadata, in.build, in.place, in.patchContainers, in.addSecrets, in.record} {
+	for _, step := range []func() error{in.patchMetadata, in.build, in.place, in.patchContainers, in.addSecrets, in.record, in.recordChecked} {
 		if err := step(); err != nil {
 			return Result{}, err
 		}
@@ -68,6 +69,7 @@ type injection struct {
 	initial  []built // init containers to inject
 	regular  []built
 	kept     map[string]bool // SidecarSet/container: sidecars that the pod has a container of its own instead of
+	claims   *proof.Claims
 	warnings []string
 }
 
@@ -80,12 +82,11 @@ type built struct {
 	before bool
 }
 
-func (b *built) encode() (json.RawMessage, error) { return encodeContainer(b.spec, b.more) }
-
 // carries reports whether the pod says that the SidecarSet has been injected into it.
 func (in *injection) carries(set *Set) bool { return annotation.Of(in.pod, set.name) != nil }
 
-// findOld marks the containers that SidecarSets of this plan have injected before.
+// findOld marks the containers that SidecarSets of this plan have injected before, by what the pod says, which nobody has
+// checked: they are compared or replaced by place.
 func (in *injection) findOld() {
 	for _, set := range in.plan.Sets {
 		carried := annotation.Of(in.pod, set.name)
@@ -95,8 +96,8 @@ func (in *injection) findOld() {
 		for _, list := range [][]container{in.containers, in.initContainers} {
 			for i := range list {
 				name := list[i].name
-				listed := slices.Contains(carried.SidecarList, name) || slices.Contains(carried.SidecarList, strings.TrimSuffix(strings.TrimSuffix(name, "-1"), "-2"))
-				if marked(list[i].spec) && (listed || set.declares(name)) {
+				// One that is only listed, and was not sent, is that of another SidecarSet, which a policy has injected.
+				if v1beta1.IsInjected(list[i].spec) && (set.declares(name) || listed(carried.SidecarList, name) && in.claims.Sent(name)) {
 					list[i].old = true
 				}
 			}
@@ -104,15 +105,9 @@ func (in *injection) findOld() {
 	}
 }
 
-// marked reports whether a container has the environment variable of injected containers. An owner of a pod can set it, so it
-// does not suffice.
-func marked(c *corev1.Container) bool {
-	for _, env := range c.Env {
-		if env.Name == v1beta1.EnvSidecarInjected {
-			return env.Value == "true"
-		}
-	}
-	return false
+// listed reports whether a container is one of these sidecars, or one of the two of a hot upgrade.
+func listed(sidecars []string, name string) bool {
+	return slices.Contains(sidecars, name) || slices.Contains(sidecars, strings.TrimSuffix(strings.TrimSuffix(name, "-1"), "-2"))
 }
 
 // build makes the containers of all SidecarSets.

@@ -66,9 +66,9 @@ func (in *injection) patchContainer(set *Set, patch *v1beta1.SidecarSetPatchCont
 	}
 	var env []corev1.EnvVar
 	for _, e := range patch.Env {
-		had := named(c.spec.Env, e.Name)
+		had := allNamed(c.spec.Env, e.Name)
 		switch {
-		case len(had) > 0 && (subset.Covers(mustEncode(had[0]), e) || policy == v1beta1.ConflictKeepPod):
+		case len(had) > 0 && (allEqual(had, e) || policy == v1beta1.ConflictKeepPod):
 			continue
 		case len(had) > 0 && policy == v1beta1.ConflictFail:
 			return refuse(set.name, "spec.containers["+c.name+"].env", "the container has another value of %s; set injectionStrategy.conflictPolicy of the SidecarSet", e.Name)
@@ -79,7 +79,7 @@ func (in *injection) patchContainer(set *Set, patch *v1beta1.SidecarSetPatchCont
 	for _, m := range patch.VolumeMounts {
 		at := slices.IndexFunc(c.spec.VolumeMounts, func(has corev1.VolumeMount) bool { return path.Clean(has.MountPath) == path.Clean(m.MountPath) })
 		switch {
-		case at >= 0 && (subset.Covers(mustEncode(c.spec.VolumeMounts[at]), m) || policy == v1beta1.ConflictKeepPod):
+		case at >= 0 && (subset.Equal(mustEncode(c.spec.VolumeMounts[at]), m) || policy == v1beta1.ConflictKeepPod):
 			continue
 		case at >= 0 && policy == v1beta1.ConflictFail:
 			return refuse(set.name, "spec.containers["+c.name+"].volumeMounts", "the container mounts something else at %s; set injectionStrategy.conflictPolicy of the SidecarSet", m.MountPath)
@@ -94,6 +94,10 @@ func (in *injection) patchContainer(set *Set, patch *v1beta1.SidecarSetPatchCont
 	}
 	in.changed[listPath] = true
 	return c.add(env, mounts)
+}
+
+func allEqual(list []corev1.EnvVar, wanted corev1.EnvVar) bool {
+	return !slices.ContainsFunc(list, func(has corev1.EnvVar) bool { return !subset.Equal(mustEncode(has), wanted) })
 }
 
 // add puts variables and mounts into a container of the pod, in the place of those with the same name or path. Everything
@@ -112,16 +116,17 @@ func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error 
 		}
 		for _, name := range order {
 			raw := mustEncode(added[name])
-			at := slices.IndexFunc(list, func(element json.RawMessage) bool {
+			is := func(element json.RawMessage) bool {
 				var object map[string]any
 				text, ok := "", json.Unmarshal(element, &object) == nil
 				if ok {
 					text, ok = object[key].(string)
 				}
 				return ok && same(text, name)
-			})
-			if at >= 0 {
+			}
+			if at := slices.IndexFunc(list, is); at >= 0 {
 				list[at] = raw
+				list = append(list[:at+1], slices.DeleteFunc(list[at+1:], is)...) // the last of several would count
 			} else {
 				list = append(list, raw)
 			}

@@ -43,11 +43,11 @@ func (in *injection) placeAll(path string, list []container, added []built) ([]c
 	for _, b := range added {
 		if at := find(list, b.spec.Name); at >= 0 && list[at].old {
 			list[at].old, list[at].set = false, b.set
-			wanted, err := b.encode()
+			same, err := in.same(&list[at], b)
 			if err != nil {
 				return nil, err
 			}
-			if !subset.Covers(list[at].raw, wanted) {
+			if !same {
 				list[at].spec, list[at].more, list[at].raw = b.spec, b.more, nil
 				in.changed[path] = true
 			}
@@ -73,6 +73,16 @@ func (in *injection) placeAll(path string, list []container, added []built) ([]c
 		}
 	}
 	return append(append(before, list...), behind...), nil
+}
+
+// same reports whether an old container of the pod is the one that would be injected.
+func (in *injection) same(has *container, b built) (bool, error) {
+	if in.claims.Ours(b.set.name, has.name) {
+		wanted, err := encodeContainer(b.spec, b.more)
+		return subset.Covers(has.raw, wanted), err
+	}
+	wanted, err := encodeContainer(in.claims.Expected(has.spec, b.spec), b.more)
+	return subset.Equal(has.raw, wanted), err
 }
 
 // settle decides about a container whose name is taken: whether it is injected. With Override, one of the pod in the other
@@ -175,7 +185,11 @@ func (in *injection) addVolume(set *Set, name string) error {
 		return nil
 	}
 	has := &in.volumes[at]
-	if has.raw != nil && subset.Covers(has.raw, wanted) || has.raw == nil && subset.Covers(mustEncode(has.spec), wanted) {
+	raw := has.raw
+	if raw == nil {
+		raw = mustEncode(has.spec)
+	}
+	if in.claims.SameVolume(set.name, has.raw != nil && in.carries(set), raw, wanted) {
 		return nil
 	}
 	if has.set != "" {

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,5 +60,24 @@ func (in *injection) recordSkipped() error {
 		return err
 	}
 	in.setAnnotation(v1beta1.AnnotationSidecarSetSkipped, string(text))
+	return nil
+}
+
+// recordChecked says in a pod that came with records which SidecarSets have been looked at.
+func (in *injection) recordChecked() error {
+	var injected []string
+	for _, set := range in.plan.Sets {
+		injected = append(injected, set.name)
+	}
+	key, value, removed := in.claims.Record(injected, slices.Collect(maps.Keys(in.plan.Skipped)))
+	for _, sent := range removed {
+		if _, ok := in.annotations[sent]; ok {
+			delete(in.annotations, sent)
+			in.changed[pathAnnotations] = true
+		}
+	}
+	if key != "" {
+		in.setAnnotation(key, value)
+	}
 	return nil
 }

@@ -242,11 +242,36 @@ func TestWhatIsNotRepairedByEviction(t *testing.T) {
 			t.Errorf("evicted although %+v", pod)
 		}
 	}
+}
+
+// One pod that a PodDisruptionBudget keeps for ever is no reason to leave the others without their sidecars.
+func TestAPodThatCannotBeEvictedHoldsUpNoOthers(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
-	if again := c.repair.Refused(c.now); again != c.now.Add(time.Minute) || c.next() {
-		t.Errorf("a refused eviction is tried again at once, and not at %s", again)
+	kept := c.pods[key("a", 0)]
+	kept.UID = "kept"
+	c.pods[key("a", 0)] = kept
+	for n, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		first, found, _ := c.repair.Next(c.pods, c.workload, c.now)
+		if !found || first != key("a", 0) {
+			t.Fatalf("attempt %d: %s, found %t", n, first, found)
+		}
+		again := c.repair.Refused("kept", c.now)
+		if _, found, _ = c.repair.Next(c.pods, c.workload, c.now); found || again != c.now.Add(time.Second) {
+			t.Errorf("attempt %d: others are tried at once, and not at %s", n, again)
+		}
+		if next, found, _ := c.repair.Next(c.pods, c.workload, again); !found || next == first {
+			t.Errorf("attempt %d: after the refusal %s, found %t", n, next, found)
+		}
+		c.now = c.now.Add(pause)
 	}
-	if c.now = c.now.Add(time.Minute); !c.next() {
-		t.Error("a refused eviction is not tried again")
+	for other := range c.pods {
+		if other != key("a", 0) {
+			delete(c.pods, other)
+		}
+	}
+	c.repair.Refused("kept", c.now)
+	if _, found, again := c.repair.Next(c.pods, c.workload, c.now); found || again != c.now.Add(8*time.Minute) {
+		t.Errorf("the only one left: found %t, again at %s", found, again)
 	}
 }

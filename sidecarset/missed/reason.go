@@ -1,7 +1,6 @@
 package missed
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/inject"
 )
@@ -55,7 +55,7 @@ func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, seen *budget.Pod, disabled 
 		p.Workload = string(owner.UID)
 	}
 	var skipped map[string]string
-	_ = json.Unmarshal([]byte(pod.Annotations[v1beta1.AnnotationSidecarSetSkipped]), &skipped) // without an entry it does not count
+	_ = foreign.JSON(pod.Annotations[v1beta1.AnnotationSidecarSetSkipped], &skipped) // without an entry it does not count
 	switch {
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		p.Reason = Mirror

@@ -16,6 +16,8 @@ const (
 	// firstPause is how long nothing is evicted after a replacement has missed its injection too. It doubles each time.
 	firstPause = time.Minute
 	lastPause  = time.Hour
+	// afterRefusal is how long nothing is evicted after the eviction of one pod was refused: the next one may be refused too.
+	afterRefusal = time.Second
 )
 
 // Repair is the course of evictions for one SidecarSet. The zero value has evicted nothing.
@@ -27,6 +29,14 @@ type Repair struct {
 	gone     time.Time                     // when it is killed at the latest
 	known    map[types.NamespacedName]bool // pods that were not injected before
 	// failures in a row, and until when nothing is evicted for them.
+	failures int
+	until    time.Time
+	// refused are pods whose eviction was refused. They hold up no others.
+	refused map[types.UID]refusal
+}
+
+// refusal is how often the eviction of a pod was refused in a row, and until when it is not tried again.
+type refusal struct {
 	failures int
 	until    time.Time
 }
@@ -46,15 +56,9 @@ func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) W
 			return key, false, r.gone.Add(replaceLimit)
 		}
 	}
-	var candidates []types.NamespacedName
-	for key := range pods {
-		pod := pods[key]
-		if pod.evictable(workload(pod.Workload)) {
-			candidates = append(candidates, key)
-		}
-	}
+	candidates, again := r.candidates(pods, workload, now)
 	if len(candidates) == 0 {
-		return key, false, time.Time{}
+		return key, false, again
 	}
 	if now.Before(r.until) {
 		return key, false, r.until
@@ -63,6 +67,27 @@ func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) W
 		x, y := pods[a], pods[b]
 		return cmp.Or(compare(x.Ready, y.Ready), x.Created.Compare(y.Created.Time), cmp.Compare(a.String(), b.String()))
 	}), true, time.Time{}
+}
+
+// candidates are the pods that may be evicted; again is when one may be whose eviction was refused, zero if there is none.
+func (r *Repair) candidates(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (keys []types.NamespacedName, again time.Time) {
+	left := map[types.UID]refusal{}
+	for key := range pods {
+		pod := pods[key]
+		refused, ok := r.refused[pod.UID]
+		if ok {
+			left[pod.UID] = refused
+		}
+		switch {
+		case !pod.evictable(workload(pod.Workload)):
+		case now.Before(refused.until):
+			again = rollout.Earliest(again, refused.until)
+		default:
+			keys = append(keys, key)
+		}
+	}
+	r.refused = left
+	return keys, again
 }
 
 // compare puts false first.
@@ -110,11 +135,23 @@ func (r *Repair) Adopt(key types.NamespacedName, pod *rollout.Leaving, pods map[
 	return true
 }
 
-// Refused notes that a pod could not be evicted, as by a PodDisruptionBudget, and returns when to try again.
-func (r *Repair) Refused(now time.Time) time.Time { return r.pause(now) }
+// Refused notes that a pod could not be evicted, as by a PodDisruptionBudget, and returns when to go on with others. It is tried
+// again after a pause that doubles each time.
+func (r *Repair) Refused(uid types.UID, now time.Time) time.Time {
+	if r.refused == nil {
+		r.refused = map[types.UID]refusal{}
+	}
+	before := r.refused[uid].failures
+	r.refused[uid] = refusal{failures: before + 1, until: now.Add(pauseAfter(before))}
+	r.until = now.Add(afterRefusal)
+	return r.until
+}
+
+// pauseAfter is how long to wait after so many failures and one more.
+func pauseAfter(failures int) time.Duration { return min(firstPause<<min(failures, 10), lastPause) }
 
 func (r *Repair) pause(now time.Time) time.Time {
-	r.until = now.Add(min(firstPause<<min(r.failures, 10), lastPause))
+	r.until = now.Add(pauseAfter(r.failures))
 	r.failures++
 	return r.until
 }

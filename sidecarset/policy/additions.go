@@ -92,24 +92,6 @@ func around(list []json.RawMessage) (before, after []json.RawMessage) {
 	return list[:at], list[at+1:]
 }
 
-// annotations is the expression that adds the SidecarSet to what the pod carries of others.
-func (a *added) annotations() string {
-	terms := []string{ifMissing("/metadata/annotations", "{}")}
-	for _, key := range slices.Sorted(maps.Keys(a.entries)) {
-		entry := strings.TrimSuffix(strings.TrimPrefix(string(mustEncode(map[string]json.RawMessage{a.set: a.entries[key]})), "{"), "}")
-		had := "object.metadata.?annotations[?" + quote(key) + "].orValue('')"
-		value := had + ".endsWith('}') && " + had + " != '{}' ? " + had + ".substring(0, size(" + had + ") - 1) + " + quote(","+entry+"}") + " : " + quote("{"+entry+"}")
-		terms = append(terms, annotationOperation(key, value))
-	}
-	had := "object.metadata.?annotations[?" + quote(v1beta1.AnnotationSidecarSetList) + "].orValue('')"
-	terms = append(terms, annotationOperation(v1beta1.AnnotationSidecarSetList, had+" == '' ? "+quote(a.set)+" : "+had+" + "+quote(","+a.set)))
-	return strings.Join(terms, " + ")
-}
-
-func annotationOperation(key, value string) string {
-	return `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey(` + quote(key) + "), value: " + value + "}]"
-}
-
 // quote writes a string literal of CEL. JSON's escapes are among those of CEL.
 func quote(text string) string {
 	var out bytes.Buffer

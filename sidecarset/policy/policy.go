@@ -51,13 +51,12 @@ func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy,
 		MatchConstraints: constraints(set, namespace),
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "not-a-mirror-pod", Expression: "!('" + corev1.MirrorPodAnnotationKey + "' in object.metadata.?annotations.orValue({}))"},
-			{Name: "not-injected", Expression: "!(" + quote(set.Name) + " in object.metadata.?annotations[?" + quote(v1beta1.AnnotationSidecarSetList) + "].orValue('').split(','))"},
 			{Name: "asked-for", Expression: "params.spec.?injectionStrategy.?engine.orValue('') == 'Policy' && !params.spec.?injectionStrategy.?paused.orValue(false) && " +
 				"!has(params.metadata.deletionTimestamp)"},
 		},
-		FailurePolicy: &failurePolicy, ReinvocationPolicy: reinvocation,
+		FailurePolicy: &failurePolicy, ReinvocationPolicy: reinvocation, Variables: added.variables(),
 	}
-	for _, expression := range added.patches() {
+	for _, expression := range append(added.removals(), added.patches()...) {
 		p.Policy.Spec.Mutations = append(p.Policy.Spec.Mutations, admissionregistrationv1.Mutation{
 			PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: expression},
 		})
@@ -115,7 +114,7 @@ func (a *added) patches() []string {
 		for _, value := range group.after {
 			term := "[" + operation(group.path+"/-", literal(value)) + "]"
 			if group.path == secretsPath { // the pod may have it
-				term = "(has(object.spec.imagePullSecrets) && object.spec.imagePullSecrets.exists(s, s.name == " + quote(secretName(value)) + ") ? [] : " + term + ")"
+				term = "(has(object.spec.imagePullSecrets) && object.spec.imagePullSecrets.exists(s, s.name == " + quote(nameOf(value)) + ") ? [] : " + term + ")"
 			}
 			terms = append(terms, term)
 		}
@@ -126,18 +125,23 @@ func (a *added) patches() []string {
 
 const secretsPath = "/spec/imagePullSecrets" //nolint:gosec // a path
 
-func secretName(value json.RawMessage) string {
-	var secret corev1.LocalObjectReference
-	if err := json.Unmarshal(value, &secret); err != nil {
+// nameOf is the name of a container, a volume or a pull secret.
+func nameOf(value json.RawMessage) string {
+	var named corev1.LocalObjectReference
+	if err := json.Unmarshal(value, &named); err != nil {
 		panic(err) // it has been encoded from one
 	}
-	return secret.Name
+	return named.Name
+}
+
+// member is the field of a pod at a path.
+func member(path string) string {
+	return "object." + strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
 // ifMissing adds an empty list or map where the pod has none, so that something can be added to it.
 func ifMissing(path, empty string) string {
-	member := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
-	return "(has(object." + member + ") ? [] : [" + operation(path, empty) + "])"
+	return "(has(" + member(path) + ") && " + member(path) + " != null ? [] : [" + operation(path, empty) + "])"
 }
 
 func operation(path, value string) string {

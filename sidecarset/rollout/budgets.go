@@ -51,7 +51,7 @@ func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now tim
 	var disturbed []budget.Pod
 	for _, pod := range append(unavailable, b.begun()...) {
 		view := b.view(pod)
-		if pod.disturbed() || view.UnderWay {
+		if pod.disturbed() || b.byOthers(pod) {
 			disturbed = append(disturbed, view)
 		}
 		if pod.Workload != "" {
@@ -86,7 +86,12 @@ func (b *budgets) view(pod *Pod) budget.Pod {
 }
 
 func (b *budgets) underWay(pod *Pod) bool {
-	return pod.busy() || b.fleet.starting(pod) || !b.beside.Begun[pod.UID].IsZero()
+	return pod.InFlight || b.byOthers(pod)
+}
+
+// byOthers reports whether something is under way on the pod that this SidecarSet has not begun, or that it has evicted another for.
+func (b *budgets) byOthers(pod *Pod) bool {
+	return pod.UnderWay || b.fleet.starting(pod) || !b.beside.Begun[pod.UID].IsZero()
 }
 
 // of is the budget of a workload; nil for a pod without one.

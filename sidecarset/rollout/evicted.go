@@ -11,6 +11,10 @@ import (
 // scaled down.
 const replaceLimit = 5 * time.Minute
 
+// LongestEnd is how long the end of an evicted pod is waited for at most, whatever its grace period is: the owner of one pod may
+// have written a year, and others wait for their sidecars.
+const LongestEnd = 10 * time.Minute
+
 // evictions are pods that were evicted so that their workloads create others in their place.
 type evictions map[types.NamespacedName]eviction
 

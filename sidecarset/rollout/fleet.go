@@ -100,7 +100,7 @@ func (f *Fleet) Set(pod Pod) {
 	f.Delete(pod.Key)
 	p := &pod
 	if f.evicted.has(p) { // until it is gone
-		p.Ready, p.ReadySince, p.InFlight = false, time.Time{}, true
+		p.Ready, p.ReadySince, p.InFlight, p.BrokenBefore = false, time.Time{}, true, false
 	}
 	f.pods[p.Key], f.uids[p.UID] = p, p.Key
 	f.count(p, 1)

@@ -14,7 +14,7 @@ import (
 type Leaving struct {
 	UID      types.UID
 	Workload string
-	// At is when it was evicted, Gone when it is killed at the latest.
+	// At is when it was evicted, Gone until when its end is waited for: when it is killed, and LongestEnd at most.
 	At, Gone time.Time
 	// Injected says that it has the sidecars, Counted that the eviction is taken into account.
 	Injected, Counted bool
@@ -27,8 +27,9 @@ func LeavingOf(pod *corev1.Pod, injected bool) *Leaving {
 	if pod.DeletionTimestamp == nil || evicted == nil || evicted.Status != corev1.ConditionTrue || owner == nil {
 		return nil
 	}
+	at := evicted.LastTransitionTime.Time
 	return &Leaving{
-		UID: pod.UID, Workload: string(owner.UID), At: evicted.LastTransitionTime.Time, Gone: pod.DeletionTimestamp.Time, Injected: injected,
+		UID: pod.UID, Workload: string(owner.UID), At: at, Gone: Earliest(pod.DeletionTimestamp.Time, at.Add(LongestEnd)), Injected: injected,
 	}
 }
 

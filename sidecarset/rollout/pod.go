@@ -36,6 +36,11 @@ type Pod struct {
 	UnderWay bool
 	// Stuck says that it is not ready and cannot become ready by itself.
 	Stuck bool
+	// BrokenBefore says that it has not been ready since before its update was begun, and cannot become ready by itself: the update is
+	// not the reason.
+	BrokenBefore bool
+	// Original says that this SidecarSet has never begun an update of it: it was created with the sidecars that it has.
+	Original bool
 	// Stops says that its update stops a container, so that PodDisruptionBudgets are asked.
 	Stops bool
 	// Failed says that an update has been begun and something keeps the container from running, as a faulty image.
@@ -55,7 +60,8 @@ type Pod struct {
 // Equal reports whether nothing that the rollout depends on differs.
 func (p *Pod) Equal(q *Pod) bool {
 	return p.UID == q.UID && p.State == q.State && p.InFlight == q.InFlight && p.Failed == q.Failed && p.Ready == q.Ready &&
-		p.UnderWay == q.UnderWay && p.Stuck == q.Stuck && p.Stops == q.Stops && p.ReadySince.Equal(q.ReadySince) && p.Scheduled == q.Scheduled && p.Running == q.Running && labels.Equals(p.Labels, q.Labels)
+		p.UnderWay == q.UnderWay && p.Stuck == q.Stuck && p.BrokenBefore == q.BrokenBefore && p.Original == q.Original &&
+		p.Stops == q.Stops && p.ReadySince.Equal(q.ReadySince) && p.Scheduled == q.Scheduled && p.Running == q.Running && labels.Equals(p.Labels, q.Labels)
 }
 
 // busy reports whether something is under way, whoever has begun it.
@@ -67,7 +73,14 @@ func (p *Pod) availableAt(minReady time.Duration) (time.Time, bool) {
 }
 
 // disturbed reports whether the pod, as long as it is not available, counts against maxUnavailable: something was begun, or the
-// update is over, or it is ready and not for long enough. Pods of an older spec that are not ready have reasons of their own.
+// update is over, or it is ready and not for long enough. Pods of an older spec that are not ready have reasons of their own, and so
+// have those that have not been ready since before their update, and those that were created with the sidecars that they have.
 func (p *Pod) disturbed() bool {
+	if p.BrokenBefore {
+		return p.UnderWay
+	}
+	if p.State == Updated && p.Original {
+		return p.busy()
+	}
 	return p.busy() || p.State == Updated || p.State == Aborted || p.Ready
 }

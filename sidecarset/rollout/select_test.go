@@ -38,6 +38,8 @@ func updated(p *rollout.Pod)       { p.State = rollout.Updated }
 func notReady(p *rollout.Pod)      { p.Ready, p.ReadySince = false, time.Time{} }
 func notUpgradable(p *rollout.Pod) { p.State = rollout.NotUpgradable }
 func stuck(p *rollout.Pod)         { p.Stuck = true }
+func broken(p *rollout.Pod)        { p.BrokenBefore = true }
+func original(p *rollout.Pod)      { p.Original = true }
 func denied(p *rollout.Pod)        { p.RetryAt = now.Add(time.Minute) }
 func inFlight(p *rollout.Pod)      { p.InFlight = true }
 func failed(p *rollout.Pod)        { p.InFlight, p.Failed = true, true }
@@ -86,6 +88,13 @@ func TestHowManyPodsAreUpdated(t *testing.T) {
 		{"none", rollout.Strategy{MaxUnavailable: number(0)}, []kind{old(5)}, 0, rollout.HoldUnavailable},
 		{"a percentage is rounded up", rollout.Strategy{MaxUnavailable: percent("1%")}, []kind{old(5)}, 1, rollout.HoldUnavailable},
 		{"updated and not ready count", rollout.Strategy{MaxUnavailable: number(3)}, []kind{old(5), old(2, updated, notReady)}, 1, rollout.HoldUnavailable},
+		{"updated and not ready since before do not", rollout.Strategy{}, []kind{old(5), old(2, updated, notReady, broken)}, 1, rollout.HoldUnavailable},
+		{"nor those that were created with the newest spec", rollout.Strategy{}, []kind{old(5), old(2, updated, notReady, original)}, 1, rollout.HoldUnavailable},
+		{"which count for their own workload", rollout.Strategy{}, []kind{old(2, of("a")), old(1, of("a"), updated, notReady, original)}, 1, rollout.HoldUnavailable},
+		{"as one that others take out does for all", rollout.Strategy{}, []kind{old(5), old(1, updated, notReady, original, underWay)}, 0, rollout.HoldUnavailable},
+		{"a workload with two that do not serve", rollout.Strategy{}, []kind{old(1, of("a")), old(2, of("a"), updated, notReady, original)}, 0, rollout.HoldWorkload},
+		{"nor while they are updated", rollout.Strategy{}, []kind{old(5), old(2, updated, notReady, broken, inFlight)}, 1, rollout.HoldUnavailable},
+		{"but what others do to them does", rollout.Strategy{}, []kind{old(5), old(1, updated, notReady, broken, underWay)}, 0, rollout.HoldUnavailable},
 		{"updates under way count", rollout.Strategy{MaxUnavailable: number(3)}, []kind{old(5), old(2, updated, inFlight)}, 1, rollout.HoldUnavailable},
 		{"old and not ready come first, and not all at once", rollout.Strategy{}, []kind{old(5), old(2, notReady)}, 1, rollout.HoldUnavailable},
 		{"old and stuck come all at once", rollout.Strategy{}, []kind{old(5), old(2, notReady, stuck)}, 2, rollout.HoldUnavailable},

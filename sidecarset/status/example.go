@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/sidecarset/missed"
 )
 
@@ -22,7 +23,7 @@ func Example(reasons map[types.NamespacedName]string, notInjected map[types.Name
 		}
 		text = pod.Message
 	}
-	return key.String() + ": " + text[:min(len(text), longestExample)]
+	return key.String() + ": " + foreign.Cut(text, longestExample)
 }
 
 // first is the pod whose key is the smallest; without a name if there is none.

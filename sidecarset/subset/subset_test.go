@@ -2,6 +2,7 @@ package subset_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,81 @@ func TestAnEmptyVolumeSourceIsNotAnotherOne(t *testing.T) {
 	}
 }
 
+// Text is text: 1.10 is another version than 1.1, and 1e300000000 is not computed.
+func TestQuantitiesAreComparedOnlyWhereTheAPIHasThem(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		object string
+		a, b   string
+		want   bool
+	}{
+		"variable":           {`{"env":[{"name":"A","value":"%"}]}`, "1.1", "1.10", false},
+		"argument":           {`{"image":"a","args":["%"]}`, "1000", "1k", false},
+		"label":              {`{"name":"v","ephemeral":{"volumeClaimTemplate":{"metadata":{"labels":{"requests":"%"}}}}}`, "1", "1000m", false},
+		"limit":              {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, "1", "1000m", true},
+		"request":            {`{"image":"a","resources":{"requests":{"memory":"%"}}}`, "1Ki", "1024", true},
+		"rounded up":         {`{"image":"a","resources":{"requests":{"cpu":"%"}}}`, "100u", "1m", true},
+		"suffix E":           {`{"image":"a","resources":{"requests":{"memory":"%"}}}`, "1E", "1000P", true},
+		"small exponent":     {`{"image":"a","resources":{"requests":{"memory":"%"}}}`, "1e3", "1k", true},
+		"request of a claim": {`{"name":"v","ephemeral":{"volumeClaimTemplate":{"spec":{"resources":{"requests":{"storage":"%"}}}}}}`, "1Gi", "1024Mi", true},
+		"size limit":         {`{"name":"v","emptyDir":{"sizeLimit":"%"}}`, "1Gi", "1024Mi", true},
+		"divisor":            {`{"image":"a","env":[{"name":"A","valueFrom":{"resourceFieldRef":{"divisor":"%"}}}]}`, "1", "1000m", true},
+		"huge":               {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, "1e300000000", "1", false},
+		"overflow":           {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, "1e2147483647", "1m", false},
+		"tiny":               {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, "1e-300000000", "1m", false},
+		"large exponent":     {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, "1E300000000", "1m", false},
+		"long":               {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, strings.Repeat("9", 100000), "1m", false},
+		"huge, twice":        {`{"image":"a","resources":{"limits":{"cpu":"%"}}}`, "1e300000000", "1e300000000", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := strings.ReplaceAll(tc.object, "%", tc.a), strings.ReplaceAll(tc.object, "%", tc.b)
+			for _, pair := range [][2]string{{a, b}, {b, a}} {
+				if got := subset.Equal([]byte(pair[0]), json.RawMessage(pair[1])); got != tc.want {
+					t.Errorf("equal: %t", got)
+				}
+				if got := subset.Covers([]byte(pair[0]), json.RawMessage(pair[1])); got != tc.want {
+					t.Errorf("covers: %t", got)
+				}
+			}
+		})
+	}
+}
+
+func TestNothingMayBeMoreThanTheDefaultsOfTheAPIServer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		has, wanted string
+		want        bool
+	}{
+		"pull policy of a tag":         {`{"image":"r:5000/a:1","imagePullPolicy":"IfNotPresent"}`, `{"image":"r:5000/a:1"}`, true},
+		"pull policy of a digest":      {`{"image":"a@sha256:b","imagePullPolicy":"IfNotPresent"}`, `{"image":"a@sha256:b"}`, true},
+		"pull policy without a tag":    {`{"image":"r:5000/a","imagePullPolicy":"Always"}`, `{"image":"r:5000/a"}`, true},
+		"pull policy of latest":        {`{"image":"a:latest","imagePullPolicy":"IfNotPresent"}`, `{"image":"a:latest"}`, false},
+		"requests as limits":           {`{"image":"a","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}`, `{"image":"a","resources":{"limits":{"cpu":"1"}}}`, true},
+		"other requests than limits":   {`{"image":"a","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"2"}}}`, `{"image":"a","resources":{"limits":{"cpu":"1"}}}`, false},
+		"resources that are missing":   {`{"image":"a"}`, `{"image":"a","resources":{}}`, true},
+		"volume of the default source": {`{"name":"v","emptyDir":{}}`, `{"name":"v"}`, true},
+		"image volume":                 {`{"name":"v","image":{"reference":"a:1","pullPolicy":"IfNotPresent"}}`, `{"name":"v","image":{"reference":"a:1"}}`, true},
+		"mode of a secret":             {`{"name":"v","secret":{"secretName":"a","defaultMode":420}}`, `{"name":"v","secret":{"secretName":"a"}}`, true},
+		"another mode":                 {`{"name":"v","secret":{"secretName":"a","defaultMode":511}}`, `{"name":"v","secret":{"secretName":"a"}}`, false},
+		"optional":                     {`{"name":"v","configMap":{"name":"a","defaultMode":420,"optional":true}}`, `{"name":"v","configMap":{"name":"a"}}`, false},
+		"one more source":              {`{"name":"v","projected":{"sources":[{"secret":{"name":"a"}},{"secret":{"name":"b"}}]}}`, `{"name":"v","projected":{"sources":[{"secret":{"name":"a"}}]}}`, false},
+		"root is not nobody":           {`{"image":"a","securityContext":{"runAsUser":0}}`, `{"image":"a","securityContext":{}}`, false},
+		"large user ID":                {`{"image":"a","securityContext":{"runAsUser":9007199254740993}}`, `{"image":"a","securityContext":{"runAsUser":9007199254740992}}`, false},
+		"order of variables":           {`{"image":"a","env":[{"name":"B"},{"name":"A"}]}`, `{"image":"a","env":[{"name":"A"},{"name":"B"}]}`, false},
+		"claim":                        {`{"name":"v","ephemeral":{"volumeClaimTemplate":{"metadata":{"creationTimestamp":null},"spec":{"volumeMode":"Filesystem"}}}}`, `{"name":"v","ephemeral":{"volumeClaimTemplate":{"metadata":{},"spec":{}}}}`, true},
+		"not JSON":                     {`x`, `{}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := subset.Equal([]byte(tc.has), json.RawMessage(tc.wanted)); got != tc.want {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
 func TestWhatIsMissingOrAnotherIsADifference(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -63,10 +139,12 @@ func TestWhatIsMissingOrAnotherIsADifference(t *testing.T) {
 		"names that are twice":                  {`{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, `{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, true},
 		"names that are twice, others":          {`{"env":[{"name":"A","value":"1"},{"name":"A","value":"3"}]}`, `{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, false},
 		"object in the place of an element":     {`{"env":{"name":"A"}}`, `{"env":[{"name":"A"}]}`, false},
-		"quantities":                            {`{"cpu":"1"}`, `{"cpu":"1000m"}`, true},
-		"other quantities":                      {`{"cpu":"1"}`, `{"cpu":"100m"}`, false},
-		"quantity and text":                     {`{"cpu":"0"}`, `{"cpu":"zero"}`, false},
-		"text and quantity":                     {`{"cpu":"zero"}`, `{"cpu":"0"}`, false},
+		"quantities":                            {`{"resources":{"limits":{"cpu":"1"}}}`, `{"resources":{"limits":{"cpu":"1000m"}}}`, true},
+		"other quantities":                      {`{"resources":{"limits":{"cpu":"1"}}}`, `{"resources":{"limits":{"cpu":"100m"}}}`, false},
+		"quantity and text":                     {`{"resources":{"limits":{"cpu":"0"}}}`, `{"resources":{"limits":{"cpu":"zero"}}}`, false},
+		"text and quantity":                     {`{"resources":{"limits":{"cpu":"zero"}}}`, `{"resources":{"limits":{"cpu":"0"}}}`, false},
+		"the last of several variables counts":  {`{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, `{"env":[{"name":"A","value":"1"}]}`, false},
+		"null is nothing":                       {`{"grpc":{"port":1,"service":""}}`, `{"grpc":{"port":1,"service":null}}`, true},
 		"elements that are found by their path": {`{"volumeMounts":[{"name":"v","mountPath":"/b"},{"name":"v","mountPath":"/a"}]}`, `{"volumeMounts":[{"name":"v","mountPath":"/a"}]}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,19 +1,19 @@
 package upgrade
 
 import (
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 )
 
 func aborted(pod *corev1.Pod, sidecarSet string) string { return abortedIn(pod)[sidecarSet] }
 
 func abortedIn(pod *corev1.Pod) map[string]string {
 	var hashes map[string]string
-	if json.Unmarshal([]byte(pod.Annotations[v1beta1.AnnotationSidecarSetAborted]), &hashes) != nil {
+	if foreign.JSON(pod.Annotations[v1beta1.AnnotationSidecarSetAborted], &hashes) != nil {
 		return nil
 	}
 	return hashes

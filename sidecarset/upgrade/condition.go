@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 )
 
 // Reasons of the condition SidecarSetUpgradable, shared with OpenKruise.
@@ -22,7 +23,7 @@ func Condition(pod *corev1.Pod, sidecarSet string, upgradable bool) *corev1.PodC
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; string(c.Type) == v1beta1.ConditionSidecarSetUpgradable {
 			var read map[string]bool
-			if json.Unmarshal([]byte(c.Message), &read) == nil {
+			if foreign.JSON(c.Message, &read) == nil {
 				maps.Copy(said, read)
 			}
 		}

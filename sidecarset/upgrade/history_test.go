@@ -3,14 +3,20 @@ package upgrade_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/testkit/watchdog"
 )
 
 // OpenKruise names revisions otherwise, and writes the name before it knows the newest: the hash decides.
@@ -63,12 +69,38 @@ func TestContainerMayHaveMoreThanTheSpec(t *testing.T) {
 		"another variable":     {func(c *corev1.Container) { c.Env = append([]corev1.EnvVar{{Name: "X", Value: "x"}}, c.Env...) }, "Updated"},
 		"a variable less":      {func(c *corev1.Container) { c.Env = c.Env[1:] }, "NotUpgradable: env A of container log is not as in the spec"},
 		"another value":        {func(c *corev1.Container) { c.Env[0].Value = "x" }, "NotUpgradable: env A of container log is not as in the spec"},
+		"a second value":       {func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "x"}) }, "NotUpgradable: env A of container log is not as in the spec"},
+		"the same twice":       {func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "a"}) }, "Updated"},
 		"a value from nowhere": {func(c *corev1.Container) { c.Env[1].ValueFrom = nil }, "NotUpgradable: env B of container log is not as in the spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, cold("log", "log:1", asked))
 			tt.change(&w.pod.Spec.Containers[1])
+			w.is(tt.want)
+		})
+	}
+}
+
+// Whoever may patch a pod may write that it has the newest sidecars; its containers say otherwise.
+func TestAForgedHashDoesNotMakeAPodUpdated(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		newest func(*v1beta1.SidecarContainer)
+		want   string
+	}{
+		"an image":    {func(c *v1beta1.SidecarContainer) { c.Image = "log:2" }, "Outdated"},
+		"a command":   {func(c *v1beta1.SidecarContainer) { c.Command = []string{"new"} }, "NotUpgradable: command of container log is not as in the spec"},
+		"an argument": {func(c *v1beta1.SidecarContainer) { c.Args = []string{"new"} }, "NotUpgradable: args of container log is not as in the spec"},
+		"a variable":  {func(c *v1beta1.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: "A", Value: "new"}} }, "NotUpgradable: env A of container log is not as in the spec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1"))
+			w.spec(func(s *v1beta1.SidecarSetSpec) { tt.newest(&s.Containers[0]) })
+			for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
+				w.pod.Annotations[key] = value
+			}
 			w.is(tt.want)
 		})
 	}
@@ -146,13 +178,49 @@ func TestPodOfAnUnknownRevision(t *testing.T) {
 	w.is("NotUpgradable: the pod has no readable annotation kruise.io/sidecarset-hash of the SidecarSet")
 }
 
-func TestUnreadableRecordIsReplaced(t *testing.T) {
+// Its owner repairs or recreates the pod: until then its status says why.
+func TestPodWithAnUnreadableRecordIsNotUpgradable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, cold("log", "log:1"))
-	w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = "broken"
-	w.image("log:2")
-	w.update()
-	w.is("Updated")
+	for name, text := range map[string]string{
+		"no JSON":              `broken`,
+		"no record":            `{"logs":1}`,
+		"a quantity":           `{"logs":{"revision":"x","nextContainerResources":{"log":{"requests":{"cpu":"1e2147483647"}}}}}`,
+		"one that takes hours": `{"logs":{"revision":"x","nextContainerResources":{"log":{"requests":{"cpu":"1e300000000"}}}}}`,
+		"a time":               `{"logs":{"updateTimestamp":"9999-12-31T23:59:59Z"}}`,
+		"deep":                 `{"logs":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+			w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = text
+			w.image("log:2")
+			watchdog.Watch(t, func() {
+				if v := w.judge(); v.State != rollout.NotUpgradable || !v.Unreadable || !strings.Contains(v.Message, "sidecarset-inplace-update-state of pod") || len(v.Message) > 512 {
+					t.Errorf("got %s", v.String())
+				}
+				for _, write := range []func(*corev1.Pod, time.Time) (*inplace.Step, error){w.target.Begin, w.target.Continue} {
+					if step, err := write(w.pod, w.now); step != nil || err != nil {
+						t.Errorf("written: %+v, %v", step, err)
+					}
+				}
+			})
+			delete(w.pod.Annotations, v1beta1.AnnotationSidecarSetInPlaceUpdateState)
+			w.update()
+			w.is("Updated")
+		})
+	}
+}
+
+func TestPodWithAHostileQuantityIsNotUpgradable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+	w.pod.Spec.Containers[0].Resources = cpu("1e2147483647")
+	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = cpu("200m") })
+	watchdog.Watch(t, func() {
+		if v := w.judge(); v.State != rollout.NotUpgradable || !v.Unreadable || !strings.Contains(v.Message, "resources.requests[cpu]: not readable") {
+			t.Errorf("got %s", v.String())
+		}
+	})
 }
 
 // The hash does not cover volumes. Where several revisions have the hash of a pod whose revision is not known by name, as after

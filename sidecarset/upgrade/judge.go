@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
@@ -22,20 +23,25 @@ import (
 const unclear = time.Minute
 
 // Judge compares a pod with the target. Obstacles are those of [Target.Obstacles], or why an update was refused.
+//
+// A pod with something that is not readable is not upgradable, whatever else is said of it.
 func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdict {
+	if err := t.readable(pod); err != nil {
+		return Verdict{State: rollout.NotUpgradable, Stops: true, Unreadable: true, Message: foreign.Cut(err.Error(), maxMessage)}
+	}
 	p := t.progress(pod, now)
 	changes := t.compare(p)
 	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.step || changes.finish, Stops: changes.stop(pod)}
 	v.InFlight = v.InFlight || changes.begun
 	v.Failed = v.Failed || changes.late
-	if !changes.again.IsZero() && (v.Again.IsZero() || changes.again.Before(v.Again)) {
-		v.Again = changes.again
-	}
+	broken, at := p.brokenBefore()
+	v.BrokenBefore, v.Again = broken, rollout.Earliest(rollout.Earliest(v.Again, changes.again), at)
+	v.Original = p.record == nil && !t.hot()
 	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case len(obstacles) > 0:
 		v.State, v.Stops, v.Message = rollout.NotUpgradable, true, strings.Join(obstacles, "; ")
-	case aborted(pod, t.SidecarSet) == t.Hashes.Full:
+	case t.hot() && aborted(pod, t.SidecarSet) == t.Hashes.Full:
 		v.State, v.Message = rollout.Aborted, "the new container of a hot upgrade did not take over in time"
 	case injected == nil || injected.Hash != t.Hashes.Full || changes.any():
 		v.State = rollout.Outdated
@@ -59,7 +65,7 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 	p := &progress{pod: pod, now: now}
 	recorded, err := record.ReadSidecars(pod, t.SidecarSet)
 	if err != nil || recorded == nil {
-		return p // one that cannot be read is replaced by the next update
+		return p
 	}
 	p.record = recorded
 	known, err := facts.Read(pod)
@@ -76,6 +82,9 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 		p.inFlight, p.failed = true, true
 	case inplace.KindWait:
 		until := recorded.State.UpdateTimestamp.Add(unclear)
+		if until.After(now.Add(unclear + clockSkew)) {
+			until = time.Time{} // whoever may annotate the pod writes any time
+		}
 		if !now.Before(until) && t.running(pod) {
 			return p
 		}

@@ -141,9 +141,9 @@ func differing(a, b map[string]any) []string {
 	return names
 }
 
-// lacking are the fields in which a pod's container does not have what the spec asks for. What it has more comes from the
-// injection, the API server's defaults or other webhooks. Only such fields are looked at that decide what the container
-// does, and that others have no reason to change.
+// lacking are the fields in which a pod's container does not have what the spec asks for, whatever the pod's annotations say.
+// What it has more comes from the API server's defaults or other webhooks: what its client had added was removed at admission.
+// Only such fields are looked at that decide what the container does, and that others have no reason to change.
 func lacking(s *sidecar, container *corev1.Container) []string {
 	var names []string
 	if len(s.Command) > 0 && !slices.Equal(s.Command, container.Command) {
@@ -152,13 +152,23 @@ func lacking(s *sidecar, container *corev1.Container) []string {
 	if len(s.Args) > 0 && !slices.Equal(s.Args, container.Args) {
 		names = append(names, "args")
 	}
-	for _, env := range s.Env {
-		i := slices.IndexFunc(container.Env, func(has corev1.EnvVar) bool { return has.Name == env.Name })
-		if i < 0 || container.Env[i].Value != env.Value || (env.ValueFrom == nil) != (container.Env[i].ValueFrom == nil) {
-			names = append(names, "env "+env.Name)
+	has, asked := variables(container.Env), variables(s.Env)
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		wanted, is := asked[name], has[name]
+		if is == nil || is.Value != wanted.Value || (wanted.ValueFrom == nil) != (is.ValueFrom == nil) {
+			names = append(names, "env "+name)
 		}
 	}
 	return names
+}
+
+// variables by name: of several with one name the last counts.
+func variables(list []corev1.EnvVar) map[string]*corev1.EnvVar {
+	named := make(map[string]*corev1.EnvVar, len(list))
+	for i := range list {
+		named[list[i].Name] = &list[i]
+	}
+	return named
 }
 
 func fields(value any) map[string]any {

@@ -18,8 +18,11 @@ import (
 )
 
 // Begin is the first write of the update of a pod to the target. A [plan.RefusedError] says that it is not possible in place.
-// Nil means that the pod is as it is to be.
+// Nil means that the pod is as it is to be, or is not readable.
 func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
+	if t.readable(pod) != nil {
+		return nil, nil // as Judge says
+	}
 	p := t.progress(pod, now)
 	c := t.compare(p)
 	injected := annotation.Of(pod, t.SidecarSet)
@@ -37,6 +40,9 @@ func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
 // Continue is the next write of an update that was begun, nil if there is none now: a later stage, or the last step of a
 // hot upgrade.
 func (t *Target) Continue(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
+	if t.readable(pod) != nil {
+		return nil, nil
+	}
 	p := t.progress(pod, now)
 	if p.step {
 		return t.next(p, now), nil
@@ -71,7 +77,7 @@ func (t *Target) next(p *progress, now time.Time) *inplace.Step {
 
 func (t *Target) begin(p *progress, c *changes, now time.Time) (*inplace.Step, error) {
 	marks := t.annotations(p.pod, c, now)
-	update, err := t.plan(p.pod, c)
+	update, err := t.plan(p, c)
 	if refused := (*plan.RefusedError)(nil); errors.As(err, &refused) && refused.Has(plan.ReasonNoChange) {
 		return inplace.MetadataStep(p.pod, "record that the sidecars are of the newest revision", t.labels(p.pod), marks), nil
 	}
@@ -87,7 +93,7 @@ func (t *Target) begin(p *progress, c *changes, now time.Time) (*inplace.Step, e
 
 // finish empties the containers that are not needed any more.
 func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, error) {
-	update, err := t.plan(p.pod, c)
+	update, err := t.plan(p, c)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +112,8 @@ func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, 
 }
 
 // plan of an update. All containers are replaced by one write: the order of several sidecars does not matter to each other.
-func (t *Target) plan(pod *corev1.Pod, c *changes) (*plan.Update, error) {
-	old := plan.Template(pod)
+func (t *Target) plan(p *progress, c *changes) (*plan.Update, error) {
+	old := plan.Template(p.pod)
 	updated := old.DeepCopy()
 	var names []string
 	change := func(name, image string, resources *corev1.ResourceRequirements) {
@@ -134,7 +140,7 @@ func (t *Target) plan(pod *corev1.Pod, c *changes) (*plan.Update, error) {
 			change(a.Container, a.Image, nil)
 		}
 	}
-	update, err := plan.New(old, updated, plan.Options{Revision: t.Hashes.Full, Order: [][]string{names}})
+	update, err := plan.New(old, updated, plan.Options{Revision: t.Hashes.Full, Order: [][]string{names}, Unready: p.unready()})
 	return &update, err
 }
 

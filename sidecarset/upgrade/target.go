@@ -31,6 +31,11 @@ type sidecar struct {
 
 func (s *sidecar) hot() bool { return s.UpgradeStrategy.UpgradeType == v1beta1.HotUpgrade }
 
+// hot reports whether a sidecar is upgraded hot.
+func (t *Target) hot() bool {
+	return slices.ContainsFunc(t.sidecars, func(s sidecar) bool { return s.hot() })
+}
+
 // containers are its names in a pod.
 func (s *sidecar) containers() []string {
 	if s.hot() {

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +47,12 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 		}
 	}
 	const policy = "ValidatingAdmissionPolicy"
+	revision := func(name, apiVersion, kind, owner string) func(context.Context) error {
+		made := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1000}
+		made.Namespace, made.Name, made.Labels = systemNamespace, name, map[string]string{v1beta1.LabelSidecarSetName: owner}
+		made.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: owner, UID: "u", Controller: new(true)}}
+		return func(ctx context.Context) error { return manager.Create(ctx, made, client.DryRunAll) }
+	}
 	checkAccess(t, map[string]access{
 		"a label from a probe result":       {do: status(`{"metadata":{"labels":{"example.com/idle":"yes"}}}`)},
 		"an annotation from a probe result": {do: status(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"1"}}}`)},
@@ -68,6 +76,9 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 			changed.Spec.Containers[0].Image = "evil"
 			return manager.Patch(ctx, changed, client.StrategicMergeFrom(pod))
 		}, words: []string{policy}},
+
+		"a version of a SidecarSet": {do: revision("log-1", v1beta1.GroupVersion().String(), "SidecarSet", "log")},
+		"a version of refit-daemon": {do: revision("refit-daemon-1", "apps/v1", "DaemonSet", "refit-daemon"), words: []string{policy, "SidecarSets"}},
 
 		"webhook configuration": {do: func(ctx context.Context) error {
 			return manager.Patch(ctx, webhooks.DeepCopy(), merge(`{"webhooks":[]}`))

@@ -112,7 +112,7 @@ func TestASidecarRecordsOnlyForItsWholeWorkload(t *testing.T) {
 	records := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "sidecar-result"}}
 	for name, keys := range map[string]map[string]bool{
 		"game-lobby-7d9f8c6b5d-x7k2q": {"Deployment.game-lobby": true, "Deployment.game": false, "StatefulSet.game": false, "Pod.game": false},
-		"game-lobby-0":                {"StatefulSet.game-lobby": true, "StatefulSet.game": false, "Deployment.game": false, "DaemonSet.game": false},
+		"game-lobby-0":                {"StatefulSet.game-lobby": true, "StatefulSet.game": false, "Deployment.game": false, "DaemonSet.game-lobby": false},
 		"game-7d9f8c6b5d-x7k2q":       {"Deployment.game": true, "Deployment.game-lobby": false, "Deployment.gam": false},
 	} {
 		pod := s.podOf(name, shell("app", obedient))

@@ -26,6 +26,7 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 		"unknown patchPolicy":      {c + ", patchPodMetadata: [{annotations: {a: b}, patchPolicy: Maybe}]", []string{"patchPolicy", "Unsupported value"}},
 		"unknown upgradeType":      {"containers: [{name: a, image: a, upgradeStrategy: {upgradeType: Warm}}]", []string{"upgradeType", "Unsupported value"}},
 		"no empty image":           {"containers: [{name: a, image: a, upgradeStrategy: {upgradeType: HotUpgrade}}]", []string{"spec.containers[0].upgradeStrategy", "hotUpgradeEmptyImage is required"}},
+		"the empty image":          {"containers: [{name: a, image: e, upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e}}]", []string{"spec.containers[0].upgradeStrategy.hotUpgradeEmptyImage", "must be another image than image"}},
 		"a container twice":        {"containers: [{name: a, image: a}, {name: a, image: a}]", []string{"spec.containers[1]", "Duplicate"}},
 		"twin":                     {"containers: [{name: a, image: a, upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e}}, {name: a-1, image: a}]", []string{"spec.containers[1].name", "Duplicate"}},
 		"selector and partition":   {c + ", updateStrategy: {partition: 3, selector: {matchLabels: {a: b}}}", []string{"only one of selector and partition"}},

@@ -154,7 +154,10 @@ func TestRequiredSidecarsAreNotMissed(t *testing.T) {
 	pod := func() *corev1.Pod { return selected("guard", s.podOf("web", shell("app", obedient))) }
 	s.awaitRefusal(pod, set.Name, "failurePolicy Fail")
 	s.check(s.Create(t.Context(), selected("other", pod()), client.DryRunAll), "create a pod that it does not select")
-	injected := pod()
-	injected.Annotations = map[string]string{v1beta1.AnnotationSidecarSetList: "a," + set.Name}
-	s.check(s.Create(t.Context(), injected, client.DryRunAll), "create a pod that has been injected")
+	// Nor is a pod let through that only says that it has been injected.
+	s.awaitRefusal(func() *corev1.Pod {
+		forged := pod()
+		forged.Annotations = claims(set)
+		return forged
+	}, set.Name, "failurePolicy Fail", "do not count")
 }

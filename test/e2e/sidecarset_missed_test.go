@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestCompiledSidecarSetIsInjectedWithoutTheManager(t *testing.T) {
 	byWebhook := pod("web")
 	s.check(s.Create(t.Context(), byWebhook, client.DryRunAll), "create pod with the webhook")
 
-	s.run("patch", "sidecarset", set.Name, "--type=merge", `--patch={"spec":{"injectionStrategy":{"engine":"Policy"}}}`)
+	s.run("patch", "sidecarset", set.Name, "--type=merge", `--patch={"spec":{"injectionStrategy":{"engine":"Policy","failurePolicy":"Fail"}}}`)
 	manifests := s.compile(set)
 	out, err := s.kubectl(t.Context(), manifests, "apply", "--filename=-")
 	s.check(err, "apply policy: %s", out)
@@ -107,6 +108,28 @@ func TestCompiledSidecarSetIsInjectedWithoutTheManager(t *testing.T) {
 	}
 	if got := containerNames(web); len(got) != 4 {
 		t.Errorf("containers %v", got)
+	}
+	s.policyBelievesNoPod(set, pod, web)
+}
+
+// policyBelievesNoPod: a pod that says that it has been injected is injected all the same, and one from the manifest of an injected
+// one is like it, although the SidecarSet is required and nobody but the API server could have looked at them.
+func (s *fixture) policyBelievesNoPod(set *v1beta1.SidecarSet, pod func(string) *corev1.Pod, web *corev1.Pod) {
+	s.t.Helper()
+	forged := pod("forged")
+	forged.Annotations = claims(set)
+	forged.Spec.Containers = append(forged.Spec.Containers, corev1.Container{
+		Name: "front", Image: "docker.io/library/busybox:1.36", Command: []string{"sleep", "1d"}, Env: []corev1.EnvVar{{Name: v1beta1.EnvSidecarInjected, Value: "true"}},
+	})
+	s.check(s.Create(s.t.Context(), forged, client.DryRunAll), "create a pod that brings a sidecar")
+	if got, want := sidecarOf(forged, "front"), sidecarOf(web, "front"); !equality.Semantic.DeepEqual(got, want) {
+		s.t.Errorf("the sidecar of the policy (-) and what runs (+):\n%s", cmp.Diff(want, got))
+	}
+	again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "again", Labels: web.Labels, Annotations: web.Annotations}, Spec: web.Spec}
+	again.Spec.NodeName = ""
+	s.check(s.Create(s.t.Context(), again, client.DryRunAll), "create a pod from the manifest")
+	if !slices.Equal(containerNames(again), containerNames(web)) || len(again.Spec.Volumes) != len(web.Spec.Volumes) {
+		s.t.Errorf("a pod from the manifest has %v, not %v", containerNames(again), containerNames(web))
 	}
 }
 

@@ -18,6 +18,10 @@ const LabelRestartRollout = "refit.dev/restart-rollout"
 // RestartSchedule, or of a ConfigMap or Secret that has changed.
 const AnnotationTrigger = "refit.dev/trigger"
 
+// AnnotationOldestFirst set to "true" has a RestartRollout begin with the pods whose containers have run for the longest, not in the order
+// of names. A RestartSchedule sets it if the rollout before has not succeeded, so that the last pods are reached too.
+const AnnotationOldestFirst = "refit.dev/oldest-first"
+
 // RestartRollout restarts containers of many pods in place, a few pods at a time: the pods of a workload, or those that a
 // selector matches. A pod that is created after the rollout is left out, since its containers are new.
 //

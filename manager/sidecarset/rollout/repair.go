@@ -97,13 +97,13 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 		r.Recorder.Eventf(subject(pod), s.object, corev1.EventTypeWarning, "RepairFailed", "Repair", "SidecarSet %s: %s", s.object.Name, short(err))
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.repair.Refused(now), nil
+		return s.repair.Refused(pod.UID, now), nil
 	}
 	r.Recorder.Eventf(subject(pod), s.object, corev1.EventTypeNormal, "EvictedForInjection", "Repair", "SidecarSet %s was not injected: %s", s.object.Name, chosen.Message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notInjected[key] = chosen
-	s.repair.Evicted(key, pod.UID, s.notInjected, missed.Workloads(s.notInjected, s.fleet, nil, now)(chosen.Workload), now.Add(podapi.Grace(pod)))
+	s.repair.Evicted(key, pod.UID, s.notInjected, missed.Workloads(s.notInjected, s.fleet, nil, now)(chosen.Workload), now.Add(min(podapi.Grace(pod), rollout.LongestEnd)))
 	s.evicted(key, pod.UID)
 	delete(s.notInjected, key)
 	return now.Add(gather), nil

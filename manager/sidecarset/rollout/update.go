@@ -161,7 +161,7 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(pod)
 	if known, _ := s.fleet.Get(key); known.UID == pod.UID { // otherwise its event has come before, and told so
-		s.fleet.Evicted(key, r.Clock().Add(podapi.Grace(pod)))
+		s.fleet.Evicted(key, r.Clock().Add(min(podapi.Grace(pod), rollout.LongestEnd)))
 		s.evicted(key, pod.UID)
 	}
 	return nil

@@ -40,6 +40,8 @@ type world struct {
 	r      *reconciler
 	now    time.Time
 	denied map[string]bool // pods whose updates an admission webhook refuses
+	// broken are pods whose application crashes, and since when they are not ready.
+	broken map[string]time.Time
 	// conflict refuses the next write, as somebody else has written to the pod meanwhile.
 	conflict bool
 	mutex    sync.Mutex     // of what patch uses
@@ -55,7 +57,7 @@ func newWorld(t *testing.T, pods int) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, now: time.Now().Truncate(time.Second), denied: map[string]bool{}, writes: map[string]int{}}
+	w := &world{t: t, now: time.Now().Truncate(time.Second), denied: map[string]bool{}, broken: map[string]time.Time{}, writes: map[string]int{}}
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "set", Generation: 1}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:1"}}}
@@ -149,6 +151,11 @@ func (w *world) run(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(w.now)}}
+	if since, ok := w.broken[pod.Name]; ok {
+		pod.Status.ContainerStatuses[0].Ready = false
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+		pod.Status.Conditions[0].Status, pod.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(since)
+	}
 }
 
 // kubelet reports all pods.

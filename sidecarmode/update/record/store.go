@@ -124,9 +124,6 @@ func (s *Store) Accepted(ctx context.Context, m Revision) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.record.current(); ok && known.Version == m.Version && known.Digest == m.Digest {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stored, _, err := s.read(ctx)
@@ -138,7 +135,8 @@ func (s *Store) Accepted(ctx context.Context, m Revision) error {
 		s.record = *stored
 	}
 	// Clocks of other pods do not count for what is recorded at once.
-	if latest, ok := s.record.current(); ok && time.Since(m.Accepted) > late && latest.Accepted.After(m.Accepted) {
+	latest, ok := s.record.current()
+	if ok && (latest.Version == m.Version && latest.Digest == m.Digest || time.Since(m.Accepted) > late && latest.Accepted.After(m.Accepted)) {
 		return nil
 	}
 	return s.write(ctx, m)

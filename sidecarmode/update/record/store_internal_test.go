@@ -24,8 +24,9 @@ var errAway = errors.New("no connection")
 // records is an API server with one ConfigMap.
 type records struct {
 	API
-	data map[string]string
-	away bool
+	data   map[string]string
+	away   bool
+	writes int
 }
 
 func (r *records) Get(context.Context, ownpod.Reference) ([]byte, error) {
@@ -39,6 +40,7 @@ func (r *records) Patch(_ context.Context, _ ownpod.Reference, _ string, body []
 	if r.away {
 		return nil, errAway
 	}
+	r.writes++
 	return nil, json.Unmarshal(body, &struct {
 		Data *map[string]string `json:"data"`
 	}{&r.data})
@@ -93,16 +95,32 @@ func TestWhatCouldNotBeWrittenIsWrittenByTheNextAttempt(t *testing.T) {
 	if err := s.accept(t, "v2"); err != nil || r.current(t) != "v2" {
 		t.Errorf("recorded %s, %v", r.current(t), err)
 	}
-	r.away = true
-	if err := s.accept(t, "v2"); err != nil {
-		t.Errorf("the same again asks the API server: %v", err)
+	writes := r.writes
+	if err := s.accept(t, "v2"); err != nil || r.writes != writes {
+		t.Errorf("the same again: %d writes, %v", r.writes-writes, err)
 	}
+	r.away = true
 	if err := s.accept(t, "v1"); !errors.Is(err, errAway) {
 		t.Errorf("rolled back during the outage: %v", err)
 	}
 	r.away = false
 	if err := s.accept(t, "v1"); err != nil || r.current(t) != "v1" {
 		t.Errorf("after going back: recorded %s, %v", r.current(t), err)
+	}
+}
+
+// An operator who goes back to v1 on the pods that have it means the workload: v2 has ended the pod that accepted it.
+func TestGoingBackOnThePodsThatHaveItIsRecorded(t *testing.T) {
+	t.Parallel()
+	r := &records{data: map[string]string{}}
+	first, other := r.in("web-0"), r.in("web-1")
+	for _, err := range []error{first.accept(t, "v1"), other.accept(t, "v2"), first.accept(t, "v1")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.current(t); got != "v1" {
+		t.Errorf("new pods begin with %s", got)
 	}
 }
 

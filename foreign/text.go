@@ -1,0 +1,28 @@
+package foreign
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Cut shortens a text to at most limit bytes of valid UTF-8, between characters. All text of others that is written or
+// logged goes through it.
+func Cut(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
+
+// Shorten is Cut, with "…" behind a text that was cut: at most limit bytes, and the three of "…".
+func Shorten(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if short := Cut(text, limit); short != text {
+		return short + "…"
+	}
+	return text
+}

@@ -1,0 +1,117 @@
+package cache
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// Whoever may create pods in one namespace decides what is in them, up to the size of an object, and the manager keeps a part of
+// each pod of the cluster in memory.
+const (
+	// maxCachedPod bounds what is kept of a pod, in bytes. A pod with ten sidecars takes about 12 KiB.
+	maxCachedPod = 32 << 10
+	// maxCachedLabels bounds keys and values of the labels of a pod that is larger than that, in bytes.
+	maxCachedLabels = 4 << 10
+	// maxCachedAnnotations bounds keys and values of the annotations of any other object, in bytes.
+	maxCachedAnnotations = 32 << 10
+)
+
+// What one element of a list takes in memory beside its strings, in bytes, rounded up.
+const (
+	containerBytes = 800
+	portBytes      = 80
+	entryBytes     = 64
+)
+
+// tooLarge is what a pod that is larger than maxCachedPod has in the place of its records of sidecars. It cannot be read, so
+// that no sidecar of it is taken for updated.
+const tooLarge = "not read: the pod is too large"
+
+// boundPod returns the trimmed pod, or what names it and says whether it serves if there is more than maxCachedPod of it.
+func boundPod(trimmed *corev1.Pod) *corev1.Pod {
+	if cachedSize(trimmed) <= maxCachedPod {
+		return trimmed
+	}
+	bound := &corev1.Pod{
+		TypeMeta: trimmed.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: trimmed.Namespace, Name: trimmed.Name, UID: trimmed.UID, ResourceVersion: trimmed.ResourceVersion, Generation: trimmed.Generation,
+			CreationTimestamp: trimmed.CreationTimestamp, DeletionTimestamp: trimmed.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: trimmed.Spec.NodeName, RestartPolicy: trimmed.Spec.RestartPolicy,
+			TerminationGracePeriodSeconds: trimmed.Spec.TerminationGracePeriodSeconds,
+		},
+		Status: corev1.PodStatus{Phase: trimmed.Status.Phase, PodIP: trimmed.Status.PodIP, ObservedGeneration: trimmed.Status.ObservedGeneration},
+	}
+	if textSize(trimmed.Labels) <= maxCachedLabels {
+		bound.Labels = trimmed.Labels
+	}
+	for _, owner := range trimmed.OwnerReferences {
+		if owner.Size() <= maxCachedLabels {
+			bound.OwnerReferences = append(bound.OwnerReferences, owner)
+		}
+	}
+	for _, c := range trimmed.Status.Conditions {
+		if c.Type == corev1.PodReady || c.Type == corev1.PodInitialized {
+			bound.Status.Conditions = append(bound.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	if trimmed.Annotations[v1beta1.AnnotationSidecarSetList] != "" {
+		bound.Annotations = map[string]string{v1beta1.AnnotationSidecarSetHash: tooLarge, v1beta1.AnnotationSidecarSetList: tooLarge}
+	}
+	return bound
+}
+
+// cachedSize is about what a pod takes in memory, in bytes.
+func cachedSize(pod *corev1.Pod) int {
+	size := pod.Size() + entryBytes*(len(pod.Labels)+len(pod.Annotations)+len(pod.Spec.ReadinessGates)+len(pod.Status.Conditions))
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		size += containerBytes * len(list)
+		for i := range list {
+			size += portBytes*len(list[i].Ports) + entryBytes*len(list[i].Env)
+		}
+	}
+	return size + containerBytes*(len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses))
+}
+
+func textSize(texts map[string]string) int {
+	size := 0
+	for key, value := range texts {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+// trimObject is the transform of all other objects: managedFields are left out, and of annotations beyond a bound the longest. No
+// such object is written as a whole.
+func trimObject(object any) (any, error) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, fmt.Errorf("trim object: %w", err)
+	}
+	accessor.SetManagedFields(nil)
+	annotations := accessor.GetAnnotations()
+	size := textSize(annotations)
+	if size <= maxCachedAnnotations {
+		return object, nil
+	}
+	kept := maps.Clone(annotations)
+	longestFirst := func(a, b string) int { return len(b) + len(kept[b]) - len(a) - len(kept[a]) }
+	for _, key := range slices.SortedFunc(maps.Keys(annotations), longestFirst) {
+		if size <= maxCachedAnnotations {
+			break
+		}
+		size -= len(key) + len(kept[key])
+		delete(kept, key)
+	}
+	accessor.SetAnnotations(kept)
+	return object, nil
+}

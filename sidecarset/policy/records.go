@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/proof"
+)
+
+// maxRecord bounds the annotations that a policy reads, in bytes: an expression that costs too much would end the policy, and
+// with failurePolicy Ignore the pod would be created as it was sent.
+const maxRecord = 8192
+
+// variables of a policy: whether the pod says that it has been injected, which annotations its client has sent, and which of
+// [proof.Keys] it has not.
+func (a *added) variables() []admissionregistrationv1.Variable {
+	return []admissionregistrationv1.Variable{
+		{Name: "listed", Expression: quote(a.set) + " in " + record(v1beta1.AnnotationSidecarSetList) + ".split(',')"},
+		{Name: "sent", Expression: "object.metadata.?managedFields.orValue([]).map(m, m.?fieldsV1[?'f:metadata'][?'f:annotations'].orValue({}))"},
+		{Name: "free", Expression: write(texts(proof.Keys)) + ".filter(k, size(variables.sent) > 0 && !variables.sent.exists(s, ('f:' + string(k)) in s)).map(k, string(k))"},
+	}
+}
+
+func texts(list []string) []any {
+	values := make([]any, len(list))
+	for i := range list {
+		values[i] = list[i]
+	}
+	return values
+}
+
+// record is an annotation of the pod as text; empty if there is none, or one that is too long to be a record.
+func record(key string) string {
+	text := "object.metadata.?annotations[?" + quote(key) + "].orValue('')"
+	return "(size(" + text + ") <= " + fmt.Sprint(maxRecord) + " ? " + text + " : '')"
+}
+
+// removals are the expressions that remove what a pod brings under the names of what is added, if it says that it has been
+// injected: nobody has compared it. Each removes one element, since that moves the others. What a pod has of the same name
+// without saying so stays, and the API server refuses the pod.
+func (a *added) removals() []string {
+	var list []string
+	remove := func(path, name, condition string) {
+		elements := member(path)
+		list = append(list, "variables.listed && has("+elements+") && "+elements+".exists(e, e.name == "+quote(name)+condition+") ? "+
+			`[JSONPatch{op: "remove", path: `+quote(path+"/")+" + string("+elements+".map(e, e.name).indexOf("+quote(name)+"))}] : []")
+	}
+	const injected = " && e.?env.orValue([]).exists(v, v.name == '" + v1beta1.EnvSidecarInjected + "' && v.?value.orValue('') == 'true')"
+	for _, containers := range [][]json.RawMessage{a.initBefore, a.initAfter, a.before, a.after} {
+		for _, c := range containers {
+			remove("/spec/containers", nameOf(c), injected)
+			remove("/spec/initContainers", nameOf(c), injected)
+		}
+	}
+	for _, volume := range a.volumes {
+		remove("/spec/volumes", nameOf(volume), "")
+	}
+	return list
+}
+
+// Patterns of what SidecarSets write into annotations: a JSON object of hashes, or of flat objects, without escapes.
+const (
+	patternText   = `"[^"\\\x00-\x1f]*"`
+	patternMember = patternText + `:(` + patternText + `|\[(` + patternText + `(,` + patternText + `)*)?\]|null)`
+	patternEntry  = `(` + patternText + `|\{(` + patternMember + `(,` + patternMember + `)*)?\})`
+	patternRecord = `^\{(` + patternText + `:` + patternEntry + `(,` + patternText + `:` + patternEntry + `)*)?\}$`
+)
+
+// annotations is the expression that adds the SidecarSet to what the pod carries of others. An annotation that is not a record
+// is replaced, as by the webhook.
+func (a *added) annotations() string {
+	terms := []string{ifMissing("/metadata/annotations", "{}")}
+	for _, key := range slices.Sorted(maps.Keys(a.entries)) {
+		entry := strings.TrimSuffix(strings.TrimPrefix(string(mustEncode(map[string]json.RawMessage{a.set: a.entries[key]})), "{"), "}")
+		own := regexp.QuoteMeta(string(mustEncode(a.set))) + ":" + patternEntry + ",?"
+		others := "[" + record(key) + "].map(r, r.matches(" + quote(patternRecord) + ") ? r.replace(r.find(" + quote(own) + "), '', 1) : '{}')"
+		value := others + ".map(r, r.substring(0, size(r) - 1)).map(r, r + (r == '{' || r.endsWith(',') ? '' : ',') + " + quote(entry+"}") + ")[0]"
+		terms = append(terms, annotationOperation(quote(key), value))
+	}
+	had := record(v1beta1.AnnotationSidecarSetList)
+	value := "variables.listed ? " + had + " : " + had + " == '' ? " + quote(a.set) + " : " + had + " + " + quote(","+a.set)
+	terms = append(terms, annotationOperation(quote(v1beta1.AnnotationSidecarSetList), value))
+	return strings.Join(append(terms, a.checked()...), " + ")
+}
+
+// checked are the terms that write what [proof.Claims.Record] writes: the policy of required sidecars believes no annotation that
+// the client has sent.
+func (a *added) checked() []string {
+	var fields []any
+	for _, key := range proof.Records {
+		fields = append(fields, "f:"+key)
+	}
+	had := "object.metadata.?annotations[?variables.free[0]].orValue('')"
+	terms := []string{"(size(variables.free) > 0 && variables.sent.exists(s, " + write(fields) + ".exists(k, k in s)) ? " +
+		annotationOperation("variables.free[0]", had+" == '' ? "+quote(a.set)+" : "+had+" + "+quote(","+a.set)) + " : [])"}
+	for _, key := range proof.Keys {
+		terms = append(terms, "("+quote(key)+" in object.metadata.?annotations.orValue({}) && variables.sent.exists(s, "+quote("f:"+key)+" in s) ? "+
+			`[JSONPatch{op: "remove", path: "/metadata/annotations/" + jsonpatch.escapeKey(`+quote(key)+")}] : [])")
+	}
+	return terms
+}
+
+func annotationOperation(key, value string) string {
+	return `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey(` + key + "), value: " + value + "}]"
+}

@@ -1,0 +1,61 @@
+package upgrade
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/rollout/budget"
+)
+
+// clockSkew is how far the clocks of a node and of the API server may be apart.
+const clockSkew = time.Minute
+
+// notReadySince is when the pod became not ready; false if it is ready, or if kubelet has not reported that yet.
+func notReadySince(pod *corev1.Pod) (metav1.Time, bool) {
+	condition := kubelet.Condition(&pod.Status, corev1.PodReady)
+	if condition == nil || condition.Status == corev1.ConditionTrue {
+		return metav1.Time{}, false
+	}
+	return condition.LastTransitionTime, true
+}
+
+// unready is what the record of an update that begins now keeps of a pod that is not ready; nil if that is, or may be, because of the
+// update before it, so that a spec with the next fault does not take out one more pod.
+func (p *progress) unready() *v1beta1.InPlaceUpdateUnready {
+	since, unready := notReadySince(p.pod)
+	if !unready {
+		return nil
+	}
+	if p.record != nil {
+		was, begun := p.record.Extension().Unready, p.record.State.UpdateTimestamp.Time
+		if was != nil && was.Since.Equal(&since) {
+			return was
+		}
+		if since.After(begun.Add(-clockSkew)) && since.Time.Before(p.record.Changed().Add(budget.StuckAfter)) {
+			return nil
+		}
+	}
+	now, _ := budget.Observe(p.pod, nil, 0, p.now)
+	return &v1beta1.InPlaceUpdateUnready{Since: since, Stuck: now.Stuck}
+}
+
+// brokenBefore reports whether the pod has not been ready since before the update in the record, and cannot become ready by itself: it
+// could not then, or has not for as long as budgets expect it to. Otherwise at is when it is taken to; zero for never.
+func (p *progress) brokenBefore() (_ bool, at time.Time) {
+	since, unready := notReadySince(p.pod)
+	if p.record == nil || !unready {
+		return false, time.Time{}
+	}
+	was := p.record.Extension().Unready
+	if was == nil || !was.Since.Equal(&since) {
+		return false, time.Time{}
+	}
+	if at = since.Add(budget.StuckAfter); !was.Stuck && p.now.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
+}

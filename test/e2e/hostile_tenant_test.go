@@ -1,0 +1,184 @@
+package e2e_test
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+const (
+	// fewOperations is how often each canary has at least done its operation when the short run ends, manyOperations in that of
+	// make hostile.
+	fewOperations, manyOperations = 3, 200
+	// attackPatience bounds one attack. A write has to be answered, or refused, before a client gives up.
+	attackPatience = 30 * time.Second
+	// slowest is how many times as long as beside objects that Refit does not look at an operation of a canary may take.
+	slowest = 2
+)
+
+// TestATenantHarmsNobodyElse attacks with what a tenant with the role edit can write, while another tenant's operations of each kind
+// go on: no program of Refit restarts, and each result is right. With REFIT_HOSTILE=long the attacks are repeated until there
+// are enough operations to compare how long they take with how long they take beside as many objects that Refit does not look
+// at. It is not parallel: others restart the programs of Refit.
+func TestATenantHarmsNobodyElse(t *testing.T) {
+	s := newSidecarFixture(t)
+	tenant := newFixture(t)
+	long := os.Getenv("REFIT_HOSTILE") == "long"
+	set := s.sidecarSetOfBoth(tenant)
+	canaries := s.canaries()
+	crashes := s.crashes()
+	repository, tag, _ := s.testappImage()
+	a := attacker{Client: s.editor(tenant.namespace), namespace: tenant.namespace, other: s.namespace, set: set, image: repository + ":" + tag}
+
+	var work sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for _, c := range canaries {
+		work.Go(func() { c.run(ctx) })
+	}
+	defer work.Wait()
+	defer stop()
+
+	before := map[string]time.Duration{}
+	if long {
+		s.beside(ctx, a, canaries, manyOperations, ordinary)
+		for _, c := range canaries {
+			_, before[c.name], _ = c.forget()
+		}
+	}
+	operations := fewOperations
+	if long {
+		operations = manyOperations
+	}
+	s.beside(ctx, a, canaries, operations, s.attackAll)
+	stop()
+	work.Wait()
+	for _, c := range canaries {
+		n, p99, wrong := c.forget()
+		t.Logf("%s: %d operations, p99 %s, beside other objects %s", c.name, n, p99.Round(time.Millisecond), before[c.name].Round(time.Millisecond))
+		for _, err := range wrong {
+			t.Error(err)
+		}
+		if long && p99 > slowest*before[c.name] {
+			t.Errorf("%s: the slowest of 100 took %s beside the attacks, and %s beside other objects", c.name, p99, before[c.name])
+		}
+	}
+	if got := s.crashes(); got != crashes {
+		t.Errorf("%d restarts of manager or daemons", got-crashes)
+	}
+}
+
+// beside repeats what is done until each canary has done its operation often enough.
+func (s *sidecarFixture) beside(ctx context.Context, a attacker, canaries []*canary, operations int, do func(context.Context, attacker)) {
+	s.t.Helper()
+	for a.round = 0; ; a.round++ {
+		do(ctx, a)
+		fewest := slices.MinFunc(canaries, func(a, b *canary) int { return a.count() - b.count() })
+		if fewest.count() >= operations {
+			return
+		}
+		if a.round > 0 && operations == fewOperations {
+			err := until(ctx, patience, func(context.Context) (bool, error) { return fewest.count() >= operations, nil })
+			s.check(err, "wait for %d operations of kind %s", operations, fewest.name)
+		}
+	}
+}
+
+// attackAll makes all attacks, eight at a time, and fails the test where one is not answered as it should be.
+func (s *sidecarFixture) attackAll(ctx context.Context, a attacker) {
+	all := attacks()
+	names := slices.Sorted(maps.Keys(all))
+	next := make(chan string)
+	var work sync.WaitGroup
+	for range 8 {
+		work.Go(func() {
+			for name := range next {
+				limited, cancel := context.WithTimeout(ctx, attackPatience)
+				err := all[name].do(limited, a)
+				if limited.Err() != nil && ctx.Err() == nil {
+					s.t.Errorf("%s: not answered within %s: %v", name, attackPatience, err)
+				}
+				cancel()
+				if len(all[name].words) > 0 && (err == nil || !containsAll(err.Error(), all[name].words)) {
+					s.t.Errorf("%s: %.500v, want a refusal with %q", name, err, all[name].words)
+				}
+				if len(all[name].words) == 0 && err != nil && !refusal(err) {
+					s.t.Errorf("%s: %.500v", name, err)
+				}
+			}
+		})
+	}
+	for _, name := range names {
+		next <- name
+	}
+	close(next)
+	work.Wait()
+	if a.round == 0 {
+		s.t.Logf("%d attacks", len(all))
+	}
+}
+
+// refusal reports whether an error is an answer to an attack, not a failure to answer.
+func refusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsAlreadyExists(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err)
+}
+
+// ordinary writes as many objects as the attacks do, which Refit does not look at.
+func ordinary(ctx context.Context, a attacker) {
+	for range 12 {
+		_ = flood(60, "{apiVersion: v1, kind: ConfigMap, data: {a: $LONG}}").do(ctx, a)
+	}
+	_ = a.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(a.namespace))
+}
+
+// editor is the client of an account with the role edit in a namespace.
+func (s *fixture) editor(namespace string) client.Client {
+	s.t.Helper()
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edit"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "default"}},
+	}
+	s.check(s.Create(s.t.Context(), binding), "bind edit")
+	return s.as(s.token(namespace, "default", nil))
+}
+
+// sidecarSetOfBoth selects pods of both tenants, and has to be injected.
+func (s *sidecarFixture) sidecarSetOfBoth(tenant *fixture) string {
+	s.t.Helper()
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-hostile"}}
+	out, err := s.kubectl(s.t.Context(), strings.NewReplacer("$NAME", set.Name, "$NAMESPACES", s.namespace+", "+tenant.namespace, "$IMAGE", image).Replace(`
+apiVersion: apps.kruise.io/v1beta1
+kind: SidecarSet
+metadata: {name: $NAME}
+spec:
+  selector: {matchLabels: {sidecarset: hostile}}
+  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [$NAMESPACES]}]}
+  injectionStrategy: {failurePolicy: Fail}
+  patchContainers: [{nameRegex: ".*", env: [{name: GOMAXPROCS, value: "2"}]}]
+  containers: [{name: log, image: "$IMAGE", command: [sleep, "1000"], env: [{name: PORT, value: "8080"}]}]
+`), "apply", "--server-side", "--filename=-")
+	s.check(err, "apply SidecarSet: %s", out)
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), cleanTimeout)
+		defer cancel()
+		if err := s.Delete(ctx, set); err != nil {
+			s.t.Logf("clean: %v", err)
+		}
+	})
+	s.knows(selected("hostile", s.podOf("injected", shell("app", obedient))), "log")
+	return set.Name
+}
