@@ -92,6 +92,17 @@ func TestEvictedPodThatIsNotReplacedIsGivenUp(t *testing.T) {
 	}
 }
 
+// The status counts it until then.
+func TestAnEvictedPodIsGivenUpAlsoWhenNoneIsLeftToBeUpdated(t *testing.T) {
+	t.Parallel()
+	f := fleetOf(&rollout.Strategy{}, kind{2, []change{updated, of("db")}})
+	f.Leave(keyOf(8), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
+	until := now.Add(5 * time.Minute)
+	if got := f.Select(&rollout.Strategy{}, now, nil); !got.Again.Equal(until) || f.Evictions(now) != 1 || f.Evictions(until) != 0 {
+		t.Errorf("again at %s, %d are not replaced", got.Again, f.Evictions(now))
+	}
+}
+
 // As after a change of the leader: the pod is being deleted, and nothing is known of what its workload had.
 func TestEvictionThatIsNotKnownCountsUntilThePodIsReplaced(t *testing.T) {
 	t.Parallel()

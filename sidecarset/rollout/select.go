@@ -48,7 +48,8 @@ type Selection struct {
 func (f *Fleet) Select(s *Strategy, now time.Time, beside *Beside) Selection {
 	unavailable, again := f.unavailable(s.MinReady, now)
 	if len(f.outdated) == 0 || len(f.outdated) == f.counts.NotUpgradable && !s.Recreate {
-		return Selection{Again: again}
+		_, _, givenUp := f.missing(now)
+		return Selection{Again: Earliest(again, givenUp)}
 	}
 	switch {
 	case s.Paused:

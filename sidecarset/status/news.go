@@ -16,7 +16,8 @@ func Changed(before, after *v1beta1.SidecarSet) []News {
 	var list []News
 	for _, kind := range []string{v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		was, is := meta.FindStatusCondition(before.Status.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind)
-		if is == nil || is.Reason == ReasonAsExpected || was != nil && was.Reason == is.Reason {
+		if is == nil || is.Reason == ReasonAsExpected || kind == v1beta1.ConditionProgressing && is.Reason == ReasonNotUpgradable || // Degraded says so
+			was != nil && was.Reason == is.Reason {
 			continue
 		}
 		severity := corev1.EventTypeNormal

@@ -46,6 +46,8 @@ type Observed struct {
 	Disruption string
 	// Evicted is how many pods were evicted and are not replaced, Evictions how many are to be evicted.
 	Evicted, Evictions int
+	// Leaving is how many pods others have evicted or deleted that are not replaced yet.
+	Leaving int
 	// Example says of one pod why it has failed, cannot be updated or was not injected; empty if all is well.
 	Example string
 }
@@ -96,6 +98,8 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, ReasonNotUpdate, numbers+"; running pods are left alone"
 	case o.Held == rollout.HoldPaused:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, string(o.Held), numbers
+	case o.complete(&set.Status) && c.NotUpgradable > 0:
+		condition.Reason, condition.Message = ReasonNotUpgradable, fmt.Sprintf("%s; %d pods cannot be updated in place and keep the old version", numbers, c.NotUpgradable)
 	case o.complete(&set.Status):
 		condition.Reason, condition.Message = ReasonCompleted, numbers
 	case (o.Held == rollout.HoldPartition || o.Held == rollout.HoldSelector) && c.InFlight == 0 && c.Updated == c.UpdatedReady:
@@ -118,8 +122,17 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 func (o *Observed) numbers() string {
 	c := &o.Counts
 	numbers := fmt.Sprintf("%d of %d pods are updated, %d of them are ready", c.Updated, c.Matched, c.UpdatedReady)
-	if o.Evicted+o.Evictions > 0 {
-		numbers += fmt.Sprintf("; %d evicted pods are not replaced, %d are to be evicted", o.Evicted, o.Evictions)
+	var more []string
+	add := func(pods int, what string) {
+		if pods > 0 {
+			more = append(more, fmt.Sprintf("%d %s", pods, what))
+		}
+	}
+	add(o.Evicted, "evicted pods are not replaced")
+	add(o.Evictions, "pods are to be evicted")
+	add(o.Leaving, "pods are being replaced")
+	if len(more) > 0 {
+		numbers += "; " + strings.Join(more, ", ")
 	}
 	return numbers
 }
@@ -132,8 +145,8 @@ func (o *Observed) held() string {
 	return strings.TrimSpace(string(o.Held) + " " + o.Disruption)
 }
 
-// complete reports whether nothing is left to be done. Once that was so, pods that are not ready for other reasons, as a restart, do
-// not change it: the condition Available is about those.
+// complete reports whether nothing is left to be done. Once that was so, pods that are not ready for other reasons, as a restart, or that
+// others have evicted, do not change it: the condition Available is about those.
 func (o *Observed) complete(old *v1beta1.SidecarSetStatus) bool {
 	c := &o.Counts
 	outdated := c.Matched - c.Updated - c.NotUpgradable
@@ -141,7 +154,10 @@ func (o *Observed) complete(old *v1beta1.SidecarSetStatus) bool {
 		return false
 	}
 	was := meta.FindStatusCondition(old.Conditions, v1beta1.ConditionProgressing)
-	return c.UpdatedReady >= c.Updated || was != nil && was.Reason == ReasonCompleted && old.LatestRevision == o.Revision
+	if was != nil && old.LatestRevision == o.Revision && (was.Reason == ReasonCompleted || was.Reason == ReasonNotUpgradable && c.NotUpgradable > 0) {
+		return true
+	}
+	return c.UpdatedReady >= c.Updated && o.Leaving == 0
 }
 
 func deadlineOf(set *v1beta1.SidecarSet) time.Duration {

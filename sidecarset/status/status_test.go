@@ -52,7 +52,15 @@ func TestConditions(t *testing.T) {
 		},
 		"not upgradable": {
 			observed:    status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 1, Ready: 3, UpdatedReady: 1, NotUpgradable: 2}},
-			progressing: "True Completed", available: "True MinimumAvailable", degraded: "True NotUpgradable",
+			progressing: "True NotUpgradable", available: "True MinimumAvailable", degraded: "True NotUpgradable",
+		},
+		"none upgradable": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 2, Ready: 2, NotUpgradable: 2}},
+			progressing: "True NotUpgradable", available: "True MinimumAvailable", degraded: "True NotUpgradable",
+		},
+		"a pod is being replaced": {
+			observed:    status.Observed{Counts: rollout.Counts{Matched: 2, Updated: 2, Ready: 2, UpdatedReady: 2}, Leaving: 1},
+			progressing: "True Updating", available: "True MinimumAvailable", degraded: "False AsExpected",
 		},
 		"not injected": {observed: status.Observed{NotInjected: 1}, progressing: "True Completed", available: "True MinimumAvailable", degraded: "True NotInjected"},
 		"too late": {
@@ -101,7 +109,8 @@ func TestAnUpdateThatIsCompleteStaysSoWhenAPodIsNotReadyForAnotherReason(t *test
 		"another revision":         {then: status.Observed{Counts: restarting, Revision: "s"}, want: status.ReasonUpdating},
 		"a pod was evicted":        {then: status.Observed{Counts: all, Evicted: 1, Revision: "r"}, want: status.ReasonUpdating},
 		"a pod is to be evicted":   {then: status.Observed{Counts: all, Evictions: 1, Revision: "r"}, want: status.ReasonUpdating},
-		"a pod cannot be upgraded": {then: status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 2, NotUpgradable: 1}, Revision: "r"}, want: status.ReasonCompleted},
+		"a pod cannot be upgraded": {then: status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 2, NotUpgradable: 1}, Revision: "r"}, want: status.ReasonNotUpgradable},
+		"others evict a pod":       {then: status.Observed{Counts: restarting, Leaving: 1, Revision: "r"}, want: status.ReasonCompleted},
 	} {
 		s := set()
 		next, _ := status.Next(s, &status.Observed{Counts: all, Revision: "r"}, now)
@@ -124,7 +133,9 @@ func TestAPodDisruptionBudgetThatHoldsARolloutIsNamed(t *testing.T) {
 	}{
 		{status.Observed{Held: rollout.HoldDisruption, Disruption: "shop/db"}, "0 of 2 pods are updated, 0 of them are ready; held by PodDisruptionBudget shop/db"},
 		{status.Observed{Held: rollout.HoldUnavailable, Disruption: "shop/db"}, "0 of 2 pods are updated, 0 of them are ready; held by MaxUnavailable, and by PodDisruptionBudget shop/db"},
-		{status.Observed{Held: rollout.HoldUnavailable, Evicted: 1, Evictions: 2}, "0 of 2 pods are updated, 0 of them are ready; 1 evicted pods are not replaced, 2 are to be evicted; held by MaxUnavailable"},
+		{status.Observed{Held: rollout.HoldUnavailable, Evicted: 1, Evictions: 2}, "0 of 2 pods are updated, 0 of them are ready; 1 evicted pods are not replaced, 2 pods are to be evicted; held by MaxUnavailable"},
+		{status.Observed{Held: rollout.HoldUnavailable, Evictions: 1}, "0 of 2 pods are updated, 0 of them are ready; 1 pods are to be evicted; held by MaxUnavailable"},
+		{status.Observed{Held: rollout.HoldUnavailable, Leaving: 1}, "0 of 2 pods are updated, 0 of them are ready; 1 pods are being replaced; held by MaxUnavailable"},
 	} {
 		tt.observed.Counts.Matched = 2
 		next, _ := status.Next(set(), &tt.observed, now)

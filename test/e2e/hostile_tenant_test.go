@@ -160,13 +160,13 @@ func (s *fixture) editor(namespace string) client.Client {
 func (s *sidecarFixture) sidecarSetOfBoth(tenant *fixture) string {
 	s.t.Helper()
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-hostile"}}
-	out, err := s.kubectl(s.t.Context(), strings.NewReplacer("$NAME", set.Name, "$NAMESPACES", s.namespace+", "+tenant.namespace, "$IMAGE", image).Replace(`
+	out, err := s.kubectl(s.t.Context(), strings.NewReplacer("$NAME", set.Name, "$BOTH", s.namespace+", "+tenant.namespace, "$IMAGE", image).Replace(`
 apiVersion: apps.kruise.io/v1beta1
 kind: SidecarSet
 metadata: {name: $NAME}
 spec:
   selector: {matchLabels: {sidecarset: hostile}}
-  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [$NAMESPACES]}]}
+  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [$BOTH]}]}
   injectionStrategy: {failurePolicy: Fail}
   patchContainers: [{nameRegex: ".*", env: [{name: GOMAXPROCS, value: "2"}]}]
   containers: [{name: log, image: "$IMAGE", command: [sleep, "1000"], env: [{name: PORT, value: "8080"}]}]

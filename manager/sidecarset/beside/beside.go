@@ -10,7 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -59,6 +63,18 @@ func NamespaceLabels(ctx context.Context, cached client.Reader, name string) (ma
 		return nil, fmt.Errorf("get namespace %s: %w", name, err)
 	}
 	return namespace.Labels, nil
+}
+
+// Queue is that of a controller.
+type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// On does the same for all events of an object.
+func On(look func(context.Context, client.Object, Queue)) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) { look(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) { look(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) { look(ctx, e.Object, q) },
+	}
 }
 
 // OnRequest are the handlers of events of requests. Look is given the pod of the request as the cache has it; it is not called if

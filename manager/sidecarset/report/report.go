@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,4 +95,16 @@ func (w *Writer) tell(before, after *v1beta1.SidecarSet) {
 	for _, news := range status.Changed(before, after) {
 		w.Recorder.Eventf(after, nil, news.Severity, news.Reason, "Rollout", "%s", news.Message)
 	}
+}
+
+// Subject is a pod as the subject of an Event.
+func Subject(key types.NamespacedName, uid types.UID) *corev1.Pod {
+	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}
+}
+
+// Short bounds a message for an Event, in bytes.
+func Short(err error) string {
+	const longest = 800
+	text := err.Error()
+	return text[:min(len(text), longest)]
 }

@@ -49,8 +49,8 @@ func (r *reconciler) choose(ctx context.Context, s *set, begin bool) (selection 
 // choose selects the pods that are to be updated now. The lock is held.
 func (s *set) choose(beside *rollout.Beside, now time.Time) rollout.Selection {
 	strategy, doubtful := s.strategy, time.Time{}
+	s.adopt(true)
 	if strategy.Recreate {
-		s.adopt(true)
 		doubtful = missed.DoubtfulUntil(s.notInjected, now)
 		strategy.Recreate = doubtful.IsZero()
 	}

@@ -2,15 +2,24 @@ package rollout
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// leave notes a pod that is being deleted because it was evicted. Who has evicted it does not matter: a replica that led before may
-// have, or an administrator. The lock is held.
+// leave notes a pod that is being deleted. If it was evicted, who has done so does not matter: a replica that led before may have, or an
+// administrator. Of others it is not known whether they will be replaced. The lock is held.
 func (s *set) leave(key types.NamespacedName, pod *corev1.Pod, injected bool) {
-	if one := rollout.LeavingOf(pod, injected); one != nil && (s.leaving[key] == nil || s.leaving[key].UID != one.UID) {
+	one := rollout.LeavingOf(pod, injected)
+	if one == nil {
+		if injected && pod.DeletionTimestamp != nil && metav1.GetControllerOfNoCopy(pod) != nil {
+			s.ending[key] = pod.UID
+		}
+		return
+	}
+	delete(s.ending, key)
+	if s.leaving[key] == nil || s.leaving[key].UID != one.UID {
 		s.leaving[key] = one
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/sidecarset/history"
 	"github.com/refit-project/refit/manager/sidecarset/prepull"
+	"github.com/refit-project/refit/manager/sidecarset/report"
 )
 
 // revisions makes the newest ControllerRevision that of the spec, and returns its name and all revisions.
@@ -38,7 +39,7 @@ func (r *reconciler) prePull(ctx context.Context, s *set) (time.Time, error) {
 	puller := &prepull.Puller{Client: r.client, Namespace: r.Namespace, Clock: r.Clock, Written: r.written}
 	done, err := puller.Pull(ctx, s.object, s.target.Revision, s.target.Images(), s.outdated)
 	if err != nil {
-		r.Recorder.Eventf(s.object, nil, corev1.EventTypeWarning, "PrePullFailed", "PrePull", "%s", short(err))
+		r.Recorder.Eventf(s.object, nil, corev1.EventTypeWarning, "PrePullFailed", "PrePull", "%s", report.Short(err))
 	}
 	s.pulled = done
 	switch {

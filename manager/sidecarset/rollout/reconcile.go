@@ -142,7 +142,7 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 		Counts: s.fleet.Counts(), NotInjected: len(s.notInjected), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
 		Held: s.held, Disruption: s.disruption, Example: status.Example(s.examples, s.notInjected),
 	}
-	observed.Evicted, observed.Evictions = s.evictions(r.Clock())
+	observed.Evicted, observed.Evictions, observed.Leaving = s.evictions(r.Clock())
 	s.mu.Unlock()
 	return r.reporter.Write(ctx, object, observed, &s.reported)
 }

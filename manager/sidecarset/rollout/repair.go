@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/manager/sidecarset/beside"
 	"github.com/refit-project/refit/manager/sidecarset/podapi"
+	"github.com/refit-project/refit/manager/sidecarset/report"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/choice"
@@ -42,11 +43,14 @@ func (s *set) repairs() bool {
 	return strategy.RepairPolicy == v1beta1.RepairEvict && choice.Active(s.object) && strategy.Engine != v1beta1.EnginePolicy
 }
 
-// evictions counts the pods that were evicted and are not replaced, and those that are to be evicted. The lock is held.
-func (s *set) evictions(now time.Time) (evicted, left int) {
-	evicted = s.fleet.Evictions(now)
+// evictions counts the pods that were evicted and are not replaced, those that are to be evicted, and those that others have evicted or
+// deleted. The lock is held.
+func (s *set) evictions(now time.Time) (evicted, left, leaving int) {
+	evicted, leaving = s.fleet.Evictions(now), len(s.ending)
 	if s.strategy.Recreate {
 		left = s.fleet.Counts().NotUpgradable
+	} else {
+		evicted, leaving = 0, leaving+evicted
 	}
 	if s.repairs() {
 		left += missed.Repairable(s.notInjected)
@@ -54,7 +58,7 @@ func (s *set) evictions(now time.Time) (evicted, left int) {
 			evicted++
 		}
 	}
-	return evicted, left
+	return evicted, left, leaving
 }
 
 // repair evicts a pod that was not injected, if the SidecarSet asks for it and it is time. It returns when to look again.
@@ -94,12 +98,12 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 		return now.Add(conflictDelay), nil
 	case err != nil:
 		r.Logger.Warn("pod without sidecars not evicted", "sidecarset", s.object.Name, "pod", key.String(), "err", err)
-		r.Recorder.Eventf(subject(pod), s.object, corev1.EventTypeWarning, "RepairFailed", "Repair", "SidecarSet %s: %s", s.object.Name, short(err))
+		r.Recorder.Eventf(report.Subject(key, pod.UID), s.object, corev1.EventTypeWarning, "RepairFailed", "Repair", "SidecarSet %s: %s", s.object.Name, report.Short(err))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.repair.Refused(pod.UID, now), nil
 	}
-	r.Recorder.Eventf(subject(pod), s.object, corev1.EventTypeNormal, "EvictedForInjection", "Repair", "SidecarSet %s was not injected: %s", s.object.Name, chosen.Message)
+	r.Recorder.Eventf(report.Subject(key, pod.UID), s.object, corev1.EventTypeNormal, "EvictedForInjection", "Repair", "SidecarSet %s was not injected: %s", s.object.Name, chosen.Message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notInjected[key] = chosen
@@ -107,9 +111,4 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	s.evicted(key, pod.UID)
 	delete(s.notInjected, key)
 	return now.Add(gather), nil
-}
-
-// subject is the pod of an Event.
-func subject(pod *corev1.Pod) *corev1.Pod {
-	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
 }

@@ -40,6 +40,7 @@ type set struct {
 	notInjected map[types.NamespacedName]missed.Pod
 	repair      missed.Repair
 	leaving     map[types.NamespacedName]*rollout.Leaving // pods that are being deleted because they were evicted
+	ending      map[types.NamespacedName]types.UID        // pods with a controller that are being deleted for another reason
 	examples    map[types.NamespacedName]string           // pods that have failed or cannot be updated, with the reason
 	due         map[types.NamespacedName]time.Time
 	unfinished  map[types.NamespacedName]bool                 // an update that goes on without being chosen
@@ -69,6 +70,7 @@ func newSet(object *v1beta1.SidecarSet, latest string, history []*appsv1.Control
 		object: object, known: map[types.NamespacedName]*known{}, notInjected: map[types.NamespacedName]missed.Pod{},
 		examples: map[types.NamespacedName]string{}, due: map[types.NamespacedName]time.Time{}, unfinished: map[types.NamespacedName]bool{},
 		conditions: map[types.NamespacedName]*corev1.PodCondition{}, leaving: map[types.NamespacedName]*rollout.Leaving{},
+		ending: map[types.NamespacedName]types.UID{},
 	}
 	number, err := strconv.ParseUint(object.ResourceVersion, 10, 62)
 	if err != nil {
@@ -95,7 +97,7 @@ func (s *set) inherit(before *set) {
 	for key, k := range before.known {
 		s.known[key] = &known{uid: k.uid, version: k.version}
 	}
-	s.repair, s.leaving = before.repair, maps.Clone(before.leaving)
+	s.repair, s.leaving, s.ending = before.repair, maps.Clone(before.leaving), maps.Clone(before.ending)
 	s.reported = before.reported.Inherit()
 	s.fleet.Inherit(before.fleet)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/manager/sidecarset/beside"
 	"github.com/refit-project/refit/manager/sidecarset/podapi"
+	"github.com/refit-project/refit/manager/sidecarset/report"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -132,21 +133,13 @@ func (r *reconciler) failed(s *set, key types.NamespacedName, err error) {
 		k.retryAt = now.Add(min(firstRetry<<min(k.failures, 16), lastRetry))
 		k.failures++
 		r.Logger.Warn("sidecars not updated", "sidecarset", s.object.Name, "pod", key.String(), "err", err, "retry", k.retryAt)
-		subject := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: k.uid}}
-		r.Recorder.Eventf(subject, s.object, corev1.EventTypeWarning, "SidecarUpdateFailed", "Update", "SidecarSet %s: %s", s.object.Name, short(err))
+		r.Recorder.Eventf(report.Subject(key, k.uid), s.object, corev1.EventTypeWarning, "SidecarUpdateFailed", "Update", "SidecarSet %s: %s", s.object.Name, report.Short(err))
 	}
 	pod.RetryAt = k.retryAt
 	s.fleet.Set(pod)
 	// A pod that is not written to causes no event.
 	delete(s.unfinished, key)
 	s.due[key] = k.retryAt
-}
-
-// short bounds a message for an Event, in bytes.
-func short(err error) string {
-	const longest = 800
-	text := err.Error()
-	return text[:min(len(text), longest)]
 }
 
 // evict has the pod recreated by its owner, within its PodDisruptionBudgets.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -23,7 +22,7 @@ import (
 // gather is how long a change of a pod waits for others before its SidecarSets are reconciled.
 const gather = 200 * time.Millisecond
 
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+type queue = beside.Queue
 
 // podEvents take pods in, one by one, and enqueue the SidecarSets for which something has changed.
 func (r *reconciler) podEvents() handler.EventHandler {
@@ -61,7 +60,7 @@ func (r *reconciler) take(ctx context.Context, object client.Object, q queue) {
 
 // requestEvents look again at the pod of a request, whoever has created it.
 func (r *reconciler) requestEvents() handler.EventHandler {
-	return on(beside.OnRequest(r.client, r.Logger, func(ctx context.Context, pod *corev1.Pod, q queue) {
+	return beside.On(beside.OnRequest(r.client, r.Logger, func(ctx context.Context, pod *corev1.Pod, q queue) {
 		r.take(ctx, pod, q)
 		r.enqueueHeld(pod.Namespace, q)
 	}))
@@ -69,16 +68,7 @@ func (r *reconciler) requestEvents() handler.EventHandler {
 
 // disruptionEvents enqueue the SidecarSets that a PodDisruptionBudget holds.
 func (r *reconciler) disruptionEvents() handler.EventHandler {
-	return on(func(_ context.Context, object client.Object, q queue) { r.enqueueHeld(object.GetNamespace(), q) })
-}
-
-// on does the same for all events of an object.
-func on(look func(context.Context, client.Object, queue)) handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { look(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { look(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { look(ctx, e.Object, q) },
-	}
+	return beside.On(func(_ context.Context, object client.Object, q queue) { r.enqueueHeld(object.GetNamespace(), q) })
 }
 
 // enqueueHeld enqueues the SidecarSets of which a PodDisruptionBudget of the namespace holds a pod.
@@ -153,10 +143,14 @@ func (s *set) remove(key types.NamespacedName, uid types.UID) bool {
 	if s.leaving[key] != nil && s.leaving[key].UID == uid {
 		delete(s.leaving, key)
 	}
-	if k := s.known[key]; k != nil && k.uid != uid {
-		return false
+	ended := s.ending[key] == uid
+	if ended {
+		delete(s.ending, key)
 	}
-	had := s.known[key] != nil || s.notInjected[key].Reason != ""
+	if k := s.known[key]; k != nil && k.uid != uid {
+		return ended
+	}
+	had := ended || s.known[key] != nil || s.notInjected[key].Reason != ""
 	s.forget(key)
 	return had
 }
