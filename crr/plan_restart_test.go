@@ -171,3 +171,18 @@ func TestPlanPodGone(t *testing.T) {
 		})
 	}
 }
+
+// Otherwise kubelet would wait for its back-off until the second container has been restarted.
+func TestPlanStartsTheFirstContainerBeforeItStopsTheSecond(t *testing.T) {
+	t.Parallel()
+	s := newFixture("app", "log").exited("app", 3, 1)
+	first := s.plan()
+	if first.Start == nil || first.Start.Container != "app" || first.Stop != nil {
+		t.Fatalf("start %+v, stop %+v", first.Start, first.Stop)
+	}
+	s.stored(first, time.Second)
+	s.runs("app", 4).ready("app", 4)
+	if next := s.plan(); next.Start != nil || next.Stop == nil || next.Stop.Container != "log" {
+		t.Errorf("then: start %+v, stop %+v", next.Start, next.Stop)
+	}
+}

@@ -258,3 +258,18 @@ func TestRolloutEndsWhenThePodsAreAvailableAgain(t *testing.T) {
 		t.Error("not ended")
 	}
 }
+
+func TestRolloutEndsOnlyWhenTheLastPodHasBeenReadyForLongEnough(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 20 })
+	f.look()
+	f.restart("web-0")
+	f.now = start.Add(19 * time.Second)
+	if f.look(); f.rollout.Status.CompletionTime != nil || !f.last.Again.Equal(start.Add(20*time.Second)) {
+		t.Errorf("ended %v before minReadySeconds have passed, again %s", f.rollout.Status.CompletionTime, f.last.Again)
+	}
+	f.now = start.Add(20 * time.Second)
+	if f.look(); f.rollout.Status.CompletionTime == nil {
+		t.Error("not ended")
+	}
+}

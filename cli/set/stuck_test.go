@@ -139,3 +139,18 @@ func TestWriteThatTheAPIServerRefusesIsReportedAndNotRepeated(t *testing.T) {
 		}
 	})
 }
+
+func TestRecordedChangeOfAContainerThatHasEndedRefusesNoOtherChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+		s.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = `{"revision":"","updateTimestamp":"2000-01-01T00:00:00Z","updateImages":true,"nextContainerImages":{"app":"app:2"},"refit":{}}`
+		s.ended["app"] = true
+		s.kubelet()
+		said, err := s.set(t.Context(), set.Config{Timeout: time.Minute, Options: plan.Options{ImagesPresent: true}}, images(t, "log=log:2"))
+		if err != nil || s.image("log") != "log:2" {
+			t.Errorf("%v, image %s; said:\n%s", err, s.image("log"), said)
+		}
+	})
+}

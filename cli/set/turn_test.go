@@ -99,9 +99,14 @@ func (w *workload) Patch(ctx context.Context, object client.Object, patch client
 	return err
 }
 
-// start is a command about a pod.
+// start is a command about a pod. By default one pod may be unavailable, and PodDisruptionBudgets are asked.
 func (w *workload) start(ctx context.Context, pod int, config set.Config, how change.Change) chan ended {
-	config.Turn = &turn.Config{API: w, By: fmt.Sprintf("command %p", &config), MaxUnavailable: intstr.FromInt32(1), Clock: time.Now}
+	limits := turn.Config{MaxUnavailable: intstr.FromInt32(1)}
+	if config.Turn != nil {
+		limits = *config.Turn
+	}
+	limits.API, limits.By, limits.Clock = w, fmt.Sprintf("command %p", &config), time.Now
+	config.Turn = &limits
 	done := make(chan ended, 1)
 	go func() {
 		var out bytes.Buffer

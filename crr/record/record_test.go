@@ -2,8 +2,10 @@ package record_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
@@ -128,5 +130,24 @@ func TestRecordedInstancesAreReadAsStored(t *testing.T) {
 				t.Errorf("the argument was changed (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A stop that the container runtime has refused has taken nothing from the grace period: its beginning must not stay recorded.
+func TestBeginningOfAStopThatDidNotBeginIsTakenOutOfTheRecord(t *testing.T) {
+	t.Parallel()
+	request := &crr.Request{Status: states("")}
+	began := states("c://1")
+	began.ContainerRecreateStates[0].StopBegan = new(metav1.NewMicroTime(time.Unix(1e9, 0)))
+	text, missing := record.Missing(request, began)
+	if !missing {
+		t.Fatal("nothing is recorded")
+	}
+	request.Annotations = map[string]string{v1beta1.AnnotationInstances: text}
+	if text, missing := record.Missing(request, began); missing {
+		t.Errorf("recorded again: %s", text)
+	}
+	if text, missing = record.Missing(request, states("c://1")); text != `{"app":"c://1"}` || !missing {
+		t.Errorf("%q, %t", text, missing)
 	}
 }

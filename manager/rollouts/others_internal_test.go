@@ -81,6 +81,23 @@ func TestARequestThatWasDeletedDuringItsStopCountsAgainstTheBudget(t *testing.T)
 	}
 }
 
+// As when a rollout is deleted after its requests have failed at their deadlines.
+func TestARequestThatEndedAndWasDeletedDuringItsStopCountsAgainstTheBudget(t *testing.T) {
+	t.Parallel()
+	request := requestFor("web-abc-1")
+	request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{
+		Name: "app", Phase: v1beta1.ContainerRecreateRequestRecreating, ContainerID: "containerd://web-abc-1",
+	}}
+	crr.Complete(&request.Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too slow"}, 1, noon.Add(-time.Second))
+	a := newAPIServer(t, deployment(), podOf("web-abc", 0), podOf("web-abc", 1), object())
+	a.reconciler.deleted.note(request, noon)
+	for _, pod := range a.started() {
+		if pod != "web-abc-1" {
+			t.Errorf("pod %s is restarted while the other one is being stopped", pod)
+		}
+	}
+}
+
 func TestDeletedRequestsThatAreKeptAreBounded(t *testing.T) {
 	t.Parallel()
 	var kept deleted

@@ -209,3 +209,17 @@ func TestAPodIsAvailableWhenItHasBeenReadyForLongEnough(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// The end of the grace period changes no object, so nothing else would cause another look.
+func TestAPodWhoseStopOutlivesItsRequestIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	request := &v1beta1.ContainerRecreateRequest{Spec: v1beta1.ContainerRecreateRequestSpec{PodName: "web-0"}}
+	request.Status = v1beta1.ContainerRecreateRequestStatus{
+		Phase: v1beta1.ContainerRecreateRequestCompleted, CompletionTime: &metav1.Time{Time: now},
+		ContainerRecreateStates: []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", ContainerID: "cri://1", Phase: v1beta1.ContainerRecreateRequestFailed}},
+	}
+	p, again := budget.Observe(podOf(true), []*v1beta1.ContainerRecreateRequest{request}, 0, now)
+	if !p.UnderWay || !again.After(now) || again.After(now.Add(10*time.Second)) {
+		t.Errorf("under way %t, again after %s", p.UnderWay, again.Sub(now))
+	}
+}

@@ -30,6 +30,9 @@ func TestPodsThatAreNotReadyForAMomentAreNotUpdatedAllAtOnce(t *testing.T) {
 			rollout.Strategy{MaxUnavailable: number(9)}, []kind{old(3, notReady, of("a")), old(2, notReady, of("b"))}, 3, rollout.HoldWorkload,
 		},
 		"evictions": {rollout.Strategy{Recreate: true}, []kind{old(3, notUpgradable, notReady)}, 1, rollout.HoldUnavailable},
+		"a blip of one counts when its update begins": {
+			rollout.Strategy{MaxUnavailable: number(2)}, []kind{old(1, updated, notReady), old(1, notReady), old(2)}, 1, rollout.HoldUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -109,6 +109,8 @@ func TestHowManyPodsAreUpdated(t *testing.T) {
 		{"partition 100%", rollout.Strategy{MaxUnavailable: number(9), Partition: percent("100%")}, []kind{old(5)}, 0, rollout.HoldPartition},
 		{"pods that cannot be updated are among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(3)},
 			[]kind{old(5), old(3, notUpgradable)}, 5, ""},
+		{"pods whose hot upgrade was given up are among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(2)},
+			[]kind{old(3), old(1, aborted)}, 2, rollout.HoldPartition},
 		{"a large one", rollout.Strategy{MaxUnavailable: number(100), Partition: number(180)},
 			[]kind{old(200), old(760, updated), old(40, updated, notReady)}, 20, rollout.HoldPartition},
 		{"selector", rollout.Strategy{MaxUnavailable: number(9), Selector: labels.SelectorFromSet(labels.Set{"canary": "yes"})},

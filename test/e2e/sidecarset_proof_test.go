@@ -102,6 +102,7 @@ spec: {policyName: $NAMESPACE-identity}
 	s.check(err, "apply policy: %s", out)
 	set := s.sidecarSet("log", "injectionStrategy: {failurePolicy: Fail}, containers: [{name: log, "+sleeper+"}]")
 	pod := selected("log", s.podOf("web", shell("app", obedient)))
+	pod.Spec.AutomountServiceAccountToken = nil // the API server adds the mount of the token
 	s.knows(pod, "log")
 	s.awaitDryRun(pod, "the other policy", func(p *corev1.Pod) bool { return envOf(p, "log", "IDENTITY") == "x" })
 	web := s.start(pod)

@@ -77,6 +77,23 @@ func TestPodsThatCannotBeUpdatedAreEvictedWithinMaxUnavailable(t *testing.T) {
 	w.condition(v1beta1.ConditionProgressing, "True Completed")
 }
 
+func TestEvictedPodIsNotForgottenWhenTheSpecChanges(t *testing.T) {
+	t.Parallel()
+	w := stateful(t, func(*v1beta1.SidecarSetSpec) {})
+	evicted := w.evicted()
+	if len(evicted) != 1 {
+		t.Fatalf("%d pods are gone at first", len(evicted))
+	}
+	w.change(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Env[0].Value = "trace" })
+	if more := w.evicted(); len(more) != 0 {
+		t.Fatalf("%d more pods are gone before the first is created again", len(more))
+	}
+	w.createAgain(&evicted[0])
+	if more := w.evicted(); len(more) != 1 {
+		t.Errorf("%d pods are evicted when the first has been created again", len(more))
+	}
+}
+
 // New pods would get what the old ones have, or nothing.
 func TestPodsAreNotEvictedWhenNewOnesDoNotGetTheNewestSpec(t *testing.T) {
 	t.Parallel()
