@@ -43,19 +43,19 @@ var rows = []row{
 	{name: "modes", rooms: []room{
 		{path: "daemon", imports: "daemon/images daemon/containermeta daemon/requests daemon/podprobes crr hook credentialprovider cri kube kube/serverclock httpserver tracing wait"},
 		{path: "sidecarmode", imports: "sidecarmode/update sidecarmode/podprobe sidecarmode/recreate sidecarmode/httpprobe " +
-			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity"},
+			"sidecarmode/server sidecarmode/plugin sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity foreign"},
 		{path: "manager", imports: "manager/sidecarset/injection manager/sidecarset/render manager/images manager/rollouts manager/configchanges manager/requests manager/podprobes manager/certificates manager/sidecarset/rollout manager/disruptions manager/cache kube kube/serverclock tracing httpserver api wait"},
 		{path: "cli", imports: "cli/pull cli/turn manager/sidecarset/render sidecarset image rollout crr podprobe kubelet inplace inplace/record inplace/plan inplace/facts kube api wait"},
 	}},
 	{name: "parts of a mode", rooms: []room{
 		{path: "daemon/requests", imports: "daemon/requests/report hook kubelet crr cri api identity"},
 		{path: "daemon/podprobes", imports: "daemon/podprobes/execprobe daemon/podprobes/probespec daemon/podprobes/probestatus " +
-			"probe cri result api kubelet"},
+			"probe cri result api kubelet foreign"},
 		{path: "daemon/images", imports: "image credentialprovider cri result api"},
 		{path: "daemon/containermeta", imports: "inplace/plan inplace/facts hook kubelet cri api identity"},
 		{path: "sidecarmode/update", imports: "sidecarmode/update/download sidecarmode/update/httpapi sidecarmode/update/record sidecarmode/update/steps " +
 			"sidecarmode/update/metrics sidecarmode/update/trigger sidecarmode/plugin sidecarmode/process sidecarmode/config sidecarmode/selftest " +
-			"hotupdate hotupdate/payload signal kube/ownpod result wait"},
+			"hotupdate hotupdate/payload signal kube/ownpod result wait foreign"},
 		{path: "sidecarmode/httpprobe", imports: "sidecarmode/endpoint sidecarmode/plugin sidecarmode/config probe result"},
 		{path: "sidecarmode/podprobe", imports: "kubelet sidecarmode/endpoint sidecarmode/plugin probe result identity"},
 		{path: "sidecarmode/recreate", imports: "sidecarmode/plugin sidecarmode/selftest crr hook kubelet signal kube/ownpod result api identity wait"},
@@ -65,7 +65,7 @@ var rows = []row{
 		{path: "manager/requests", imports: "manager/cache crr inplace api"},
 		{path: "manager/rollouts", imports: "manager/disruptions manager/cache rollout crr api"},
 		{path: "manager/configchanges", imports: "rollout api"},
-		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api"},
+		{path: "manager/podprobes", imports: "manager/podprobes/compiled manager/podprobes/marks manager/podprobes/omitted manager/cache podprobe result api foreign"},
 		{path: "manager/certificates", imports: "manager/cache"},
 		{path: "manager/sidecarset/rollout", imports: "manager/sidecarset/history manager/sidecarset/prepull manager/sidecarset/beside manager/sidecarset/podapi manager/sidecarset/report manager/cache manager/disruptions sidecarset rollout/budget inplace inplace/plan api"},
 		{path: "manager/images", imports: "manager/cache image api"},
@@ -77,7 +77,7 @@ var rows = []row{
 		{path: "manager/sidecarset/prepull", imports: "api"},
 		{path: "manager/sidecarset/beside", imports: "rollout/budget api"},
 		{path: "manager/sidecarset/podapi", imports: "inplace"},
-		{path: "manager/sidecarset/report", imports: "sidecarset api"},
+		{path: "manager/sidecarset/report", imports: "sidecarset api foreign"},
 	}},
 	{name: "parts of pod probes", rooms: []room{
 		{path: "manager/podprobes/compiled", imports: "podprobe api"},
@@ -103,23 +103,23 @@ var rows = []row{
 		{path: "sidecarmode/server", imports: "sidecarmode/config httpserver"},
 	}},
 	{name: "what plugins of the sidecar are given", rooms: []room{
-		{path: "sidecarmode/plugin", imports: "sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity wait"},
+		{path: "sidecarmode/plugin", imports: "sidecarmode/config sidecarmode/selftest signal kube/ownpod result identity wait foreign"},
 	}},
 	{name: "sidecar configuration and processes", rooms: []room{
 		{path: "sidecarmode/config", imports: "result identity"},
 		{path: "sidecarmode/process", imports: "kubelet signal identity"},
-		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity"},
+		{path: "sidecarmode/selftest", imports: "signal kube/ownpod result identity foreign"},
 	}},
 	{name: "features over several pods", rooms: []room{
 		{path: "sidecarset", imports: "rollout/budget kubelet inplace inplace/record inplace/plan inplace/facts api foreign"},
-		{path: "rollout", imports: "rollout/budget kubelet crr result api"},
+		{path: "rollout", imports: "rollout/budget kubelet crr result api foreign"},
 	}},
 	{name: "turns of processes", rooms: []room{{path: "rollout/turn", imports: "rollout/budget"}}},
 	{name: "budgets of several pods", rooms: []room{{path: "rollout/budget", imports: "crr inplace inplace/record inplace/facts kubelet api"}}},
 	{name: "features", rooms: []room{
 		{path: "crr", imports: "kubelet api identity"},
-		{path: "probe"},
-		{path: "podprobe", imports: "result api"},
+		{path: "probe", imports: "foreign"},
+		{path: "podprobe", imports: "result api foreign"},
 		{path: "hotupdate", imports: "hotupdate/action hotupdate/archive hotupdate/fetch hotupdate/store hotupdate/manifest hotupdate/payload"},
 		{path: "hook", imports: "identity wait"},
 		{path: "inplace", imports: "inplace/record inplace/plan inplace/facts kubelet api foreign"},
@@ -135,9 +135,9 @@ var rows = []row{
 	{name: "what a revision is", rooms: []room{{path: "hotupdate/manifest", imports: "hotupdate/payload"}}},
 	{name: "plans of in-place updates", rooms: []room{{path: "inplace/plan", imports: "inplace/facts kubelet api foreign"}}},
 	{name: "rules for what comes from outside", rooms: []room{{path: "hotupdate/payload"}, {path: "inplace/facts", imports: "kubelet api foreign"}}},
-	{name: "results", rooms: []room{{path: "result", imports: "identity"}}},
+	{name: "results", rooms: []room{{path: "result", imports: "identity foreign"}}},
 	{name: "adapters", rooms: []room{
-		{path: "cri", imports: "kubelet identity wait"},
+		{path: "cri", imports: "kubelet identity wait foreign"},
 		{path: "credentialprovider"},
 		{path: "signal", imports: "identity"},
 		{path: "kube/ownpod", imports: "api identity kube/mergepatch kube/serverclock"},

@@ -3,16 +3,14 @@ package cri
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/refit-project/refit/foreign"
 )
 
 // clip bounds a foreign sentence to what fits in a log line or a condition message.
 func clip(s string) string {
 	const most = 512
-	text, cut := bounded([]byte(s), most)
-	if cut {
-		return text + "…"
-	}
-	return text
+	return foreign.Shorten(s, most)
 }
 
 // bounded gives the first most bytes of b as valid UTF-8: it cuts between runes and replaces what

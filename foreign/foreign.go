@@ -1,6 +1,6 @@
-// Package foreign reads text that others have written: annotations, messages, pods and objects. What it returns is typed
-// and bounded, so that comparing it is cheap and cannot panic; for the rest it says why it is not readable. Text of others
-// enters Refit through this package only. It knows nothing of what the text means.
+// Package foreign reads text that others have written: annotations, quantities, times and messages. What it returns is typed
+// and bounded, so that comparing it is cheap and cannot panic; for the rest it says why it is not readable. It does not know
+// what the text means.
 package foreign
 
 import (
@@ -12,8 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Bounds of what is readable.
@@ -23,8 +21,6 @@ const (
 	MaxTime      = 64 // bytes of a time
 	MinYear      = 1970
 	MaxYear      = 2200 // times in nanoseconds since 1970 end in 2262
-	MaxTerms     = 256  // labels and expressions of a selector
-	MaxValues    = 4096 // values in all expressions of a selector
 	maxMantissa  = 256  // bits of a quantity without its exponent: more than MaxQuantity digits
 	maxErrorText = 256  // bytes that an error has of the text
 )
@@ -101,22 +97,4 @@ func Time(text string) (time.Time, error) {
 		return time.Time{}, unreadable("time %q: the year is not between %d and %d", text, MinYear, MaxYear)
 	}
 	return at, nil
-}
-
-// Selector compiles a selector of labels, which is matched with every object in question.
-func Selector(of *metav1.LabelSelector) (labels.Selector, error) {
-	if of != nil {
-		values := 0
-		for i := range of.MatchExpressions {
-			values += len(of.MatchExpressions[i].Values)
-		}
-		if terms := len(of.MatchLabels) + len(of.MatchExpressions); terms > MaxTerms || values > MaxValues {
-			return nil, unreadable("a selector has at most %d terms and %d values, this one has %d and %d", MaxTerms, MaxValues, terms, values)
-		}
-	}
-	selector, err := metav1.LabelSelectorAsSelector(of)
-	if err != nil {
-		return nil, unreadable("selector: %v", err)
-	}
-	return selector, nil
 }

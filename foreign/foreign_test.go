@@ -3,7 +3,6 @@ package foreign_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/testkit/watchdog"
@@ -112,36 +110,6 @@ func TestJSONIsBounded(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestSelectorsAreBounded(t *testing.T) {
-	t.Parallel()
-	many := func(terms, values int) *metav1.LabelSelector {
-		of := &metav1.LabelSelector{}
-		for i := range terms {
-			term := metav1.LabelSelectorRequirement{Key: fmt.Sprintf("k%d", i), Operator: metav1.LabelSelectorOpIn}
-			for v := range values {
-				term.Values = append(term.Values, fmt.Sprintf("v%d", v))
-			}
-			of.MatchExpressions = append(of.MatchExpressions, term)
-		}
-		return of
-	}
-	for name, tc := range map[string]struct {
-		of       *metav1.LabelSelector
-		readable bool
-	}{
-		"one label": {&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, true}, "none": {nil, true}, "256 terms": {many(256, 16), true},
-		"257 terms": {many(257, 1), false}, "too many values": {many(1, 4097), false}, "a key that is none": {&metav1.LabelSelector{MatchLabels: map[string]string{"": ""}}, false},
-	} {
-		selector, err := foreign.Selector(tc.of)
-		if tc.readable != (err == nil) || err != nil && !errors.Is(err, foreign.ErrUnreadable) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if tc.of == nil && selector.Matches(labels.Set{"app": "web"}) {
-			t.Error("no selector selects nothing")
-		}
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 // Bounds of JSON.
 const (
 	MaxAnnotation = 256 << 10 // bytes; all annotations of an object have no more
-	MaxObject     = 8 << 20   // bytes; the API server stores 1.5 MiB, which are 3 MiB as JSON, and wraps them
 	MaxDepth      = 64        // of objects and lists
 )
 
@@ -25,17 +24,12 @@ const (
 // is one that [Quantity] and [Time] would read; those of a json.RawMessage are not looked at. The value is not to be used if
 // there is an error.
 func JSON[T ~string | ~[]byte](text T, into any) error {
-	return decode([]byte(text), MaxAnnotation, into)
+	return decode([]byte(text), into)
 }
 
-// Object is JSON for a whole object.
-func Object[T ~string | ~[]byte](text T, into any) error {
-	return decode([]byte(text), MaxObject, into)
-}
-
-func decode(text []byte, most int, into any) error {
-	if len(text) > most {
-		return unreadable("JSON has at most %d bytes here, this has %d", most, len(text))
+func decode(text []byte, into any) error {
+	if len(text) > MaxAnnotation {
+		return unreadable("JSON has at most %d bytes here, this has %d", MaxAnnotation, len(text))
 	}
 	depth, doubtful := scan(text)
 	if depth > MaxDepth {

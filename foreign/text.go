@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Cut shortens a text to at most limit bytes of valid UTF-8, between characters. All text of others that is written or
-// logged goes through it.
+// Cut shortens a text to at most limit bytes of valid UTF-8, between characters.
 func Cut(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 )
 
@@ -125,7 +126,7 @@ func (d *desired) add(p v1alpha1.PodContainerProbe, state v1alpha1.ContainerProb
 func (d *desired) condition(kind string, state v1alpha1.ContainerProbeState) corev1.PodCondition {
 	c := corev1.PodCondition{
 		Type: corev1.PodConditionType(kind), Status: corev1.ConditionFalse, Reason: ReasonProbeFailed,
-		Message: result.Cut(state.Message, result.MaxMessage), LastProbeTime: state.LastProbeTime, LastTransitionTime: state.LastTransitionTime,
+		Message: foreign.Cut(state.Message, result.MaxMessage), LastProbeTime: state.LastProbeTime, LastTransitionTime: state.LastTransitionTime,
 	}
 	switch state.State {
 	case v1alpha1.ProbeSucceeded:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 )
 
@@ -71,7 +72,7 @@ func Status(marker *v1alpha1.PodProbeMarker, around Surroundings, now time.Time)
 	case pods.matched == 0:
 		ready.Reason, ready.Message = ReasonNoPods, "no initialized and running pod matches the selector"
 	}
-	ready.Message = result.Cut(ready.Message, result.MaxMessage)
+	ready.Message = foreign.Cut(ready.Message, result.MaxMessage)
 	meta.SetStatusCondition(&status.Conditions, ready)
 	setDelayed(&status, pods, now)
 	return status
@@ -86,7 +87,7 @@ func setDelayed(status *v1alpha1.PodProbeMarkerStatus, pods podCount, now time.T
 	switch {
 	case pods.delayed > 0:
 		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonDelayed
-		condition.Message = result.Cut(fmt.Sprintf("exec probes of %d of %d pods are delayed, for example on node %s: %s",
+		condition.Message = foreign.Cut(fmt.Sprintf("exec probes of %d of %d pods are delayed, for example on node %s: %s",
 			pods.delayed, pods.matched, pods.node, pods.delay), result.MaxMessage)
 	case meta.FindStatusCondition(status.Conditions, condition.Type) == nil:
 		return

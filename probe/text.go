@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/refit-project/refit/foreign"
 )
 
 const (
@@ -19,17 +20,9 @@ const (
 	maxBody = 10 << 10
 )
 
-// tidy makes a message of foreign text: valid UTF-8 without space around it, cut between runes.
+// tidy makes a message of foreign text: valid UTF-8 without space around it, cut between characters.
 func tidy(s string) string {
-	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) <= MaxMessage {
-		return s
-	}
-	n := MaxMessage
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return foreign.Cut(strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD")), MaxMessage)
 }
 
 // errPath: the path is not a JSON path.

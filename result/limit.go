@@ -5,7 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/refit-project/refit/foreign"
 )
 
 const (
@@ -16,18 +17,6 @@ const (
 	// MaxLabel bounds the value of a label, in bytes (API conventions: labels).
 	MaxLabel = 63
 )
-
-// Cut shortens s to at most limit bytes of valid UTF-8, between runes.
-func Cut(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
-}
 
 // LabelValue makes a valid label value of any text: what a label may not hold becomes "-", at most 63 bytes stay,
 // and both ends are letters or digits. Text without any of these gives the empty value, which is valid.
@@ -40,7 +29,7 @@ func LabelValue(s string) string {
 		return '-'
 	}, strings.TrimSpace(s))
 	const ends = "-_."
-	return strings.TrimRight(Cut(strings.TrimLeft(valid, ends), MaxLabel), ends)
+	return strings.TrimRight(foreign.Cut(strings.TrimLeft(valid, ends), MaxLabel), ends)
 }
 
 // FitMessages cuts messages until they take at most space bytes as JSON (SizeOfMessages). Those of one owner are cut to one
@@ -50,7 +39,7 @@ func FitMessages(byOwner map[string][]*string, space int) (shortest int) {
 	lengths, sizes, total := map[string]int{}, map[string]int{}, 0
 	cut := func(owner string, length int) {
 		for _, message := range byOwner[owner] {
-			*message = Cut(*message, length)
+			*message = foreign.Cut(*message, length)
 		}
 		total -= sizes[owner]
 		lengths[owner], sizes[owner] = length, SizeOfMessages(byOwner[owner])

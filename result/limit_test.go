@@ -4,37 +4,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/refit-project/refit/result"
 )
-
-func TestCut(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		in    string
-		limit int
-		want  string
-	}{
-		"fits":                {"abc", 3, "abc"},
-		"cut":                 {"abcd", 3, "abc"},
-		"between runes":       {"aéé", 4, "aé"},
-		"no rune fits":        {"日", 2, ""},
-		"bytes that are none": {"a\xffb", 10, "a\uFFFDb"},
-		"half a rune at end":  {"ab\xe6\x97", 3, "ab"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := result.Cut(tt.in, tt.limit); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
 
 func TestTheTimeOfAnEntryIsNoDifference(t *testing.T) {
 	t.Parallel()
@@ -84,9 +59,6 @@ func FuzzLabelValue(f *testing.F) {
 		}
 		if result.LabelValue(v) != v {
 			t.Errorf("%q is changed when made again", v)
-		}
-		if c := result.Cut(s, 7); len(c) > 7 || !utf8.ValidString(c) {
-			t.Errorf("cut %q to %q", s, c)
 		}
 	})
 }

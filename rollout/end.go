@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 )
 
@@ -100,7 +101,7 @@ func (v *view) message() string {
 func (d *Decision) Refuse(refusals []v1alpha1.RestartFailure) {
 	all := slices.Concat(refusals, d.Status.Failures)
 	for i := range refusals {
-		all[i].Message = result.Cut(all[i].Message, result.MaxMessage) // that of a webhook can be of any length
+		all[i].Message = foreign.Cut(all[i].Message, result.MaxMessage) // that of a webhook can be of any length
 	}
 	d.Status.Failures = all[:min(len(all), MaxFailures)]
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
 )
@@ -113,7 +114,7 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 		err = s.manager.LoadConfig(ctx, file)
 	}
 	if err != nil {
-		state.Error = result.Cut(err.Error(), result.MaxMessage)
+		state.Error = foreign.Cut(err.Error(), result.MaxMessage)
 		s.state.setConfig(state)
 		s.logger.Error("configuration not loaded, the previous one stays in use", "err", err)
 		s.tell(result.Failed, "ConfigInvalid", "the configuration before stays in force: "+err.Error())

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
@@ -157,7 +158,7 @@ func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
 
 // tell sends an Event about our pod.
 func (s *sidecar) tell(state result.State, reason, message string) {
-	recorder{s.events}.Event(output.Pod(s.pod), state, reason, result.Cut(message, result.MaxMessage))
+	recorder{s.events}.Event(output.Pod(s.pod), state, reason, foreign.Cut(message, result.MaxMessage))
 }
 
 // serve opens the endpoints: what has power over the pod apart from what may be seen.

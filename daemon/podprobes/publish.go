@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/daemon/podprobes/probespec"
 	"github.com/refit-project/refit/daemon/podprobes/probestatus"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/kubelet"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/result"
@@ -80,7 +81,7 @@ func (m *Manager) set(p probespec.Pod, wanted v1alpha1.ContainerProbe, found pro
 	}
 	if kind, reason, ok := transition(found.State); ok {
 		m.config.Events.Event(kubelet.ContainerReference(p.Namespace, p.Name, p.UID, wanted.ContainerName), kind, reason,
-			result.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, found.Message), result.MaxMessage))
+			foreign.Cut(fmt.Sprintf("Probe %s of container %s: %s", wanted.Name, wanted.ContainerName, found.Message), result.MaxMessage))
 	}
 }
 

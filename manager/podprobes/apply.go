@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/podprobe"
 	"github.com/refit-project/refit/result"
 )
@@ -93,7 +94,7 @@ func (d *podDestination) recordOverridden(pod *corev1.Pod, keys []string) {
 		return
 	}
 	d.recorder.Eventf(pod, nil, corev1.EventTypeNormal, eventOverridden, "Probe",
-		"Changed by others, and left alone until the state of the probe changes: %s", result.Cut(strings.Join(keys, ", "), maxNames))
+		"Changed by others, and left alone until the state of the probe changes: %s", foreign.Cut(strings.Join(keys, ", "), maxNames))
 }
 
 // recordOmitted reports the probes that are not in the annotation of a pod on a virtual node.
@@ -101,7 +102,7 @@ func (d *podDestination) recordOmitted(pod *corev1.Pod, omitted []string) {
 	if len(omitted) == 0 {
 		return
 	}
-	names := result.Cut(strings.Join(omitted, ", "), maxNames)
+	names := foreign.Cut(strings.Join(omitted, ", "), maxNames)
 	d.log.Warn("probes are left out of the pod's annotation", "pod", pod.Namespace+"/"+pod.Name,
 		"probes", len(omitted), "names", names)
 	d.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/manager/podprobes/marks"
 	"github.com/refit-project/refit/podprobe"
-	"github.com/refit-project/refit/result"
 )
 
 // eventRefused is the reason of the Event about labels and annotations that the API server does not take.
@@ -87,7 +87,7 @@ func (d *podDestination) recordRefused(pod *corev1.Pod, left marks.Set, why erro
 		return
 	}
 	slices.Sort(names)
-	d.report(pod, result.Cut(strings.Join(names, ", "), maxNames), why)
+	d.report(pod, foreign.Cut(strings.Join(names, ", "), maxNames), why)
 }
 
 // recordAllRefused reports, once, that no result can be written: without labels and annotations they are refused too.
@@ -100,7 +100,7 @@ func (d *podDestination) recordAllRefused(pod *corev1.Pod, why error) {
 func (d *podDestination) report(pod *corev1.Pod, what string, why error) {
 	d.log.Warn("the API server refuses results of probes", "pod", pod.Namespace+"/"+pod.Name, "refused", what, "err", why)
 	d.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventRefused, "Probe",
-		"Left out, as the API server refuses it: %s: %s", what, result.Cut(why.Error(), maxNames-64))
+		"Left out, as the API server refuses it: %s: %s", what, foreign.Cut(why.Error(), maxNames-64))
 }
 
 // remember adds marks to what was refused for the pod lately, which was not tried again, and returns what was refused before.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/result"
 )
@@ -56,7 +57,7 @@ func TestFieldIsWrittenInItsType(t *testing.T) {
 	}{
 		"text":                  {"", " a ", " a "},
 		"text that is a number": {StringField, "3", "3"},
-		"long text":             {StringField, long, result.Cut(long, result.MaxValue)},
+		"long text":             {StringField, long, foreign.Cut(long, result.MaxValue)},
 		"number":                {NumberField, " 3.5\n", 3.5},
 		"no number":             {NumberField, "many", nil},
 		"empty number":          {NumberField, "", nil},

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 )
 
@@ -46,7 +47,7 @@ func (a Annotation) Validate() error {
 }
 
 func (a Annotation) edits(e result.Entry) []Edit {
-	return []Edit{{Object: a.Object, Path: annotationPath(a.Key), Want: result.Cut(e.Value, result.MaxValue)}}
+	return []Edit{{Object: a.Object, Path: annotationPath(a.Key), Want: foreign.Cut(e.Value, result.MaxValue)}}
 }
 
 // Condition writes a condition of a pod: Succeeded is True, Failed False, Unknown Unknown. It can be a readiness gate. Reason may
@@ -74,7 +75,7 @@ func (c Condition) edits(e result.Entry) []Edit {
 		status = corev1.ConditionUnknown
 	}
 	return []Edit{{Object: c.Object, Path: []string{"status", "conditions", c.Type}, Condition: &WantedCondition{
-		Type: c.Type, Status: string(status), Reason: c.Reason, Message: result.Cut(e.Message, result.MaxMessage), At: e.At,
+		Type: c.Type, Status: string(status), Reason: c.Reason, Message: foreign.Cut(e.Message, result.MaxMessage), At: e.At,
 	}}}
 }
 
@@ -146,7 +147,7 @@ func (f Field) edits(e result.Entry) []Edit {
 			want = b
 		}
 	default:
-		want = result.Cut(e.Value, result.MaxValue)
+		want = foreign.Cut(e.Value, result.MaxValue)
 	}
 	if want == nil {
 		return nil

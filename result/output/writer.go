@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 )
 
@@ -153,7 +154,7 @@ func (w *Writer) emit(o Output, e result.Entry) {
 	switch o := o.(type) {
 	case Event:
 		if w.config.Recorder != nil {
-			w.config.Recorder.Event(o.Object, e.State, o.Reason+string(e.State), result.Cut(e.Message, result.MaxMessage))
+			w.config.Recorder.Event(o.Object, e.State, o.Reason+string(e.State), foreign.Cut(e.Message, result.MaxMessage))
 		}
 	case Gauge:
 		if w.config.Meter != nil {

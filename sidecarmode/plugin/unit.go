@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/sidecarmode/config"
 	"github.com/refit-project/refit/wait"
@@ -168,7 +169,7 @@ func (u *unit) report(err error) {
 		why = err.Error()
 	}
 	u.mu.Lock()
-	u.status.LastError = result.Cut(why, result.MaxMessage)
+	u.status.LastError = foreign.Cut(why, result.MaxMessage)
 	u.mu.Unlock()
 	logger := u.manager.config.Host.Logger.With("plugin", u.spec.Name)
 	var caught *panicError

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/identity"
 	"github.com/refit-project/refit/kube/ownpod"
 	"github.com/refit-project/refit/result"
@@ -61,7 +62,7 @@ func (r Report) Entry() result.Entry {
 	if len(absent) > 0 {
 		entry.Message += " (not available, and not needed: " + strings.Join(absent, "; ") + ")"
 	}
-	entry.Message = result.Cut(entry.Message, result.MaxMessage)
+	entry.Message = foreign.Cut(entry.Message, result.MaxMessage)
 	return entry
 }
 

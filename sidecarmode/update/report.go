@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/hotupdate"
 	"github.com/refit-project/refit/result"
 	"github.com/refit-project/refit/result/output"
@@ -18,9 +19,8 @@ func (p *Plugin) conclude(version string, began time.Time, res hotupdate.Result,
 		entry.State = result.Failed
 		entry.Value = version + ": Update failed: " + err.Error()
 		entry.Message = entry.Value
-		s.Phase, s.Error, s.Digest = hotupdate.Failed, result.Cut(err.Error(), result.MaxMessage), ""
-		var failure *hotupdate.Failure
-		if errors.As(err, &failure) {
+		s.Phase, s.Error, s.Digest = hotupdate.Failed, foreign.Cut(err.Error(), result.MaxMessage), ""
+		if failure := (*hotupdate.Failure)(nil); errors.As(err, &failure) {
 			s.RolledBack = failure.RolledBack
 		}
 		p.host.Logger.Error("update failed", "version", version, "err", err)

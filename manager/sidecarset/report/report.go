@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/sidecarset/rollout"
 	"github.com/refit-project/refit/sidecarset/status"
 )
@@ -105,6 +106,5 @@ func Subject(key types.NamespacedName, uid types.UID) *corev1.Pod {
 // Short bounds a message for an Event, in bytes.
 func Short(err error) string {
 	const longest = 800
-	text := err.Error()
-	return text[:min(len(text), longest)]
+	return foreign.Cut(err.Error(), longest)
 }
