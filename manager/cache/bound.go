@@ -17,7 +17,8 @@ import (
 const (
 	// maxCachedPod bounds what is kept of a pod, in bytes. A pod with ten sidecars takes about 12 KiB.
 	maxCachedPod = 32 << 10
-	// maxCachedLabels bounds keys and values of the labels of a pod that is larger than that, in bytes.
+	// maxCachedLabels bounds what is kept of the labels of a pod that is larger than that, of its owner and of the names of its
+	// SidecarSets, in bytes each.
 	maxCachedLabels = 4 << 10
 	// maxCachedAnnotations bounds keys and values of the annotations of any other object, in bytes.
 	maxCachedAnnotations = 32 << 10
@@ -30,8 +31,8 @@ const (
 	entryBytes     = 64
 )
 
-// tooLarge is what a pod that is larger than maxCachedPod has in the place of its records of sidecars. It cannot be read, so
-// that no sidecar of it is taken for updated.
+// tooLarge takes the place of the record of injection of a pod that is larger than maxCachedPod. It cannot be read, so that
+// the pod counts as one that cannot be updated in place.
 const tooLarge = "not read: the pod is too large"
 
 // boundPod returns the trimmed pod, or what names it and says whether it serves if there is more than maxCachedPod of it.
@@ -64,8 +65,9 @@ func boundPod(trimmed *corev1.Pod) *corev1.Pod {
 			bound.Status.Conditions = append(bound.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
-	if trimmed.Annotations[v1beta1.AnnotationSidecarSetList] != "" {
-		bound.Annotations = map[string]string{v1beta1.AnnotationSidecarSetHash: tooLarge, v1beta1.AnnotationSidecarSetList: tooLarge}
+	// A pod that does not name its SidecarSets counts as one that was not injected, which may be evicted.
+	if list := trimmed.Annotations[v1beta1.AnnotationSidecarSetList]; list != "" && len(list) <= maxCachedLabels {
+		bound.Annotations = map[string]string{v1beta1.AnnotationSidecarSetList: list, v1beta1.AnnotationSidecarSetHash: tooLarge}
 	}
 	return bound
 }
