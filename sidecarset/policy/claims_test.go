@@ -24,10 +24,7 @@ const claimed = "metadata: {name: web, namespace: shop, annotations: {kruise.io/
 func TestAPodThatSaysItIsInjectedGetsTheSidecarsOfThePolicy(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, simple)
-	compiled, errs := policy.Compile(set, "refit-system", time.Now())
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	compiled := compile(t, set, time.Now())
 	const app = `{name: app, image: "a:1"}`
 	clean := apply(t, compiled.Policy, set, podOf(t, "metadata: {name: web, namespace: shop}\nspec: {containers: ["+app+"]}"))
 	for name, manifest := range map[string]string{
@@ -70,10 +67,7 @@ func TestAPodThatSaysItIsInjectedGetsTheSidecarsOfThePolicy(t *testing.T) {
 func TestThePolicyWritesRecordsThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, simple)
-	compiled, errs := policy.Compile(set, "refit-system", time.Now())
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	compiled := compile(t, set, time.Now())
 	const entry = `{"updateTimestamp":"2026-01-02T03:04:05Z","hash":"x","sidecarSetName":"abc","sidecarList":["a","b"],"controllerRevision":"abc-1"}`
 	for name, tc := range map[string]struct {
 		had  string
@@ -120,10 +114,7 @@ func TestThePolicyWritesRecordsThatCanBeRead(t *testing.T) {
 func TestThePolicyProvesThatItHasInjected(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, simple)
-	compiled, errs := policy.Compile(set, "refit-system", time.Now())
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	compiled := compile(t, set, time.Now())
 	const list, checked, again = v1beta1.AnnotationSidecarSetList, v1beta1.AnnotationSidecarSetChecked, v1beta1.AnnotationSidecarSetCheckedAgain
 	for name, tc := range map[string]struct {
 		annotations map[string]string

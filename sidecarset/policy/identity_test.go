@@ -153,10 +153,7 @@ func TestThePolicyInjectsWhatTheWebhookInjects(t *testing.T) {
 					t.Fatal(err)
 				}
 				pod.APIVersion, pod.Kind = "v1", "Pod"
-				compiled, errs := policy.Compile(set, "refit-system", now)
-				if len(errs) > 0 {
-					t.Fatal(errs)
-				}
+				compiled := compile(t, set, now)
 				got, want := apply(t, compiled.Policy, set, pod), pod
 				if podName != "mirror" {
 					want = injected(t, set, pod, now)
@@ -199,10 +196,7 @@ func normalize(t *testing.T, pod *corev1.Pod) {
 func TestThePolicyFollowsTheSidecarSet(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, simple)
-	compiled, errs := policy.Compile(set, "refit-system", time.Now())
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	compiled := compile(t, set, time.Now())
 	pod := &corev1.Pod{}
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
 	for name, change := range map[string]func(*v1beta1.SidecarSet){
@@ -225,10 +219,7 @@ func TestThePolicyFollowsTheSidecarSet(t *testing.T) {
 func TestThePolicyAddsToWhatOthersHaveInjected(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, simple)
-	compiled, errs := policy.Compile(set, "refit-system", time.Now())
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	compiled := compile(t, set, time.Now())
 	pod := &corev1.Pod{}
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
 	pod.Annotations = map[string]string{

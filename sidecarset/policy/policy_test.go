@@ -35,6 +35,16 @@ func sidecarSet(t *testing.T, text string) *v1beta1.SidecarSet {
 	return set
 }
 
+// compile is the policy of a SidecarSet that has one.
+func compile(t *testing.T, set *v1beta1.SidecarSet, now time.Time) *policy.Policy {
+	t.Helper()
+	compiled, errs := policy.Compile(set, "refit-system", now)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return compiled
+}
+
 func TestWhatDependsOnThePodIsRefusedWithItsField(t *testing.T) {
 	t.Parallel()
 	with := func(old, replacement string) string { return strings.Replace(simple, old, replacement, 1) }
@@ -70,10 +80,7 @@ func TestWhatDependsOnThePodIsRefusedWithItsField(t *testing.T) {
 func TestThePolicySelectsAsTheWebhookDoes(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, strings.Replace(simple, "  namespace: shop\n", "  namespace: shop\n  namespaceSelector: {matchLabels: {team: a}}\n", 1))
-	compiled, errs := policy.Compile(set, "refit-system", time.Now())
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	compiled := compile(t, set, time.Now())
 	constraints := compiled.Policy.Spec.MatchConstraints
 	if got := constraints.ObjectSelector.MatchLabels["app"]; got != "web" {
 		t.Errorf("objectSelector %v", constraints.ObjectSelector)

@@ -19,10 +19,10 @@ func TestAnnotationsOfAPodHoldUpNoRollout(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	})
-	t.Run("a record of the year 9999", func(t *testing.T) {
+	t.Run("a record of the future", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, cold("log", "log:1"))
-		w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = `{"logs":{"revision":"x","updateTimestamp":"9999-12-31T23:59:59Z",` +
+		w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = `{"logs":{"revision":"x","updateTimestamp":"2199-12-31T23:59:59Z",` +
 			`"lastContainerStatuses":{"log":{"imageID":"sha256:log:1"}},"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-22T10:00:00Z","containers":["log"]}]}}` // the image that runs
 		for i := range w.pod.Status.ContainerStatuses {
 			w.pod.Status.ContainerStatuses[i].Image = "sha256:log:1" // as runtimes report it by another name
