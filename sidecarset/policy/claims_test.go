@@ -14,7 +14,6 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/annotation"
-	"github.com/refit-project/refit/sidecarset/policy"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 

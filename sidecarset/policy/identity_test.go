@@ -27,7 +27,6 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/inject"
-	"github.com/refit-project/refit/sidecarset/policy"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 

@@ -48,6 +48,15 @@ func TestGoodRestartsOfWorkloads(t *testing.T) {
 			}
 			s.rollout(60, "r", rolloutEnds("Succeeded", "", 3, 0))
 		},
+		"requests that stop nothing, and the Deployment is deleted": func(s *shop) {
+			s.rollout(11, "r", nil)
+			s.status(20, s.orders(12, "r", "w0"), failsAt(20))
+			s.status(58, s.orders(50, "r", "w1"), failsAt(58))
+			for n, uid := range s.uids {
+				s.write(90+0.01*float64(n), ref{"delete", user, "pods", "", "chaos", uid}, 200, nil)
+			}
+			s.down(90.2, "w0", "w1", "w2")
+		},
 		"what is not ready comes first, one at a time": func(s *shop) {
 			s.down(10, "w0", "w1", "w2")
 			s.rollout(11, "r", nil)

@@ -141,6 +141,16 @@ var outages = map[string]struct {
 		s.starts(31, "w0", "app")
 		s.starts(39, "w1", "app")
 	}},
+	"two are out, and then their Deployment is deleted": {replicas: 4, want: []string{"I17", "I19"}, play: func(s *shop) {
+		s.rollout(11, "r", nil)
+		s.orders(12, "r", "w0")
+		s.orders(12.1, "r", "w1")
+		s.down(13, "w0", "w1")
+		for n, uid := range s.uids {
+			s.write(20+0.01*float64(n), ref{"delete", user, "pods", "", "chaos", uid}, 200, nil)
+		}
+		s.down(20.2, "w2", "w3")
+	}},
 	"one serves, one was not ready for long": {replicas: 3, want: []string{"I18"}, play: func(s *shop) {
 		s.rollout(11, "r", nil)
 		s.down(12, "w0")

@@ -13,7 +13,7 @@ import (
 // endpoints checks I17: what a client has seen of the Services of the workload. What counts as taken out by Refit is a pod that was a
 // ready endpoint after something was begun on it, and is none before it serves again. What else is not ready is not Refit's doing.
 func (c *check) endpoints(w *workload) {
-	v := view{slices: map[string][]string{}, served: map[*take]bool{}}
+	v := view{slices: map[string][]string{}, served: map[*take]bool{}, down: map[*pod]time.Time{}}
 	before := false
 	for _, event := range c.Watched {
 		if event.Kind != entry.KindEndpointSlice {
@@ -49,6 +49,7 @@ func (w *workload) serving(slice *discoveryv1.EndpointSlice) bool {
 type view struct {
 	slices map[string][]string // UIDs of ready endpoints, by slice
 	served map[*take]bool      // the pod was a ready endpoint after this was begun
+	down   map[*pod]time.Time  // since when it has not been a ready endpoint
 }
 
 func (v *view) see(w *workload, event entry.Watched) {
@@ -58,6 +59,19 @@ func (v *view) see(w *workload, event entry.Watched) {
 		delete(v.slices, event.Slice.Name)
 	}
 	v.note(w, event.At)
+	for _, p := range w.pods {
+		if v.ready(p) {
+			delete(v.down, p)
+		} else if v.down[p].IsZero() {
+			v.down[p] = event.At
+		}
+	}
+}
+
+// deleted reports whether the pod served until somebody deleted it, as when its Deployment was deleted. Evictions are Refit's doing.
+func (v *view) deleted(p *pod) bool {
+	d := p.Deleted
+	return d != nil && d.Stored() && d.Subresource != "eviction" && !v.down[p].Before(d.Received)
 }
 
 func (v *view) note(w *workload, at time.Time) {
@@ -80,7 +94,7 @@ func (v *view) ready(p *pod) bool {
 // out are the pods that Refit has out, and how many may be: as many as the most generous of those who have begun it allows.
 func (v *view) out(w *workload, at time.Time) (out []*take, allowed int) {
 	for _, t := range w.takes {
-		if t.most == 0 || t.lost || !v.served[t] || v.ready(t.pod) || !t.out(moment{at: at}) || t.unsure(moment{at: at}) {
+		if t.most == 0 || t.lost || !v.served[t] || v.ready(t.pod) || !t.out(moment{at: at}) || t.unsure(moment{at: at}) || v.deleted(t.pod) {
 			continue
 		}
 		if slices.ContainsFunc(out, func(u *take) bool { return u.pod == t.pod }) {
