@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -47,7 +48,7 @@ func object(manifest string, words ...string) attack {
 		if made.GetName() == "" {
 			made.SetGenerateName("a-")
 		}
-		return a.Create(ctx, made)
+		return a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, made) })
 	}}
 }
 
@@ -62,7 +63,7 @@ func onPod(annotations map[string]string, change ...func(*corev1.Pod)) attack {
 		for _, c := range change {
 			c(pod)
 		}
-		return a.Create(ctx, pod)
+		return a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, pod) })
 	}}
 }
 
@@ -83,6 +84,20 @@ func annotatedLater(annotations map[string]string) attack {
 		}
 		return a.Patch(ctx, pod, merge(string(patch)))
 	}}
+}
+
+// errUnanswered: a client gives up before a write is answered.
+var errUnanswered = errors.New("not answered")
+
+// answered makes a write, which has to be answered, or refused, before a client gives up.
+func (a attacker) answered(ctx context.Context, write func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, attackPatience)
+	defer cancel()
+	err := write(limited)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w within %s: %w", errUnanswered, attackPatience, err)
+	}
+	return err
 }
 
 func (a attacker) pod() *corev1.Pod {
@@ -106,7 +121,10 @@ func flood(n int, manifest string) attack {
 	return attack{do: func(ctx context.Context, a attacker) error {
 		one := object(manifest)
 		for range n {
-			if err := one.do(ctx, a); client.IgnoreAlreadyExists(err) != nil {
+			switch err := one.do(ctx, a); {
+			case errors.Is(err, errUnanswered):
+				return err
+			case client.IgnoreAlreadyExists(err) != nil:
 				return nil // a quota or a refusal ends it
 			}
 		}
@@ -164,7 +182,6 @@ func attacksByObjects() map[string]attack {
 		"request by a path":                    object(request("podName: ../$OTHER/request, containers: [{name: app}]"), "spec.podName"),
 		"request with a unicode name":          object(request(`podName: "\u202ereq\u0000uest", containers: [{name: app}]`), "spec.podName"),
 		"request of 5,000 containers":          object(request("podName: x, containers: ["+strings.Repeat("{name: a},", 5000)+"]"), "spec.containers"),
-		"request with the node of others":      object("{apiVersion: apps.kruise.io/v1beta1, kind: ContainerRecreateRequest, metadata: {labels: {crr.apps.kruise.io/node-name: x}}, spec: {podName: x, containers: [{name: a}]}}", "labels"),
 		"marker for all pods":                  object(marker("", "exec: {command: [sh, -c, 'while :; do echo x; done']}, periodSeconds: 1, timeoutSeconds: 1")),
 		"marker with a long period":            object(marker("matchLabels: {a: b}", "exec: {command: [x]}, periodSeconds: 2147483647")),
 		"marker for another host":              object(marker("matchLabels: {a: b}", "httpGet: {host: 169.254.169.254, port: 80}"), "host"),

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"time"
@@ -128,9 +126,9 @@ func (s *sidecarFixture) updatesOnce(ctx context.Context, n int) error {
 		return err
 	}
 	want := []string{image, newImage}[n%2]
-	out, err := s.tool(ctx, "set", "image", "pod/update", "app="+want, "--namespace", s.namespace)
-	if err != nil {
-		return fmt.Errorf("kubectl-refit set image: %w: %s", err, out)
+	out, code, err := s.runTool(ctx, "set", "image", "pod/update", "app="+want)
+	if err != nil || code != 0 {
+		return fmt.Errorf("kubectl-refit set image: exit code %d, %w: %s", code, err, out)
 	}
 	after := &corev1.Pod{}
 	if err := s.Get(ctx, s.key("update"), after); err != nil {
@@ -140,18 +138,6 @@ func (s *sidecarFixture) updatesOnce(ctx context.Context, n int) error {
 		return fmt.Errorf("%w: image %s, want %s; other restarted %d times", errWrong, containerOf(after, "app").Image, want, status(after, "other").RestartCount)
 	}
 	return nil
-}
-
-// tool is kubectl-refit for what is not the test's own goroutine.
-func (s *sidecarFixture) tool(ctx context.Context, args ...string) (string, error) {
-	path, err := tool()
-	if err != nil {
-		return "", err
-	}
-	command := exec.CommandContext(ctx, path, args...)
-	command.Env = os.Environ()
-	out, err := command.CombinedOutput()
-	return string(out), err
 }
 
 // probesOnce changes what the application says of itself, and waits until the pod shows it.

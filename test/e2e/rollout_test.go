@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -35,12 +37,24 @@ func (s *fixture) restart(args ...string) (string, int) {
 // refit is kubectl-refit in the test's namespace; it returns what was said, and the exit code.
 func (s *fixture) refit(args ...string) (string, int) {
 	s.t.Helper()
+	out, code, err := s.runTool(s.t.Context(), args...)
+	s.check(err, "run kubectl-refit")
+	return out, code
+}
+
+// runTool is refit for goroutines that may not end the test.
+func (s *fixture) runTool(ctx context.Context, args ...string) (out string, code int, err error) {
 	path, err := tool()
-	s.check(err, "build kubectl-refit")
-	command := exec.CommandContext(s.t.Context(), path, append(args, "--namespace", s.namespace)...)
+	if err != nil {
+		return "", 0, fmt.Errorf("build kubectl-refit: %w", err)
+	}
+	command := exec.CommandContext(ctx, path, append(args, "--namespace", s.namespace)...)
 	command.Env = os.Environ()
-	out, _ := command.CombinedOutput()
-	return string(out), command.ProcessState.ExitCode()
+	text, err := command.CombinedOutput()
+	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
+		err = nil
+	}
+	return string(text), command.ProcessState.ExitCode(), err
 }
 
 // unavailable counts, until stop is called, how many of the pods with that label were not ready at a time.
