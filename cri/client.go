@@ -14,10 +14,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// maxMessage is the largest answer accepted, as kubelet has it: a full node's list fits.
+// maxMessage is the largest accepted response, as in kubelet: the list of a full node fits.
 const maxMessage = 16 << 20
 
-// Client talks to one runtime. It is safe for concurrent use; a call that hangs holds up no other.
+// Client talks to one runtime. It is safe for concurrent use; a call that hangs does not delay others.
 type Client struct {
 	cfg     Config
 	conn    *grpc.ClientConn
@@ -26,9 +26,8 @@ type Client struct {
 	content contentapi.ContentClient
 }
 
-// New makes a client without touching the socket, which need not exist yet: calls return
-// ErrUnavailable until a server listens on it. A runtime that comes back is found again within
-// about two seconds, or at the first call after that.
+// New returns a client without connecting to the socket, which need not exist yet: calls return ErrUnavailable until a
+// server listens on it. A restarted runtime is found again within about two seconds, or at the first call after that.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cri: %w", err)
@@ -44,7 +43,7 @@ func New(cfg Config) (*Client, error) {
 		options = append(options, grpc.WithStatsHandler(cfg.Stats))
 	}
 	options = append(options,
-		// The socket's file mode is the credential; there is no other on a CRI socket.
+		// Access to a CRI socket is controlled by its file mode only.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -63,18 +62,17 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection and every call on it.
+// Close closes the connection and ends all calls.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Version says which runtime answers.
+// Version identifies the runtime.
 type Version struct {
-	RuntimeName    string // the scheme of container IDs on this node, see target.ContainerID
+	RuntimeName    string // the scheme of container IDs on this node, see identity.ContainerID
 	RuntimeVersion string
 	APIVersion     string
 }
 
-// Version asks the runtime for its name and version. It is the cheapest call there is and serves
-// as the test whether the runtime answers at all.
+// Version asks the runtime for its name and version. It is the cheapest call, and the check whether the runtime responds.
 func (c *Client) Version(ctx context.Context) (Version, error) {
 	res, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"})
 	if err != nil {
@@ -87,8 +85,8 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 	}, nil
 }
 
-// intercept is what every call passes through on its way out: it sets the deadline, translates the
-// error and tells the metrics hook. The generated client hands its error on unchanged.
+// intercept wraps every call: it sets the deadline, translates the error and calls the metrics hook. The generated client
+// returns its error unchanged.
 func (c *Client) intercept(
 	ctx context.Context, method string, req, reply any,
 	cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -114,7 +112,7 @@ func (c *Client) intercept(
 	return err
 }
 
-// awaitPassed returns when ctx has ended, if its deadline has passed. The runtime is told of the deadline and may end the call
+// awaitPassed waits until ctx has ended, if its deadline has passed. The runtime knows the deadline and may end the call
 // before the timer of ctx fires; callers that ask ctx why the call has failed would find no reason.
 func awaitPassed(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
@@ -122,8 +120,8 @@ func awaitPassed(ctx context.Context) {
 	}
 }
 
-// limit is how long a call may take; 0: as long as the caller lets it. The calls whose length the request says are given that and a
-// margin, so that it is the runtime that gives up first and says why.
+// limit returns how long a call may take; 0 means as long as ctx allows. A call with a duration in its request gets that
+// and a margin, so that the runtime reports the timeout first, with its reason.
 func (c *Client) limit(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.StopContainerRequest:
@@ -137,7 +135,7 @@ func (c *Client) limit(req any) time.Duration {
 	}
 }
 
-// subject is the ID a request is about, if it is about one.
+// subject returns the ID in a request, if it has one.
 func subject(req any) string {
 	switch r := req.(type) {
 	case interface{ GetContainerId() string }:
@@ -149,12 +147,12 @@ func subject(req any) string {
 	}
 }
 
-// maxSeconds keeps arithmetic on foreign durations from overflowing; it is some thirty years.
+// maxSeconds prevents overflows with durations of others; it is about thirty years.
 const maxSeconds = 1e9
 
 func seconds(n int64) time.Duration { return time.Duration(min(n, maxSeconds)) * time.Second }
 
-// wholeSeconds is CRI's unit. It rounds up: a grace period is never made shorter.
+// wholeSeconds converts to CRI's unit. It rounds up, so that a grace period is never shortened.
 func wholeSeconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0

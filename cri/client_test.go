@@ -11,10 +11,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/test/kit/fakecri"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 // The daemon starts before the runtime: New succeeds, calls fail at once and by name, and work soon

@@ -17,29 +17,29 @@ const (
 	DefaultExecMargin  = 5 * time.Second
 )
 
-// Config is what New needs. The zero value of everything but Endpoint means its default.
+// Config is the configuration of a Client. All fields except Endpoint have defaults.
 type Config struct {
-	// Endpoint is the runtime's socket: an absolute path, or that path after "unix://".
-	// It is dialled by path each time, so a socket that is replaced or comes late is found.
+	// Endpoint is the runtime's socket: an absolute path, or that path after "unix://". Every connection uses the path, so
+	// a socket that is created later or replaced is found.
 	Endpoint string
-	// CallTimeout bounds each call that has no length of its own.
+	// CallTimeout bounds calls whose request has no duration.
 	CallTimeout time.Duration
-	// StopMargin is what StopContainer may take beyond the grace period: SIGKILL, tear-down of
-	// the container, a busy disk. Past it the answer is ErrDeadline.
+	// StopMargin is how long StopContainer may take after the grace period, for SIGKILL, the removal of the container and a
+	// busy disk. After that the error is ErrDeadline.
 	StopMargin time.Duration
-	// ExecMargin is what ExecSync may take beyond the command's own timeout.
+	// ExecMargin is how long ExecSync may take after the command's own timeout.
 	ExecMargin time.Duration
-	// Logger receives what no caller can be told: reconnections of the event stream. Nil: nothing.
+	// Logger receives reconnections of the event stream, which no caller is informed of; nil logs nothing.
 	Logger *slog.Logger
-	// OnCall is told of each finished call: the CRI method, how long it took, the error as the
-	// caller sees it. For GetContainerEvents it is called when a subscription ends and took is its
-	// life. It must not block. Optional.
+	// OnCall is called after each call with the CRI method, its duration, and the error that the caller gets. For
+	// GetContainerEvents it is called when a subscription ends, and took is the duration of the subscription. It must not
+	// block. Optional.
 	OnCall func(method string, took time.Duration, err error)
-	// Stats sees each call, as OpenTelemetry's handler does. Optional.
+	// Stats observes each call, like OpenTelemetry's handler. Optional.
 	Stats stats.Handler
 }
 
-// Validate reports all faults at once.
+// Validate returns all errors at once.
 func (c Config) Validate() error {
 	_, err := socketPath(c.Endpoint)
 	errs := []error{err}
@@ -72,7 +72,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// socketPath takes the two spellings of an endpoint apart.
+// socketPath returns the path of an endpoint in either form.
 func socketPath(endpoint string) (string, error) {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	switch {

@@ -10,29 +10,29 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Container is one instance of a container as the runtime lists it. kubelet makes a new instance at
-// every start, so a name may occur more than once.
+// Container is one instance of a container in the runtime's list. kubelet creates a new instance at every start, so a name
+// may occur more than once.
 type Container struct {
-	ID        string // as the runtime takes it; identity.ContainerID adds Version.RuntimeName
+	ID        string // for calls of the runtime; identity.ContainerID adds Version.RuntimeName
 	Name      string // name in the pod's spec
 	SandboxID string
 
-	// The pod by its labels; empty for a container that kubelet did not make. For a static pod
-	// PodUID is the UID from its file's hash and not the one of the mirror pod in the API.
+	// The pod by its labels; empty for a container that kubelet did not create. For a static pod PodUID is the UID from the
+	// hash of its file, not the UID of the mirror pod in the API.
 	PodName, PodNamespace, PodUID string
 
 	State     identity.State
 	CreatedAt time.Time
 	Attempt   uint32 // kubelet's restart count at creation
-	Image     string // as the spec asked for it
-	ImageID   string // what it resolved to on this node
+	Image     string // as in the spec
+	ImageID   string // the image on this node
 }
 
-// ContainerStatus is a Container seen close.
+// ContainerStatus has the details of a Container.
 type ContainerStatus struct {
 	Container
 	StartedAt  time.Time // zero: not started
@@ -41,14 +41,13 @@ type ContainerStatus struct {
 	Reason     string    // for example Completed, Error, OOMKilled
 	Message    string
 
-	RestartCount   int32  // annotation of kubelet; Attempt where it is missing or malformed
+	RestartCount   int32  // from an annotation of kubelet; Attempt if that is missing or malformed
 	Hash           string // kubelet's hash of the container's spec
-	PreStopHandler string // corev1.LifecycleHandler as JSON; empty: none
+	PreStopHandler string // corev1.LifecycleHandler as JSON; empty without a hook
 }
 
-// ListContainers lists the instances of one pod, or of all pods for an empty podUID, newest first.
-// Doubled entries and those of another pod, which a runtime should not send, are left out: what is
-// listed may be stopped.
+// ListContainers lists the instances of one pod, or of all pods for an empty podUID, newest first. It leaves out duplicates
+// and instances of another pod, which a runtime should not send, because listed instances may be stopped.
 func (c *Client) ListContainers(ctx context.Context, podUID string) ([]Container, error) {
 	req := &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{}}
 	if podUID != "" {
@@ -72,8 +71,8 @@ func (c *Client) ListContainers(ctx context.Context, podUID string) ([]Container
 	return list, nil
 }
 
-// ContainerStatus looks at one instance. It is ErrNotFound when there is none of exactly this ID;
-// runtimes also take a unique prefix for an ID, and what matches only so is not found here.
+// ContainerStatus returns the status of one instance. The error is ErrNotFound if there is none with exactly this ID:
+// runtimes also accept a unique prefix of an ID, which is not found here.
 func (c *Client) ContainerStatus(ctx context.Context, id string) (ContainerStatus, error) {
 	if id == "" {
 		return ContainerStatus{}, fmt.Errorf("ContainerStatus: %w: empty ID", ErrNotFound)
@@ -88,7 +87,7 @@ func (c *Client) ContainerStatus(ctx context.Context, id string) (ContainerStatu
 	return statusOf(res.GetStatus()), nil
 }
 
-// newestFirst orders as kubelet does, by creation; the rest makes the order total.
+// newestFirst orders by creation, as kubelet does, and then by other fields to make the order total.
 func newestFirst(a, b Container) int {
 	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.Attempt, a.Attempt), cmp.Compare(a.ID, b.ID))
 }
@@ -110,7 +109,7 @@ func listed(m *runtimeapi.Container) Container {
 	}
 }
 
-// statusOf reads what a status says. CRI's status does not name the sandbox.
+// statusOf converts a status. CRI's status does not name the sandbox.
 func statusOf(m *runtimeapi.ContainerStatus) ContainerStatus {
 	labels, annotations := m.GetLabels(), m.GetAnnotations()
 	status := ContainerStatus{
@@ -141,7 +140,7 @@ func statusOf(m *runtimeapi.ContainerStatus) ContainerStatus {
 	return status
 }
 
-// stateOf is StateUnknown for a state that this code does not know.
+// stateOf converts a state. Unknown values become StateUnknown.
 func stateOf(s runtimeapi.ContainerState) identity.State {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
@@ -155,8 +154,8 @@ func stateOf(s runtimeapi.ContainerState) identity.State {
 	}
 }
 
-// timeOf reads CRI's nanoseconds since 1970. Zero means not set, and so does a negative number:
-// some runtimes send Go's zero time that way.
+// timeOf converts CRI's nanoseconds since 1970. Zero means not set, and so does a negative number: some runtimes send Go's
+// zero time as one.
 func timeOf(ns int64) time.Time {
 	if ns <= 0 {
 		return time.Time{}

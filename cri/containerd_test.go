@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/testkit/criconformance"
+	"github.com/refit-project/refit/test/kit/criconformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrNoSocket means that no runtime socket is there now. It may come: wait and look again.
+// ErrNoSocket means that there is no runtime socket yet. Wait and try again.
 var ErrNoSocket = errors.New("no container runtime socket")
 
-// DefaultRoots are the directories looked into: first where the daemon's manifests mount the host's
-// run directory, then the places the distributions use.
+// DefaultRoots returns the directories to search: first where the daemon's manifests mount the host's run directory, then
+// the directories that distributions use.
 func DefaultRoots() []string {
 	return []string{
 		"/hostvarrun",
@@ -25,8 +25,8 @@ func DefaultRoots() []string {
 	}
 }
 
-// socketNames are tried under each root, in this order; it is kruise-daemon's, so that a node keeps
-// its runtime when one daemon takes over from the other.
+// socketNames returns the names that are tried in each root, in kruise-daemon's order, so that a node keeps its runtime
+// when one daemon replaces the other.
 func socketNames() []string {
 	return []string{
 		"containerd.sock",
@@ -38,12 +38,11 @@ func socketNames() []string {
 	}
 }
 
-// Discover finds the endpoint for Config: explicit, a path or unix:///path, if given; else the
-// first socket there is under the roots. Only the file is looked at, so a runtime that is down
-// but left its socket is found; symbolic links are followed and kept in the answer, so that a
-// socket replaced behind one is found again.
+// Discover returns the endpoint for Config: explicit, a path or unix:///path, if given; else the first existing socket in
+// the roots. It only checks the file, so the socket of a stopped runtime is found. Symbolic links are followed but not
+// resolved in the result, so that a replaced target is found again.
 //
-// ErrNoSocket lists what was tried. Any other error is a malformed explicit.
+// ErrNoSocket lists the paths that were tried. Any other error means that explicit is malformed.
 func Discover(explicit string, roots []string) (endpoint string, err error) {
 	var tried []string
 	if explicit != "" {
@@ -65,7 +64,7 @@ func Discover(explicit string, roots []string) (endpoint string, err error) {
 		if err == nil {
 			return "unix://" + path, nil
 		}
-		// Something that is in the way is worth more words than something that is not there.
+		// An obstacle is worth more detail than a missing file.
 		if errors.Is(err, fs.ErrNotExist) {
 			report = append(report, path)
 		} else {

@@ -101,7 +101,7 @@ func TestDefaultRoots(t *testing.T) {
 	}
 }
 
-// Whatever the flag says, what Discover accepts New accepts.
+// New accepts every endpoint that Discover returns.
 func FuzzEndpoint(f *testing.F) {
 	for _, s := range []string{"", "/a", "unix:///a", "unix://", "unix://a", "/a\x00", "unix://unix:///a", "/a?b#c%zz"} {
 		f.Add(s)

@@ -2,16 +2,18 @@ package cri
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Environment is what an instance of a container was started with, by name. It is taken from the runtime's verbose
-// status (containerd and CRI-O: the OCI runtime specification's process.env), so that it needs no program in the
-// container and holds values of several lines. ErrUnsupported: the runtime does not tell it.
+// Environment returns the environment variables that an instance of a container was started with, by name. It reads them
+// from the runtime's verbose status (containerd and CRI-O: process.env of the OCI runtime specification), so it needs no
+// program in the container and supports values with several lines. The error is ErrUnsupported if the runtime does not
+// report them.
 func (c *Client) Environment(ctx context.Context, id string) (map[string]string, error) {
 	res, err := c.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil {
@@ -35,7 +37,7 @@ func environment(info string) (map[string]string, error) {
 	if info == "" {
 		return nil, fmt.Errorf("environment of a container: %w", ErrUnsupported)
 	}
-	if err := json.Unmarshal([]byte(info), &verbose); err != nil {
+	if err := foreign.Object([]byte(info), &verbose); err != nil {
 		return nil, fmt.Errorf("environment of a container: read verbose status: %w", err)
 	}
 	values := map[string]string{}

@@ -10,25 +10,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Sentinels callers may branch on with errors.Is. An error that wraps none of them is a fault the
-// runtime reported in words only.
+// Errors that callers may check with errors.Is. An error that wraps none of them has only the message of the runtime.
 var (
-	// ErrNotFound: the runtime does not know the container or sandbox.
+	// ErrNotFound means that the runtime does not know the container or sandbox.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable: no server answers on the socket, or the runtime is going down. Worth trying again.
+	// ErrUnavailable means that no server responds on the socket, or that the runtime is shutting down. A retry may
+	// succeed.
 	ErrUnavailable = errors.New("runtime unavailable")
-	// ErrDeadline: no answer in time, or the runtime gave up in time. The effect may have taken place.
+	// ErrDeadline means that there was no response in time, or that the runtime reported a timeout. The call may have had
+	// its effect.
 	ErrDeadline = errors.New("deadline exceeded")
-	// ErrUnsupported: the runtime does not implement the call.
+	// ErrUnsupported means that the runtime does not implement the call.
 	ErrUnsupported = errors.New("not supported by the runtime")
-	// ErrExhausted: the runtime is out of some resource. Worth trying again.
+	// ErrExhausted means that the runtime lacks some resource. A retry may succeed.
 	ErrExhausted = errors.New("resource exhausted")
-	// ErrTooLarge: the answer is larger than we accept, or than the runtime sends.
+	// ErrTooLarge means that the response is larger than we accept, or than the runtime sends.
 	ErrTooLarge = errors.New("answer too large")
 )
 
-// callError names the call and its subject, and translates what gRPC said.
-// The text of the runtime is kept, bounded: it is foreign and ends up in conditions and logs.
+// callError adds the call and its subject, and translates the gRPC error. It keeps the runtime's text, bounded, because it
+// ends up in conditions and logs.
 func callError(ctx context.Context, method, subject string, err error) error {
 	if err == nil {
 		return nil
@@ -55,13 +56,13 @@ func sentinelOf(ctx context.Context, err error) error {
 	case codes.Unimplemented:
 		return ErrUnsupported
 	case codes.ResourceExhausted:
-		// gRPC has one code for both, and these words on either side of the connection.
+		// gRPC has one code for both, and this text on either side of the connection.
 		if strings.Contains(status.Convert(err).Message(), "larger than max") {
 			return ErrTooLarge
 		}
 		return ErrExhausted
 	case codes.Canceled:
-		// Ours only when our own caller gave up; a runtime that shuts down cancels calls too.
+		// Only if our own caller has cancelled; a runtime that shuts down cancels calls too.
 		if ctx.Err() != nil {
 			return context.Canceled
 		}
@@ -71,7 +72,7 @@ func sentinelOf(ctx context.Context, err error) error {
 	}
 }
 
-// shortID is the form operators know from crictl and docker.
+// shortID returns the short form of an ID, as in crictl and docker.
 func shortID(id string) string {
 	const most = 13
 	if len(id) > most {

@@ -10,13 +10,13 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/wait"
 )
 
-// EventType is what happened to a container.
+// EventType is the kind of an event.
 type EventType string
 
-// The event types of CRI.
+// Event types of CRI.
 const (
 	EventCreated EventType = "Created"
 	EventStarted EventType = "Started"
@@ -24,11 +24,11 @@ const (
 	EventDeleted EventType = "Deleted"
 )
 
-// Event says that something happened to a container or to a pod's sandbox. It is a hint where to
-// look and never the truth about it: events are lost and repeated.
+// Event reports a change of a container or of a pod's sandbox. It is only a hint: events can be lost and repeated, so the
+// state has to be read.
 type Event struct {
-	// Relist is true for the event that opens each subscription: anything may have happened
-	// before it. The other fields are then empty.
+	// Relist is true for the first event of each subscription: anything may have happened before. The other fields are then
+	// empty.
 	Relist bool
 
 	Type        EventType
@@ -45,16 +45,15 @@ const (
 	maxResubscribe = 5 * time.Second
 )
 
-// Events subscribes to the runtime's container events and hands them to fn one after the other,
-// until ctx ends, whose error it returns. When the stream breaks it subscribes again, with back-off,
-// and fn is told to relist each time: events are not kept for the absent. Events may be lost all
-// the same, so a slow relist of the caller's own stays necessary.
+// Events subscribes to the runtime's container events and calls fn with one after the other, until ctx ends, and returns
+// the error of ctx. If the stream breaks it subscribes again, with back-off, and passes an event with Relist each time,
+// because the runtime does not store events. Events may still be lost, so the caller has to list at long intervals too.
 //
-// Runtimes without events (containerd before 1.7, CRI-O unless told otherwise) make it return
-// ErrUnsupported. containerd 1.7 gives each event to one subscriber only, so there a kubelet with
-// EventedPLEG takes some of ours, and we of its.
+// The error is ErrUnsupported for runtimes without events (containerd before 1.7, CRI-O by default). containerd 1.7 sends
+// each event to one subscriber only, so a kubelet with EventedPLEG receives some of our events, and we receive some of its
+// events.
 //
-// fn must return soon; while it runs no event is read.
+// fn must return soon; no event is read while it runs.
 func (c *Client) Events(ctx context.Context, fn func(Event)) error {
 	delay := minResubscribe
 	for {
@@ -79,7 +78,7 @@ func (c *Client) Events(ctx context.Context, fn func(Event)) error {
 	}
 }
 
-// subscribe reads one stream to its end, which is always an error.
+// subscribe reads one stream until it ends, which is always an error.
 func (c *Client) subscribe(ctx context.Context, fn func(Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -87,8 +86,8 @@ func (c *Client) subscribe(ctx context.Context, fn func(Event)) error {
 	if err != nil {
 		return callError(ctx, methodEvents, "", err)
 	}
-	// Opening a stream does not wait for the other side. A call behind it on the same connection
-	// does, so the subscription exists, or nearly so, when the caller relists.
+	// Opening a stream does not wait for the server. A later call on the same connection does, so the subscription exists,
+	// or nearly so, when the caller lists.
 	if _, err := c.Version(ctx); err != nil {
 		return fmt.Errorf("%s: %w", methodEvents, err)
 	}
@@ -102,7 +101,7 @@ func (c *Client) subscribe(ctx context.Context, fn func(Event)) error {
 	}
 }
 
-// streamError also treats a stream the runtime ended in good order, as it does when it shuts down.
+// streamError also handles a stream that the runtime has ended without an error, as it does when it shuts down.
 func streamError(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: the runtime ended the stream", methodEvents, ErrUnavailable)

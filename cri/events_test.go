@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/fakecri"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 // A broken stream is opened again, however it broke, and opens with a relist.
@@ -68,6 +68,8 @@ func TestEventsLost(t *testing.T) {
 	runtime, id := newRuntime(t)
 	events := subscribe(t, newClient(t, runtime.Endpoint(), nil))
 	next(t, events, func(e cri.Event) bool { return e.Relist })
+	// The relist can come a moment before the subscription.
+	poll.Until(t, "subscription", func() bool { return runtime.Subscribers() == 1 })
 	runtime.SetFault("GetContainerEvents", fakecri.Fault{Lose: true, Times: 1})
 	runtime.Exit(id, 1) // lost
 	client := newClient(t, runtime.Endpoint(), nil)
@@ -91,7 +93,7 @@ func TestEventsUnsupported(t *testing.T) {
 	}
 }
 
-// A runtime that is away is asked again with back-off and not in a tight loop, and no relist is
+// A runtime that does not respond is retried with back-off and not in a tight loop, and no relist is
 // announced that could not succeed.
 func TestEventsBackOff(t *testing.T) {
 	t.Parallel()

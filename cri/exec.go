@@ -11,31 +11,29 @@ import (
 )
 
 const (
-	// maxExecOutput is how much of each stream is kept. Both go to conditions and events, which
-	// are smaller still.
+	// maxExecOutput is how much of each stream is kept. Both are written to conditions and events, which are smaller still.
 	maxExecOutput = 16 << 10
-	// maxExecMessage is how much the runtime may send at all. Runtimes collect up to 16 MiB of
-	// each stream in memory and send that as one message; the daemon's memory limit is below it.
+	// maxExecMessage is the maximum size of the response. Runtimes collect up to 16 MiB of each stream in memory and send
+	// it as one message; the daemon's memory limit is lower.
 	maxExecMessage = 1 << 20
 )
 
-// ExecResult is how a command in a container ended.
+// ExecResult is the result of a command in a container.
 type ExecResult struct {
-	// Stdout and Stderr are the first 16 KiB of what was written, as valid UTF-8.
+	// Stdout and Stderr are the first 16 KiB of the output, as valid UTF-8.
 	Stdout, Stderr string
-	// Truncated says that more was written than is kept.
+	// Truncated reports whether there was more output.
 	Truncated bool
-	// ExitCode is 0 for success. A command that a signal ended has 128 + signal.
+	// ExitCode is 0 for success. For a command that a signal has ended it is 128 + signal.
 	ExitCode int32
 }
 
-// ExecSync runs cmd in a container and waits for its end. A non-zero exit is a result and no error.
+// ExecSync runs cmd in a container and waits until it exits. A non-zero exit code is a result, not an error.
 //
-// The runtime kills the command after timeout, rounded up to whole seconds, and the answer is then
-// ErrDeadline; timeout must be positive, there is no unbounded exec. Should the runtime not keep to
-// it, as when a child the command left behind holds its output open, the call ends with ErrDeadline
-// at timeout + Config.ExecMargin. ErrTooLarge means that the command ended but wrote more than
-// 1 MiB; its exit code is lost.
+// The runtime kills the command after timeout, rounded up to whole seconds, and the error is ErrDeadline then. timeout must
+// be positive. If the runtime does not respond in time, for example because a child process of the command keeps its output
+// open, the call ends with ErrDeadline after timeout + Config.ExecMargin. ErrTooLarge means that the command has ended but
+// wrote more than 1 MiB; its exit code is lost.
 func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (ExecResult, error) {
 	if timeout <= 0 {
 		return ExecResult{}, fmt.Errorf("ExecSync %s: timeout %s: must be positive", shortID(id), timeout)

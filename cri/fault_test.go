@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/test/kit/fakecri"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 // hasty is the deadline of calls that hang; an exec has the second more that CRI's unit costs. Calls that are to succeed
@@ -193,7 +193,7 @@ func TestCallThatEndsByItsDeadlineEndsAfterTheCallersContext(t *testing.T) {
 	}
 }
 
-// A runtime that hangs in one method, many times over, holds up no other.
+// Many hanging calls of one method do not delay calls of other methods.
 func TestHungCallsHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	runtime, id := newRuntime(t)

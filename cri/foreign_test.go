@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// The first of a list is what is stopped, so containers of one moment have an order too.
+// The first of a list is stopped, so containers with the same creation time need an order too.
 func TestContainersNewestFirst(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)

@@ -15,16 +15,16 @@ import (
 	"github.com/refit-project/refit/cri/contentstore"
 )
 
-// Reasons why an image is not pulled, beside ErrNotFound for one that the registry does not have. CRI has no codes for
-// them: they are recognized by the words of containerd and CRI-O, and by those of cri-api's errors.
+// Reasons why an image is not pulled, in addition to ErrNotFound for an image that the registry does not have. CRI has no
+// codes for them: they are recognized by the messages of containerd, of CRI-O and of cri-api's errors.
 var (
-	// ErrUnauthorized: the registry wants other credentials, or any.
+	// ErrUnauthorized means that the registry requires other credentials.
 	ErrUnauthorized = errors.New("authentication required or access denied")
-	// ErrTooManyRequests: the registry limits the rate of requests.
+	// ErrTooManyRequests means that the registry limits the rate of requests.
 	ErrTooManyRequests = errors.New("too many requests")
-	// ErrDiskFull: no space on the node.
+	// ErrDiskFull means that there is no space on the node.
 	ErrDiskFull = errors.New("no space left on device")
-	// ErrDigestMismatch: what the registry served has another digest than was asked for.
+	// ErrDigestMismatch means that the content of the registry has another digest than requested.
 	ErrDigestMismatch = errors.New("digest mismatch")
 )
 
@@ -39,16 +39,16 @@ type Auth struct {
 	RegistryToken string
 }
 
-// PullRequest is what PullImage needs.
+// PullRequest has the parameters of PullImage.
 type PullRequest struct {
-	// Image as in a container's image field, complete with the registry.
+	// Image is as in a container's image field, including the registry.
 	Image string
 	Auth  Auth
 	// Labels and Annotations of the sandbox that the image is pulled for; a runtime may choose a snapshotter by them.
 	Labels, Annotations map[string]string
 }
 
-// ImageID finds the ID of an image that the node has; "" and no error when it has not.
+// ImageID returns the ID of an image on the node; "" and no error if the node does not have it.
 func (c *Client) ImageID(ctx context.Context, image string) (string, error) {
 	res, err := c.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
 	if errors.Is(err, ErrNotFound) {
@@ -57,8 +57,8 @@ func (c *Client) ImageID(ctx context.Context, image string) (string, error) {
 	return clip(res.GetImage().GetId()), err
 }
 
-// PullImage pulls an image and returns its ID. It takes as long as ctx lets it; the end of ctx ends the pull in the
-// runtime as well.
+// PullImage pulls an image and returns its ID. It takes as long as ctx allows; the end of ctx also ends the pull in the
+// runtime.
 func (c *Client) PullImage(ctx context.Context, request PullRequest) (string, error) {
 	pull := &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: request.Image}}
 	if a := request.Auth; a != (Auth{}) {
@@ -79,7 +79,7 @@ func (c *Client) PullImage(ctx context.Context, request PullRequest) (string, er
 	return clip(res.GetImageRef()), nil
 }
 
-// pullError translates what gRPC said of a pull. The address that a layer is redirected to may hold a signature.
+// pullError translates the gRPC error of a pull. The URL that a layer is redirected to may contain a signature.
 func pullError(ctx context.Context, image string, err error) error {
 	text := urlQuery.ReplaceAllString(status.Convert(err).Message(), "?…")
 	sentinel := sentinelOf(ctx, err)
@@ -103,7 +103,7 @@ func pullError(ctx context.Context, image string, err error) error {
 	return fmt.Errorf("pull %s: %s", clip(image), clip(text))
 }
 
-// withoutName takes the image's name out of what was said: a repository may be called "unauthorized".
+// withoutName removes the image's name from a message, because a repository may be called "unauthorized".
 func withoutName(text, image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
@@ -126,7 +126,7 @@ var pullWords = []struct {
 	{regexp.MustCompile(`(?i)\b404\b|manifest unknown|name unknown|: not found$`), ErrNotFound},
 }
 
-// reason drops what containerd puts before the cause, which names the image up to three times.
+// reason removes what containerd puts before the cause, which names the image up to three times.
 func reason(text string) string {
 	for _, prefix := range []string{"failed to pull and unpack image ", "failed to resolve reference ", "failed to resolve image ", "failed to copy: ", "failed to pull image "} {
 		rest, ok := strings.CutPrefix(text, prefix)
@@ -143,11 +143,11 @@ func reason(text string) string {
 	return text
 }
 
-// Progress of a pull in bytes as they are transferred, which is compressed. Zero: nothing is known yet.
+// Progress of a pull in transferred, compressed bytes. The zero value means that nothing is known yet.
 type Progress = contentstore.Progress
 
-// MeterPull returns a function that tells how far a pull is, see contentstore.MeterPull. Its error is ErrUnsupported
-// when the runtime is not containerd. The function is not safe for concurrent use.
+// MeterPull returns a function that returns the progress of a pull, see contentstore.MeterPull. Its error is ErrUnsupported
+// if the runtime is not containerd. The function is not safe for concurrent use.
 func (c *Client) MeterPull(registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
 	read := contentstore.MeterPull(c.content, callError, registry, repository, digest, since)
 	return func(ctx context.Context) (Progress, error) {

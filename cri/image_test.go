@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/testkit/fakecri"
+	"github.com/refit-project/refit/test/kit/fakecri"
 )
 
 func imageClient(t *testing.T) (*fakecri.Runtime, *cri.Client) {
@@ -81,7 +81,7 @@ func TestNameOfAnImageIsNoReasonForAFailure(t *testing.T) {
 	}
 }
 
-// The words are those that containerd 2.4 was seen to answer with.
+// The messages were observed with containerd 2.4.
 func TestWhyAPullFailed(t *testing.T) {
 	t.Parallel()
 	const prefix = `failed to pull and unpack image "reg.test/a:1": failed to resolve reference "reg.test/a:1": `

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/testkit/criconformance"
-	"github.com/refit-project/refit/testkit/fakeregistry"
+	"github.com/refit-project/refit/test/kit/criconformance"
+	"github.com/refit-project/refit/test/kit/fakeregistry"
 )
 
 // Pulls by a real containerd from a registry on the loopback interface, which containerd has to share.

@@ -7,12 +7,12 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// SandboxIP gives the primary address of the pod's newest ready sandbox, which is where the pod's
-// own ports answer from the node. A pod on the host's network has no address in CRI: the answer is
-// then "" and no error, and the node's address is meant. Without a ready sandbox it is ErrNotFound.
+// SandboxIP returns the primary address of the pod's newest ready sandbox, at which the pod's ports can be reached from the
+// node. A pod on the host's network has no address in CRI: the result is "" and no error, and callers use the node's
+// address. Without a ready sandbox the error is ErrNotFound.
 func (c *Client) SandboxIP(ctx context.Context, podUID string) (string, error) {
 	if podUID == "" {
 		return "", fmt.Errorf("sandbox address: %w: empty pod UID", ErrNotFound)
@@ -42,7 +42,7 @@ func (c *Client) SandboxIP(ctx context.Context, podUID string) (string, error) {
 	if ip == "" {
 		return "", nil
 	}
-	// The address becomes part of URLs: what is no address goes no further.
+	// The address becomes part of URLs, so it must be valid.
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
 		return "", fmt.Errorf("sandbox %s: address %q: %w", shortID(newest.GetId()), clip(ip), err)

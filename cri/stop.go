@@ -9,19 +9,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// wholeID is the length of the IDs all known runtimes make. They also take a shorter string that is
-// the beginning of one ID only.
+// wholeID is the length of the IDs of all known runtimes. Runtimes also accept a shorter string that is a unique prefix of
+// an ID.
 const wholeID = 64
 
-// StopContainer sends the container's stop signal, waits for grace (rounded up to whole seconds)
-// and has it killed after that; grace 0 kills at once. It returns when the container is gone.
-// A container that has already exited, or that the runtime does not know, is success: CRI promises
-// that the call is idempotent, and not every runtime keeps to it.
+// StopContainer sends the container's stop signal, waits for grace (rounded up to whole seconds) and lets the runtime kill
+// the container after that; grace 0 kills at once. It returns when the container has ended. A container that has already
+// exited, or that the runtime does not know, is a success: CRI defines the call as idempotent, but not every runtime
+// implements that.
 //
-// The call ends with ErrDeadline at grace + Config.StopMargin; the container may still end later.
-// A second call only waits: runtimes send the stop signal once in a container's life. A call that
-// is given up early, by ctx or by the loss of this process, may leave the container without the
-// SIGKILL; the next call does it.
+// The call ends with ErrDeadline after grace + Config.StopMargin; the container may still end later. A second call only
+// waits: runtimes send the stop signal once to a container. A call that is cancelled early, by ctx or by the end of this
+// process, may leave the container without the SIGKILL; the next call sends it.
 func (c *Client) StopContainer(ctx context.Context, id string, grace time.Duration) error {
 	if err := c.exact(ctx, id); err != nil {
 		return ignoreNotFound(err)
@@ -30,8 +29,8 @@ func (c *Client) StopContainer(ctx context.Context, id string, grace time.Durati
 	return ignoreNotFound(err)
 }
 
-// RemoveContainer deletes a container and what the runtime keeps of it; one that is running is
-// killed first. A container the runtime does not know is success.
+// RemoveContainer removes a container and its data in the runtime; a running container is killed first. A container that
+// the runtime does not know is a success.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	if err := c.exact(ctx, id); err != nil {
 		return ignoreNotFound(err)
@@ -40,8 +39,8 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return ignoreNotFound(err)
 }
 
-// exact makes sure that id means one container and is not the beginning of another's ID: IDs come
-// from API objects that a tenant may have written. A whole ID needs no question.
+// exact checks that id identifies one container and is not the prefix of another ID: IDs come from API objects that a
+// tenant may have written. A whole ID needs no check.
 func (c *Client) exact(ctx context.Context, id string) error {
 	switch {
 	case id == "":

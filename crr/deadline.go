@@ -16,8 +16,9 @@ func (p *planner) deadlineExceeded() (Outcome, bool) {
 	return Outcome{Reason: ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
 }
 
-// MayAct is an error when nothing may be done for a request any more. It is for acts that were decided a while ago: the
-// request is as it is now, nil if it is gone or not active any more. clockOffset is the API server's clock minus ours.
+// MayAct returns an error if nothing may be done for a request any more. Callers use it before an action that was
+// decided earlier. request is the present version of the request, nil if it is gone or no longer active. clockOffset is
+// the API server's clock minus the local clock.
 func MayAct(request *Request, clockOffset time.Duration, now time.Time) error {
 	if request == nil {
 		return errors.New("the request has been deleted or is not active any more")
@@ -32,11 +33,11 @@ func MayAct(request *Request, clockOffset time.Duration, now time.Time) error {
 	return nil
 }
 
-// deadline is on our clock; zero when there is none.
+// deadline returns the request's deadline by the local clock, or zero if there is none.
 func (p *planner) deadline() time.Time { return Deadline(p.request, p.observed.ClockOffset) }
 
-// Deadline is when a request ends whatever its containers do, by our clock; zero when it has none. clockOffset is the API
-// server's clock minus ours.
+// Deadline returns when the request ends regardless of the state of its containers, by the local clock, or zero if it
+// has no deadline. clockOffset is the API server's clock minus the local clock.
 func Deadline(request *Request, clockOffset time.Duration) time.Time {
 	if request.Spec.ActiveDeadlineSeconds == nil {
 		return time.Time{}

@@ -1,9 +1,10 @@
-// Package crr decides what a node does next for a ContainerRecreateRequest (Plan). Package queue decides in which order
-// requests of one pod are carried out, admission whether a request may be admitted, lifecycle what the manager does for
-// it; podrules has what they know about its pod, record keeps what is to be stopped where the CRD has no field for it.
+// Package crr decides what a node does next for a ContainerRecreateRequest (Plan). Package queue orders the requests of
+// one pod, admission decides whether a request is admitted, and lifecycle decides what the manager does for it. Package
+// podrules has the rules about the request's pod that they share. Package record stores the container IDs to stop if
+// the CRD has no field for them.
 //
-// It holds decisions only: values in, values out, the time as an argument. Clients, CRI types, goroutines and
-// sleeping must stay out. Whoever calls Plan observes, plans, writes the status, acts, and plans again; it needs
-// no other memory, because an instance of a container is known by its ID and the ID to be stopped is recorded
-// in the request's status before it is stopped.
+// The package only decides: it takes values and the time as arguments and returns values. Clients, CRI types,
+// goroutines and sleeping must stay out. The caller of Plan observes, plans, writes the status, acts, and plans again.
+// It needs no other state, because a container instance is identified by its ID, and the ID is recorded in the
+// request's status before the instance is stopped.
 package crr

@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/crr/record"
 )
 
-// store is what becomes of a status under OpenKruise's CRD, which has no container IDs in states, and of the daemon's
+// store returns the status as stored under OpenKruise's CRD, which has no container IDs in states, with the daemon's
 // record of them.
 func store(request *crr.Request, status crr.Status) *crr.Request {
 	stored := request.DeepCopy()
@@ -54,7 +54,7 @@ func TestForcedRequestStopsOneInstanceUnderOpenKruisesCRD(t *testing.T) {
 	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 }
 
-// The second of two forced requests is admitted while the first instance runs, and means the one that it finds.
+// The second of two forced requests is admitted while the first instance runs, and stops the instance that it finds.
 func TestForcedRequestRecordsTheInstanceItFindsUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
 	s := forced(newFixture().runs("app", 1))
@@ -119,4 +119,25 @@ func TestDeadlineLeavesStatesUnderOpenKruisesCRD(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Only at the deadline states are kept, and only the states of containers that are being stopped have no message.
+func TestOtherEndsMarkContainersUnderOpenKruisesCRD(t *testing.T) {
+	t.Parallel()
+	s := newFixture("app", "log")
+	s.request.Spec.ActiveDeadlineSeconds = new(int64(60))
+	s.pruned(s.plan(), time.Second).exited("app", 0, 143)
+	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.pruned(s.plan(), time.Hour)
+	late := s.plan()
+	s.observed.Pod = nil
+	gone := s.plan()
+	var got []string
+	for _, state := range append(late.Status.ContainerRecreateStates, gone.Status.ContainerRecreateStates...) {
+		got = append(got, string(state.Phase)+" "+state.Message)
+	}
+	wantDiff(t, "states", got, []string{
+		"Recreating stopped; waiting for kubelet to start it", "Pending ",
+		"Failed pod has gone: stopped; waiting for kubelet to start it", "Failed pod has gone: stopping",
+	})
 }

@@ -14,32 +14,32 @@ import (
 )
 
 type (
-	// Request is the wire type, by a shorter name.
+	// Request is a short name for the API type.
 	Request = v1beta1.ContainerRecreateRequest
-	// Status of a Request.
+	// Status is the status of a Request.
 	Status = v1beta1.ContainerRecreateRequestStatus
 )
 
 const (
-	// drainPatience is how long the manager may take to make the pod not ready before the request fails.
+	// drainPatience is how long to wait for the manager to make the pod not ready before the request fails.
 	drainPatience = time.Minute
 )
 
-// Options are the choices of the node's administrator.
+// Options are settings of the node's administrator.
 type Options struct {
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off unless a request says otherwise.
 	RespectBackoff bool
-	// SignalsOnly is for a pod without access to its container runtime: processes can be signalled, but no instance can be
-	// removed. So kubelet's back-off cannot be skipped, nor a restart policy overridden, and a container is stopped
-	// only if its restart policy starts it again however it ends.
+	// SignalsOnly is for a pod without access to its container runtime: processes can be signalled, but instances
+	// cannot be removed. So kubelet's back-off cannot be skipped, restart policies cannot be overridden, and a
+	// container is stopped only if its restart policy restarts it whatever its exit code.
 	SignalsOnly bool
 }
 
-// Plan decides the next step of one request from what was asked and what is on the node now. It is pure: the
-// same arguments give the same decision, so a process that died and came back continues exactly where the
-// container instances say it was.
+// Plan decides the next step of one request from the request and the present state of the node. It is a pure function:
+// the same arguments give the same decision, so a restarted process continues where the container instances show that
+// it was.
 //
-// The request must be the first in the Queue of its pod.
+// The request must be the first one in the queue of its pod.
 func Plan(request *Request, observed Observation, options Options, now time.Time) Decision {
 	if Completed(request) || request.DeletionTimestamp != nil {
 		return Decision{Status: request.Status, Why: "the request has ended"}
@@ -51,7 +51,7 @@ func Plan(request *Request, observed Observation, options Options, now time.Time
 	}
 	p.againAt(p.deadline())
 	if p.observed.Unseen != "" {
-		p.status.Message, p.why = p.observed.Unseen, p.observed.Unseen
+		p.status.Message, p.why = podrules.Short(p.observed.Unseen), p.observed.Unseen
 		return p.decide(nil, nil)
 	}
 	drained, outcome := p.drained()
@@ -64,7 +64,7 @@ func Plan(request *Request, observed Observation, options Options, now time.Time
 	return p.containers()
 }
 
-// planner carries the arguments of Plan and what has been decided so far.
+// planner holds the arguments of Plan and what has been decided so far.
 type planner struct {
 	request  *Request
 	observed Observation
@@ -72,12 +72,12 @@ type planner struct {
 	now      time.Time
 
 	status Status
-	held   bool // status.message says until when kubelet's back-off lasts
+	held   bool // status.message names the end of kubelet's back-off
 	again  time.Time
 	why    string
 }
 
-// accept marks the request as taken.
+// accept marks the request as accepted.
 func (p *planner) accept() {
 	p.status.Phase = v1beta1.ContainerRecreateRequestRecreating
 	p.status.Message = ""
@@ -86,7 +86,7 @@ func (p *planner) accept() {
 		reason, message = ReasonCarriedOutBySidecar, "refit-sidecar in the pod has taken the request"
 	}
 	p.setAccepted(metav1.ConditionTrue, reason, message)
-	p.layOut()
+	p.initStates()
 }
 
 func (p *planner) setAccepted(status metav1.ConditionStatus, reason, message string) {
@@ -96,8 +96,8 @@ func (p *planner) setAccepted(status metav1.ConditionStatus, reason, message str
 	})
 }
 
-// layOut has a state for every container, in the order of the spec.
-func (p *planner) layOut() {
+// initStates gives every container of the spec a state, in spec order.
+func (p *planner) initStates() {
 	stored, recorded := p.status.ContainerRecreateStates, record.Instances(p.request)
 	p.status.ContainerRecreateStates = make([]v1beta1.ContainerRecreateRequestRecreateState, len(p.request.Spec.Containers))
 	for i, container := range p.request.Spec.Containers {
@@ -112,14 +112,14 @@ func (p *planner) layOut() {
 	}
 }
 
-// ended finds what ends a request whatever its containers do.
+// ended returns the outcome of a request that ends regardless of its containers, and false for others.
 func (p *planner) ended() (Outcome, bool) {
 	pod := p.observed.Pod
 	switch {
 	case pod == nil || pod.DeletionTimestamp != nil && !podrules.SidecarTerminated(pod):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has gone"}, true
-	// Where a container was stopped and not started again, that has ended the pod, and step says so better.
-	case PodEnded(pod) && !podrules.SidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, begun):
+	// If a stopped container was not started again, that has ended the pod, and step gives a better message.
+	case PodEnded(pod) && !podrules.SidecarTerminated(pod) && !slices.ContainsFunc(p.status.ContainerRecreateStates, stopRecorded):
 		return Outcome{Reason: ReasonPodGone, Message: "pod has ended with phase " + string(pod.Status.Phase)}, true
 	case len(p.request.Spec.Containers) == 0:
 		return Outcome{Reason: ReasonInvalidRequest, Message: "spec.containers is empty"}, true
@@ -127,12 +127,12 @@ func (p *planner) ended() (Outcome, bool) {
 	return p.deadlineExceeded()
 }
 
-func begun(state v1beta1.ContainerRecreateRequestRecreateState) bool {
+func stopRecorded(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 	return state.ContainerID != ""
 }
 
-// drained reports whether the pod has been out of its Services for as long as was asked. Without the readiness
-// gate nothing can take it out, so nothing is waited for.
+// drained reports whether the pod has been not ready for the requested time. Without the readiness gate the pod cannot
+// be made not ready, so there is nothing to wait for.
 func (p *planner) drained() (bool, Outcome) {
 	strategy := p.request.Spec.Strategy
 	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || !podrules.HasReadinessGate(p.observed.Pod) {
@@ -152,7 +152,7 @@ func (p *planner) drained() (bool, Outcome) {
 		p.why = "waiting for the manager to make the pod not ready"
 		return false, Outcome{}
 	}
-	// Clamped, so that clocks that disagree can only cut the wait to nothing or stretch it to what was asked.
+	// Limit the wait, so that clocks that disagree can shorten it to nothing but cannot extend it.
 	elapsed := p.now.Add(p.observed.ClockOffset).Sub(condition.LastTransitionTime.Time)
 	rest := min(max(grace-elapsed, 0), grace)
 	if rest == 0 {
@@ -163,8 +163,8 @@ func (p *planner) drained() (bool, Outcome) {
 	return false, Outcome{}
 }
 
-// containers walks the containers in the order of the spec. They are stopped one after another; only an ordered
-// request waits for each to be recreated before the next is stopped.
+// containers handles the containers in spec order. They are stopped one after another; only with orderedRecreate each
+// one must be recreated before the next is stopped.
 func (p *planner) containers() Decision {
 	var stop *Stop
 	var start *Start
@@ -185,7 +185,7 @@ func (p *planner) containers() Decision {
 			ended++
 			continue
 		}
-		if state.Message != "" { // else it waits for one before it
+		if state.Message != "" { // without a message it waits for a container before it
 			p.why = fmt.Sprintf("container %s: %s", container.Name, state.Message)
 		}
 		if p.status.Message == "" && !step.heldUntil.IsZero() {
@@ -211,7 +211,7 @@ func (p *planner) ordered() bool {
 	return p.request.Spec.Strategy != nil && p.request.Spec.Strategy.OrderedRecreate
 }
 
-// verdict of a request all of whose containers are finished.
+// verdict returns the outcome of a request whose containers are all finished.
 func (p *planner) verdict() Outcome {
 	for _, state := range p.status.ContainerRecreateStates {
 		if state.Phase == v1beta1.ContainerRecreateRequestFailed {
@@ -223,10 +223,10 @@ func (p *planner) verdict() Outcome {
 
 func (p *planner) complete(outcome Outcome) Decision {
 	states := slices.Clone(p.status.ContainerRecreateStates)
-	// By the API server's clock, with which the manager compares it for ttlSecondsAfterFinished.
+	// Use the API server's clock, because the manager compares the time with it for ttlSecondsAfterFinished.
 	Complete(&p.status, outcome, p.request.Generation, p.now.Add(p.observed.ClockOffset))
 	if outcome.Reason == ReasonDeadlineExceeded && (record.Pruned(p.request) || p.observed.DropsIDs) {
-		p.status.ContainerRecreateStates = leave(states)
+		p.status.ContainerRecreateStates = withoutPendingMessages(states)
 	}
 	why := "every container has been recreated"
 	if outcome.Reason != "" {
@@ -235,9 +235,9 @@ func (p *planner) complete(outcome Outcome) Decision {
 	return Decision{Status: p.status, Why: why}
 }
 
-// leave is what OpenKruise makes of the states of containers at the deadline, and what its clients look for under its
-// CRDs: nothing, and one whose stop has not returned has no message.
-func leave(states []v1beta1.ContainerRecreateRequestRecreateState) []v1beta1.ContainerRecreateRequestRecreateState {
+// withoutPendingMessages returns the states that OpenKruise's clients expect at the deadline under its CRDs: unchanged,
+// but pending containers, whose stop has not returned, have no message.
+func withoutPendingMessages(states []v1beta1.ContainerRecreateRequestRecreateState) []v1beta1.ContainerRecreateRequestRecreateState {
 	for i := range states {
 		if states[i].Phase == v1beta1.ContainerRecreateRequestPending {
 			states[i].Message = ""
@@ -255,7 +255,7 @@ func (p *planner) decide(stop *Stop, start *Start) Decision {
 	return decision
 }
 
-// againAt asks for another look at t, if that is the earliest.
+// againAt requests another look at t, unless an earlier one is already requested.
 func (p *planner) againAt(t time.Time) {
 	p.again = Earlier(p.again, t)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
 func backoffMode(s *fixture, mode string) *fixture {
@@ -15,7 +15,7 @@ func backoffMode(s *fixture, mode string) *fixture {
 	return s
 }
 
-// A plain stop where no back-off would bite; stop and remove where it would.
+// A plain stop if there would be no back-off; stop and remove if there would be.
 func TestPlanRemovesOnlyWhereBackoffWouldBite(t *testing.T) {
 	t.Parallel()
 
@@ -85,7 +85,7 @@ func TestPlanRemovesEarlierInstancesFirst(t *testing.T) {
 	wantDiff(t, "removed after an interruption", s.plan().Start.Remove, []identity.ContainerID{id("app", 2), id("app", 3)})
 }
 
-// A crash of the new instance is a crash: kubelet's back-off of it is left alone.
+// A crash of the new instance is a crash: kubelet's back-off for it is respected.
 func TestPlanLeavesARealCrashAlone(t *testing.T) {
 	t.Parallel()
 	s := newFixture().restarted("app", 3)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/record"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
 // world runs a request against a simulated kubelet. Each byte of the script is one thing that happens.
@@ -23,7 +23,7 @@ type world struct {
 	prunes   bool // the CRD is OpenKruise's
 }
 
-// play lets the event happen and then a round of the daemon, unless the event is that it is not there.
+// play applies the event and then runs a round of the daemon, unless the event is that the daemon does not run.
 func (w *world) play(event byte) {
 	newest := w.observed.Instances["app"]
 	down := len(newest) == 0 || newest[0].State == identity.StateExited
@@ -75,7 +75,7 @@ func (w *world) end(code int32) {
 	}
 }
 
-// round is one round of the daemon. It may die between the write and the act.
+// round is one round of the daemon. It may die between the write and the action.
 func (w *world) round(event byte) {
 	before := w.request.Status
 	decision := w.plan()
@@ -173,8 +173,8 @@ func (w *world) reportedReady(id identity.ContainerID) bool {
 	return false
 }
 
-// Whatever happens in whatever order, no request stops an instance it did not record, acts on what runs, calls
-// success what is none, or changes its verdict.
+// Whatever happens in whatever order, a request never stops an instance that it did not record, never acts on a running
+// new instance, never reports a false success, and never changes its result.
 func FuzzPlan(f *testing.F) {
 	f.Add(false, byte(0), []byte{8, 1, 3, 3})
 	f.Add(true, byte(0), []byte{4, 4, 8, 6, 1, 3})

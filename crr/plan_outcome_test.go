@@ -1,6 +1,7 @@
 package crr_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
 // kubelet was quicker than the removal: it reported the end, and under such a policy never reports the next instance.
@@ -82,6 +83,36 @@ func TestPlanRestartPolicyForbidsRestart(t *testing.T) {
 	}
 }
 
+// A job that is run once more, for example: it was restarted, and has done its work again.
+func TestPlanNewContainerEndsAndIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		policy   corev1.RestartPolicy
+		exitCode int32
+		phase    corev1.PodPhase
+		want     string
+	}{
+		"OnFailure, exit 0":              {corev1.RestartPolicyOnFailure, 0, corev1.PodRunning, "EndedAfterRestart"},
+		"OnFailure, exit 1":              {corev1.RestartPolicyOnFailure, 1, corev1.PodRunning, ""},
+		"Never":                          {corev1.RestartPolicyNever, 1, corev1.PodRunning, "EndedAfterRestart"},
+		"OnFailure, exit 0 ends the pod": {corev1.RestartPolicyOnFailure, 0, corev1.PodSucceeded, "EndedAfterRestart"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newFixture()
+			s.observed.Pod.Spec.RestartPolicy = tt.policy
+			s.request.Annotations = map[string]string{v1beta1.AnnotationRestartPolicy: v1beta1.RestartPolicyOverride}
+			s.begun(t).exited("app", 1, tt.exitCode)
+			s.observed.Pod.Status.Phase = tt.phase
+			if tt.want == "" {
+				wantWait(t, s.plan())
+				return
+			}
+			wantOutcome(t, s.plan(), tt.want)
+		})
+	}
+}
+
 func TestPlanPodEndedByTheStop(t *testing.T) {
 	t.Parallel()
 	s := newFixture()
@@ -93,16 +124,23 @@ func TestPlanPodEndedByTheStop(t *testing.T) {
 
 func TestPlanBypassedAdmission(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func(*fixture){
-		"no containers":      func(s *fixture) { s.request.Spec.Containers = nil },
-		"no status context":  func(s *fixture) { s.request.Spec.Containers[0].StatusContext = nil },
-		"malformed ID":       func(s *fixture) { s.request.Spec.Containers[0].StatusContext.ContainerID = "../../etc" },
-		"of another runtime": func(s *fixture) { s.request.Spec.Containers[0].StatusContext.ContainerID = "docker://app0" },
+	tests := map[string]struct {
+		change func(*fixture)
+		says   string
+	}{
+		"no containers":      {func(s *fixture) { s.request.Spec.Containers = nil }, "spec.containers is empty"},
+		"no status context":  {func(s *fixture) { s.request.Spec.Containers[0].StatusContext = nil }, "no statusContext or empty containerID in app container"},
+		"malformed ID":       {func(s *fixture) { s.request.Spec.Containers[0].StatusContext.ContainerID = "../../etc" }, "../../etc"},
+		"of another runtime": {func(s *fixture) { s.request.Spec.Containers[0].StatusContext.ContainerID = "docker://app0" }, "runs on docker, this node's daemon is connected to containerd"},
 	}
-	for name, change := range tests {
+	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantOutcome(t, newFixture().with(change).plan(), crr.ReasonInvalidRequest)
+			got := newFixture().with(tt.change).plan()
+			wantOutcome(t, got, crr.ReasonInvalidRequest)
+			if !strings.Contains(got.Status.Message, tt.says) {
+				t.Errorf("message %q, want %q", got.Status.Message, tt.says)
+			}
 		})
 	}
 }
@@ -111,7 +149,7 @@ func (s *fixture) waiting(reason string) {
 	s.containerStatus(corev1.ContainerStatus{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
 }
 
-// A status that only tells of progress is not worth a write when kubelet is quick.
+// A status that only shows progress is not worth a write if kubelet is quick.
 func TestPlanSavesTheProgressWrite(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -120,6 +158,8 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 	}{
 		"kubelet does not say why it waits": {func(*fixture) {}, 10 * time.Second},
 		"kubelet is at it":                  {func(s *fixture) { s.waiting("ContainerCreating") }, 10 * time.Second},
+		"kubelet gives no reason":           {func(s *fixture) { s.waiting("") }, 10 * time.Second},
+		"kubelet reports no container":      {func(s *fixture) { s.observed.Pod.Status.ContainerStatuses = nil }, 10 * time.Second},
 		"after a first word":                {func(s *fixture) { s.request.Status.ContainerRecreateStates[0].IsKilled = true }, 30 * time.Second},
 		"kubelet cannot":                    {func(s *fixture) { s.waiting("CreateContainerConfigError") }, 2 * time.Second},
 		"kubelet will back off":             {func(s *fixture) { s.options.RespectBackoff = true; s.exited("app", 1, 1) }, 2 * time.Second},
@@ -151,11 +191,12 @@ func TestPlanWhileTheRuntimeIsDown(t *testing.T) {
 	got := s.plan()
 	wantWait(t, got)
 	wantDiff(t, "message", got.Status.Message, s.observed.Unseen)
+	wantDiff(t, "looked at again at the deadline", got.Again, noon.Add(time.Minute))
 	s.now = noon.Add(time.Minute)
 	wantOutcome(t, s.plan(), crr.ReasonDeadlineExceeded)
 }
 
-// A request that waits for another of its pod has a deadline nevertheless.
+// A request that waits for another request of its pod has a deadline too.
 func TestWaitEndsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	deadline := int64(5)

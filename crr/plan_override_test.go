@@ -9,7 +9,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
 // overriding is a request that overrides the restart policy of the pod.

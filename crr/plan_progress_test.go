@@ -9,10 +9,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
-// What a user reads in the request, and an operator in the daemon's log, at each step.
+// The texts that a user reads in the request, and an operator in the daemon's log, at each step.
 func TestPlanSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	gated := func(s *fixture) *fixture {
@@ -181,7 +181,7 @@ func TestPlanSaysWhyARequestEnded(t *testing.T) {
 	wantDiff(t, "failure", s.plan().Why, "pod has gone")
 }
 
-// The last word of a container that succeeded is none, and what a stop's retry said is gone.
+// A container that has succeeded has no message; the message of a stop's retry is removed.
 func TestPlanSuccessClearsTheMessage(t *testing.T) {
 	t.Parallel()
 	s := newFixture("app", "log").begun(t).runs("app", 1).ready("app", 1)

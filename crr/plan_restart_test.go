@@ -67,8 +67,8 @@ func forced(s *fixture) *fixture {
 	return s
 }
 
-// An image update or a crash restarted the container between admission and our coming: it counts, or, with
-// forceRecreate, what runs now is stopped.
+// An image update or a crash has restarted the container between admission and the first observation: that counts, or,
+// with forceRecreate, the instance that runs now is stopped.
 func TestPlanAlreadyRecreated(t *testing.T) {
 	t.Parallel()
 	s := newFixture().runs("app", 1).ready("app", 1)

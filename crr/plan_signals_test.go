@@ -25,8 +25,8 @@ func signalled(policy corev1.RestartPolicy, grace int64, rules ...corev1.Contain
 	return s
 }
 
-// Without a runtime what a stop ends can be started by kubelet alone, so only such a stop is begun that kubelet follows
-// with a start however the program ends.
+// Without a runtime only kubelet can start a stopped container. So a stop only begins if kubelet restarts the container
+// whatever its exit code.
 func TestPlanBySignalsNeverEndsAContainerForGood(t *testing.T) {
 	t.Parallel()
 	rule := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) corev1.ContainerRestartRule {
@@ -40,16 +40,16 @@ func TestPlanBySignalsNeverEndsAContainerForGood(t *testing.T) {
 		fixture *fixture
 		want    string // in the message; empty: stopped
 	}{
-		"Always":                               {signalled(corev1.RestartPolicyAlways, 30), ""},
-		"OnFailure may exit well":              {signalled(corev1.RestartPolicyOnFailure, 30), "exit code 0; with terminationGracePeriodSeconds 0 it is killed"},
-		"OnFailure, killed":                    {signalled(corev1.RestartPolicyOnFailure, 0), ""},
-		"Never":                                {signalled(corev1.RestartPolicyNever, 30), "restartPolicy Never would not start it again"},
-		"Never, killed":                        {signalled(corev1.RestartPolicyNever, 0), "exit code 137"},
-		"Never, a rule for any exit":           {signalled(corev1.RestartPolicyNever, 30, rule(notIn)), ""},
-		"Never, a rule for a signal alone":     {signalled(corev1.RestartPolicyNever, 30, rule(in, 137, 143)), "exit code 0; with terminationGracePeriodSeconds 0"},
-		"Never, a rule for KILL, killed":       {signalled(corev1.RestartPolicyNever, 0, rule(in, 137)), ""},
-		"Never, a rule for another exit code":  {signalled(corev1.RestartPolicyNever, 0, rule(in, 42)), "exit code 137"},
-		"Never, every exit but that of a KILL": {signalled(corev1.RestartPolicyNever, 30, rule(notIn, 137)), "exit code 137"},
+		"Always":                              {signalled(corev1.RestartPolicyAlways, 30), ""},
+		"OnFailure may exit well":             {signalled(corev1.RestartPolicyOnFailure, 30), "exit code 0; with terminationGracePeriodSeconds 0 it is killed"},
+		"OnFailure, killed":                   {signalled(corev1.RestartPolicyOnFailure, 0), ""},
+		"Never":                               {signalled(corev1.RestartPolicyNever, 30), "restartPolicy Never would not start it again"},
+		"Never, killed":                       {signalled(corev1.RestartPolicyNever, 0), "exit code 137"},
+		"Never, a rule for any exit":          {signalled(corev1.RestartPolicyNever, 30, rule(notIn)), ""},
+		"Never, a rule for a signal alone":    {signalled(corev1.RestartPolicyNever, 30, rule(in, 137, 143)), "exit code 0; with terminationGracePeriodSeconds 0"},
+		"Never, a rule for KILL, killed":      {signalled(corev1.RestartPolicyNever, 0, rule(in, 137)), ""},
+		"Never, a rule for another exit code": {signalled(corev1.RestartPolicyNever, 0, rule(in, 42)), "exit code 137"},
+		"Never, every exit code except 137":   {signalled(corev1.RestartPolicyNever, 30, rule(notIn, 137)), "exit code 137"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,7 +57,13 @@ func TestPlanStopFailures(t *testing.T) {
 	})
 	t.Run("an unreachable runtime is no verdict", func(t *testing.T) {
 		t.Parallel()
-		wantWait(t, failing(crr.Act{Failures: 50, Transient: true}).plan())
+		s := failing(crr.Act{Failures: 50, Transient: true})
+		wantWait(t, s.plan())
+		wantDiff(t, "the longest delay", s.plan().Again.Sub(s.now), 30*time.Second)
+	})
+	t.Run("four times is no verdict yet", func(t *testing.T) {
+		t.Parallel()
+		wantWait(t, failing(crr.Act{Failures: 4}).plan())
 	})
 	t.Run("failurePolicy Fail ends the request and says why", func(t *testing.T) {
 		t.Parallel()
@@ -178,4 +184,31 @@ func TestPlanPreStopTCPSocket(t *testing.T) {
 	}
 	s.request.Spec.Strategy.TerminationGracePeriodSeconds = new(int64(0))
 	wantDiff(t, "without grace no hook is run", s.plan().Stop, &crr.Stop{Container: "app", ID: id("app", 0)})
+}
+
+// Each of the three may say how long; a daemon that follows has what is left, whatever its clock says.
+func TestPlanGracePeriod(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*fixture)
+		later  time.Duration
+		want   time.Duration
+	}{
+		"nobody says":                 {func(*fixture) {}, 0, 30 * time.Second},
+		"the pod":                     {func(s *fixture) { s.observed.Pod.Spec.TerminationGracePeriodSeconds = new(int64(7)) }, 0, 7 * time.Second},
+		"the daemon that follows":     {func(*fixture) {}, 5 * time.Second, 25 * time.Second},
+		"by the API server's clock":   {func(s *fixture) { s.observed.ClockOffset = time.Hour }, 5 * time.Second, 25 * time.Second},
+		"the daemon of another clock": {func(s *fixture) { s.now, s.observed.ClockOffset = s.now.Add(-time.Hour), time.Hour }, 5 * time.Second, 25 * time.Second},
+	} {
+		s := newFixture().with(tt.change)
+		first := s.plan()
+		began := first.Status.ContainerRecreateStates[0].StopBegan
+		if want := s.now.Add(s.observed.ClockOffset); !began.Time.Equal(want) {
+			t.Errorf("%s: begun at %s, want %s", name, began, want)
+		}
+		if tt.later > 0 {
+			first = s.stored(first, tt.later).plan()
+		}
+		wantDiff(t, name, first.Stop.Grace, tt.want)
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
 // noon is the creation of every request in these fixtures, and now unless a fixture says otherwise.

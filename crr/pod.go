@@ -9,7 +9,7 @@ import (
 	"github.com/refit-project/refit/crr/record"
 )
 
-// ContainerNamed returns the container of that name; nil if there is none.
+// ContainerNamed returns the container with this name, or nil.
 func ContainerNamed(containers []corev1.Container, name string) *corev1.Container {
 	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
 		return &containers[i]
@@ -17,7 +17,7 @@ func ContainerNamed(containers []corev1.Container, name string) *corev1.Containe
 	return nil
 }
 
-// StatusNamed returns the status of the container of that name; nil if kubelet has not reported one.
+// StatusNamed returns the status of the container with this name, or nil if kubelet has not reported one.
 func StatusNamed(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	if i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
 		return &statuses[i]
@@ -25,7 +25,7 @@ func StatusNamed(statuses []corev1.ContainerStatus, name string) *corev1.Contain
 	return nil
 }
 
-// RecreateStateOf returns what the status of the request says about one of its containers.
+// RecreateStateOf returns the state of a container in the status of the request.
 func RecreateStateOf(request *v1beta1.ContainerRecreateRequest, container string) (v1beta1.ContainerRecreateRequestRecreateState, bool) {
 	for _, state := range request.Status.ContainerRecreateStates {
 		if state.Name == container {
@@ -35,7 +35,7 @@ func RecreateStateOf(request *v1beta1.ContainerRecreateRequest, container string
 	return v1beta1.ContainerRecreateRequestRecreateState{}, false
 }
 
-// Stopped is the instance of a container that the request has stopped; empty if it has stopped none.
+// Stopped returns the ID of the instance that the request has stopped, or "" if it has stopped none.
 func Stopped(request *v1beta1.ContainerRecreateRequest, container string) string {
 	state, ok := RecreateStateOf(request, container)
 	if !ok || state.Phase == v1beta1.ContainerRecreateRequestPending {
@@ -44,13 +44,13 @@ func Stopped(request *v1beta1.ContainerRecreateRequest, container string) string
 	if state.ContainerID != "" {
 		return state.ContainerID
 	}
-	if state.Phase == v1beta1.ContainerRecreateRequestFailed { // as at a deadline in the drain: nothing may have been stopped
+	if state.Phase == v1beta1.ContainerRecreateRequestFailed { // for example at a deadline during the drain: perhaps nothing was stopped
 		return record.Ordered(request, state)
 	}
 	return record.AtAdmission(request, container)
 }
 
-// PodEnded reports whether all containers of the pod have terminated for good.
+// PodEnded reports whether all containers of the pod have ended for good.
 func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
@@ -39,9 +40,12 @@ func TestStoppedInstance(t *testing.T) {
 		"in the status":       {v1beta1.ContainerRecreateRequestRecreating, "c://1", &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}, "c://1"},
 		"at the admission":    {v1beta1.ContainerRecreateRequestRecreating, "", &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}, "c://0"},
 		"nothing is recorded": {v1beta1.ContainerRecreateRequestSucceeded, "", nil, ""},
+		"failed in its drain": {v1beta1.ContainerRecreateRequestFailed, "", &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}, ""},
+		"failed later":        {v1beta1.ContainerRecreateRequestFailed, "c://1", nil, "c://1"},
 		"no state":            {"", "c://1", nil, ""},
 	} {
 		request := &v1beta1.ContainerRecreateRequest{}
+		request.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue}}
 		request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "other"}, {Name: "app", StatusContext: tt.context}}
 		if tt.phase != "" {
 			request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: tt.phase, ContainerID: tt.id}}

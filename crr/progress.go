@@ -6,24 +6,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 const (
-	// progressDelay holds back a status that only shows progress, as "stopped, waiting for kubelet": containers
-	// run again within it, also where dozens are restarted at once, and the write is saved.
+	// progressDelay delays a status that only shows progress, for example "stopped, waiting for kubelet". Containers
+	// usually run again before it ends, even if dozens are restarted at once, and the write is saved.
 	progressDelay = 10 * time.Second
-	// nextProgressDelay does so once there has been a word of it.
+	// nextProgressDelay is the delay after the first such status.
 	nextProgressDelay = 30 * time.Second
-	// heldDelay is for waits to which kubelet has given a name, as CrashLoopBackOff: they last.
+	// heldDelay is the delay if kubelet gives a reason for the wait, for example CrashLoopBackOff: such waits last longer.
 	heldDelay = 2 * time.Second
-	// reasonContainerCreating is kubelet's name for the ordinary way up.
+	// reasonContainerCreating is kubelet's reason during a normal start.
 	reasonContainerCreating = "ContainerCreating"
 )
 
-// minorUntil reports whether the new status differs from the stored one only in what a user can do without for
-// a moment, and until when.
+// minorUntil reports whether the new status differs from the stored one only in details that users do not need at once,
+// and until when the write can wait.
 func (p *planner) minorUntil() (time.Time, bool) {
 	stored := p.request.Status
 	if stored.Phase != p.status.Phase || stored.Message != p.status.Message && !p.held || len(stored.ContainerRecreateStates) != len(p.status.ContainerRecreateStates) ||
@@ -41,7 +41,7 @@ func (p *planner) minorUntil() (time.Time, bool) {
 			continue
 		}
 		since := act.Done
-		if act.Running { // it has ended already, and so will the act at any moment
+		if act.Running { // the instance has ended, and the action will end in a moment
 			since = p.now
 		}
 		until = Earlier(until, since.Add(p.progressDelay(was)))
@@ -49,13 +49,13 @@ func (p *planner) minorUntil() (time.Time, bool) {
 	return until, p.now.Before(until)
 }
 
-// progressDelay is how long after the last act on a container a word on its progress may come.
+// progressDelay returns how long after the last action on a container its progress may be written.
 func (p *planner) progressDelay(was v1beta1.ContainerRecreateRequestRecreateState) time.Duration {
 	status := kubelet.StatusOf(p.observed.Pod, was.Name)
 	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" && status.State.Waiting.Reason != reasonContainerCreating {
 		return heldDelay
 	}
-	// Kubelet 1.36 names a back-off when it looks at the pod again, which may be at the end of it.
+	// Kubelet 1.36 reports a back-off only when it syncs the pod again, which may be when the back-off ends.
 	if newest, known := p.observed.newest(was.Name); known && newest.State == identity.StateExited && delaysRestart(newest, newest.FinishedAt) {
 		return heldDelay
 	}

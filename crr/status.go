@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/crr/podrules"
 )
 
 // Reasons of the conditions Accepted, Succeeded and Failed.
 const (
 	ReasonAccepted = "Accepted"
-	// ReasonCarriedOutBySidecar: a refit-sidecar in the pod carries out the request, so no daemon of the node is needed. The
-	// condition Accepted has it also while the request waits for another one of the pod.
+	// ReasonCarriedOutBySidecar says that a refit-sidecar in the pod carries out the request, so no daemon of the node
+	// is needed. The condition Accepted has this reason also while the request waits for another request of the pod.
 	ReasonCarriedOutBySidecar         = "CarriedOutBySidecar"
 	ReasonSucceeded                   = "Succeeded"
 	ReasonPodGone                     = "PodGone"
@@ -22,39 +23,41 @@ const (
 	ReasonStopFailed                  = "StopFailed"
 	ReasonRestartPolicyForbidsRestart = "RestartPolicyForbidsRestart"
 	ReasonRestartNotReported          = "RestartNotReported"
-	ReasonDrainNotAcquired            = "DrainNotAcquired"
-	ReasonInvalidRequest              = "InvalidRequest"
-	ReasonContainerFailed             = "ContainerFailed"
-	ReasonDaemonNotResponding         = "DaemonNotResponding"
-	// ReasonNotPossibleHere: the container cannot or must not be stopped without access to its container runtime.
+	// ReasonEndedAfterRestart says that the container was restarted, and that its new instance has ended and is not
+	// started again.
+	ReasonEndedAfterRestart   = "EndedAfterRestart"
+	ReasonDrainNotAcquired    = "DrainNotAcquired"
+	ReasonInvalidRequest      = "InvalidRequest"
+	ReasonContainerFailed     = "ContainerFailed"
+	ReasonDaemonNotResponding = "DaemonNotResponding"
+	// ReasonNotPossibleHere says that the container cannot or must not be stopped without access to its container runtime.
 	ReasonNotPossibleHere = "NotPossibleHere"
 )
 
-// Outcome is how a request ends. Reason is empty for success and one of the Reason constants otherwise;
-// Message is then never empty.
+// Outcome says how a request ends. For success Reason and Message are empty. Otherwise Reason is one of the Reason
+// constants and Message is not empty.
 type Outcome struct {
 	Reason, Message string
 }
 
-// Completed reports whether the request has ended. Nothing may change its status any more.
+// Completed reports whether the request has ended. Its status must not change any more.
 func Completed(request *v1beta1.ContainerRecreateRequest) bool {
 	return request.Status.Phase == v1beta1.ContainerRecreateRequestCompleted || request.Status.CompletionTime != nil
 }
 
-// Complete ends a request: phase Completed as OpenKruise writes it, the conditions Succeeded, Failed and
-// Complete for `kubectl wait`, and every container that is not finished marked Failed with why, so that no
-// state of an ended request looks as if work went on.
+// Complete ends a request: it sets phase Completed like OpenKruise, the conditions Succeeded, Failed and Complete for
+// `kubectl wait`, and marks every unfinished container as Failed with a message, so that no container state of an ended
+// request shows work in progress.
 func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, generation int64, now time.Time) {
-	at := metav1.NewTime(now)
-	status.Phase = v1beta1.ContainerRecreateRequestCompleted
-	status.CompletionTime = &at
-	// An OpenKruise client reads any message of a completed request as a failure.
-	status.Message = outcome.Message
+	at, said := metav1.NewTime(now), podrules.Short(outcome.Message)
+	status.Phase, status.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &at
+	// OpenKruise clients treat any message of a completed request as a failure.
+	status.Message = said
 	for i := range status.ContainerRecreateStates {
 		state := &status.ContainerRecreateStates[i]
 		if !finished(state.Phase) {
 			state.Phase = v1beta1.ContainerRecreateRequestFailed
-			state.Message = joinMessages(outcome.Message, state.Message)
+			state.Message = joinMessages(said, state.Message)
 		}
 	}
 	succeeded, failed, reason := metav1.ConditionTrue, metav1.ConditionFalse, ReasonSucceeded
@@ -62,7 +65,7 @@ func Complete(status *v1beta1.ContainerRecreateRequestStatus, outcome Outcome, g
 		succeeded, failed, reason = metav1.ConditionFalse, metav1.ConditionTrue, outcome.Reason
 	}
 	condition := metav1.Condition{
-		Type: v1beta1.ConditionSucceeded, Status: succeeded, Reason: reason, Message: outcome.Message,
+		Type: v1beta1.ConditionSucceeded, Status: succeeded, Reason: reason, Message: said,
 		ObservedGeneration: generation, LastTransitionTime: at,
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
@@ -77,13 +80,13 @@ func finished(phase v1beta1.ContainerRecreateRequestPhase) bool {
 }
 
 func joinMessages(why, detail string) string {
-	if detail == "" {
-		return why
+	if detail != "" {
+		why += ": " + detail
 	}
-	return why + ": " + detail
+	return podrules.Short(why)
 }
 
-// Result of an ended request, "succeeded" or "failed", and the reason.
+// Result returns "succeeded" or "failed", and the reason, for an ended request.
 func Result(status v1beta1.ContainerRecreateRequestStatus) (result, reason string) {
 	if succeeded := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
 		reason = succeeded.Reason
@@ -94,8 +97,8 @@ func Result(status v1beta1.ContainerRecreateRequestStatus) (result, reason strin
 	return "failed", reason
 }
 
-// OutcomeOf reads the outcome of an ended request, also of one without conditions, as of kruise-daemon or under the CRDs of OpenKruise
-// up to 1.9: then a message is a failure, and so is any container that is not Succeeded.
+// OutcomeOf returns the outcome of an ended request. If the request has no conditions (kruise-daemon, or the CRDs of
+// OpenKruise up to 1.9), a message means failure, and so does any container that is not Succeeded.
 func OutcomeOf(request *v1beta1.ContainerRecreateRequest) Outcome {
 	if succeeded := meta.FindStatusCondition(request.Status.Conditions, v1beta1.ConditionSucceeded); succeeded != nil {
 		if succeeded.Status == metav1.ConditionTrue {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,6 +54,32 @@ func TestOutcomeWithoutConditions(t *testing.T) {
 	}
 }
 
+// The condition says it, whatever the message and the states are.
+func TestOutcomeOfARequestWithConditions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status         metav1.ConditionStatus
+		want           crr.Outcome
+		result, reason string
+	}{
+		"succeeded": {metav1.ConditionTrue, crr.Outcome{}, "succeeded", "Why"},
+		"failed":    {metav1.ConditionFalse, crr.Outcome{Reason: "Why", Message: "because"}, "failed", "Why"},
+		"none":      {"", crr.Outcome{Reason: crr.ReasonContainerFailed, Message: "text"}, "failed", ""},
+	} {
+		request := &v1beta1.ContainerRecreateRequest{}
+		request.Status.Message = "text"
+		if tt.status != "" {
+			request.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Status: tt.status, Reason: "Why", Message: "because"}}
+		}
+		if got := crr.OutcomeOf(request); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+		if result, reason := crr.Result(request.Status); result != tt.result || reason != tt.reason {
+			t.Errorf("%s: %s, %s", name, result, reason)
+		}
+	}
+}
+
 // kubectl wait can wait for each of the three.
 func TestConditionsOfAnEndedRequest(t *testing.T) {
 	t.Parallel()
@@ -70,5 +97,22 @@ func TestConditionsOfAnEndedRequest(t *testing.T) {
 				t.Errorf("%s: condition %s is %+v, want %s", name, kind, c, want)
 			}
 		}
+	}
+}
+
+// What a container was waiting for is why the deadline has passed.
+func TestContainersOfAnEndedRequestSayWhatTheyWaitedFor(t *testing.T) {
+	t.Parallel()
+	const recreating, pending, succeeded = v1beta1.ContainerRecreateRequestRecreating, v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestSucceeded
+	status := v1beta1.ContainerRecreateRequestStatus{ContainerRecreateStates: []v1beta1.ContainerRecreateRequestRecreateState{
+		{Name: "a", Phase: recreating, Message: "waiting for it to be ready"}, {Name: "b", Phase: pending}, {Name: "c", Phase: succeeded},
+	}}
+	crr.Complete(&status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "too late"}, 1, time.Unix(1000, 0))
+	var got []string
+	for _, state := range status.ContainerRecreateStates {
+		got = append(got, string(state.Phase)+" "+state.Message)
+	}
+	if diff := cmp.Diff([]string{"Failed too late: waiting for it to be ready", "Failed too late", "Succeeded "}, got); diff != "" {
+		t.Error(diff)
 	}
 }

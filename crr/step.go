@@ -8,41 +8,42 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 const (
-	// relist is what kubelet takes to notice that an instance was removed: its 1 s relist and a margin.
+	// relist is how long kubelet takes to notice that an instance was removed: its relist period of 1 s and a margin.
 	relist = 1200 * time.Millisecond
-	// maxNudges bounds the writes to a pod that kubelet cannot start; each waits twice as long as the last.
+	// maxNudges limits the touches of a pod whose container kubelet does not start. The delay between them doubles.
 	maxNudges = 5
-	// eventedNudges without effect show that kubelet does not relist (EventedPLEG): it keeps its back-off.
+	// eventedNudges is the number of touches without effect after which kubelet is assumed not to relist (EventedPLEG)
+	// and to keep its back-off.
 	eventedNudges = 2
-	// maxRetryDelay between failed attempts; the first delay is a second.
+	// maxRetryDelay limits the delay between failed attempts. The first delay is one second.
 	maxRetryDelay = 30 * time.Second
 )
 
-// step is what one container contributes to a decision.
+// step is the contribution of one container to a decision.
 type step struct {
 	state    v1beta1.ContainerRecreateRequestRecreateState
 	stop     *Stop
 	start    *Start
 	stopping bool // the next container has to wait
 	revisit  time.Time
-	failure  string // reason, when the container has just failed
-	// heldUntil is the end of kubelet's back-off; zero: there is none, or kubelet does not say.
+	failure  string // the reason, if the container has just failed
+	// heldUntil is the end of kubelet's back-off; zero if there is none or kubelet does not report it.
 	heldUntil time.Time
 }
 
-// subject is one container of the request while its step is worked out.
+// subject is one container of the request whose step is being decided.
 type subject struct {
 	*planner
 	step
 	spec v1beta1.ContainerRecreateRequestContainer
 	act  Act
-	old  identity.ContainerID // the instance to be replaced
-	// adopted: old is not the instance at admission, and is recorded nowhere yet.
+	old  identity.ContainerID // the instance to replace
+	// adopted says that old is not the instance at admission and has not been recorded yet.
 	adopted bool
 }
 
@@ -62,26 +63,25 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 	switch phase := p.observed.Pod.Status.Phase; {
 	case down && PodEnded(p.observed.Pod):
 		s.begin()
-		s.state.IsKilled = true
-		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf("the pod has ended with phase %s, so kubelet starts nothing in it", phase))
+		s.failNotRestarted(newest, known, fmt.Sprintf("the pod has ended with phase %s, so kubelet starts nothing in it", phase))
 	case !known:
-		s.missing()
+		s.handleMissing()
 	case newest.State == identity.StateExited:
-		s.exited(newest)
+		s.handleExited(newest)
 	case newest.State == identity.StateCreated:
 		s.wait("being started")
 	case newest.ID == s.old:
-		s.running(newest)
+		s.handleRunning(newest)
 	case newest.State == identity.StateUnknown:
 		s.wait("state unknown to the runtime")
 	default:
-		s.replaced(newest)
+		s.handleReplaced(newest)
 	}
 	return s.step
 }
 
-// endedForGood reports whether a sidecar of a pod whose work is done has been stopped and is not started again, which is
-// what the request is for.
+// endedForGood reports whether a sidecar of a pod whose work is done has been stopped and will not be started again.
+// That is the purpose of such a request.
 func (s *subject) endedForGood(last Instance, known bool) bool {
 	pod := s.observed.Pod
 	if !podrules.SidecarTerminated(pod) || s.act.Running {
@@ -90,9 +90,9 @@ func (s *subject) endedForGood(last Instance, known bool) bool {
 	return !known || PodEnded(pod) || pod.DeletionTimestamp != nil || !kubelet.RestartPolicyOf(pod, s.spec.Name).Restarts(last.ExitCode)
 }
 
-// identify fixes the instance to be replaced: the one recorded in the state, else the one at admission. Where
-// that one is gone already, a request to restart whatever is there (forceRecreate) means the newest, and so
-// does a container that is down: what it needs is a start.
+// identify determines the instance to replace: the one recorded in the state, or else the one at admission. If the
+// latter is gone, it is the newest instance for a request with forceRecreate, and also for a container that does not
+// run, because the container only needs a start.
 func (s *subject) identify(newest Instance, known bool) error {
 	if s.state.ContainerID != "" {
 		id, err := identity.ParseContainerID(s.state.ContainerID)
@@ -120,8 +120,8 @@ func (s *subject) force() bool {
 	return s.request.Spec.Strategy != nil && s.request.Spec.Strategy.ForceRecreate
 }
 
-// exited: nothing of the container runs, and the runtime still shows the instance that ended last.
-func (s *subject) exited(last Instance) {
+// handleExited handles a container of which no instance runs and whose last instance the runtime still has.
+func (s *subject) handleExited(last Instance) {
 	policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name)
 	replacedOnce := last.ID != s.old
 	if s.act.Running { // the stop has not returned yet
@@ -131,8 +131,7 @@ func (s *subject) exited(last Instance) {
 	}
 	s.begin()
 	if !policy.Restarts(last.ExitCode) && (replacedOnce || !s.overrides()) {
-		s.fail(ReasonRestartPolicyForbidsRestart, fmt.Sprintf(
-			"it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.Policy))
+		s.failNotRestarted(last, true, fmt.Sprintf("it exited with code %d and restartPolicy %s does not start it again", last.ExitCode, policy.Policy))
 		return
 	}
 	status := kubelet.StatusOf(s.observed.Pod, s.spec.Name)
@@ -142,24 +141,34 @@ func (s *subject) exited(last Instance) {
 	}
 	held := delaysRestart(last, last.FinishedAt) || !kubelet.BackoffUntil(status).IsZero()
 	if s.overrides() && !policy.Always() || s.skipsBackoff() && held {
-		s.remove()
+		s.removeExited()
 		return
 	}
 	s.waitForKubelet("stopped; ", status)
 }
 
-// remove makes kubelet forget the exited instances; missing follows.
-func (s *subject) remove() {
+// failNotRestarted fails a container that has ended and that kubelet does not start again: before the restart, or after
+// its new instance has ended.
+func (s *subject) failNotRestarted(last Instance, known bool, why string) {
+	reason := ReasonRestartPolicyForbidsRestart
+	if known && last.ID != s.old {
+		reason, why = ReasonEndedAfterRestart, "the container was restarted, and has ended again: "+why
+	}
+	s.fail(reason, why)
+}
+
+// removeExited removes the exited instances, so that kubelet forgets them. The next step is handleMissing.
+func (s *subject) removeExited() {
 	s.state.Message = "removing the exited instances so that kubelet starts it without back-off"
 	if s.act.Err != "" && s.retryLater() {
 		return
 	}
-	s.start = &Start{Container: s.spec.Name, Remove: s.observed.remains(s.spec.Name)}
+	s.start = &Start{Container: s.spec.Name, Remove: s.observed.exitedInstances(s.spec.Name)}
 }
 
-// retryLater reports whether the last attempt failed too recently for another one.
+// retryLater reports whether the next attempt has to wait because the last one failed.
 func (s *subject) retryLater() bool {
-	s.state.Message = s.act.Err + ": trying again"
+	s.state.Message = podrules.Short(s.act.Err) + ": trying again"
 	due := s.act.Done.Add(backoff(time.Second, s.act.Failures-1, maxRetryDelay))
 	if !s.now.Before(due) {
 		return false
@@ -168,9 +177,9 @@ func (s *subject) retryLater() bool {
 	return true
 }
 
-// missing: the runtime knows no instance of the container. Kubelet starts it when it notices; if it has seen
-// the exit before the removal it has to be woken.
-func (s *subject) missing() {
+// handleMissing handles a container of which the runtime has no instance. Kubelet starts it when it notices. If kubelet
+// has seen the exit before the removal, the pod has to be touched.
+func (s *subject) handleMissing() {
 	if s.act.Running {
 		s.record()
 		return
@@ -198,9 +207,9 @@ func (s *subject) missing() {
 	s.start = &Start{Container: s.spec.Name, Nudge: true}
 }
 
-// replaced: another instance than the old one runs. It counts once the pod's own status calls it ready and it
-// has been up for long enough.
-func (s *subject) replaced(current Instance) {
+// handleReplaced handles a container of which a new instance runs. The container succeeds when the pod's status reports
+// the instance as ready and the instance has been up for long enough.
+func (s *subject) handleReplaced(current Instance) {
 	s.begin()
 	status := kubelet.StatusOf(s.observed.Pod, s.spec.Name)
 	if policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name); policy.Final(status) {
@@ -224,10 +233,10 @@ func (s *subject) replaced(current Instance) {
 	s.state.Message = ""
 }
 
-// record records the instance to be replaced before anything is done to it.
+// record records the instance to replace. Nothing may be done to the instance before.
 func (s *subject) record() { s.state.ContainerID = s.old.String() }
 
-// begin is for a container whose old instance has ended. Until then the container is Pending, as OpenKruise has it.
+// begin marks a container whose old instance has ended as Recreating. Until then it is Pending, like in OpenKruise.
 func (s *subject) begin() {
 	s.record()
 	s.state.Phase = v1beta1.ContainerRecreateRequestRecreating
@@ -236,10 +245,10 @@ func (s *subject) begin() {
 
 func (s *subject) wait(message string) {
 	s.state.Phase = v1beta1.ContainerRecreateRequestRecreating
-	s.state.Message = message
+	s.state.Message = podrules.Short(message)
 }
 
-// waitForKubelet is for a container that kubelet is to start.
+// waitForKubelet sets the message of a container that kubelet has to start.
 func (s *subject) waitForKubelet(why string, status *corev1.ContainerStatus) {
 	s.heldUntil = kubelet.BackoffUntil(status)
 	s.wait(why + podrules.WaitingFor(status))
@@ -248,10 +257,10 @@ func (s *subject) waitForKubelet(why string, status *corev1.ContainerStatus) {
 func (s *subject) fail(reason, message string) {
 	s.failure = reason
 	s.state.Phase = v1beta1.ContainerRecreateRequestFailed
-	s.state.Message = message
+	s.state.Message = podrules.Short(message)
 }
 
-// backoff doubles first n times, up to most.
+// backoff returns first doubled n times, limited to most.
 func backoff(first time.Duration, n int, most time.Duration) time.Duration {
 	for ; n > 0 && first < most; n-- {
 		first *= 2

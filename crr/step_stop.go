@@ -10,18 +10,17 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-const (
-	// maxStopFailures in a row, not counting those of an unreachable runtime, fail the container.
-	maxStopFailures = 5
-)
+// maxStopFailures is the number of consecutive failures that fail the container. Failures because the runtime is
+// unreachable do not count.
+const maxStopFailures = 5
 
-// running: the old instance runs and is to be stopped.
-func (s *subject) running(old Instance) {
-	hook := s.preStop()
+// handleRunning handles a container whose old instance runs and has to be stopped.
+func (s *subject) handleRunning(old Instance) {
+	hook := podrules.PreStop(s.observed.Pod, s.spec.Name, s.grace())
 	if hook != nil && hook.TCPSocket != nil {
 		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, and not by kubelet either: use exec, httpGet or sleep")
 		return
@@ -38,7 +37,7 @@ func (s *subject) running(old Instance) {
 		return
 	}
 	if s.options.SignalsOnly && s.adopted {
-		s.adopt()
+		s.recordAdopted()
 		return
 	}
 	s.record()
@@ -59,17 +58,17 @@ func (s *subject) running(old Instance) {
 		}
 	}
 	s.stop = &Stop{Container: s.spec.Name, ID: old.ID}
-	now := s.now.Add(s.observed.ClockOffset).Truncate(time.Microsecond) // as it is stored
+	now := s.now.Add(s.observed.ClockOffset).Truncate(time.Microsecond) // the precision that is stored
 	if s.state.StopBegan == nil && !s.observed.Later {
 		s.state.StopBegan = new(metav1.NewMicroTime(now))
 	}
 	s.stop.Grace, s.stop.PreStop = podrules.Rest(s.grace(), hook, s.state.StopBegan, now)
 	if s.removes(old) {
-		s.stop.Remove = append(s.observed.remains(s.spec.Name), old.ID)
+		s.stop.Remove = append(s.observed.exitedInstances(s.spec.Name), old.ID)
 	}
 }
 
-// podGoesOn reports whether the pod cannot end while this container is down.
+// podGoesOn reports whether the pod keeps running while this container does not.
 func (s *subject) podGoesOn() bool {
 	pod := s.observed.Pod
 	if s.options.SignalsOnly || !podrules.NeedsOther(s.request, pod, s.spec.Name) {
@@ -77,24 +76,24 @@ func (s *subject) podGoesOn() bool {
 	}
 	return slices.ContainsFunc(podrules.Others(pod, s.spec.Name), func(other corev1.ContainerStatus) bool {
 		if _, asked := RecreateStateOf(&Request{Status: s.status}, other.Name); !asked {
-			return true // its instances are not looked at
+			return true // the instances of such containers are not observed
 		}
 		newest, known := s.observed.newest(other.Name)
 		return known && newest.State == identity.StateRunning && newest.ID.String() == other.ContainerID && !s.observed.Acts[other.Name].Running
 	})
 }
 
-// restarting reports whether another container of the request is on its way to its next instance.
+// restarting reports whether another container of the request is being restarted.
 func (s *subject) restarting() bool {
 	return slices.ContainsFunc(s.status.ContainerRecreateStates, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
-		return state.Name != s.spec.Name && begun(state) && !finished(state.Phase)
+		return state.Name != s.spec.Name && stopRecorded(state) && !finished(state.Phase)
 	})
 }
 
-// adopt only records the instance that runs now, and it is stopped once that is stored. If it cannot be, the instance could not be
-// told at the next look from the one that is started after it: either that one would be stopped too, and so on, or the
-// request would succeed while its instance is still being stopped.
-func (s *subject) adopt() {
+// recordAdopted records the instance that runs now. It is stopped only after the record is stored. Without the record
+// the next step could not distinguish this instance from the next one: either the next one would be stopped too, and so
+// on, or the request would succeed while its instance is still being stopped.
+func (s *subject) recordAdopted() {
 	if s.observed.DropsIDs {
 		s.fail(ReasonNotPossibleHere, "it has been restarted since the request was created, and the CRD of ContainerRecreateRequests "+
 			"has no field for the instance that is to be stopped: create another request")
@@ -104,7 +103,7 @@ func (s *subject) adopt() {
 	s.revisit = s.now
 }
 
-// unstoppable says why the container must not or cannot be stopped from here; empty: it can.
+// unstoppable returns why the container must not or cannot be stopped from here, or "" if it can.
 func (s *subject) unstoppable() string {
 	if s.options.SignalsOnly {
 		if why := podrules.EndsForGood(kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name), s.grace()); why != "" {
@@ -114,16 +113,8 @@ func (s *subject) unstoppable() string {
 	return s.observed.Unstoppable[s.spec.Name]
 }
 
-// preStop is the hook of a container or native sidecar in the pod; nil when it has none, or no time to run it.
-func (s *subject) preStop() *corev1.LifecycleHandler {
-	if s.grace() == 0 {
-		return nil
-	}
-	return podrules.PreStop(s.observed.Pod, s.spec.Name)
-}
-
-// removes reports whether the instance is to be removed once stopped. Where the restart policy would not bring
-// it back, removal would, so there only the request itself may ask for it.
+// removes reports whether to remove the instance after its stop. If the restart policy does not restart the container,
+// a removal would, so in that case the request itself must ask for it.
 func (s *subject) removes(old Instance) bool {
 	if !kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name).Always() {
 		return s.overrides()

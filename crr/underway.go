@@ -9,17 +9,18 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/crr/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// stopSlack is what a stop may take beyond its grace period: the kill, and kubelet's report of it.
+// stopSlack is how long a stop may take beyond its grace period: the kill, and kubelet's report of it.
 const stopSlack = 10 * time.Second
 
-// StopUnderWay reports whether the request is taking containers of the pod down, so that a disruption budget has to count the
-// pod as unavailable whatever its status says. That is a request that is being carried out, and one that has ended or is
-// being deleted while the pod's status still shows an instance that it stops: the container runtime goes on with a stop whose
-// request ends at its deadline, or whose daemon is gone, and kubelet then starts the next instance. Nothing is stopped any more
-// when the grace period and a few seconds have passed since the stop began. now is by the API server's clock.
+// StopUnderWay reports whether the request is stopping containers of the pod, so that a disruption budget has to count
+// the pod as unavailable whatever its status says. That is true for a request in progress. It is also true for a
+// request that has ended or is being deleted while the pod's status still shows an instance that the request stops: the
+// container runtime continues a stop after the deadline of its request, or after its daemon is gone, and kubelet then
+// starts the next instance. It is false when the grace period and a few seconds have passed since the stop began. now
+// is by the API server's clock.
 func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
 	if pod == nil || request.Spec.PodName != pod.Name || request.Namespace != pod.Namespace {
 		return false
@@ -31,7 +32,7 @@ func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
 	states := request.Status.ContainerRecreateStates
 	ended, over := endOf(request)
 	if !over {
-		return request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating || slices.ContainsFunc(states, begun)
+		return request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating || slices.ContainsFunc(states, stopRecorded)
 	}
 	return slices.ContainsFunc(states, func(state v1beta1.ContainerRecreateRequestRecreateState) bool {
 		status := kubelet.StatusOf(pod, state.Name)
@@ -46,8 +47,8 @@ func StopUnderWay(request *Request, pod *corev1.Pod, now time.Time) bool {
 	})
 }
 
-// endOf is when the request has ended or its deletion began; false: neither. A request without a time of its end, which
-// nothing writes, ended long ago.
+// endOf returns when the request ended or its deletion began, and false if it has not ended. It treats a completed
+// request without a completion time as one that ended long ago; Refit does not write such requests.
 func endOf(request *Request) (time.Time, bool) {
 	switch {
 	case request.Status.CompletionTime != nil:

@@ -39,7 +39,7 @@ func failed(request *crr.Request, ago time.Duration) {
 	crr.Complete(&request.Status, crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "late"}, 1, underWayNow.Add(-ago))
 }
 
-// A pod is not free for the next restart of its workload as long as a request, ended or not, is still taking it down.
+// While a request, ended or not, is still stopping a container of a pod, no other pod of the workload may be restarted.
 func TestStopIsUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -59,10 +59,11 @@ func TestStopIsUnderWay(t *testing.T) {
 		"waits for another request": {func(r *crr.Request, _ *corev1.Pod) {
 			r.Status = crr.Status{Phase: v1beta1.ContainerRecreateRequestPending}
 		}, false},
-		"not seen by a daemon":     {func(r *crr.Request, _ *corev1.Pod) { r.Status = crr.Status{} }, false},
-		"another pod of this name": {func(_ *crr.Request, pod *corev1.Pod) { pod.UID = "uid-2" }, false},
-		"another pod":              {func(_ *crr.Request, pod *corev1.Pod) { pod.Name = "db" }, false},
-		"pod of another namespace": {func(_ *crr.Request, pod *corev1.Pod) { pod.Namespace = "bar" }, false},
+		"not seen by a daemon":                           {func(r *crr.Request, _ *corev1.Pod) { r.Status = crr.Status{} }, false},
+		"another pod of this name":                       {func(_ *crr.Request, pod *corev1.Pod) { pod.UID = "uid-2" }, false},
+		"the request does not say which pod of the name": {func(r *crr.Request, _ *corev1.Pod) { r.Labels = nil }, true},
+		"another pod":                                    {func(_ *crr.Request, pod *corev1.Pod) { pod.Name = "db" }, false},
+		"pod of another namespace":                       {func(_ *crr.Request, pod *corev1.Pod) { pod.Namespace = "bar" }, false},
 
 		"failed during the stop": {func(r *crr.Request, _ *corev1.Pod) { failed(r, time.Second) }, true},
 		"failed, kubelet has reported the end of the instance": {func(r *crr.Request, pod *corev1.Pod) {

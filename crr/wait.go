@@ -8,18 +8,18 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// Wait decides about a request that is not first in the queue of its pod: it stays Pending until its turn or its
-// deadline. clockOffset is the API server's clock minus ours.
+// Wait decides about a request that is not the first in the queue of its pod: it stays Pending until its turn or its
+// deadline. clockOffset is the API server's clock minus the local clock.
 func Wait(request, behind *Request, options Options, clockOffset time.Duration, now time.Time) Decision {
 	p := &planner{request: request, observed: Observation{ClockOffset: clockOffset}, now: now, status: *request.Status.DeepCopy()}
 	deadline := p.deadline()
 	if outcome, exceeded := p.deadlineExceeded(); exceeded {
-		p.layOut()
+		p.initStates()
 		return p.complete(outcome)
 	}
 	p.status.Phase = v1beta1.ContainerRecreateRequestPending
 	p.status.Message = "waiting for ContainerRecreateRequest " + behind.Name + " of the same pod"
-	if options.SignalsOnly { // no daemon is needed for it
+	if options.SignalsOnly { // it needs no daemon
 		p.setAccepted(metav1.ConditionFalse, ReasonCarriedOutBySidecar, "refit-sidecar in the pod will take the request")
 	}
 	return Decision{Status: p.status, Again: deadline, Why: p.status.Message}

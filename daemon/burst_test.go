@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/fakecri"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
-// A thousand requests at once, 50 of them for one pod (a fifth of that with the race detector): each stops its container once, those of one pod one after the other in the
-// order of their creation, with a bounded number of writes, and nothing is left to do afterwards.
+// A thousand requests at once, 50 of them for one pod (a fifth of that with the race detector): each stops its container
+// once, requests of one pod in the order of their creation, with a bounded number of writes, and no work remains
+// afterwards.
 func TestThousandRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	pods, ofOnePod := 951, 50
@@ -77,7 +78,7 @@ func TestThousandRequestsAtOnce(t *testing.T) {
 	}
 	order = slices.DeleteFunc(order, func(name string) bool { return !slices.Contains(inOrder, name) })
 	if !slices.Equal(order, inOrder) {
-		t.Errorf("requests of one pod ended in the order %v, want that of their creation", order)
+		t.Errorf("requests of one pod ended in the order %v, want the order of their creation", order)
 	}
 	// The daemon counts a request after the API server has answered its last write.
 	for _, want := range []string{

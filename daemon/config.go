@@ -8,34 +8,35 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/refit-project/refit/tracing"
+	"github.com/refit-project/refit/internal/tracing"
 )
 
 // Config of the daemon. See cmd/refit-daemon for the flags and their defaults.
 type Config struct {
-	// Node is the name of the node this daemon runs on; it never acts for another.
+	// Node is the name of the node this daemon runs on. It handles objects of this node only.
 	Node string
 	// Kubeconfig is a file; empty means the pod's service account.
 	Kubeconfig string
-	// Socket is the runtime's socket, a path or a file name below one of SocketRoots; empty means to look.
+	// Socket is the runtime's socket, a path or a file name below one of SocketRoots; empty searches for it.
 	Socket      string
 	SocketRoots []string
 	// Addr serves /healthz and /readyz, which kubelet must reach.
 	Addr string
-	// MetricsAddr serves /metrics: over plain HTTP on a loopback address, else over TLS to callers whose
-	// token the API server lets GET /metrics. Empty: not at all.
+	// MetricsAddr serves /metrics: over plain HTTP on a loopback address, else over TLS to callers whose token the API
+	// server authorizes to GET /metrics. Empty disables it.
 	MetricsAddr string
-	// PprofAddr serves net/http/pprof on a loopback address. Empty: not at all.
+	// PprofAddr serves net/http/pprof on a loopback address. Empty disables it.
 	PprofAddr string
-	// MaxConcurrent bounds the stops under way at once, each of which may last for its grace period.
+	// MaxConcurrent bounds the number of concurrent stops. Each may last for its grace period.
 	MaxConcurrent int
-	// MaxPulls bounds the images pulled at once; at least 1.
+	// MaxPulls bounds the number of concurrent pulls; at least 1.
 	MaxPulls int
 	// PullSecretNamespace is the only namespace from which pull secrets are read.
 	PullSecretNamespace string
-	// PluginConfig is kubelet's configuration file of credential providers, whose programs are in PluginFolder. Empty: none.
+	// PluginConfig is kubelet's configuration file of credential providers, whose programs are in PluginFolder. Empty
+	// disables them.
 	PluginConfig, PluginFolder string
-	// Tracing is where traces go; without an endpoint there are none.
+	// Tracing has the endpoint for traces; without one there are none.
 	Tracing tracing.Options
 	// RespectBackoff makes requested restarts wait for kubelet's crash back-off by default.
 	RespectBackoff bool
@@ -44,7 +45,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Validate reports all faults at once.
+// Validate returns all errors at once.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Node == "" {
@@ -85,7 +86,7 @@ func listenable(flag, addr string) error {
 	return nil
 }
 
-// Loopback reports whether only the node, or the pod, itself can reach what listens at addr, as "127.0.0.1:10222".
+// Loopback reports whether only processes of the node, or of the pod, can reach addr, such as "127.0.0.1:10222".
 func Loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

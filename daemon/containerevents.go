@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/internal/guard"
 )
 
 const (
-	// relistInterval covers lost events of the runtime, of which there should be none.
+	// relistInterval bounds the delay after a lost event of the runtime.
 	relistInterval = 30 * time.Second
-	// relistIntervalWithoutEvents replaces the events of a runtime that has none.
+	// relistIntervalWithoutEvents is the interval for a runtime without events.
 	relistIntervalWithoutEvents = 500 * time.Millisecond
 )
 
@@ -22,21 +23,21 @@ type eventSource interface {
 	Events(ctx context.Context, fn func(cri.Event)) error
 }
 
-// containerEvents passes the runtime's container events to its subscribers, and events with Relist set at intervals.
+// containerEvents passes the runtime's container events to its subscribers, and events with Relist at intervals.
 type containerEvents struct {
 	source eventSource
 	logger *slog.Logger
 
+	guard       *guard.Guard
 	mu          sync.RWMutex
 	subscribers []func(cri.Event)
 }
 
-func newContainerEvents(source eventSource, logger *slog.Logger) *containerEvents {
-	return &containerEvents{source: source, logger: logger}
+func newContainerEvents(source eventSource, g *guard.Guard, logger *slog.Logger) *containerEvents {
+	return &containerEvents{source: source, guard: g, logger: logger}
 }
 
-// subscribe has fn called with every event from now on, beginning with a relist. fn must return soon; it may be called
-// concurrently.
+// subscribe calls fn with every event from now on, first with a relist. fn must return soon. It may be called concurrently.
 func (e *containerEvents) subscribe(fn func(cri.Event)) {
 	e.mu.Lock()
 	e.subscribers = append(e.subscribers, fn)
@@ -48,8 +49,13 @@ func (e *containerEvents) publish(event cri.Event) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for _, fn := range e.subscribers {
-		fn(event)
+		e.guard.Try("runtime", podOf(&event), func() { fn(event) })
 	}
+}
+
+// podOf returns the pod of an event as the subject of a fault.
+func podOf(event *cri.Event) guard.Subject {
+	return guard.Named(guard.Object{Kind: "Pod", Namespace: event.PodNamespace, Name: event.PodName})
 }
 
 // run publishes until ctx ends.

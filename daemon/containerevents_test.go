@@ -37,7 +37,7 @@ func (e eventsOf) Events(ctx context.Context, fn func(cri.Event)) error {
 func received(t *testing.T, source eventSource, d time.Duration) []cri.Event {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	events := newContainerEvents(source, slog.New(slog.DiscardHandler))
+	events := newContainerEvents(source, nil, slog.New(slog.DiscardHandler))
 	var mu sync.Mutex
 	var got []cri.Event
 	events.subscribe(func(event cri.Event) {
@@ -85,5 +85,22 @@ func TestContainersAreListedAtIntervals(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A panic of one subscriber for an event of a pod ended the daemon.
+func TestASubscriberThatPanicsKeepsNoEventFromTheOthers(t *testing.T) {
+	t.Parallel()
+	events := newContainerEvents(eventsOf{}, nil, slog.New(slog.DiscardHandler))
+	got := 0
+	events.subscribe(func(event cri.Event) {
+		if !event.Relist {
+			panic("planted")
+		}
+	})
+	events.subscribe(func(cri.Event) { got++ })
+	events.publish(cri.Event{PodName: "web", Type: cri.EventStopped})
+	if got != 2 { // with the relist of the beginning
+		t.Errorf("the other has received %d events", got)
 	}
 }

@@ -5,15 +5,15 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/refit-project/refit/daemon/containermeta"
-	"github.com/refit-project/refit/kube"
+	inplacenode "github.com/refit-project/refit/inplace/node"
+	"github.com/refit-project/refit/internal/kube"
 )
 
-// runContainerMeta reports of the containers of pods that are updated in place.
+// runContainerMeta reports container state of pods that are updated in place.
 func (n *node) runContainerMeta(ctx context.Context) error {
-	reporter, err := containermeta.New(containermeta.Config{
+	reporter, err := inplacenode.New(inplacenode.Config{
 		RuntimeName: n.version.RuntimeName, Runtime: n.runtime, Pods: n.pods, Wants: kube.UpdatedInPlace, API: n.api,
-		Hooks: n.hooks, Events: n.events, Logger: n.logger,
+		Hooks: n.hooks, Events: n.events, Guard: n.guard, Logger: n.logger,
 	})
 	if err != nil {
 		return err

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// collectAt is the default of GOGC. With Go's default of 100 the heap grew more in a burst of work: 23 MiB (RssAnon) after
-	// 300 probes a second, now 18, and 14 MiB two minutes later, now 13 (make bench-memory).
+	// collectAt is the default of GOGC. With Go's default of 100 the heap grew more in a burst of work: 23 MiB (RssAnon)
+	// after 300 probes a second, now 18, and 14 MiB two minutes later, now 13 (make bench-memory).
 	collectAt = 50
 	// maxProcs is the default of GOMAXPROCS on nodes with more processors. Go looks for work on each of them, and each keeps
 	// memory to allocate from. With 32, on two processors, 500 http probes a second took 45 % more CPU (135 us each instead of 94), and
 	// 330 requests left 18.1 MiB (RssAnon) instead of 12.0.
 	maxProcs = 2
-	// freeMemoryInterval is between looks at what has been allocated.
+	// freeMemoryInterval is the time between checks of what has been allocated.
 	freeMemoryInterval = 15 * time.Second
-	// idleAllocation is what a daemon without work allocates at most within freeMemoryInterval, in bytes: health checks,
+	// idleAllocation is the most that a daemon without work allocates within freeMemoryInterval, in bytes: health checks,
 	// metrics, watches.
 	idleAllocation = 2 << 20
-	// burstAllocation is what a burst allocates at least, in bytes; what is smaller leaves little behind.
+	// burstAllocation is the least that a burst allocates, in bytes. Smaller ones leave little garbage.
 	burstAllocation = 8 << 20
-	// calmer is how many times less than at its height a burst allocates when it is over. The Events of a burst of requests
-	// are sent slowly, for minutes after it.
+	// calmer is the factor between the peak of a burst and its end, in allocations per interval. The Events of a burst of
+	// requests are sent slowly, for minutes after it.
 	calmer = 8
 )
 
-// tuneRuntime sets defaults of the Go runtime for a program that every node has; the environment precedes them.
+// tuneRuntime sets defaults of the Go runtime for a program on every node; environment variables have precedence.
 func tuneRuntime() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
@@ -39,10 +39,10 @@ func tuneRuntime() {
 	}
 }
 
-// releaseFreeMemory returns free heap to the operating system once a burst of work is over. Left alone, the Go runtime
-// collects the garbage of a burst only after two minutes without another collection, and then returns it slowly, in
-// order to have it for the next burst; on a node memory belongs to the pods. After 110 requests at once this returned 2 of
-// 13 MB (RssAnon) within 30 s. A daemon without work is left alone.
+// releaseFreeMemory returns free heap to the operating system at the end of a burst of work. By default the Go runtime
+// collects the garbage of a burst only after two minutes without another collection, and then returns it slowly, in order
+// to have it for the next burst; on a node this memory is for the pods. After 110 requests at once this returned 2 of 13 MB
+// (RssAnon) within 30 s. It does nothing in a daemon without work.
 func releaseFreeMemory(ctx context.Context) error {
 	var burst burst
 	ticker := time.NewTicker(freeMemoryInterval)
@@ -51,7 +51,7 @@ func releaseFreeMemory(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 			if burst.over(allocatedBytes()) {
-				// A collection halves the stacks of goroutines that wait, and two empty a sync.Pool. Each takes 5 ms of CPU.
+				// A collection halves the stacks of waiting goroutines, and two empty a sync.Pool. Each takes 5 ms of CPU.
 				runtime.GC()
 				runtime.GC()
 				debug.FreeOSMemory()
@@ -68,11 +68,11 @@ func allocatedBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// burst finds the end of bursts of allocation.
+// burst detects the end of bursts of allocation.
 type burst struct {
-	last uint64 // allocated at the last look, in bytes since the start of the process
-	size uint64 // allocated by the burst under way, in bytes
-	peak uint64 // the most of it between two looks
+	last uint64 // allocated at the last check, in bytes since the start of the process
+	size uint64 // allocated by the current burst, in bytes
+	peak uint64 // the most of it between two checks
 }
 
 // over reports whether a burst has ended: much was allocated, and little since the last call.

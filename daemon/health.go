@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 const (
-	// runtimeCheckInterval is between calls that show that the runtime answers; each may take runtimeCheckTimeout.
+	// runtimeCheckInterval is the time between calls that check the runtime; each may take runtimeCheckTimeout.
 	runtimeCheckInterval = 4 * time.Second
 	runtimeCheckTimeout  = 3 * time.Second
-	// maxRuntimeSilence is how old the runtime's last answer may be.
+	// maxRuntimeSilence is the maximum age of the runtime's last response.
 	maxRuntimeSilence = 12 * time.Second
 )
 
-// readiness is whether the daemon can work now: its caches are filled and the runtime has answered recently.
+// readiness reports whether the daemon can work now: its caches are filled and the runtime has responded recently.
 type readiness struct {
 	cachesSynced atomic.Bool
 	answered     atomic.Int64 // Unix nanoseconds
@@ -61,7 +61,7 @@ func (r *readiness) check(now time.Time) error {
 	return nil
 }
 
-// handler serves /healthz, 200 while the process lives, and /readyz, 200 while it can work.
+// handler serves /healthz, which returns 200 while the process runs, and /readyz, which returns 200 while it can work.
 func (r *readiness) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { answer(out, nil) })

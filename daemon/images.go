@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/refit-project/refit/credentialprovider"
-	"github.com/refit-project/refit/daemon/images"
-	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/image/credentialprovider"
+	imagenode "github.com/refit-project/refit/image/node"
+	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/wait"
 )
 
-// imagesDelay is between looks for NodeImages where the API server does not serve them: a cluster may do without them.
+// imagesDelay is the time between checks for NodeImages while the API server does not serve them, which may be intended.
 const imagesDelay = 30 * time.Second
 
 // runImages pulls the images of the node's NodeImage as soon as the API server serves NodeImages.
@@ -28,9 +28,9 @@ func (n *node) runImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controller, err := images.New(images.Config{
+	controller, err := imagenode.New(imagenode.Config{
 		Node: n.config.Node, NodeImage: informer, API: api, Secrets: n.api, SecretNamespace: n.config.PullSecretNamespace, Plugins: plugins,
-		Runtime: n.runtime, Parallel: n.config.MaxPulls, Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
+		Runtime: n.runtime, Parallel: n.config.MaxPulls, Events: n.events, Guard: n.guard, Registry: n.metrics.registry, Logger: n.logger,
 	})
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (n *node) runImages(ctx context.Context) error {
 	return controller.Run(ctx)
 }
 
-// awaitNodeImages fails only with its context.
+// awaitNodeImages waits until NodeImages are served. Its only error is the context's.
 func (n *node) awaitNodeImages(ctx context.Context) (*kube.NodeImages, error) {
 	for logged := false; ; {
 		api, err := n.api.NodeImages(ctx)
@@ -59,9 +59,9 @@ func (n *node) awaitNodeImages(ctx context.Context) (*kube.NodeImages, error) {
 	}
 }
 
-// plugins are the credential providers that are configured. That the file does not exist is no fault: kruise-daemon's manifest
-// names one that may not.
-func (n *node) plugins() (images.Plugins, error) {
+// plugins returns the configured credential providers. A missing file is not an error: kruise-daemon's manifest names a
+// file that may not exist.
+func (n *node) plugins() (imagenode.Plugins, error) {
 	if n.config.PluginConfig == "" {
 		return nil, nil
 	}

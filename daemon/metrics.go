@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics of the process and of its calls to the container runtime. The subpackages register their own.
+// metrics of the process and of its calls to the container runtime. The other packages register their own.
 type metrics struct {
 	registry  *prometheus.Registry
 	criCalls  *prometheus.HistogramVec

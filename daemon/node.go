@@ -12,50 +12,55 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/daemon/requests"
-	"github.com/refit-project/refit/hook"
-	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/tracing"
-	"github.com/refit-project/refit/wait"
+	crrnode "github.com/refit-project/refit/crr/node"
+	"github.com/refit-project/refit/internal/guard"
+	"github.com/refit-project/refit/internal/hook"
+	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/tracing"
+	"github.com/refit-project/refit/internal/wait"
 )
 
-// node is what the subpackages share: the connections to the runtime and to the API server, the cache of the node's
-// pods, Events and metrics.
+// node has what the packages share: the connections to the runtime and to the API server, the cache of the node's pods,
+// Events and metrics.
 type node struct {
 	config      Config
 	api         *kube.Client
 	clockOffset func() time.Duration // the API server's clock minus ours
 	runtime     *cri.Client
-	hooks       *hook.Runner // one, so that a container that two parts stop runs its hook once
+	hooks       *hook.Runner // shared, so that a container stopped by two packages runs its hook once
 	version     cri.Version
 	containers  *containerEvents
 	pods        cache.SharedIndexInformer
 	events      *kube.Events
+	guard       *guard.Guard // for code that handles one object
 	metrics     *metrics
 	traces      *tracing.Provider
 	readiness   *readiness
 	logger      *slog.Logger
 }
 
-// newNode waits until the container runtime answers. The caller closes the runtime's connection.
+// newNode waits until the container runtime responds. The caller closes the runtime's connection.
 func newNode(ctx context.Context, config Config, conn connection, metrics *metrics, traces *tracing.Provider, readiness *readiness) (*node, error) {
 	runtime, version, err := connectRuntime(ctx, config, metrics, traces)
 	if err != nil {
 		return nil, err
 	}
+	events := conn.api.Events(component, config.Node, config.Logger)
+	guarded := newGuard(metrics.registry, events, config.Logger)
+	conn.api.Guard(guarded)
 	pods, err := conn.api.Pods(config.Node)
 	if err != nil {
 		return nil, err
 	}
 	return &node{
 		config: config, api: conn.api, clockOffset: conn.clock.Offset,
-		runtime: runtime, hooks: requests.NewHooks(runtime), version: version, containers: newContainerEvents(runtime, config.Logger), pods: pods,
-		events:  conn.api.Events(component, config.Node, config.Logger),
+		runtime: runtime, hooks: crrnode.NewHooks(runtime), version: version, containers: newContainerEvents(runtime, guarded, config.Logger), pods: pods,
+		events: events, guard: guarded,
 		metrics: metrics, traces: traces, readiness: readiness, logger: config.Logger,
 	}, nil
 }
 
-// run runs what is shared and the subpackages, until ctx ends or one of them fails.
+// run runs the shared parts and the packages, until ctx ends or one of them fails.
 func (n *node) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { n.events.Run(ctx); return nil })
@@ -69,7 +74,7 @@ func (n *node) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// connectRuntime waits for the runtime's socket, which a node that is starting may not have yet, and for an answer.
+// connectRuntime waits for the runtime's socket, which may not exist yet on a starting node, and for a response.
 func connectRuntime(ctx context.Context, config Config, metrics *metrics, traces *tracing.Provider) (*cri.Client, cri.Version, error) {
 	var endpoint string
 	err := wait.Retry(ctx, config.Logger, "find the container runtime", func() (err error) {

@@ -6,13 +6,13 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/refit-project/refit/daemon/podprobes"
-	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/wait"
+	probenode "github.com/refit-project/refit/probe/node"
 )
 
-// podProbesDelay is between looks for NodePodProbes where the API server does not serve them: a cluster may do
-// without pod probes.
+// podProbesDelay is the time between checks for NodePodProbes while the API server does not serve them, which may be
+// intended.
 const podProbesDelay = 30 * time.Second
 
 // runPodProbes runs the probes of the node's NodePodProbe as soon as the API server serves NodePodProbes.
@@ -25,9 +25,9 @@ func (n *node) runPodProbes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manager, err := podprobes.New(podprobes.Config{
+	manager, err := probenode.New(probenode.Config{
 		Node: n.config.Node, CPUs: runtime.NumCPU(), Runtime: n.runtime, NodePodProbe: informer, API: api, Pods: n.pods,
-		Events: n.events, Registry: n.metrics.registry, Logger: n.logger,
+		Events: n.events, Guard: n.guard, Registry: n.metrics.registry, Logger: n.logger,
 	})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (n *node) runPodProbes(ctx context.Context) error {
 	return manager.Run(ctx)
 }
 
-// awaitNodePodProbes fails only with its context.
+// awaitNodePodProbes waits until NodePodProbes are served. Its only error is the context's.
 func (n *node) awaitNodePodProbes(ctx context.Context) (*kube.NodePodProbes, error) {
 	for logged := false; ; {
 		api, err := n.api.NodePodProbes(ctx)

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/daemon/requests"
-	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/wait"
+	crrnode "github.com/refit-project/refit/crr/node"
+	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 // runRequests executes the node's ContainerRecreateRequests as soon as the API server serves them.
@@ -23,11 +23,11 @@ func (n *node) runRequests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	worker, err := requests.New(requests.Config{
+	worker, err := crrnode.New(crrnode.Config{
 		Node: n.config.Node, RuntimeName: n.version.RuntimeName, Runtime: n.runtime, Hooks: n.hooks,
 		Requests: informer, RequestAPI: api, Pods: n.pods, PodAPI: n.api, ClockOffset: n.clockOffset,
 		Options: crr.Options{RespectBackoff: n.config.RespectBackoff}, MaxConcurrent: n.config.MaxConcurrent,
-		Synced: n.ready, Events: n.events, Registry: n.metrics.registry, Tracer: n.traces.Tracer(component), Logger: n.logger,
+		Synced: n.ready, Events: n.events, Guard: n.guard, Registry: n.metrics.registry, Tracer: n.traces.Tracer(component), Logger: n.logger,
 	})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (n *node) runRequests(ctx context.Context) error {
 	return worker.Run(ctx)
 }
 
-// ready is when requests can be executed.
+// ready is called when requests can be executed.
 func (n *node) ready() {
 	n.readiness.synced()
 	n.logger.Info("ready", "node", n.config.Node, "runtime", n.version.RuntimeName, "runtimeVersion", n.version.RuntimeVersion)

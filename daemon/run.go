@@ -7,15 +7,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/kube/serverclock"
-	"github.com/refit-project/refit/tracing"
+	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/kube/serverclock"
+	"github.com/refit-project/refit/internal/tracing"
 )
 
-// component is the source of our Events and the user agent of our requests.
+// component is the source of the daemon's Events and its user agent.
 const component = "refit-daemon"
 
-// connection is what reaches the API server. Nothing has been sent when it is made.
+// connection is the connection to the API server. Nothing has been sent when it is created.
 type connection struct {
 	api   *kube.Client
 	clock *serverclock.Clock
@@ -32,8 +32,8 @@ func connect(config Config) (connection, error) {
 	return connection{api: api, clock: &clock}, err
 }
 
-// Run is the daemon. It returns when ctx ends, after its goroutines have, or when it cannot be started at all.
-// A runtime or API server that is not there is waited for.
+// Run runs the daemon. It returns when ctx has ended and its goroutines have ended, or when it cannot be started. It waits
+// for a runtime or API server that is not available.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("configuration: %w", err)

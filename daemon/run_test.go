@@ -20,11 +20,11 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/testkit/logbuffer"
-	"github.com/refit-project/refit/testkit/loopback"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/test/kit/fakecri"
+	"github.com/refit-project/refit/test/kit/logbuffer"
+	"github.com/refit-project/refit/test/kit/loopback"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 // running starts the whole daemon, as main does, and stops it at the end of the test.
@@ -143,7 +143,7 @@ func TestDaemonExecutesTheRequestsOfItsNode(t *testing.T) {
 	}
 }
 
-// The daemon is healthy and not ready while it waits, logs for what, and goes on when it comes.
+// While the daemon waits it is healthy but not ready, and logs the reason. It continues when the wait is over.
 func TestDaemonWaitsForRuntimeAndCRDs(t *testing.T) {
 	t.Parallel()
 	server, runtime := newAPIServer(t), fakecri.Start(t)

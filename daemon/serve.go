@@ -19,10 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/refit-project/refit/httpserver"
+	"github.com/refit-project/refit/internal/httpserver"
 )
 
-// certificateLife is longer than a process should live. The certificate is self-signed and made at each start.
+// certificateLife is longer than a process should run. The certificate is self-signed and created at each start.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
 // authorizer reports whether a bearer token may GET a path; *kube.Client has it.
@@ -30,7 +30,7 @@ type authorizer interface {
 	MayGet(ctx context.Context, token, path string) (bool, error)
 }
 
-// endpoints are what the daemon serves over HTTP.
+// endpoints are the HTTP endpoints of the daemon.
 type endpoints struct {
 	config    Config
 	readiness *readiness
@@ -78,7 +78,7 @@ func start(ctx context.Context, group *errgroup.Group, address string, handler h
 	})
 }
 
-// authorized passes requests on whose bearer token may GET the path, as the API server's authorization decides.
+// authorized passes requests on if the API server authorizes their bearer token to GET the path.
 func authorized(tokens authorizer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 		token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")

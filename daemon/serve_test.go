@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/wait"
+	"github.com/refit-project/refit/test/kit/fakecri"
 )
 
 // tokens answers MayGet by token.

@@ -124,7 +124,7 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 		params = object(t, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"},
 			"subjects":[{"kind":"ServiceAccount","namespace":"elsewhere","name":"renamed"}]}`)
 	}
-	values := func(of []cel.ExpressionAccessor) []cel.EvaluationResult {
+	values := func(of []cel.ExpressionAccessor, namespace *corev1.Namespace) []cel.EvaluationResult {
 		attributes := &admission.VersionedAttributes{
 			Attributes:         admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, r.subresource, r.operation, nil, false, nil),
 			VersionedObject:    admission.NewLazyObject(object(t, r.object)),
@@ -146,13 +146,13 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 			request.Namespace = r.namespace.Name
 		}
 		results, _, err := compiler.CompileCondition(of, declared, environment.StoredExpressions).ForInput(
-			t.Context(), attributes, request, cel.OptionalVariableBindings{VersionedParams: params}, r.namespace, celconfig.RuntimeCELCostBudget)
+			t.Context(), attributes, request, cel.OptionalVariableBindings{VersionedParams: params}, namespace, celconfig.RuntimeCELCostBudget)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return results
 	}
-	for i, result := range values(conditions) {
+	for i, result := range values(conditions, nil) { // the API server gives namespaceObject to validations only
 		if result.Error != nil {
 			t.Fatalf("match condition %s: %v", p.conditions[i].Name, result.Error)
 		}
@@ -160,7 +160,7 @@ func (p policy) evaluate(t *testing.T, r review) (matches bool, refused string) 
 			return false, ""
 		}
 	}
-	for i, result := range values(rules) {
+	for i, result := range values(rules, r.namespace) {
 		if result.Error != nil {
 			return true, result.Error.Error()
 		}

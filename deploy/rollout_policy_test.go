@@ -14,12 +14,16 @@ func TestManagerCreatesOnlyRequestsOfRollouts(t *testing.T) {
 	request := func(name, metadata string) string {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"` + name + `",` + metadata + `},"spec":{"podName":"web-0"}}`
 	}
+	const ofPod = `"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"web-0","uid":"u"}]`
 	const label = `"labels":{"refit.dev/restart-rollout":"u"},`
 	for name, tc := range map[string]struct {
 		user, object string
 		refused      bool
 	}{
 		"of a rollout":              {object: request("web-1", label+owner)},
+		"of a Job's pod":            {object: request("sidecar-termination-u", ofPod)},
+		"of another pod":            {object: request("sidecar-termination-v", ofPod), refused: true},
+		"for another pod":           {object: request("sidecar-termination-u", strings.Replace(ofPod, "web-0", "web-1", 1)), refused: true},
 		"of a user":                 {user: "alice", object: request("r", `"labels":{}`)},
 		"of nobody":                 {object: request("web-1", `"labels":{}`), refused: true},
 		"of another kind":           {object: request("web-1", label+strings.Replace(owner, "RestartRollout", "Pod", 1)), refused: true},

@@ -13,6 +13,7 @@ func TestManagerMayChangeOnlyInjectedContainers(t *testing.T) {
 	const before = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","annotations":{"kruise.io/sidecarset-hash":"old"}},"spec":{
 		"initContainers":[{"name":"setup","image":"setup:1"},{"name":"mesh","image":"mesh:1","restartPolicy":"Always","env":[{"name":"IS_INJECTED","value":"true"}]}],
 		"containers":[{"name":"app","image":"app:1","env":[{"name":"A"}],"resources":{"requests":{"cpu":"1"}}},
+		{"name":"batch","image":"batch:1","env":[{"name":"KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE","value":"exit:1"}],"resources":{"requests":{"cpu":"4"}}},
 		{"name":"log","image":"log:1","env":[{"name":"IS_INJECTED","value":"true"}],"resources":{"requests":{"cpu":"2"}}}]},"status":{"phase":"Running"}}`
 	with := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(before) }
 	eviction := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web"}}`
@@ -23,6 +24,10 @@ func TestManagerMayChangeOnlyInjectedContainers(t *testing.T) {
 		"image of a sidecar":                {review: review{object: with("log:1", "log:2", `"old"`, `"new","version.sidecarset.kruise.io/log":"3"`)}},
 		"image of a native sidecar":         {review: review{object: with("mesh:1", "mesh:2")}},
 		"resources of a sidecar":            {review: review{subresource: "resize", object: with(`"cpu":"2"`, `"cpu":"3"`)}},
+		"the image by which one ends":       {review: review{object: with("batch:1", "exit:1")}},
+		"another image for its end":         {review: review{object: with("batch:1", "batch:2")}, want: "containers that SidecarSets have injected"},
+		"its image and resources":           {review: review{object: with("batch:1", "exit:1", `"cpu":"4"`, `"cpu":"5"`)}, want: "containers that SidecarSets have injected"},
+		"the image of another's end":        {review: review{object: with("app:1", "exit:1")}, want: "containers that SidecarSets have injected"},
 		"eviction":                          {review: review{operation: admission.Create, subresource: "eviction", object: eviction}},
 		"image of an application":           {review: review{object: with("app:1", "app:2")}, want: "containers that SidecarSets have injected"},
 		"image of an init container":        {review: review{object: with("setup:1", "setup:2")}, want: "containers that SidecarSets have injected"},

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refit-project/refit/testkit/markdown"
+	"github.com/refit-project/refit/test/kit/markdown"
 )
 
 // languages of blocks. Those without one are made by programs, as in cli.md.
@@ -30,7 +30,7 @@ func blocks(t *testing.T) []markdown.Block {
 	return all
 }
 
-// Who looks for the commands of a page finds them in fenced blocks, and so do these tests.
+// The commands of a page are in fenced blocks, where users and these tests find them.
 func TestCodeIsInFencedBlocks(t *testing.T) {
 	t.Parallel()
 	list := regexp.MustCompile(`^ *([-*]|[0-9]+\.) `)
@@ -102,7 +102,7 @@ func testNames(t *testing.T) []string {
 	t.Helper()
 	function := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
 	var names []string
-	for _, pattern := range []string{"*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go", "*/*/*/*/*_test.go"} {
 		files, err := filepath.Glob(filepath.Join("..", pattern))
 		if err != nil {
 			t.Fatal(err)

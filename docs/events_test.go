@@ -2,11 +2,7 @@ package docs_test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,37 +16,24 @@ var reasonWord = regexp.MustCompile(`^[A-Z][a-z]+[A-Za-z]*$`)
 func sentReasons(t *testing.T) (sent []string, known map[string]bool) {
 	t.Helper()
 	known = map[string]bool{}
-	for _, top := range []string{"daemon", "manager", "sidecarmode", "crr", "rollout", "podprobe", "image", "sidecarset", "api", "result"} {
-		err := filepath.WalkDir(filepath.Join("..", top), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(node ast.Node) bool {
-				switch n := node.(type) {
-				case *ast.BasicLit:
-					known[text(n)] = true
-				case *ast.ValueSpec:
-					// Constants of Events are called eventX wherever they are.
-					if len(n.Values) == 1 && strings.HasPrefix(n.Names[0].Name, "event") && reasonWord.MatchString(text(n.Values[0])) {
-						sent = append(sent, text(n.Values[0]))
-					}
-				case *ast.CallExpr:
-					if reason := reasonOf(n); reason != "" {
-						sent = append(sent, reason)
-					}
+	walkProduct(t, func(_ string, file *ast.File) {
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.BasicLit:
+				known[text(n)] = true
+			case *ast.ValueSpec:
+				// Constants of Events are called eventX wherever they are.
+				if len(n.Values) == 1 && strings.HasPrefix(n.Names[0].Name, "event") && reasonWord.MatchString(text(n.Values[0])) {
+					sent = append(sent, text(n.Values[0]))
 				}
-				return true
-			})
-			return nil
+			case *ast.CallExpr:
+				if reason := reasonOf(n); reason != "" {
+					sent = append(sent, reason)
+				}
+			}
+			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return sent, known
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"sigs.k8s.io/yaml"
 
-	"github.com/refit-project/refit/testkit/markdown"
+	"github.com/refit-project/refit/test/kit/markdown"
 )
 
 // Flux evaluates the expressions with the fields of the object as variables; one that cannot be evaluated is not true.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refit-project/refit/testkit/markdown"
+	"github.com/refit-project/refit/test/kit/markdown"
 )
 
 var (
@@ -18,13 +18,13 @@ var (
 	notWord = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchor is what GitHub makes of a heading.
+// anchor returns GitHub's anchor of a heading.
 func anchor(heading string) string {
 	heading = link.ReplaceAllString(strings.ReplaceAll(heading, "[", ""), "")
 	return strings.ReplaceAll(notWord.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// pages are the Markdown files of the repository, without those of others.
+// pages returns the Markdown files of the repository, without files of others.
 func pages(t *testing.T) []string {
 	t.Helper()
 	found, err := markdown.Pages("..")

@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +11,7 @@ import (
 // ofOthers are messages on the page that programs of Kubernetes print.
 var ofOthers = regexp.MustCompile(`from the API server|from kubectl|from kubelet|hostPath type check failed|violates PodSecurity|x509`)
 
-// Who looks for a message in troubleshooting.md has copied it: it has to be the one that is printed.
+// A user searches troubleshooting.md for a copied message: it has to be the one that is printed.
 func TestMessagesOfTroubleshootingAreThoseOfThePrograms(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("troubleshooting.md")
@@ -20,19 +19,11 @@ func TestMessagesOfTroubleshootingAreThoseOfThePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sources strings.Builder
-	for _, folder := range []string{"daemon", "manager", "sidecarmode", "cli", "crr", "rollout", "podprobe", "inplace", "kubelet", "sidecarset", "api", "cmd"} {
-		err := filepath.WalkDir(filepath.Join("..", folder), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			source, err := os.ReadFile(path)
-			sources.Write(source)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	walkGo(t, func(path string, content []byte) {
+		if row, _ := place(filepath.Dir(path)); row >= 0 && !strings.HasSuffix(path, "_test.go") {
+			sources.Write(content)
 		}
-	}
+	})
 	checked := 0
 	for _, row := range regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(string(content), -1) {
 		if ofOthers.MatchString(row[1]) {

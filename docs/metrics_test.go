@@ -5,11 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,39 +22,33 @@ type metric struct {
 	labels                    []string
 }
 
-// programs by the folders whose metrics they serve.
-var programs = map[string]string{"daemon": "refit-daemon", "manager": "refit-manager", "sidecarmode": "refit-sidecar"}
+// programOf is the program that serves a metric. Metrics of the daemon have no name of a program in theirs.
+func programOf(name string) string {
+	for _, program := range []string{"manager", "sidecar"} {
+		if strings.HasPrefix(name, "refit_"+program+"_") {
+			return "refit-" + program
+		}
+	}
+	return "refit-daemon"
+}
 
 // metrics finds every metric in the sources: the name, the help and the labels are literals there.
 func metrics(t *testing.T) []metric {
 	t.Helper()
 	var found []metric
-	for folder, program := range programs {
-		err := filepath.WalkDir(filepath.Join("..", folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(node ast.Node) bool {
-				call, ok := node.(*ast.CallExpr)
-				if !ok {
-					return true
-				}
-				if m, ok := read(t, path, call); ok {
-					m.program = program
-					found = append(found, m)
-				}
+	walkProduct(t, func(path string, file *ast.File) {
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
 				return true
-			})
-			return nil
+			}
+			if m, ok := read(t, path, call); ok {
+				m.program = programOf(m.name)
+				found = append(found, m)
+			}
+			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	slices.SortFunc(found, func(a, b metric) int { return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.name, b.name)) })
 	return slices.CompactFunc(found, func(a, b metric) bool { return a.program == b.program && a.name == b.name })
 }
@@ -143,7 +133,7 @@ const metricsHead = `# Metrics
 <!-- made from the sources: go test ./docs -run Metrics -update -->
 
 How they are served: [install.md](install.md#refit-daemon) for refit-daemon and refit-manager, [sidecar.md](sidecar.md) for refit-sidecar. Each program
-has the metrics of the Go runtime and of its process as well, refit-manager those of controller-runtime. A histogram NAME has the series NAME_bucket, NAME_sum and NAME_count.
+also has the metrics of the Go runtime and of its process, and refit-manager the metrics of controller-runtime. A histogram NAME has the series NAME_bucket, NAME_sum and NAME_count.
 
 The chart has recording and alerting rules and a dashboard of them: ` + "`metrics.prometheusRule.enabled`, `metrics.dashboard.enabled`.\n" + `
 ![The panels of the dashboard during end-to-end tests](images/dashboard.svg)

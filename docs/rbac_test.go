@@ -109,7 +109,7 @@ func documentedRoles(t *testing.T) map[string]rules {
 	return documented
 }
 
-// Whoever reviews an installation reads in security.md what each account may do, and why. A new rule needs a row there.
+// security.md lists what each account may do, and why. A new rule needs a row there.
 func TestEveryRuleOfOurAccountsHasAReason(t *testing.T) {
 	t.Parallel()
 	roles := accountsRoles(t)

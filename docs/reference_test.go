@@ -18,7 +18,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// generated compares a page with what it is made from, and writes it with -update.
+// generated compares a page with its sources, and writes it with -update.
 func generated(t *testing.T, page, want string) {
 	t.Helper()
 	if *update {
@@ -56,7 +56,7 @@ func parsed(t *testing.T, folder string) []*ast.File {
 	return files
 }
 
-// cell is a comment as a cell of a table; the name of what it describes, with which it begins, is left out.
+// cell returns a comment as a cell of a table, without the name at its beginning.
 func cell(comment, name string) string {
 	comment = strings.ReplaceAll(strings.Join(strings.Fields(comment), " "), "|", `\|`)
 	rest, ok := strings.CutPrefix(comment, name+" ")
@@ -73,7 +73,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
 	type key struct{ name, kind, meaning string }
 	var keys []key
-	for _, folder := range []string{"api/v1beta1", "api/refit/v1alpha1", "sidecarmode/update/trigger"} {
+	for _, folder := range []string{"api/v1beta1", "api/refit/v1alpha1", "hotupdate/inpod/trigger"} {
 		for _, file := range parsed(t, folder) {
 			for _, declaration := range file.Decls {
 				group, ok := declaration.(*ast.GenDecl)
@@ -103,7 +103,7 @@ func TestKeysAreDocumented(t *testing.T) {
 		t.Errorf("only %d keys", len(keys))
 	}
 	page := "# Labels, annotations and finalizers\n\n<!-- made from api/: go test ./docs -run TestKeysAreDocumented -update -->\n\n" +
-		"Keys that end in `.` or `/` are followed by a name, such as that of a container. What each is for in a request: [requests.md](../requests.md#fields).\n\n" +
+		"Keys that end in `.` or `/` are followed by a name, such as the name of a container. For their use in a request see [requests.md](../requests.md#fields).\n\n" +
 		"| key | kind | meaning |\n|---|---|---|\n"
 	for _, k := range keys {
 		page += fmt.Sprintf("| `%s` | %s | %s |\n", k.name, k.kind, k.meaning)
@@ -122,8 +122,8 @@ func kindOfKey(constant string) string {
 
 // configTypes are the folders with the Go types that the configuration of the sidecar is read into.
 var configTypes = map[string]string{
-	"config": "sidecarmode/config", "endpoint": "sidecarmode/endpoint", "process": "sidecarmode/process",
-	"download": "sidecarmode/update/download", "steps": "sidecarmode/update/steps", "trigger": "sidecarmode/update/trigger", "update": "sidecarmode/update",
+	"config": "plugin/config", "endpoint": "probe/endpoint", "process": "internal/process",
+	"download": "hotupdate/inpod/download", "steps": "hotupdate/inpod/steps", "trigger": "hotupdate/inpod/trigger", "inpod": "hotupdate/inpod",
 }
 
 // schemaType is what is used of a JSON schema.
@@ -163,7 +163,7 @@ func (s schemaType) String() string {
 	return strings.Trim(strings.ReplaceAll(strings.ReplaceAll(string(types), `,"null"`, ""), `"`, ""), "[]")
 }
 
-// fields are the comments of the fields of all types of the configuration, as type.key, and those of the types.
+// fields returns the comments of the fields of all types of the configuration, as type.key, and the comments of the types.
 func configComments(t *testing.T) map[string]string {
 	t.Helper()
 	tag := regexp.MustCompile("yaml:\"([A-Za-z]+)")

@@ -18,7 +18,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/action"
 )
 
-// Post-verify: well within a time, and then for a time.
+// Verification: the checks have to pass within a time, and then for a time.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -68,7 +68,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// A chain runs in its order, each link with its own patience, and ends with the first that fails.
+// A chain runs in order, each action with its own timeout, and ends at the first failure.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func TestChain(t *testing.T) {
 		if !errors.Is(err, hotupdate.ErrReload) || !strings.Contains(err.Error(), "three: context deadline exceeded") {
 			t.Errorf("err = %v", err)
 		}
-		// The way back finds all of them in order.
+		// The rollback finds all of them in order.
 		want := []string{"one", "two", "two", "two", "three", "three", "three", "one", "two", "three", "four"}
 		if diff := cmp.Diff(want, ran); diff != "" {
 			t.Errorf("ran (-want +got):\n%s", diff)
@@ -200,7 +200,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A version that means something to a shell is not given to a command: with it, who may name a version could run one.
+// A version with shell metacharacters is not passed to a command: otherwise a user who may choose a version could run
+// commands.
 func TestVersionsThatAShellWouldInterpretAreRefusedInCommands(t *testing.T) {
 	t.Parallel()
 	for version, allowed := range map[string]bool{

@@ -12,14 +12,14 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// Rollback puts an accepted revision in force again: the one with this ID, or with an empty ID the one before
-// the current. The program is told and verified as by Apply, and a failure ends at the current revision.
+// Rollback puts an accepted revision in force again: the one with this ID or, if the ID is empty, the one before the
+// current revision. The program is reloaded and verified as by Apply. After a failure the current revision stays in force.
 func (u *Updater) Rollback(ctx context.Context, id string) (Result, error) {
 	if !u.busy.TryLock() {
 		return Result{}, ErrBusy
 	}
 	defer u.busy.Unlock()
-	to, err := u.accepted(id)
+	to, err := u.acceptedRevision(id)
 	if err != nil {
 		return Result{}, err
 	}
@@ -27,11 +27,11 @@ func (u *Updater) Rollback(ctx context.Context, id string) (Result, error) {
 	u.skipped = ""
 	res, err := u.rollback(ctx, to)
 	res.Changed = to.ID != u.state.Current || err == nil
-	res.Untold = u.skipped
-	return res, u.conclude(to.Version, res.Changed, err)
+	res.ReloadSkipped = u.skipped
+	return res, u.finish(to.Version, res.Changed, err)
 }
 
-func (u *Updater) accepted(id string) (Revision, error) {
+func (u *Updater) acceptedRevision(id string) (Revision, error) {
 	if id == "" {
 		i := slices.Index(u.state.Accepted, u.state.Current)
 		before := u.store.Readable(u.state.Accepted[:max(i, 0)])
@@ -49,7 +49,7 @@ func (u *Updater) accepted(id string) (Revision, error) {
 func (u *Updater) rollback(ctx context.Context, to Revision) (Result, error) {
 	res := Result{Revision: to}
 	if err := u.store.Check(ctx, to); err != nil {
-		if res, err = u.again(ctx, to); err != nil {
+		if res, err = u.rebuild(ctx, to); err != nil {
 			return Result{Revision: to}, err
 		}
 	}
@@ -58,8 +58,8 @@ func (u *Updater) rollback(ctx context.Context, to Revision) (Result, error) {
 	return res, u.activate(ctx, u.inForce(), res.Revision, false, after)
 }
 
-// activate goes from one revision to another, tells the program unless quiet, and goes back if that fails. The state is after,
-// but for the revisions.
+// activate replaces revision from by to, reloads the program unless quiet, and goes back to from if that fails. On success
+// it stores after as the state, completed with the IDs of the revisions.
 func (u *Updater) activate(ctx context.Context, from, to Revision, quiet bool, after store.State) error {
 	pending := u.state
 	pending.Pending = to.ID
@@ -68,32 +68,33 @@ func (u *Updater) activate(ctx context.Context, from, to Revision, quiet bool, a
 	}
 	u.store.Step("journaled")
 	err := u.store.Publish(from, to)
-	told := false
+	reloaded := false
 	if err == nil && !quiet {
-		told = true
-		err = u.tell(ctx, to)
+		reloaded = true
+		err = u.reloadAndVerify(ctx, to)
 	}
 	if err != nil {
-		return u.back(ctx, to, from, told, err)
+		return u.restorePrevious(ctx, to, from, reloaded, err)
 	}
 	u.store.Step("verified")
 	after.Current = to.ID
-	// A revision that is in force again moves to the end, so that the one before it is the one left.
+	// A revision that is put in force again moves to the end of the list, so that a roll back returns to the one before it.
 	after.Accepted = append(slices.DeleteFunc(slices.Clone(u.state.Accepted), func(id string) bool { return id == to.ID }), to.ID)
-	if err := u.settle(after); err != nil {
-		// In force and verified, but not on record: the next Open would undo it, so it is undone now.
-		return u.back(ctx, to, from, told, err)
+	if err := u.commit(after); err != nil {
+		// The files are in force and verified, but the state is not stored: the next Open would undo the update, so it is
+		// undone now.
+		return u.restorePrevious(ctx, to, from, reloaded, err)
 	}
 	return nil
 }
 
-// release describes files of the folder; path is relative to it.
+// release describes the files at path, which is relative to the folder.
 func (u *Updater) release(version, path string) action.Release {
 	return action.Release{Version: version, Dir: u.config.Dir, Path: filepath.Join(u.config.Dir, path)}
 }
 
-// tell runs the reload chain and the verification.
-func (u *Updater) tell(ctx context.Context, r Revision) error {
+// reloadAndVerify runs the reload actions and the verification.
+func (u *Updater) reloadAndVerify(ctx context.Context, r Revision) error {
 	release := u.release(r.Version, store.FilesPath(r.ID))
 	u.enter(Reloading, r.Version, nil)
 	if err := u.reload(ctx, release); err != nil {
@@ -103,14 +104,14 @@ func (u *Updater) tell(ctx context.Context, r Revision) error {
 	u.enter(Verifying, r.Version, nil)
 	if err := u.config.Verify.Run(ctx, release); err != nil {
 		if u.skipped != "" {
-			return fmt.Errorf("%w: %w; the program was not told: %s", ErrVerify, err, u.skipped)
+			return fmt.Errorf("%w: %w; the program was not reloaded: %s", ErrVerify, err, u.skipped)
 		}
 		return fmt.Errorf("%w: %w", ErrVerify, err)
 	}
 	return nil
 }
 
-// reload runs the chain. A step that is not possible here leaves the others to be done, and is said of the result.
+// reload runs the reload actions. An action that is impossible here is skipped; the result of the update names it.
 func (u *Updater) reload(ctx context.Context, release action.Release) error {
 	for _, a := range u.config.Reload {
 		err := a.Run(ctx, release)
@@ -124,8 +125,8 @@ func (u *Updater) reload(ctx context.Context, release action.Release) error {
 	return nil
 }
 
-// back returns to the revision that was in force. It does so also when ctx has ended, which may be the cause.
-func (u *Updater) back(ctx context.Context, from, to Revision, told bool, cause error) error {
+// restorePrevious puts the previous revision in force again, also if ctx has ended, since that may be the cause of the failure.
+func (u *Updater) restorePrevious(ctx context.Context, from, to Revision, reloaded bool, cause error) error {
 	failure := &Failure{Phase: u.Status().Phase, Err: cause}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.config.RollbackTimeout)
 	defer cancel()
@@ -135,7 +136,7 @@ func (u *Updater) back(ctx context.Context, from, to Revision, told bool, cause 
 	}
 	failure.RolledBack = true
 	u.store.Step("returned")
-	if told {
+	if reloaded {
 		release := u.release(to.Version, store.FilesPath(to.ID))
 		if err := u.reload(ctx, release); err != nil {
 			failure.RollbackErr = fmt.Errorf("%w: %w", ErrReload, err)
@@ -143,6 +144,6 @@ func (u *Updater) back(ctx context.Context, from, to Revision, told bool, cause 
 	}
 	st := u.state
 	st.Pending = ""
-	failure.RollbackErr = errors.Join(failure.RollbackErr, u.settle(st))
+	failure.RollbackErr = errors.Join(failure.RollbackErr, u.commit(st))
 	return failure
 }

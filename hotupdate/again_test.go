@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// A server may go on answering that nothing has changed, as one does whose ETag is made of time and size.
+// A server may answer that nothing has changed although it has, if its ETag consists of time and size.
 func TestAnotherDigestIsNotAnsweredByWhatIsThere(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func TestAnotherDigestIsNotAnsweredByWhatIsThere(t *testing.T) {
 	}
 }
 
-// To send a version again without the other files removes them, although its own files are in force already.
+// Sending a version again without the other files removes them, although its own files are already in force.
 func TestOtherFilesAreRemovedByTheSameVersion(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func TestOtherFilesAreRemovedByTheSameVersion(t *testing.T) {
 	}
 }
 
-// A script that was sent without permission to be run is to be run, and its content is the same.
+// A script was sent without execute permission, and is sent again with it and the same content.
 func TestAnotherModeIsSetByTheSameVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)

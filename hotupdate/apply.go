@@ -22,24 +22,24 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// Result is how an update ended that did not fail.
+// Result describes an update that has succeeded.
 type Result struct {
-	// Revision is in force, or would be after a dry run.
+	// Revision is in force; after a dry run it is the one that would be.
 	Revision Revision
-	// Changed is false when it was in force before: nothing was written, and there was no Event.
+	// Changed is false if Revision was in force before. Nothing was written then, and there is no Event.
 	Changed bool
-	// Mended are names of files that were not the accepted ones any more, and that the revision has as they were accepted.
+	// Mended has the names of files that differed from what was accepted and have been restored.
 	Mended []string
-	// Untold says why the program was not told, where that is no failure; empty: it was.
-	Untold string
+	// ReloadSkipped is why a step of the reload was skipped; empty if none was.
+	ReloadSkipped string
 }
 
-// Apply brings the files to what req says. The error is ErrInvalid or ErrBusy, or a *Failure around another
-// sentinel of this package.
+// Apply replaces the files as req says. The error is ErrInvalid or ErrBusy, or a *Failure that wraps another sentinel error
+// of this package.
 //
-// A request with the version and the digests of the current revision, whose files are as they were accepted, changes nothing and fetches nothing;
-// without digests the server is asked whether the content is still the same. After the files are in place ctx
-// is heeded still, and its end is a failure: an HTTP handler detaches from the client before it calls.
+// A request with the version and the digests of the current revision changes nothing and fetches nothing, if the files on
+// disk are unchanged. Without digests the server is asked whether the content has changed. The end of ctx is a failure also
+// after the files are in place: an HTTP handler has to detach ctx from its client first.
 func (u *Updater) Apply(ctx context.Context, req Request) (Result, error) {
 	if err := req.Validate(); err != nil {
 		return Result{}, err
@@ -50,12 +50,12 @@ func (u *Updater) Apply(ctx context.Context, req Request) (Result, error) {
 	defer u.busy.Unlock()
 	u.skipped = ""
 	res, err := u.apply(ctx, req)
-	res.Untold = u.skipped
-	return res, u.conclude(req.Version, res.Changed, err)
+	res.ReloadSkipped = u.skipped
+	return res, u.finish(req.Version, res.Changed, err)
 }
 
-// conclude enters the last phase, and makes err a Failure of the phase it happened in.
-func (u *Updater) conclude(version string, changed bool, err error) error {
+// finish sets the final phase. It wraps err in a Failure with the phase in which it happened.
+func (u *Updater) finish(version string, changed bool, err error) error {
 	if err == nil {
 		end := Accepted
 		if !changed {
@@ -78,19 +78,19 @@ func (u *Updater) conclude(version string, changed bool, err error) error {
 
 func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	u.enter(Fetching, req.Version, nil)
-	current, err := u.base(req)
+	current, err := u.baseRevision(req)
 	if err != nil {
 		return Result{}, err
 	}
-	if req.Trigger == "" && known(current, req) && u.intact(ctx, current) {
+	if req.Trigger == "" && alreadyCurrent(current, req) && u.intact(ctx, current) {
 		return Result{Revision: current}, nil
 	}
 	g, err := u.store.Stage(u.config.Limits)
 	if err != nil {
 		return Result{}, err
 	}
-	defer func() { _ = g.Discard() }() // what stays is removed by the next Open
-	sources, err := u.gather(ctx, g, req, current)
+	defer func() { _ = g.Discard() }() // the next Open removes what is left
+	sources, err := u.fetchSources(ctx, g, req, current)
 	if errors.Is(err, errSame) {
 		return Result{Revision: current}, nil
 	}
@@ -100,11 +100,11 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 	u.store.Step("fetched")
 	var mended []string
 	kept := current
-	if req.Keep && req.Afresh {
+	if req.Keep && req.KeepUnrequested {
 		kept = current.WithoutRequested()
 	}
 	if req.Keep {
-		if mended, err = u.keep(ctx, g, kept, u.dropped(req)); err != nil {
+		if mended, err = u.keepFiles(ctx, g, kept, u.previousFiles(req)); err != nil {
 			return Result{}, err
 		}
 	}
@@ -114,7 +114,7 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
 	}
 	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.intact(ctx, current) {
-		return Result{Revision: current}, u.same(req, sources)
+		return Result{Revision: current}, u.recordUnchanged(req, sources)
 	}
 	u.enter(Checking, req.Version, nil)
 	if err := action.RunAll(ctx, u.config.Precheck, u.release(next.Version, g.Path())); err != nil {
@@ -131,18 +131,18 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	u.store.Step("sealed")
-	after := store.State{Delivered: u.delivered(req, sources), Untold: req.Quiet && req.TellLater, Record: u.state.Record, Provisional: req.Provisional}
+	after := store.State{Delivered: u.deliveriesAfter(req, sources), ReloadPending: req.NoReload && req.ReloadLater, Record: u.state.Record, Provisional: req.Provisional}
 	if req.Trigger != "" {
 		after.Provisional = u.state.Provisional
 	}
 	if req.Record {
 		after.Record = time.Now().UTC()
 	}
-	return Result{Revision: next, Changed: true, Mended: mended}, u.activate(ctx, current, next, req.Quiet, after)
+	return Result{Revision: next, Changed: true, Mended: mended}, u.activate(ctx, current, next, req.NoReload, after)
 }
 
-// known reports that current is what req asks for, as far as can be told without fetching.
-func known(current Revision, req Request) bool {
+// alreadyCurrent reports whether current is what req asks for, as far as that is known without fetching.
+func alreadyCurrent(current Revision, req Request) bool {
 	if current.Version != req.Version || len(current.Sources) != len(req.Sources) || current.Kept && !req.Keep {
 		return false
 	}
@@ -154,14 +154,14 @@ func known(current Revision, req Request) bool {
 	return true
 }
 
-// errSame: the one source has not changed since the current revision.
+// errSame means that the only source has not changed since the current revision.
 var errSame = errors.New("source is unchanged")
 
-// gather fills the stage from all sources.
-func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, current Revision) ([]Origin, error) {
+// fetchSources fetches all sources into the stage.
+func (u *Updater) fetchSources(ctx context.Context, g *store.Stage, req Request, current Revision) ([]Origin, error) {
 	var origins []Origin
 	order := slices.All(req.Sources)
-	if req.Layered { // the last first, which hides what is below
+	if req.Layered { // the last source first: it hides files of earlier ones
 		order = slices.Backward(req.Sources)
 	}
 	var above manifest.Layer
@@ -182,7 +182,7 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 				etag = was.ETag
 			}
 		}
-		got, err := u.bring(ctx, g, s, &o, etag)
+		got, err := u.fetchSource(ctx, g, s, &o, etag)
 		if err == nil && got.Unchanged {
 			return nil, errSame
 		}
@@ -204,8 +204,8 @@ func (u *Updater) gather(ctx context.Context, g *store.Stage, req Request, curre
 	return origins, nil
 }
 
-// bring fetches one source into the stage and compares its digest.
-func (u *Updater) bring(ctx context.Context, g *store.Stage, s Source, o *Origin, etag string) (fetch.Answer, error) {
+// fetchSource fetches one source into the stage and checks its digest.
+func (u *Updater) fetchSource(ctx context.Context, g *store.Stage, s Source, o *Origin, etag string) (fetch.Answer, error) {
 	sink := func(body io.Reader) (err error) {
 		o.SHA256, err = g.SaveArchive(body)
 		return err
@@ -264,7 +264,7 @@ func (u *Updater) unpack(ctx context.Context, g *store.Stage, s Source, hidden f
 	})
 }
 
-// adopt makes the files that next would replace, and that are not ours, part of the current revision.
+// adopt adds files that next would replace, and that Refit has not written, to the current revision.
 func (u *Updater) adopt(ctx context.Context, current, next Revision) (Revision, error) {
 	names := u.store.Foreign(next.Files)
 	if len(names) == 0 {

@@ -202,7 +202,8 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// The directory of a zip file is not taken into memory before it is counted. Not parallel: it measures.
+// The directory of a zip file is not read into memory before its entries are counted. Not parallel, because it measures
+// memory.
 func TestZipDirectoryIsBounded(t *testing.T) { //nolint:paralleltest // allocations of others would count
 	data := zipped(t, func(w *zip.Writer) error {
 		for i := range 30_000 {
@@ -222,6 +223,6 @@ func TestZipDirectoryIsBounded(t *testing.T) { //nolint:paralleltest // allocati
 		t.Errorf("err = %v", err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 5<<20 {
-		t.Errorf("allocated %d KiB for a directory of which 1000 entries are allowed", took>>10)
+		t.Errorf("allocated %d KiB for a directory with a limit of 1000 entries", took>>10)
 	}
 }

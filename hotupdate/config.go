@@ -13,25 +13,25 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// Config is all that an Updater needs to know.
+// Config is the configuration of an Updater.
 type Config struct {
 	// Dir is the folder shared with the program. It must exist.
 	Dir    string
 	Fetch  fetch.Config
 	Limits payload.Limits
-	// MaxTotal bounds all revisions on disk together, in bytes: older ones are removed first, and the current one
-	// stays. 2 GiB when zero.
+	// MaxTotal bounds the size of all revisions on disk together, in bytes; 2 GiB when zero. The oldest revisions are
+	// removed first, and the current one never.
 	MaxTotal int64
-	// Keys from payload.ParseKey; when there are any, one of them must have signed each source that is not trusted.
+	// Keys come from payload.ParseKey. If there are any, each source that is not trusted must be signed with one of them.
 	Keys []crypto.PublicKey
-	// StoreQueries permits queries of URLs in manifests; they may hold credentials.
+	// StoreQueries allows URLs with a query in manifests. Queries may contain credentials.
 	StoreQueries bool
-	// Precheck judges a candidate before anything changes.
+	// Precheck checks a candidate before anything is changed.
 	Precheck []action.Action
-	// Reload tells the program, in this order. None is right for a program that watches its files.
+	// Reload are the actions that reload the program, in this order. A program that watches its files needs none.
 	Reload []action.Action
 	Verify action.Verification
-	// Keep is how many accepted revisions stay on disk, the current one included; 5 when zero.
+	// Keep is the number of accepted revisions on disk, including the current one; 5 when zero.
 	Keep int
 	// RollbackTimeout bounds the reload after a roll back; 30 s when zero.
 	RollbackTimeout time.Duration
@@ -51,28 +51,28 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports all faults at once.
+// Validate returns all errors at once.
 func (c Config) Validate() error {
-	var faults []error
+	var errs []error
 	if !filepath.IsAbs(c.Dir) {
-		faults = append(faults, fmt.Errorf("folder %q: not an absolute path", c.Dir))
+		errs = append(errs, fmt.Errorf("folder %q: not an absolute path", c.Dir))
 	}
 	if c.Keep < 0 || c.Keep == 1 {
-		faults = append(faults, fmt.Errorf("keep %d revisions: want 2 or more, or 0 for the default", c.Keep))
+		errs = append(errs, fmt.Errorf("keep %d revisions: want 2 or more, or 0 for the default", c.Keep))
 	}
 	for _, n := range []int64{int64(c.Fetch.Timeout), int64(c.Fetch.Attempts), c.Fetch.MaxBytes, int64(c.Limits.MaxFiles),
 		c.Limits.MaxUnpacked, c.MaxTotal, int64(c.RollbackTimeout), int64(c.Verify.Within), int64(c.Verify.For), int64(c.Verify.Interval)} {
 		if n < 0 {
-			faults = append(faults, errors.New("timeouts, attempts and limits may not be negative"))
+			errs = append(errs, errors.New("timeouts, attempts and limits may not be negative"))
 			break
 		}
 	}
 	for _, a := range slices.Concat(c.Precheck, c.Reload, c.Verify.Checks) {
 		if a.Step == nil || a.Name == "" || a.Timeout < 0 || a.Pause < 0 {
-			faults = append(faults, fmt.Errorf("action %q: needs a name, a step and no negative times", a.Name))
+			errs = append(errs, fmt.Errorf("action %q: needs a name, a step and no negative times", a.Name))
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("hot update: %w", err)
 	}
 	return nil

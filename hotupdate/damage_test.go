@@ -23,7 +23,7 @@ func (b *bench) current(t *testing.T) hotupdate.Revision {
 	return r
 }
 
-// of is a file of a revision on disk.
+// of returns a file of a revision on disk.
 func (b *bench) of(r hotupdate.Revision, name string) string {
 	return filepath.Join(b.dir, "..refit/revisions", r.ID, name)
 }
@@ -35,8 +35,8 @@ func versions(all []hotupdate.Revision) (of []string) {
 	return of
 }
 
-// A name that is not UTF-8 cannot be written to a manifest as it is. It is refused, wherever it comes from, and the next
-// update works.
+// A name that is not UTF-8 cannot be written to a manifest unchanged. It is refused from every source, and the next update
+// works.
 func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 	t.Parallel()
 	const latin1 = "caf\xe9"
@@ -71,7 +71,7 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 	}
 }
 
-// The newest revision was damaged while the sidecar runs: the older ones are there, and lead out of it.
+// The newest revision is damaged while the sidecar runs: an older one can still be rolled back to.
 func TestADamagedRevisionHidesNoOlderOne(t *testing.T) {
 	t.Parallel()
 	damaged := func(t *testing.T) *bench {
@@ -128,7 +128,7 @@ func TestADamagedRevisionHidesNoOlderOne(t *testing.T) {
 	})
 }
 
-// checkLinks wants these names in the folder and no others but folders, links that lead nowhere included.
+// checkLinks expects these names in the folder and no others except folders, including links that lead nowhere.
 func (b *bench) checkLinks(t *testing.T, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(b.dir)
@@ -163,8 +163,8 @@ func TestADamagedStateLosesNoRevision(t *testing.T) {
 	}
 }
 
-// A program that writes to one of its files, or puts a link in its place, changes the revision in force and no other. The
-// next update has what was accepted.
+// A program that writes to one of its files, or puts a link in its place, changes only the revision in force. The next
+// update has the accepted content.
 func TestAProgramThatWritesInPlaceDamagesNoOtherRevision(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(path string) error{
@@ -223,7 +223,7 @@ func TestTheSameUpdateAgainPutsFilesBack(t *testing.T) {
 	}
 }
 
-// What no revision on disk has is fetched again, or else the update is refused and says of which file.
+// A file that no revision on disk has is fetched again, or the update is refused with the name of the file.
 func TestChangedFilesAreFetchedAgain(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("l", 2<<20)

@@ -6,16 +6,16 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// dropped are files that the request's trigger brought before, with their SHA-256. It brings some of them again.
-func (u *Updater) dropped(req Request) map[string]string {
+// previousFiles returns the files of the last update of the request's trigger, by SHA-256. Some of them may be in the new one.
+func (u *Updater) previousFiles(req Request) map[string]string {
 	if req.Trigger == "" {
 		return nil
 	}
 	return u.state.Delivered[req.Trigger].Files
 }
 
-// delivered is the record of all triggers once the request has been accepted.
-func (u *Updater) delivered(req Request, sources []Origin) map[string]store.Delivery {
+// deliveriesAfter returns the deliveries of all triggers as they are after the request.
+func (u *Updater) deliveriesAfter(req Request, sources []Origin) map[string]store.Delivery {
 	if req.Trigger == "" {
 		return u.state.Delivered
 	}
@@ -31,14 +31,14 @@ func (u *Updater) delivered(req Request, sources []Origin) map[string]store.Deli
 	return all
 }
 
-// same records what is new about a request that changes no file.
-func (u *Updater) same(req Request, sources []Origin) error {
+// recordUnchanged records the parts of a request that change no file: the delivery of its trigger, or Provisional.
+func (u *Updater) recordUnchanged(req Request, sources []Origin) error {
 	st := u.state
 	switch {
 	case req.Trigger == "":
 		st.Provisional = req.Provisional
 	case u.state.Delivered[req.Trigger].Digest != req.TriggerDigest:
-		st.Delivered = u.delivered(req, sources)
+		st.Delivered = u.deliveriesAfter(req, sources)
 	default:
 		return nil
 	}
@@ -48,7 +48,7 @@ func (u *Updater) same(req Request, sources []Origin) error {
 	return u.record(st)
 }
 
-// Delivered is what a trigger brought last that was accepted. It stays when that is rolled back.
+// Delivered returns the last delivery of a trigger that was accepted. A roll back does not change it.
 func (u *Updater) Delivered(trigger string) store.Delivery {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/action"
 )
 
-// brought is a request of a trigger, which brings all of its content every time.
+// brought returns a request of a trigger with all of its content.
 func brought(version, digest string, set files) hotupdate.Request {
 	request := inline(version, set)
 	request.Keep = true
@@ -50,7 +50,8 @@ func TestContentOfATriggerIsRememberedAlthoughItChangesNothing(t *testing.T) {
 	}
 }
 
-// What a request has asked for is still owed: else the pod would stay with an earlier revision because a ConfigMap has changed.
+// A requested revision that could not be restored is still wanted after an update by a trigger: otherwise the pod would
+// keep an earlier revision because a ConfigMap has changed.
 func TestContentOfATriggerLeavesAProvisionalRevisionProvisional(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)

@@ -1,10 +1,10 @@
-// Package hotupdate replaces files under a running program: fetch, verify, write beside, swap, reload, and
-// confirm or roll back. Whoever reads the files sees the old ones or the new ones, complete, at every instant
-// and after a kill at any instant.
+// Package hotupdate replaces files of a running program: it fetches and verifies them, writes them beside the current ones,
+// swaps, reloads, and confirms or rolls back. A reader of the files sees either all old or all new ones at every moment,
+// also if the process is killed.
 //
-// It contains: bounded download, digests and archives, revisions on disk, the atomic swap, and the order
-// of it all. Searching processes, serving HTTP and the Kubernetes API must stay out; what is to be signalled
-// or run is decided behind ports.
+// It contains: bounded download, digests and archives, revisions on disk, the atomic swap, and the order of these steps.
+// Searching processes, serving HTTP and the Kubernetes API must stay out; which process is signalled or command is run is
+// decided behind interfaces.
 //
 // On disk, in the folder that is shared with the program:
 //
@@ -16,7 +16,7 @@
 //	..refit/recorded                  when that was accepted which has been recorded outside of the folder
 //	..refit/tmp/                      emptied at start
 //
-// A link is made before the swap for a file that is new, and removed after it for one that is no more: both
-// read as "no such file" while the other revision is in force. All paths go through os.Root, since the program
-// may plant links of its own.
+// The link of a new file is created before the swap, and the link of a removed file is deleted after it. In between, such a
+// link leads nowhere: the file does not exist. All paths go through os.Root, because the program can create links in the
+// folder.
 package hotupdate

@@ -10,43 +10,44 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// What callers branch on.
+// Errors that callers distinguish.
 var (
-	// ErrInvalid means that the request makes no sense, or that its names collide with what is there.
+	// ErrInvalid means that the request is invalid, or that its names collide with existing files.
 	ErrInvalid = payload.ErrInvalid
-	// ErrBusy means that another update is under way; there is one at a time.
+	// ErrBusy means that another update is in progress. Only one runs at a time.
 	ErrBusy = errors.New("another update is under way")
-	// ErrRefused means that the address, host or scheme may not be fetched from.
+	// ErrRefused means that the address, host or scheme of a source is not allowed.
 	ErrRefused = fetch.ErrRefused
-	// ErrFetch means that the source did not deliver.
+	// ErrFetch means that the content could not be fetched from the source.
 	ErrFetch = fetch.ErrFetch
 	// ErrTooLarge means that a limit on bytes or files is exceeded.
 	ErrTooLarge = payload.ErrTooLarge
-	// ErrDigest means that the content is not the one asked for.
+	// ErrDigest means that the content does not have the expected digest.
 	ErrDigest = errors.New("digest does not match")
 	// ErrSignature means that none of the configured keys has signed the content.
 	ErrSignature = payload.ErrSignature
 	// ErrArchive means that the archive is damaged or holds what may not be unpacked.
 	ErrArchive = archive.ErrArchive
-	// ErrPrecheck means that the candidate was rejected before anything changed.
+	// ErrPrecheck means that the candidate was rejected before anything was changed.
 	ErrPrecheck = errors.New("candidate rejected")
-	// ErrReload means that the program could not be told.
+	// ErrReload means that the program could not be reloaded.
 	ErrReload = errors.New("reload")
-	// ErrVerify means that the verification failed with the new files.
+	// ErrVerify means that the verification with the new files failed.
 	ErrVerify = errors.New("verify")
-	// ErrUnknownRevision means that there is no such revision to go back to.
+	// ErrUnknownRevision means that there is no such revision.
 	ErrUnknownRevision = store.ErrUnknownRevision
-	// ErrTampered means that a revision's files are no longer those that were accepted.
+	// ErrTampered means that the files of a revision have been changed since they were accepted.
 	ErrTampered = store.ErrTampered
 )
 
-// Failure is how an update ended that did not succeed.
+// Failure describes an update that has failed.
 type Failure struct {
 	Phase Phase
 	Err   error
-	// RolledBack says that new files were in place and the old ones are again, the program reloaded with them.
+	// RolledBack reports that the new files were in place, and that the old ones have been restored and the program
+	// reloaded.
 	RolledBack bool
-	// RollbackErr is why the rollback did not succeed entirely. The old files may be in place nevertheless.
+	// RollbackErr is why the rollback failed at least in part. The old files may be in place nevertheless.
 	RollbackErr error
 }
 
@@ -61,7 +62,7 @@ func (f *Failure) Error() string {
 	return s
 }
 
-// Unwrap gives both causes to errors.Is.
+// Unwrap returns both errors to errors.Is.
 func (f *Failure) Unwrap() []error {
 	if f.RollbackErr == nil {
 		return []error{f.Err}
@@ -69,7 +70,7 @@ func (f *Failure) Unwrap() []error {
 	return []error{f.Err, f.RollbackErr}
 }
 
-// Permanent reports that a request which failed with err will fail again, whenever it is tried.
+// Permanent reports whether a request that failed with err will fail again at any later time.
 func Permanent(err error) bool {
 	for _, kind := range []error{ErrInvalid, ErrRefused, ErrDigest, ErrSignature, ErrTooLarge, ErrArchive, ErrPrecheck} {
 		if errors.Is(err, kind) {

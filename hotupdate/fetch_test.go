@@ -35,7 +35,7 @@ func download(t *testing.T, url string, config fetch.Config) error {
 	return err
 }
 
-// Safe download: where a caller may not send us, whatever the address is dressed as.
+// Safe download: addresses that a caller may not use, in any notation.
 func TestDownloadsFromForbiddenAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	near := fetch.Config{Attempts: 1, Timeout: 10 * time.Second}
@@ -81,7 +81,7 @@ func TestDownloadsFromForbiddenAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// A decimal address either resolves to what it stands for, and is refused, or does not resolve.
+// A decimal address either resolves to the address that it stands for, and is refused, or does not resolve.
 func TestDecimalAddress(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://2852039166/latest", "http://0x7f.1/", "http://0177.0.0.1/"} {
@@ -136,7 +136,7 @@ func TestTLSIsVerified(t *testing.T) {
 	}
 }
 
-// Bounded in bytes, whether announced or not, and in time, however slowly it trickles.
+// Downloads are bounded in bytes, announced or not, and in time, however slow they are.
 func TestDownloadsAreBounded(t *testing.T) {
 	t.Parallel()
 	endless := func(w http.ResponseWriter, r *http.Request) {
@@ -197,7 +197,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// A fault that may pass is tried again, from the first byte; one that will not is not.
+// A transient error is retried from the first byte; others are not retried.
 func TestSafeDownloadIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -234,7 +234,7 @@ func TestSafeDownloadIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The archive of several attempts is that of the last one.
+// After several attempts the archive of the last one is used.
 func TestRetriedArchive(t *testing.T) {
 	t.Parallel()
 	archive := tarGz(t, tarFile("a", "1"))

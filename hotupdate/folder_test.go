@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
-// What the program puts in the way. Nothing outside of the folder is ever written.
+// Nothing outside of the folder is ever written, whatever the program puts into the folder.
 func TestPlantedObstacles(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -101,8 +101,8 @@ func TestPlantedObstacles(t *testing.T) {
 	}
 }
 
-// The rename race: a folder swapped for a link while it is written below. An update may fail by it, but with an error
-// that says so; nothing is written outside, and the next update without the race repairs the folder.
+// The rename race: a folder is replaced by a link while files are written below it. An update may fail by that, but with an
+// error that says so; nothing is written outside, and the next update without the race repairs the folder.
 func TestFolderSwappedForALinkDuringUpdates(t *testing.T) {
 	t.Parallel()
 	outside := memoryDir(t)                                       // of the same file system: a rename to another one fails by itself
@@ -181,7 +181,7 @@ func TestFullDisk(t *testing.T) {
 	b.apply(t, inline("v3", files{"a": "new"}))
 	b.check(t, files{"a": "new"})
 	b.Close()
-	// A program that another test is starting just then has inherited open files until it executes.
+	// A program that another test is starting at this moment has inherited open files until it executes.
 	poll.Until(t, "the file system is read-only", func() bool {
 		err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
 		if err != nil && !errors.Is(err, syscall.EBUSY) {
@@ -194,7 +194,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// The program runs as another user, whatever our umask.
+// The program runs as another user and can read the files with any umask of the sidecar.
 func TestOthersCanReadThrough(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)

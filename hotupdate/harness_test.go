@@ -38,7 +38,7 @@ type step func(ctx context.Context, r action.Release) error
 
 func (s step) Run(ctx context.Context, r action.Release) error { return s(ctx, r) }
 
-// bench is a folder with its updater, and what the reload chain was told.
+// bench is a folder with its updater and the calls of its reload actions.
 type bench struct {
 	*hotupdate.Updater
 	dir string
@@ -61,8 +61,8 @@ func newBench(t *testing.T, files map[string]string, change func(*hotupdate.Conf
 	return b
 }
 
-// memoryDir is a folder in memory where there is one: what is tested is the order of operations, and each of
-// hundreds of updates waits for the disk several times.
+// memoryDir returns a folder in memory if there is one: the order of operations is tested, and each of hundreds of updates
+// waits for the disk several times.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "refit-hotupdate-") //nolint:usetesting // in memory
@@ -87,7 +87,7 @@ func (b *bench) open(t *testing.T, change func(*hotupdate.Config)) {
 	t.Cleanup(u.Close)
 }
 
-// reload notes the versions that the program is told of.
+// reload records the versions that the program is reloaded for.
 func (b *bench) reload() []action.Action {
 	return []action.Action{{Name: "record", Step: step(func(ctx context.Context, r action.Release) error {
 		if ctx.Err() != nil {
@@ -118,7 +118,7 @@ func inline(version string, files map[string]string) hotupdate.Request {
 	return req
 }
 
-// see reads the folder as the program does: through the links, without what is ours.
+// see reads the folder as the program does: through the links, without the updater's own files.
 func see(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
@@ -162,7 +162,7 @@ func (b *bench) checkTold(t *testing.T, want ...string) {
 	}
 }
 
-// leftovers lists what an update must not leave: stages and revisions beyond those accepted.
+// leftovers lists what an update must not leave: stages and revisions beyond the accepted ones.
 func (b *bench) checkClean(t *testing.T) {
 	t.Helper()
 	all := b.Revisions()

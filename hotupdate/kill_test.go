@@ -28,7 +28,7 @@ var (
 	newSet = files{"a": "2", "sub/b": "2", "added": "2", "plain": "2"}
 )
 
-// beVictim updates to newSet and counts its steps; the last one it lives to see is the one asked for.
+// beVictim updates to newSet and counts its steps; it is killed after the requested one.
 func beVictim() {
 	last, err := strconv.Atoi(os.Getenv(killEnv))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAtomicApplySurvivesAKillAtEveryStep(t *testing.T) {
 		}
 		steps = append(steps, step)
 		checkOldOrNew(t, b.dir, "killed at "+step)
-		// The second victim dies in its recovery, and early in its own attempt.
+		// The second process is killed in its recovery, and early in its own attempt.
 		if again := runVictim(t, b.dir, 1+last%5); again != "" {
 			checkOldOrNew(t, b.dir, "killed at "+step+", then at "+again)
 		}
@@ -119,7 +119,7 @@ func checkOldOrNew(t *testing.T, dir, when string) string {
 	return "old"
 }
 
-// What the program may have loaded is another revision than what it can read now; that can be asked.
+// If the program may have loaded another revision than the current one, Interrupted reports it.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	want := map[string]bool{"fetched": false, "sealed": false, "adopted": false, "journaled": true, "reloaded": true, "verified": true, "settled": false}
@@ -144,7 +144,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A state that cannot be understood, whoever wrote it, is no reason not to start nor to change files.
+// A state that cannot be read does not prevent the start or updates.
 func TestOpenAfterDamage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(dir string) error{

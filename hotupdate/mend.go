@@ -8,10 +8,10 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// begin starts where the revision that was in force is not known, or cannot be read. The newest accepted one that is
-// complete takes its place, or else what readers see, or an empty one. No older revision is lost by that.
-func (u *Updater) begin(ctx context.Context, st store.State) error {
-	from, accepted := u.store.Remains(st.Current), st.Accepted
+// chooseRevision chooses a revision if the one that was in force is unknown or cannot be read: the newest accepted one that is
+// complete, else the files that readers see, else an empty one. Older revisions are kept.
+func (u *Updater) chooseRevision(ctx context.Context, st store.State) error {
+	from, accepted := u.store.NamesOnly(st.Current), st.Accepted
 	if st.Current == "" {
 		var err error
 		if accepted, err = u.store.IDs(); err != nil {
@@ -19,7 +19,7 @@ func (u *Updater) begin(ctx context.Context, st store.State) error {
 		}
 		if seen, err := u.store.Visible(); err == nil {
 			accepted = accepted[:slices.Index(accepted, seen.ID)+1]
-			return u.settle(store.State{Current: seen.ID, Accepted: readable(u.store, accepted)})
+			return u.commit(store.State{Current: seen.ID, Accepted: readable(u.store, accepted)})
 		}
 	}
 	accepted = readable(u.store, accepted)
@@ -32,7 +32,7 @@ func (u *Updater) begin(ctx context.Context, st store.State) error {
 		}
 		u.interrupted = true
 		accepted = append(slices.Delete(accepted, i, i+1), r.ID)
-		return u.settle(store.State{Current: r.ID, Accepted: accepted, Untold: true, Provisional: true})
+		return u.commit(store.State{Current: r.ID, Accepted: accepted, ReloadPending: true, Provisional: true})
 	}
 	first, err := u.store.Adopt(ctx, Revision{}, nil, u.config.Limits)
 	if err != nil {
@@ -41,7 +41,7 @@ func (u *Updater) begin(ctx context.Context, st store.State) error {
 	if err := u.store.Publish(from, first); err != nil {
 		return err
 	}
-	return u.settle(store.State{Current: first.ID, Accepted: append(accepted, first.ID)})
+	return u.commit(store.State{Current: first.ID, Accepted: append(accepted, first.ID)})
 }
 
 func readable(s *store.Store, ids []string) []string {
@@ -52,26 +52,26 @@ func readable(s *store.Store, ids []string) []string {
 	return good
 }
 
-// base is the revision that a request changes. One that cannot be read can only be replaced as a whole.
-func (u *Updater) base(req Request) (Revision, error) {
+// baseRevision returns the revision that a request changes. A revision that cannot be read can only be replaced as a whole.
+func (u *Updater) baseRevision(req Request) (Revision, error) {
 	if _, err := u.store.Revision(u.state.Current); err != nil && req.Keep {
 		return Revision{}, fmt.Errorf("%w: which files the update would keep is not known: roll back to another revision, or send all files and keep none", err)
 	}
 	return u.inForce(), nil
 }
 
-// inForce is the current revision, as far as it can be read.
+// inForce returns the current revision, or what is known of it if its manifest cannot be read.
 func (u *Updater) inForce() Revision {
 	current, err := u.store.Revision(u.state.Current)
 	if err != nil {
-		return u.store.Remains(u.state.Current)
+		return u.store.NamesOnly(u.state.Current)
 	}
 	return current
 }
 
-// keep takes over the files of a revision. Those that the program, or whoever else, has changed since they were accepted
-// are taken from another revision, or fetched again; mended are their names.
-func (u *Updater) keep(ctx context.Context, g *store.Stage, r Revision, removed map[string]string) (mended []string, err error) {
+// keepFiles takes over the files of a revision. Files that were changed since they were accepted, by the program or anyone else,
+// are taken from another revision or fetched again; mended are their names.
+func (u *Updater) keepFiles(ctx context.Context, g *store.Stage, r Revision, removed map[string]string) (mended []string, err error) {
 	others := u.store.Readable(u.state.Accepted)
 	slices.Reverse(others)
 	mended, missing, err := g.Keep(r, removed, others)
@@ -99,10 +99,10 @@ func (u *Updater) keep(ctx context.Context, g *store.Stage, r Revision, removed 
 	return mended, nil
 }
 
-// refetch brings those of the files that are of a source.
+// refetch fetches the given files from their source.
 func (u *Updater) refetch(ctx context.Context, g *store.Stage, o Origin, files []File) error {
 	s := Source{URL: o.URL, Name: o.Name, SHA256: o.SHA256, Format: o.Format, Mode: o.Mode}
-	if _, err := u.bring(ctx, g, s, &Origin{Name: o.Name}, ""); err != nil || s.Format == Plain {
+	if _, err := u.fetchSource(ctx, g, s, &Origin{Name: o.Name}, ""); err != nil || s.Format == Plain {
 		return err
 	}
 	return u.unpack(ctx, g, s, func(name string) bool {
@@ -110,17 +110,17 @@ func (u *Updater) refetch(ctx context.Context, g *store.Stage, o Origin, files [
 	})
 }
 
-// intact reports that all files of a revision are as they were accepted.
+// intact reports whether all files of a revision are as accepted.
 func (u *Updater) intact(ctx context.Context, r Revision) bool { return u.store.Check(ctx, r) == nil }
 
-// again makes the revision anew, with files that were changed on disk as they were accepted.
-func (u *Updater) again(ctx context.Context, r Revision) (Result, error) {
+// rebuild builds the revision anew. Files that were changed on disk are restored to the accepted content.
+func (u *Updater) rebuild(ctx context.Context, r Revision) (Result, error) {
 	g, err := u.store.Stage(u.config.Limits)
 	if err != nil {
 		return Result{}, err
 	}
 	defer func() { _ = g.Discard() }()
-	mended, err := u.keep(ctx, g, r, nil)
+	mended, err := u.keepFiles(ctx, g, r, nil)
 	if err != nil {
 		return Result{}, err
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/refit-project/refit/hotupdate/manifest"
 )
 
-// requested is Revision.Requested of next, which a request makes of current.
+// requested returns Revision.Requested of next, which a request creates from current.
 func requested(req Request, current, next Revision) manifest.Requested {
 	var before manifest.Requested
 	if req.Keep {
 		if before = current.Requested; before.Digest == "" && current.Version != InitialVersion {
-			return before // it is not known where the files are from
+			return before // the origin of the files is not known
 		}
 	}
 	var made manifest.Requested
@@ -41,8 +41,8 @@ func requested(req Request, current, next Revision) manifest.Requested {
 	return made
 }
 
-// Unrecorded is when a request with Record was accepted, or a revision gone back to, that has still to be recorded; zero:
-// none has.
+// Unrecorded returns when the current revision was accepted or rolled back to if it still has to be recorded, else the zero
+// time.
 func (u *Updater) Unrecorded() time.Time {
 	u.mu.Lock()
 	at := u.state.Record
@@ -53,5 +53,5 @@ func (u *Updater) Unrecorded() time.Time {
 	return at
 }
 
-// Recorded says that what was accepted then has been recorded. It does not wait for an update under way.
+// Recorded stores that the revision accepted at this time has been recorded. It does not wait for an update in progress.
 func (u *Updater) Recorded(at time.Time) error { return u.store.SaveRecorded(at) }

@@ -13,7 +13,7 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// requestedOf is how the current revision can be had in another folder.
+// requestedOf returns how the current revision can be fetched into another folder.
 func (b *bench) requestedOf(t *testing.T) []string {
 	t.Helper()
 	all := b.Revisions()
@@ -24,8 +24,8 @@ func (b *bench) requestedOf(t *testing.T) []string {
 	return names
 }
 
-// Each revision knows all the sources that it was made of, also after a restart; not those of files that are gone, and not
-// those of triggers.
+// Each revision knows all the sources that it was made from, also after a restart, except sources whose files are gone and
+// triggers.
 func TestRevisionsKnowWhereTheirFilesAreFrom(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, files{"a": "from the image"}, nil)
@@ -73,7 +73,7 @@ func TestRevisionsKnowWhereTheirFilesAreFrom(t *testing.T) {
 	}
 }
 
-// Files of a later source replace those of an earlier one, whatever is a folder in which of them.
+// Files of a later source replace files of an earlier one, also if one is a folder.
 func TestLayeredSources(t *testing.T) {
 	t.Parallel()
 	request := archived(hotupdate.TarGz, tarGz(t, tarFile("a", "archived"), tarFile("b", "archived"), tarFile("c/d", "archived"), tarFile("e", "archived")), "")
@@ -91,7 +91,8 @@ func TestLayeredSources(t *testing.T) {
 	}
 }
 
-// What is still to be recorded outlasts restarts, updates that fail, and those of triggers, which are not recorded.
+// A revision that has to be recorded is remembered after restarts, failed updates and updates by triggers, which are not
+// recorded.
 func TestThatARevisionIsNotRecordedOutlastsARestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)

@@ -102,7 +102,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	}
 }
 
-// Names that a request may bring stay in the folder, however they are put.
+// Names in a request stay in the folder, in any spelling.
 func FuzzRequestNames(f *testing.F) {
 	for _, s := range []string{"a", "../a", "a/../b", "..data", "/x", `a\b`, "a/b/../../../c"} {
 		f.Add(s)

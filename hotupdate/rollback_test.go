@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// Rollback: N revisions stay, the current one is the last accepted and not the highest version.
+// Rollback: N revisions are kept, and the current one is the last accepted one, not the highest version.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, func(c *hotupdate.Config) { c.Keep = 3 })
@@ -58,7 +58,7 @@ func (b *bench) checkRevisions(t *testing.T, want ...string) {
 	}
 }
 
-// The program can write where revisions are. What it changed is not put in force again.
+// The program can write where revisions are stored. Files that it has changed are not put in force again.
 func TestRollbackRefusesAChangedRevision(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// What was a folder becomes a file and the other way round, also where other files are kept, and a roll back and a
-// restart bring back what was there.
+// A folder becomes a file and the other way round, also if other files are kept, and a roll back and a restart restore the
+// previous files.
 func TestAFolderBecomesAFileAndAFileAFolder(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]bool{"whole set": false, "other files are kept": true} {
@@ -156,7 +156,7 @@ func TestDiskOfAllRevisionsIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever sends the same file with each version gets a copy of it on disk with each.
+// A file that is the same in each version is stored only once.
 func TestCopiesOfOneFileCountForTheDiskOfAllRevisions(t *testing.T) {
 	t.Parallel()
 	const most = 250 << 10
@@ -234,7 +234,7 @@ func TestDigestOfTheSetIsChecked(t *testing.T) {
 	b.check(t, files{"a": "1", "b": "1"})
 }
 
-// A dry run tells of a check that fails.
+// A dry run reports a check that fails.
 func TestADryRunReportsAFailedCheck(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, func(c *hotupdate.Config) { c.Precheck = failing("no good") })

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/refit-project/refit/hotupdate"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
-// Atomic apply: readers in a loop during 200 updates never see a part, a mix or nothing at all.
+// Atomic apply: readers in a loop during 200 updates never see a partial or mixed set or no files.
 func TestAtomicApplyTearsNoRead(t *testing.T) {
 	t.Parallel()
 	const size = 20_000
@@ -56,7 +56,7 @@ func TestAtomicApplyTearsNoRead(t *testing.T) {
 	for name := range set(0) {
 		loop(func() error { return whole(os.ReadFile(filepath.Join(b.dir, name))) })
 	}
-	// Who needs several files of one revision opens the folder behind the link once.
+	// A reader that needs several files of one revision opens the folder behind the link once.
 	loop(func() error {
 		root, err := os.OpenRoot(filepath.Join(b.dir, "..data"))
 		if errors.Is(err, os.ErrNotExist) {
@@ -82,7 +82,7 @@ func TestAtomicApplyTearsNoRead(t *testing.T) {
 	for n := 1; n <= int(updates); n++ {
 		b.apply(t, inline(fmt.Sprintf("v%d", n), set(n)))
 	}
-	// A few updates may be over before every reader has had a turn.
+	// A few updates may be over before every reader has run.
 	poll.Until(t, "readers have read", func() bool { return reads.Load() >= updates && pairs.Load() >= updates })
 	close(stop)
 	readers.Wait()

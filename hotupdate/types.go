@@ -5,11 +5,11 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// The types of a request and of a revision that the rooms inside share.
+// Types of a request and of a revision that the packages below share.
 type (
-	// Request says what the files shall be.
+	// Request says which files are to be in force.
 	Request = payload.Request
-	// Source is one file or one archive of files, from a URL or at hand.
+	// Source is one file or one archive of files, from a URL or from memory.
 	Source = payload.Source
 	// Format says how the bytes of a Source are turned into files.
 	Format = payload.Format
@@ -17,7 +17,7 @@ type (
 	Revision = manifest.Revision
 	// File is one file of a revision.
 	File = manifest.File
-	// Origin is where a source's bytes came from.
+	// Origin is where the bytes of a source came from.
 	Origin = manifest.Origin
 )
 
@@ -28,5 +28,5 @@ const (
 	Zip   = payload.Zip
 )
 
-// InitialVersion is the version of files that were there before the first update.
+// InitialVersion is the version of the files that existed before the first update.
 const InitialVersion = manifest.InitialVersion

@@ -9,7 +9,8 @@ import (
 	"github.com/refit-project/refit/hotupdate"
 )
 
-// The state cannot be written when the program has the new files already: the old ones come back, and it is told.
+// The state cannot be written after the program was reloaded: the old files are restored, and the program is reloaded
+// again.
 func TestAnUpdateThatCannotBeRecordedIsTakenBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, nil)
@@ -38,7 +39,7 @@ func TestAnUpdateThatCannotBeRecordedIsTakenBack(t *testing.T) {
 	b.checkTold(t, "v2", "v1")
 }
 
-// Killed between the new links and the swap: what the update would have added has no name in the folder afterwards.
+// Killed between the new links and the swap: the new names are not in the folder afterwards.
 func TestAnInterruptedUpdateLeavesNoLinks(t *testing.T) {
 	t.Parallel()
 	for last := 1; ; last++ {

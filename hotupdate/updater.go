@@ -11,10 +11,10 @@ import (
 	"github.com/refit-project/refit/hotupdate/store"
 )
 
-// Phase is how far an update is.
+// Phase is the progress of an update.
 type Phase string
 
-// The phases of an update in their order, and how it may end.
+// Phases of an update in their order, and its possible ends.
 const (
 	Idle       Phase = "Idle"
 	Fetching   Phase = "Fetching"
@@ -28,36 +28,36 @@ const (
 	RolledBack Phase = "RolledBack"
 )
 
-// Status is what can be told at any time.
+// Status is the progress of the current or last update.
 type Status struct {
 	Phase Phase `json:"phase"`
-	// Version is of the update in Phase, and Error why it failed.
+	// Version is the version of the update in Phase, and Error why it failed.
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Untold is why the program was not told of files that are in force.
-	Untold string    `json:"untold,omitempty"`
-	Since  time.Time `json:"since"`
+	// ReloadSkipped is why a step of the reload was skipped for files that are in force.
+	ReloadSkipped string    `json:"untold,omitempty"`
+	Since         time.Time `json:"since"`
 }
 
-// Updater owns one folder. Its methods may be called by many goroutines; updates exclude one another.
+// Updater owns one folder. Its methods may be called by several goroutines; only one update runs at a time.
 type Updater struct {
 	config  Config
 	fetcher *fetch.Fetcher
 	store   *store.Store
-	// interrupted says that Open found an update under way.
+	// interrupted means that Open found an unfinished update.
 	interrupted bool
 
-	skipped string // why a step of the reload was left out, of the update under way
+	skipped string // why the current update skipped a step of the reload
 
-	busy sync.Mutex // held during an update; only who holds it changes state
+	busy sync.Mutex // held during an update; only its holder changes state
 
 	mu     sync.Mutex
 	state  store.State
 	status Status
 }
 
-// Open takes the folder over. What an earlier program left unfinished is undone on disk: readers see the last
-// accepted revision when Open returns. The program may have loaded the other one, see Interrupted.
+// Open takes over the folder. It undoes an unfinished update of an earlier process: readers see the last accepted revision
+// when Open returns. The program may have loaded the other revision, see Interrupted.
 func Open(ctx context.Context, config Config) (*Updater, error) {
 	return open(ctx, config, func(string) {})
 }
@@ -82,7 +82,7 @@ func open(ctx context.Context, config Config, step func(string)) (*Updater, erro
 	return u, nil
 }
 
-// recover puts the current revision in force, see begin where it is not known or cannot be read.
+// recover puts the current revision in force. If it is not known or cannot be read, it calls chooseRevision.
 func (u *Updater) recover(ctx context.Context) error {
 	st, damaged, err := u.store.Load()
 	if err != nil {
@@ -90,22 +90,22 @@ func (u *Updater) recover(ctx context.Context) error {
 	}
 	current, err := u.store.Revision(st.Current)
 	if st.Current == "" || damaged || err != nil {
-		return u.begin(ctx, st)
+		return u.chooseRevision(ctx, st)
 	}
 	pending, err := u.store.Revision(st.Pending)
 	if err != nil {
-		pending = u.store.Remains(st.Pending)
+		pending = u.store.NamesOnly(st.Pending)
 	}
 	if err := u.store.Publish(pending, current); err != nil {
 		return err
 	}
 	u.interrupted = st.Pending != ""
-	st.Untold, st.Pending = st.Untold || u.interrupted, ""
-	return u.settle(st)
+	st.ReloadPending, st.Pending = st.ReloadPending || u.interrupted, ""
+	return u.commit(st)
 }
 
-// settle records what is in force and removes what is no longer needed.
-func (u *Updater) settle(st store.State) error {
+// commit stores the state and removes revisions that are no longer needed.
+func (u *Updater) commit(st store.State) error {
 	if n := len(st.Accepted) - u.config.Keep; n > 0 {
 		st.Accepted = slices.Clone(st.Accepted[n:])
 	}
@@ -114,11 +114,11 @@ func (u *Updater) settle(st store.State) error {
 		return err
 	}
 	u.store.Step("settled")
-	_ = u.store.Prune(st.Accepted) // of no consequence but for space, and tried again by the next
+	_ = u.store.Prune(st.Accepted) // it only costs space, and the next update tries again
 	return nil
 }
 
-// record makes st the state, on disk and here.
+// record stores st on disk and in memory.
 func (u *Updater) record(st store.State) error {
 	if err := u.store.Save(st); err != nil {
 		return err
@@ -129,33 +129,34 @@ func (u *Updater) record(st store.State) error {
 	return nil
 }
 
-// Close unlocks the folder, when the update that is running has ended.
+// Close waits for the current update and unlocks the folder.
 func (u *Updater) Close() {
 	u.busy.Lock()
 	defer u.busy.Unlock()
 	u.store.Close()
 }
 
-// Interrupted reports that Open undid an update that a kill had cut short. The program may have loaded the
-// files that are no longer there; Reload tells it.
+// Interrupted reports whether Open undid an unfinished update. The program may have loaded the files of that update; Reload
+// reloads it.
 func (u *Updater) Interrupted() bool { return u.interrupted }
 
-// Untold reports that files are in force of which the program has still to be told, see Request.TellLater; Reload does that.
-func (u *Updater) Untold() bool {
+// ReloadPending reports whether the program has still to be reloaded for the files in force, see Request.ReloadLater. Reload does
+// that.
+func (u *Updater) ReloadPending() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.state.Untold
+	return u.state.ReloadPending
 }
 
-// Provisional reports that the revision in force is not what is to be, but what could be had: a request said so, or the one
-// that was in force before could not be read.
+// Provisional reports whether the revision in force is a replacement for the wanted one: the request said so, or the
+// previous revision could not be read.
 func (u *Updater) Provisional() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.state.Provisional
 }
 
-// Status is of the update under way, or else of the last one.
+// Status returns the status of the current update, or else of the last one.
 func (u *Updater) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -169,12 +170,12 @@ func (u *Updater) enter(phase Phase, version string, err error) {
 	if err != nil {
 		u.status.Error = err.Error()
 	} else if phase == Accepted {
-		u.status.Untold = u.skipped
+		u.status.ReloadSkipped = u.skipped
 	}
 }
 
-// Revisions lists the accepted revisions that are still on disk, the current one first; before the first
-// update that is one of InitialVersion. One that cannot be read is left out. It does not wait for an update under way.
+// Revisions lists the accepted revisions that are still on disk, the current one first; before the first update it is the
+// revision of the initial files. Revisions that cannot be read are left out. It does not wait for an update.
 func (u *Updater) Revisions() []Revision {
 	u.mu.Lock()
 	ids := slices.Clone(u.state.Accepted)
@@ -183,7 +184,7 @@ func (u *Updater) Revisions() []Revision {
 	return u.store.Readable(ids)
 }
 
-// Current is the revision in force; ErrTampered where its manifest was changed.
+// Current returns the revision in force. The error is ErrTampered if its manifest was changed.
 func (u *Updater) Current() (Revision, error) {
 	u.mu.Lock()
 	id := u.state.Current
@@ -191,7 +192,8 @@ func (u *Updater) Current() (Revision, error) {
 	return u.store.Revision(id)
 }
 
-// Reload tells the program about the current revision again and verifies it, as after a restart of either.
+// Reload reloads the program for the current revision and verifies it, such as after a restart of the program or of this
+// process.
 func (u *Updater) Reload(ctx context.Context) error {
 	if !u.busy.TryLock() {
 		return ErrBusy
@@ -202,10 +204,10 @@ func (u *Updater) Reload(ctx context.Context) error {
 		return err
 	}
 	u.skipped = ""
-	if err := u.tell(ctx, r); err != nil || !u.state.Untold {
+	if err := u.reloadAndVerify(ctx, r); err != nil || !u.state.ReloadPending {
 		return err
 	}
 	st := u.state
-	st.Untold = false
+	st.ReloadPending = false
 	return u.record(st)
 }

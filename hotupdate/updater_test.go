@@ -36,7 +36,7 @@ func TestApplyFromAServer(t *testing.T) {
 	}
 }
 
-// Several files change together; those that are no more go, unless they are to be kept.
+// Several files change together; files that are not in the request are removed, unless they are to be kept.
 func TestApplySets(t *testing.T) {
 	t.Parallel()
 	first := files{"a": "1", "conf/b": "1", "conf/deep/c": "1"}
@@ -67,7 +67,7 @@ func TestApplySets(t *testing.T) {
 	}
 }
 
-// Truthful result: each way to fail says where, leaves or restores the old files, and is never a success.
+// Each kind of failure reports its phase, keeps or restores the old files, and is never a success.
 func TestFailuresLeaveTheOldFiles(t *testing.T) {
 	t.Parallel()
 	status := func(code int) func(*testing.T) hotupdate.Source {
@@ -141,7 +141,7 @@ func TestFailuresLeaveTheOldFiles(t *testing.T) {
 	}
 }
 
-// Files that nobody published through us are what a first update rolls back to.
+// A first update can be rolled back to the files that existed before it.
 func TestFirstUpdateRollsBackToWhatWasFound(t *testing.T) {
 	t.Parallel()
 	before := files{"index.html": "shipped with the image", "sub/x": "too", "mine": "x"}
@@ -157,7 +157,7 @@ func TestFirstUpdateRollsBackToWhatWasFound(t *testing.T) {
 	}
 }
 
-// The client of an update may hang up: what is in place is decided nevertheless.
+// The client of an update may disconnect: the update continues.
 func TestCancelDuringVerificationRollsBack(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -174,7 +174,19 @@ func TestCancelDuringVerificationRollsBack(t *testing.T) {
 	b.check(t, files{"a": "old"})
 }
 
-// One update at a time, and what can be asked meanwhile.
+// The status distinguishes an update from a request that changed nothing.
+func TestStatusSaysWhetherAnythingHasChanged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, nil)
+	for _, want := range []hotupdate.Phase{hotupdate.Accepted, hotupdate.Unchanged} {
+		b.apply(t, inline("v1", files{"a": "1"}))
+		if got := b.Status(); got.Phase != want || got.Version != "v1" {
+			t.Errorf("status %+v, want %s", got, want)
+		}
+	}
+}
+
+// Only one update runs at a time; the status can be read meanwhile.
 func TestOneUpdateAtATime(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})

@@ -1,6 +1,7 @@
-// Package image decides about image pulls: what a node has to pull next, when a failed pull is tried again, what the
-// status of a NodeImage and of an ImagePullJob says.
+// Package image has what all packages about image pulls share: references, what a NodeImage requests from a node, the
+// state of a pull, and how the status of a NodeImage represents it. All functions are pure. Clients, credentials and
+// the container runtime must stay out.
 //
-// Queue runs the pulls of one node through the port Puller; it owns its goroutines, and Stop waits for them. All else
-// is functions of values. Clients, credentials and the container runtime must stay out.
+// Package queue runs the pulls of a node, entry writes the pulls of jobs into a NodeImage, and jobplan decides about
+// the jobs.
 package image

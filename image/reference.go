@@ -8,19 +8,19 @@ import (
 	"github.com/distribution/reference"
 )
 
-// ErrReference means that a text is no reference of an image.
+// ErrReference means that a text is not an image reference.
 var ErrReference = errors.New("invalid image reference")
 
-// Reference names an image in a registry in the two parts that a NodeImage has.
+// Reference names an image by the two parts that a NodeImage has.
 type Reference struct {
-	// Repository in the short form of docker and kubectl: nginx for docker.io/library/nginx.
+	// Repository is in the short form of docker and kubectl: nginx for docker.io/library/nginx.
 	Repository string
-	// Tag, or a digest as sha256:<64 hex digits>.
+	// Tag is a tag, or a digest such as sha256:<64 hex digits>.
 	Tag string
 }
 
-// Parse takes apart what a container's image field holds. Without tag and digest the tag is latest. Where there are
-// both, the digest counts and the tag is dropped, as container runtimes do.
+// Parse parses the image field of a container. Without tag and digest the tag is latest. If there are both, it uses the
+// digest and drops the tag, like container runtimes.
 func Parse(text string) (Reference, error) {
 	named, err := reference.ParseDockerRef(text)
 	if err != nil {
@@ -39,7 +39,7 @@ func Parse(text string) (Reference, error) {
 // ByDigest reports whether the reference names a digest.
 func (r Reference) ByDigest() bool { return strings.Contains(r.Tag, ":") }
 
-// String is the reference as a container's image field takes it.
+// String returns the reference as the image field of a container has it.
 func (r Reference) String() string {
 	if r.ByDigest() {
 		return r.Repository + "@" + r.Tag
@@ -47,8 +47,8 @@ func (r Reference) String() string {
 	return r.Repository + ":" + r.Tag
 }
 
-// Full is the reference with the registry spelt out, as container runtimes list images: docker.io/library/nginx:latest.
-// Two references of one image have one full form.
+// Full returns the reference with the registry spelt out, as container runtimes list images:
+// docker.io/library/nginx:latest. All references of an image have the same full form.
 func (r Reference) Full() (string, error) {
 	named, err := reference.ParseDockerRef(r.String())
 	if err != nil {
@@ -57,15 +57,15 @@ func (r Reference) Full() (string, error) {
 	return named.String(), nil
 }
 
-// Location is where an image is pulled from.
+// Location is the registry and path from which an image is pulled.
 type Location struct {
-	// Registry is the host, with a port if one is given.
+	// Registry is the host, with the port if there is one.
 	Registry string
-	// Path of the repository in the registry, as library/nginx.
+	// Path is the path of the repository in the registry, for example library/nginx.
 	Path string
 }
 
-// Location tells where the image is pulled from.
+// Location returns where the image is pulled from.
 func (r Reference) Location() (Location, error) {
 	named, err := reference.ParseDockerRef(r.String())
 	if err != nil {

@@ -43,6 +43,30 @@ func TestParseRefusesWhatIsNoReference(t *testing.T) {
 	}
 }
 
+// By the registry it is known which secret is for an image, and by the path whether it is for this repository.
+func TestWhereAnImageIsPulledFrom(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]image.Location{
+		"nginx": {Registry: "docker.io", Path: "library/nginx"}, "team/app:v1": {Registry: "docker.io", Path: "team/app"},
+		"reg.example.com:5000/team/app@" + digest: {Registry: "reg.example.com:5000", Path: "team/app"},
+	} {
+		reference, err := image.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := reference.Location(); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	malformed := image.Reference{Repository: "A b", Tag: "v1"}
+	if _, err := malformed.Location(); !errors.Is(err, image.ErrReference) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := malformed.Full(); !errors.Is(err, image.ErrReference) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"nginx", "reg:5000/a/b:c", "a@" + digest, "a:b@" + digest, ":::@@", strings.Repeat("a/", 200)} {
 		f.Add(seed)

@@ -1,57 +1,108 @@
 package image
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// Status is what a NodeImage's status says when its pulls are in these states.
-func Status(spec v1beta1.NodeImageSpec, states map[Reference]State) v1beta1.NodeImageStatus {
+// Status returns the status of a NodeImage whose pulls have these states.
+func Status(spec v1beta1.NodeImageSpec, states map[Target]State) v1beta1.NodeImageStatus {
+	wants := Wanted(spec)
+	message := min(maxMessage, MaxMessages/(2*max(len(wants), 1))) // each message is stored for its namespace, and in the summary
 	status := v1beta1.NodeImageStatus{}
-	for _, want := range Wanted(spec) {
-		state, ok := states[want.Reference]
+	at := map[Reference]int{}
+	for _, want := range wants {
+		state, ok := states[want.Target]
 		if !ok {
 			state.Phase = v1beta1.ImagePhaseWaiting
 		}
-		status.Desired++
-		switch state.Phase {
-		case v1beta1.ImagePhaseSucceeded:
-			status.Succeeded++
-		case v1beta1.ImagePhaseFailed:
-			status.Failed++
-		case v1beta1.ImagePhasePulling:
-			status.Pulling++
-		case v1beta1.ImagePhaseWaiting:
-			status.Waiting++
-		}
+		state.Message = clip(state.Message, message)
 		if status.ImageStatuses == nil {
 			status.ImageStatuses = map[string]v1beta1.ImageStatus{}
 		}
 		image := status.ImageStatuses[want.Repository]
-		image.Tags = append(image.Tags, tagStatus(want, state))
+		i, ok := at[want.Reference]
+		if !ok {
+			i = len(image.Tags)
+			at[want.Reference] = i
+			image.Tags = append(image.Tags, v1beta1.ImageTagStatus{Tag: want.Tag, Version: TagSpec(&spec, want.Reference).Version})
+		}
+		add(&image.Tags[i], want, state)
 		status.ImageStatuses[want.Repository] = image
 	}
+	for _, image := range status.ImageStatuses {
+		for i := range image.Tags {
+			count(&status, image.Tags[i].Phase)
+		}
+	}
 	return status
 }
 
-func tagStatus(want Want, state State) v1beta1.ImageTagStatus {
-	status := v1beta1.ImageTagStatus{
-		Tag: want.Tag, Phase: state.Phase, Progress: state.Percent(), Version: want.Version,
-		StartTime: seconds(state.Started), CompletionTime: seconds(state.Completed),
-		Message: clip(state.Message), PulledBytes: state.Pulled, TotalBytes: state.Total,
+func count(status *v1beta1.NodeImageStatus, phase v1beta1.ImagePullPhase) {
+	status.Desired++
+	switch phase {
+	case v1beta1.ImagePhaseSucceeded:
+		status.Succeeded++
+	case v1beta1.ImagePhaseFailed:
+		status.Failed++
+	case v1beta1.ImagePhasePulling:
+		status.Pulling++
+	case v1beta1.ImagePhaseWaiting:
+		status.Waiting++
+	}
+}
+
+// foremost orders phases. The phase of a tag is the first of the phases of its pulls.
+var foremost = map[v1beta1.ImagePullPhase]int{
+	v1beta1.ImagePhasePulling: 1, v1beta1.ImagePhaseWaiting: 2, v1beta1.ImagePhaseFailed: 3, v1beta1.ImagePhaseSucceeded: 4,
+}
+
+// add adds the pull for a namespace to the status of its tag, which summarizes the pulls.
+func add(tag *v1beta1.ImageTagStatus, want Want, state State) {
+	first := tag.Phase == ""
+	if first || foremost[state.Phase] < foremost[tag.Phase] {
+		tag.Phase, tag.Message, tag.Progress = state.Phase, state.Message, state.Percent()
+		tag.PulledBytes, tag.TotalBytes = state.Pulled, state.Total
+	}
+	started, completed := seconds(state.Started), seconds(state.Completed)
+	if started != nil && (tag.StartTime == nil || started.Before(tag.StartTime)) {
+		tag.StartTime = started
+	}
+	switch ended := tag.CompletionTime != nil; {
+	case first || completed == nil:
+		tag.CompletionTime = completed
+	case ended && tag.CompletionTime.Before(completed):
+		tag.CompletionTime = completed
 	}
 	if state.ImageID != "" {
-		status.ImageID = want.Repository + "@" + state.ImageID
+		tag.ImageID = want.Repository + "@" + state.ImageID
 	}
-	return status
+	if want.Namespace == "" {
+		return
+	}
+	is := v1beta1.ImageNamespaceStatus{
+		Namespace: want.Namespace, Phase: state.Phase, Version: want.Version, StartTime: started, CompletionTime: completed,
+		Message: state.Message, WithSecret: state.WithSecret,
+	}
+	for _, uid := range slices.Sorted(maps.Keys(state.Earlier)) {
+		if asked, wanted := want.Jobs[uid]; wanted && state.Earlier[uid].Version >= asked {
+			o := state.Earlier[uid]
+			is.Jobs = append(is.Jobs, v1beta1.ImageJobStatus{UID: uid, Version: o.Version, Phase: o.Phase, Message: clip(o.Message, maxEarlier)})
+		}
+	}
+	tag.Namespaces = append(tag.Namespaces, is)
+	slices.SortFunc(tag.Namespaces, func(a, b v1beta1.ImageNamespaceStatus) int { return cmp.Compare(a.Namespace, b.Namespace) })
 }
 
-// seconds is the resolution of times in the API.
+// seconds truncates a time to the resolution of the API.
 func seconds(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
@@ -59,29 +110,50 @@ func seconds(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: time.Unix(t.Unix(), 0).UTC()}
 }
 
-// TagStatus finds a pull in a status; nil if the status says nothing of it.
+// TagStatus returns the status of a tag, or nil if there is none.
 func TagStatus(status *v1beta1.NodeImageStatus, reference Reference) *v1beta1.ImageTagStatus {
-	image, ok := status.ImageStatuses[reference.Repository]
-	if !ok {
-		return nil
-	}
-	for i := range image.Tags {
-		if image.Tags[i].Tag == reference.Tag {
-			return &image.Tags[i]
+	tags := status.ImageStatuses[reference.Repository].Tags
+	for i := range tags {
+		if tags[i].Tag == reference.Tag {
+			return &tags[i]
 		}
 	}
 	return nil
 }
 
-// Known is the state of a pull that has ended before the daemon started, as the status says.
+// NamespaceStatus returns the status of the pull of a tag for a namespace, or nil if there is none. The status that a
+// kruise-daemon writes, or that OpenKruise's CRD keeps, applies to all namespaces.
+func NamespaceStatus(said *v1beta1.ImageTagStatus, namespace string) *v1beta1.ImageNamespaceStatus {
+	if said == nil {
+		return nil
+	}
+	for i := range said.Namespaces {
+		if said.Namespaces[i].Namespace == namespace {
+			return &said.Namespaces[i]
+		}
+	}
+	if len(said.Namespaces) > 0 {
+		return nil
+	}
+	return &v1beta1.ImageNamespaceStatus{
+		Namespace: namespace, Phase: said.Phase, Version: said.Version, StartTime: said.StartTime, CompletionTime: said.CompletionTime, Message: said.Message,
+	}
+}
+
+// Known returns the state of a pull from before the daemon started, according to the status. Its version may differ
+// from the wanted one.
 func Known(status *v1beta1.NodeImageStatus, want Want) (State, bool) {
-	said := TagStatus(status, want.Reference)
-	if said == nil || said.Version != want.Version {
+	tag := TagStatus(status, want.Reference)
+	said := NamespaceStatus(tag, want.Namespace)
+	if said == nil {
 		return State{}, false
 	}
-	state := State{Phase: said.Phase, Message: said.Message, Pulled: said.PulledBytes, Total: said.TotalBytes}
-	if i := strings.LastIndexByte(said.ImageID, '@'); i >= 0 {
-		state.ImageID = said.ImageID[i+1:]
+	state := State{Phase: said.Phase, Version: said.Version, Message: said.Message, WithSecret: said.WithSecret}
+	if said.Phase == tag.Phase {
+		state.Pulled, state.Total = tag.PulledBytes, tag.TotalBytes
+	}
+	if i := strings.LastIndexByte(tag.ImageID, '@'); i >= 0 && state.Phase == v1beta1.ImagePhaseSucceeded {
+		state.ImageID = tag.ImageID[i+1:]
 	}
 	if said.StartTime != nil {
 		state.Started = said.StartTime.Time
@@ -89,14 +161,20 @@ func Known(status *v1beta1.NodeImageStatus, want Want) (State, bool) {
 	if said.CompletionTime != nil {
 		state.Completed = said.CompletionTime.Time
 	}
-	return state, state.Ended()
+	for _, job := range said.Jobs {
+		if state.Earlier == nil {
+			state.Earlier = map[types.UID]Outcome{}
+		}
+		state.Earlier[job.UID] = Outcome{Version: job.Version, Phase: job.Phase, Message: job.Message}
+	}
+	return state, true
 }
 
-// progressSteps bounds how often the status is written because bytes have come: once for each so many percent.
+// progressSteps limits how often the status is written because of progress: once per this many percent.
 const progressSteps = 20
 
-// News reports whether the status b has to be written although a has been: something other than the number of bytes
-// has changed, or a pull has passed another fifth of its bytes.
+// News reports whether the status b has to be written although a is stored: something other than the number of bytes
+// has changed, or a pull has passed another step of its progress.
 func News(a, b v1beta1.NodeImageStatus) bool {
 	if a.Desired != b.Desired || a.Succeeded != b.Succeeded || a.Failed != b.Failed || a.Pulling != b.Pulling ||
 		a.Waiting != b.Waiting || len(a.ImageStatuses) != len(b.ImageStatuses) {
@@ -114,5 +192,10 @@ func News(a, b v1beta1.NodeImageStatus) bool {
 func sameNews(a, b v1beta1.ImageTagStatus) bool {
 	return a.Tag == b.Tag && a.Phase == b.Phase && a.Version == b.Version && a.Message == b.Message && a.ImageID == b.ImageID &&
 		a.StartTime.Equal(b.StartTime) && a.CompletionTime.Equal(b.CompletionTime) &&
-		a.Progress/progressSteps == b.Progress/progressSteps
+		a.Progress/progressSteps == b.Progress/progressSteps && slices.EqualFunc(a.Namespaces, b.Namespaces, sameNewsOfNamespace)
+}
+
+func sameNewsOfNamespace(a, b v1beta1.ImageNamespaceStatus) bool {
+	return a.Namespace == b.Namespace && a.Phase == b.Phase && a.Version == b.Version && a.Message == b.Message && a.WithSecret == b.WithSecret &&
+		a.StartTime.Equal(b.StartTime) && a.CompletionTime.Equal(b.CompletionTime) && slices.Equal(a.Jobs, b.Jobs)
 }

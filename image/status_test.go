@@ -26,6 +26,10 @@ func spec() v1beta1.NodeImageSpec {
 	}}
 }
 
+func target(repository, tag string) image.Target {
+	return image.Target{Reference: image.Reference{Repository: repository, Tag: tag}}
+}
+
 func TestWantedReadsPoliciesAndDefaults(t *testing.T) {
 	t.Parallel()
 	wants := image.Wanted(spec())
@@ -43,10 +47,15 @@ func TestWantedReadsPoliciesAndDefaults(t *testing.T) {
 		t.Errorf("%s", wants[1])
 	}
 	negative := image.Wanted(v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"a": {Tags: []v1beta1.ImageTagSpec{{
-		Tag: "v1", PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(-1)), BackoffLimit: new(int32(-1))},
+		Tag: "v1", PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(-1)), BackoffLimit: new(int32(-1)), ActiveDeadlineSeconds: new(int64(-1))},
 	}}}}})
-	if negative[0].Retries != 3 || negative[0].Timeout != 10*time.Minute {
+	if negative[0].Retries != 3 || negative[0].Timeout != 10*time.Minute || negative[0].Deadline != 0 {
 		t.Errorf("%+v", negative[0])
+	}
+	if none := image.Wanted(v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"a": {Tags: []v1beta1.ImageTagSpec{{
+		Tag: "v1", PullPolicy: &v1beta1.ImageTagPullPolicy{},
+	}}}}}); none[0].Retries != 3 || none[0].Timeout != 10*time.Minute || none[0].Deadline != 0 || none[0].Jobs != nil {
+		t.Errorf("%+v", none[0])
 	}
 	zero := image.Wanted(v1beta1.NodeImageSpec{Images: map[string]v1beta1.ImageSpec{"a": {Tags: []v1beta1.ImageTagSpec{{
 		Tag: "v1", PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: new(int32(0)), ActiveDeadlineSeconds: new(int64(0))},
@@ -59,9 +68,9 @@ func TestWantedReadsPoliciesAndDefaults(t *testing.T) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(2000, 999)
-	states := map[image.Reference]image.State{
-		{Repository: "a", Tag: "v2"}: {Phase: v1beta1.ImagePhasePulling, Started: at, Pulled: 512, Total: 1024},
-		{Repository: "b", Tag: "v1"}: {Phase: v1beta1.ImagePhaseSucceeded, Started: at, Completed: at, ImageID: "sha256:1"},
+	states := map[image.Target]image.State{
+		target("a", "v2"): {Phase: v1beta1.ImagePhasePulling, Started: at, Pulled: 512, Total: 1024},
+		target("b", "v1"): {Phase: v1beta1.ImagePhaseSucceeded, Started: at, Completed: at, ImageID: "sha256:1"},
 	}
 	second := metav1.Time{Time: time.Unix(2000, 0).UTC()}
 	want := v1beta1.NodeImageStatus{Desired: 3, Succeeded: 1, Pulling: 1, Waiting: 1, ImageStatuses: map[string]v1beta1.ImageStatus{
@@ -75,6 +84,9 @@ func TestStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if _, ok := image.Known(&v1beta1.NodeImageStatus{}, image.Wanted(spec())[0]); ok {
+		t.Error("a new NodeImage is known")
+	}
 	known, ok := image.Known(&got, image.Wanted(spec())[0])
 	if !ok || known.ImageID != "sha256:1" || !known.Completed.Equal(second.Time) {
 		t.Errorf("%t %+v", ok, known)
@@ -84,7 +96,7 @@ func TestStatus(t *testing.T) {
 func TestOnlyNewsIsWritten(t *testing.T) {
 	t.Parallel()
 	at := func(pulled int64) v1beta1.NodeImageStatus {
-		return image.Status(spec(), map[image.Reference]image.State{{Repository: "a", Tag: "v2"}: {Phase: v1beta1.ImagePhasePulling, Pulled: pulled, Total: 1000}})
+		return image.Status(spec(), map[image.Target]image.State{target("a", "v2"): {Phase: v1beta1.ImagePhasePulling, Pulled: pulled, Total: 1000}})
 	}
 	if image.News(at(10), at(190)) {
 		t.Error("19 % is news after 1 %")
@@ -102,7 +114,7 @@ func TestOnlyNewsIsWritten(t *testing.T) {
 	if writes != 4 {
 		t.Errorf("%d writes for bytes", writes)
 	}
-	done := image.Status(spec(), map[image.Reference]image.State{{Repository: "a", Tag: "v2"}: {Phase: v1beta1.ImagePhaseSucceeded}})
+	done := image.Status(spec(), map[image.Target]image.State{target("a", "v2"): {Phase: v1beta1.ImagePhaseSucceeded}})
 	if !image.News(last, done) {
 		t.Error("the end is no news")
 	}
@@ -110,7 +122,7 @@ func TestOnlyNewsIsWritten(t *testing.T) {
 
 func TestForeignMessageIsBounded(t *testing.T) {
 	t.Parallel()
-	status := image.Status(spec(), map[image.Reference]image.State{{Repository: "a", Tag: "v2"}: {Phase: v1beta1.ImagePhaseFailed, Message: strings.Repeat("é", 5000)}})
+	status := image.Status(spec(), map[image.Target]image.State{target("a", "v2"): {Phase: v1beta1.ImagePhaseFailed, Message: strings.Repeat("é", 5000)}})
 	if m := status.ImageStatuses["a"].Tags[0].Message; len(m) > 520 || !utf8.ValidString(m) {
 		t.Errorf("%d bytes", len(m))
 	}

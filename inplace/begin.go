@@ -9,21 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Start is the first step of an update. What an earlier update of the pod has left unfinished is waited for. What it has not begun
-// is dropped, unless it is part of this update, see [record.Wanted]; its drain and its order hold until it has ended.
-// The pod's annotations and quantities have to be readable.
+// Start returns the first step of an update. An earlier update of the pod is completed first as far as it has begun.
+// What it has not begun is dropped, unless it is part of this update, see [record.Wanted]; its drain and its order
+// apply until it has ended. The pod's annotations and quantities must be readable.
 //
-// Mostly the step writes the record, with as much of the update as can be written at once. Every write to the pod's
-// metadata has kubelet sync the pod, and each sync waits up to a second for kubelet's next look at the containers: a record
-// that is written before the image would make the pod unavailable for that second. So the step may be a StepDrain, before
-// there is a record: then Start is called again, with the pod that Apply returns.
+// Usually the step writes the record, together with as much of the update as can be written at once. Every write to the
+// pod's metadata makes kubelet sync the pod, and each sync waits up to a second until kubelet has listed the containers
+// again. If the record were written before the image, the pod would be unavailable for that second. So the step may be
+// a StepDrain, before there is a record. In that case the caller must call Start again with the pod that Apply returns.
 func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 	if err := foreign.Pod(pod); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
@@ -40,7 +40,7 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 		before = &record.Record{}
 	}
 	v := &view{pod: pod, record: before, facts: known, now: now}
-	next, unfinished := v.unfinished(), v.begun() != nil
+	next, unfinished := v.unfinished(), v.awaitBegun() != nil
 	next.Begin(update, now)
 	next.Keep(before, unfinished)
 	v.record = next
@@ -58,8 +58,8 @@ func Start(pod *corev1.Pod, update *plan.Update, now time.Time) (*Step, error) {
 // ErrNotDrained means that the pod has a readiness gate that cannot be closed.
 var ErrNotDrained = errors.New("the update cannot begin")
 
-// Trials are the writes that the update will make to the pod's spec and metadata, to be sent as server-side dry runs: what
-// the API server refuses of them it would refuse then, when containers may have been stopped already.
+// Trials returns the writes that the update will make to the pod's spec and metadata, to send as server-side dry runs.
+// If the API server refuses one of them, it would also refuse it later, when containers may already have been stopped.
 func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 	v := &view{pod: pod, record: &record.Record{}}
 	var trials []*Step
@@ -74,14 +74,14 @@ func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 	return trials
 }
 
-// unfinished keeps of a record what has been begun and has not taken effect.
+// unfinished returns a record with the parts of the present record that have begun and not taken effect yet.
 func (v *view) unfinished() *record.Record {
 	kept := &record.Record{SidecarSet: v.record.SidecarSet, State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
 	ours := &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{}}
 	kept.State.Refit = ours
 	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}
 	for _, name := range v.changed() {
-		if v.container(plan.Find(&v.pod.Spec, name)) == nil {
+		if v.awaitContainer(plan.Find(&v.pod.Spec, name)) == nil {
 			continue
 		}
 		batch.Containers = append(batch.Containers, name)
@@ -102,7 +102,7 @@ func (v *view) unfinished() *record.Record {
 	return kept
 }
 
-// Ended refuses changes of containers that have ended and that kubelet does not start again.
+// Ended returns refusals for changes of containers that have ended and that kubelet does not start again.
 func Ended(pod *corev1.Pod, update *plan.Update) []plan.Refusal {
 	var refusals []plan.Refusal
 	for _, change := range update.Changes.Containers {
@@ -117,8 +117,8 @@ func Ended(pod *corev1.Pod, update *plan.Update) []plan.Refusal {
 	return refusals
 }
 
-// Settled reports whether these containers run with what the pod's spec and metadata give them, and are ready; resources, whether
-// kubelet has also applied the pod's.
+// Settled reports whether these containers run with the pod's present spec and metadata, and are ready. With resources
+// it also requires that kubelet has applied the pod's resources.
 func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time, containers []string, resources bool) bool {
 	if foreign.Pod(pod) != nil {
 		return false
@@ -127,11 +127,11 @@ func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now ti
 	if recorded == nil {
 		v.record = &record.Record{}
 	}
-	if resources && v.record.State.UpdateResources && (v.resizePending() || v.resized() != nil) {
+	if resources && v.record.State.UpdateResources && (v.resizePending() || v.awaitResize() != nil) {
 		return false
 	}
 	return !slices.ContainsFunc(containers, func(name string) bool {
 		container := plan.Find(&pod.Spec, name)
-		return container == nil || v.container(container) != nil || v.ready(name) != nil
+		return container == nil || v.awaitContainer(container) != nil || v.awaitReady(name) != nil
 	})
 }

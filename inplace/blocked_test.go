@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -77,12 +78,26 @@ func TestNextSaysWhatItWaitsForAndWhatIsInTheWay(t *testing.T) {
 		"an older resize is under way": {resources, condition(corev1.PodCondition{Type: corev1.PodResizeInProgress, ObservedGeneration: 1}), inplace.KindStep, "resize is over", false},
 		"this resize has to wait": {resources, condition(corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonDeferred, ObservedGeneration: 2, Message: "later"}),
 			inplace.KindBlocked, "the resize waits: later", false},
+		"a resize waits while the one before is under way": {resources, func(pod *corev1.Pod) {
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress}, corev1.PodCondition{Type: corev1.PodResizePending, Message: "later"})
+		}, inplace.KindBlocked, "the resize waits: later", false},
 		"the resources are not allocated": {resources, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].AllocatedResources = corev1.ResourceList{corev1.ResourceCPU: plantest.Resources("100m", "").Requests[corev1.ResourceCPU]}
 		}, inplace.KindWait, "waiting for kubelet to allocate the new resources of container app", false},
+		"the memory is not allocated": {resources, func(pod *corev1.Pod) {
+			was := &pod.Status.ContainerStatuses[0]
+			was.AllocatedResources = pod.Spec.Containers[0].Resources.Requests.DeepCopy()
+			was.AllocatedResources[corev1.ResourceMemory] = resource.MustParse("64Mi")
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("128Mi")
+		}, inplace.KindWait, "waiting for kubelet to allocate the new resources of container app", false},
 		"kubelet does not say what is allocated": {resources, func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].AllocatedResources = nil }, inplace.KindStep, "resize is over", false},
-		"a resized container is down":            {resources, state(corev1.ContainerState{}), inplace.KindWait, "waiting for kubelet to start container app with its new resources", false},
-		"a resized container crashes":            {resources, state(waiting("CrashLoopBackOff", "back-off")), inplace.KindBlocked, "container app: back-off", false},
+		"a resized container is not reported":    {resources, func(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }, inplace.KindWait, "waiting for kubelet to start container app with its new resources", false},
+		"another was down before it was resized": {resources, func(pod *corev1.Pod) {
+			log := &pod.Status.ContainerStatuses[1]
+			log.State, log.AllocatedResources = corev1.ContainerState{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		}, inplace.KindStep, "resize is over", false},
+		"a resized container is down": {resources, state(corev1.ContainerState{}), inplace.KindWait, "waiting for kubelet to start container app with its new resources", false},
+		"a resized container crashes": {resources, state(waiting("CrashLoopBackOff", "back-off")), inplace.KindBlocked, "container app: back-off", false},
 		"another container is down": {resources, func(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State = corev1.ContainerState{} }, inplace.KindStep,
 			"resize is over", false},
 		"kubelet has not seen the resources": {resources, func(pod *corev1.Pod) { pod.Status.ObservedGeneration = pod.Generation - 1 }, inplace.KindWait,
@@ -148,18 +163,18 @@ func TestUpdateOfOpenKruiseThatDrainsIsContinuedWhenItHasDrained(t *testing.T) {
 	}
 }
 
-// What the API server would refuse in the middle of an update is found before it begins.
+// Changes that the API server would refuse in the middle of an update are found before it begins.
 func TestTrialsAreTheWritesOfAnUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(podOf(plantest.Template(), false), false)
 	var got []string
 	for _, step := range inplace.Trials(w.pod, wants(t, w, 1|32|64, plan.Options{})) {
-		got = append(got, string(step.Kind)+" "+step.Subresource)
+		got = append(got, string(step.Kind)+" "+step.Subresource+": "+step.Message)
 		if !json.Valid(step.Patch) || !strings.Contains(string(step.Patch), `"resourceVersion":"`+w.pod.ResourceVersion+`"`) {
 			t.Errorf("%s", step.Patch)
 		}
 	}
-	if want := []string{"Resize resize", "Write ", "Write "}; !slices.Equal(got, want) {
+	if want := []string{"Resize resize: resize container app", "Write : change labels and annotations", "Write : set the image of container app to app:2"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan/plantest"
 )
 
-// finish simulates a node without faults until the update is done.
+// finish simulates a node without errors until the update is done.
 func (w *world) finish(t *testing.T) {
 	t.Helper()
 	for range 60 {

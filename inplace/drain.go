@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -8,20 +9,23 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/gate"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// gated reports whether the update makes the pod not ready. That of sidecars does not: the gate belongs to the owner of the
-// pod, who would set its condition to True again.
+// gated reports whether the update makes the pod not ready. An update of sidecars does not: the readiness gate belongs
+// to the owner of the pod, which would set its condition to True again.
 func (v *view) gated() bool { return v.record.SidecarSet == "" && gate.Of(v.pod) != "" }
 
-// enforced reports whether the node's daemon restarts containers whose environment is out of date: it does while this gate is closed.
+// enforced reports whether the node's daemon restarts containers whose environment is out of date. It does so while
+// this readiness gate is closed.
 func (v *view) enforced() bool {
 	return v.gated() && gate.Of(v.pod) == v1beta1.ReadinessGateInPlaceUpdateReady
 }
 
-// drained is nil once the pod has been out of its Services for long enough, or cannot be taken out of them.
-func (v *view) drained() *Decision {
+// awaitDrain returns nil if the pod has been not ready for long enough, or cannot be made not ready. Otherwise it
+// returns what to do or wait for.
+func (v *view) awaitDrain() *Decision {
 	if !v.gated() {
 		return nil
 	}
@@ -39,14 +43,15 @@ func (v *view) drained() *Decision {
 	return nil
 }
 
-// undrained reports whether the pod is in its Services although its gate is closed: kubelet has written a status that it
-// computed before it saw the gate, and will only correct it with its next sync.
-func (v *view) undrained() bool {
+// readyDuringDrain reports whether the pod is ready although its gate is closed: kubelet has written a status that it
+// computed before it saw the gate, and will correct it only with its next sync.
+func (v *view) readyDuringDrain() bool {
 	return v.gated() && !v.record.State.UpdateTimestamp.IsZero() && gate.Closed(v.pod) != nil && kubelet.Ready(v.pod)
 }
 
-// drain writes Ready as well, so that the pod leaves its Services without waiting for kubelet. A sync of the pod would delay what is
-// written next; only if the pod is to drain for a while, kubelet is made to sync it, so that Ready stays False meanwhile.
+// drain also sets Ready to False, so that the pod leaves its Services without waiting for kubelet. A sync of the pod
+// would delay the next write. It makes kubelet sync the pod only if the pod must drain for a while, so that Ready stays
+// False meanwhile.
 func (v *view) drain() *Decision {
 	condition, err := gate.Close(v.pod)
 	if err != nil {
@@ -62,26 +67,28 @@ func (v *view) drain() *Decision {
 	return step(v.conditions(StepDrain, "take the pod out of its Services", nil, condition, ready))
 }
 
-// open puts the pod back into its Services. It writes Ready as well if nothing else is in its way, so that this does not wait for
-// kubelet, which takes a second to say the same; and then the record, since a change of the pod's metadata has kubelet sync the
-// pod and learn of the gate. Otherwise Ready is kubelet's to write.
-func (v *view) open() *Step {
-	const message = "put the pod back into its Services"
+// open makes the pod ready again. It also sets Ready to True if nothing else prevents that, because kubelet takes a
+// second to do it. In that case it also writes the record, because a change of the pod's metadata makes kubelet sync
+// the pod and notice the gate. Otherwise it leaves Ready to kubelet, and only writes the record if it has changed;
+// changed is nil if it has not.
+func (v *view) open(changed *record.Record) *Step {
 	conditions := gate.Open(v.pod)
 	if v.otherwiseReady() {
-		return v.conditions(StepMarkReady, message, v.record.Opened(v.now), append(conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})...)
+		conditions = append(conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		changed = cmp.Or(v.record.Opened(v.now), changed)
 	}
-	return v.conditions(StepMarkReady, message, nil, conditions...)
+	return v.conditions(StepMarkReady, "put the pod back into its Services", changed, conditions...)
 }
 
-// readyLate reports whether kubelet says of everything but the pod itself that it is ready, once for each update: kubelet
-// computes Ready from the conditions that it knew when it last synced the pod, and if the gate was opened before the
-// containers were ready that may be a second or more ago.
+// readyLate reports whether kubelet calls everything ready except the pod itself. It is true at most once per update.
+// Kubelet computes Ready from the conditions that it knew when it last synced the pod. If the gate was opened before
+// the containers were ready, that may be a second or more ago.
 func (v *view) readyLate() bool {
 	return v.record.Opened(v.now) != nil && v.record.Extension().Opened == nil && v.otherwiseReady() && !kubelet.Ready(v.pod)
 }
 
-// otherwiseReady reports whether the pod is ready once the update's gates are open, by kubelet's rule: its containers and other gates are.
+// otherwiseReady reports whether the pod is ready apart from the update's gates, by kubelet's rule: its containers and
+// its other gates are ready.
 func (v *view) otherwiseReady() bool {
 	opened := v.pod.Status.DeepCopy()
 	for _, condition := range gate.Open(v.pod) {

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/testkit/watchdog"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/test/kit/watchdog"
 )
 
 // quantities that make comparisons panic or last for hours.
@@ -86,6 +86,9 @@ func TestPodWithAHostileQuantityIsNotUpdated(t *testing.T) {
 					if d := inplace.Next(pod, recorded, nil, time.Unix(1e9, 0)); d.Reason != inplace.BlockedMalformed || !d.Final || !strings.Contains(d.Message, "not readable") {
 						t.Errorf("got %+v", d)
 					}
+					if _, err := inplace.Withdraw(pod, plan.Changes{}, time.Unix(1e9, 0)); !errors.Is(err, foreign.ErrUnreadable) {
+						t.Errorf("withdrawn: %v", err)
+					}
 					if inplace.Settled(pod, recorded, nil, time.Unix(1e9, 0), []string{"app"}, true) {
 						t.Error("counted as settled")
 					}
@@ -111,6 +114,23 @@ func TestManyRecordsInOneAnnotationAreNotReadable(t *testing.T) {
 	pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = "{" + strings.Join(entries[:256], ",") + "}"
 	if all := record.All(pod); len(all) != 256 {
 		t.Errorf("%d records", len(all))
+	}
+}
+
+// What it says decides whether a container is restarted.
+func TestReportOfTheDaemonThatCannotBeReadEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(podOf(plantest.Template(), true), false)
+	w.pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta] = "{"
+	if err := begin(w, 1, plan.Options{}); !errors.Is(err, facts.ErrMalformed) {
+		t.Errorf("started: %v", err)
+	}
+	if _, err := inplace.Withdraw(w.pod, plan.Changes{}, w.now); !errors.Is(err, facts.ErrMalformed) {
+		t.Errorf("withdrawn: %v", err)
+	}
+	w.pod.Annotations[v1beta1.AnnotationInPlaceUpdateState] = "{"
+	if _, err := inplace.Withdraw(w.pod, plan.Changes{}, w.now); !errors.Is(err, record.ErrMalformed) {
+		t.Errorf("withdrawn: %v", err)
 	}
 }
 

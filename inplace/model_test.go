@@ -22,10 +22,10 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// made is what a container instance was made from: the truth that kubelet's status and the facts tell of, late.
+// made is what a container instance was created from: the truth that kubelet's status and the daemon's report show later.
 type made struct {
 	id, image   string
 	environment uint64
@@ -88,10 +88,10 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// see is kubelet's getting to know the pod. It may act on it only later.
+// see makes kubelet observe the pod. It may act on it only later.
 func (w *world) see() { w.seen = w.pod.DeepCopy() }
 
-// act is one thing that kubelet does about the pod it has seen.
+// act performs one action of kubelet for the pod it has observed.
 func (w *world) act() {
 	for _, container := range w.running() {
 		instance := w.instances[container.Name]
@@ -151,7 +151,7 @@ func (w *world) report() {
 	w.stored()
 }
 
-// publish writes the daemon's facts.
+// publish writes the daemon's report.
 func (w *world) publish() {
 	if !w.facts {
 		return

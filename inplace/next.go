@@ -10,51 +10,53 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Kind is what is to be done about an update.
+// Kind says what to do about an update.
 type Kind string
 
 // The kinds.
 const (
-	// KindStep: Decision.Step is to be written with Apply, and Next called with the pod that Apply returns.
+	// KindStep means to write Decision.Step with Apply, and to call Next with the pod that Apply returns.
 	KindStep Kind = "Step"
-	// KindWait: Next is to be called when the pod changes, or at Decision.Again.
+	// KindWait means to call Next when the pod changes, or at Decision.Again.
 	KindWait Kind = "Wait"
-	// KindBlocked: as KindWait, but something keeps the update from going on. If Decision.Final it will not go on by itself.
+	// KindBlocked is like KindWait, but something prevents the update from proceeding. If Decision.Final, it will not
+	// proceed by itself.
 	KindBlocked Kind = "Blocked"
-	// KindDone: the pod is as it was to be, and every changed container runs and is ready.
+	// KindDone means that the pod has all changes, and every changed container runs and is ready.
 	KindDone Kind = "Done"
 )
 
-// Decision is what Next answers.
+// Decision is the result of Next.
 type Decision struct {
 	Kind Kind
 	Step *Step
-	// Container is the one that is waited for, empty if it is the pod as a whole.
+	// Container is the container to wait for, or "" for the pod as a whole.
 	Container string
-	// Reason is kubelet's (as ImagePullBackOff, CrashLoopBackOff, Infeasible) or one of the Blocked constants.
+	// Reason is a reason from kubelet (for example ImagePullBackOff, CrashLoopBackOff, Infeasible) or one of the
+	// Blocked constants.
 	Reason  string
 	Message string
-	// Again is when to look again although nothing has changed; zero if that is not known.
+	// Again is when to call Next again without a change; zero if that is not known.
 	Again time.Time
-	// Final says of KindBlocked that waiting does not help.
+	// Final says for KindBlocked that waiting does not help.
 	Final bool
 }
 
-// Reasons of KindBlocked that are not kubelet's.
+// Reasons of KindBlocked that do not come from kubelet.
 const (
-	// BlockedPodEnded: the pod is being deleted or has ended.
+	// BlockedPodEnded means that the pod is being deleted or has ended.
 	BlockedPodEnded = "PodEnded"
-	// BlockedNotRestarted: a container has ended and its restart policy does not restart it.
+	// BlockedNotRestarted means that a container has ended and its restart policy does not restart it.
 	BlockedNotRestarted = "NotRestarted"
-	// BlockedMalformed: what the record says cannot be applied, or the pod has quantities that are not readable.
+	// BlockedMalformed means that the record cannot be applied, or that the pod has unreadable quantities.
 	BlockedMalformed = "Malformed"
 )
 
@@ -66,10 +68,11 @@ func blocked(container, reason, format string, args ...any) *Decision {
 	return &Decision{Kind: KindBlocked, Container: container, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Next says what is to be done about the update in the record. A nil record means that there is none.
+// Next returns what to do about the update in the record. A nil record means that there is no update.
 //
-// It always ends: each step takes something from what is still to be written, and none is repeated once the pod shows it. What
-// is stuck holds up only what has to come after it, see [record.Record.After].
+// Repeated calls always come to an end: each step removes something from what remains to be written, and no step is
+// repeated after the pod shows its result. A stuck container only delays what has to come after it, see
+// [record.Record.After].
 func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time) Decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		d := blocked("", BlockedPodEnded, "the pod is being deleted or has ended")
@@ -88,10 +91,10 @@ func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time
 	if v.record.Grace != nil {
 		return v.grace()
 	}
-	if v.undrained() {
+	if v.readyDuringDrain() {
 		return *v.drain()
 	}
-	stuck := v.begun()
+	stuck := v.awaitBegun()
 	if stuck != nil && stuck.Kind != KindBlocked {
 		return *stuck
 	}
@@ -101,23 +104,23 @@ func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time
 		return v.stage(stage)
 	case held != nil:
 		return *cmp.Or(stuck, held)
-	case stuck != nil && !v.idle(stuck):
+	case stuck != nil && !v.mayBeReady(stuck):
 		return *stuck
 	case stuck != nil && v.gated() && gate.Shut(pod):
-		return *step(v.open())
+		return *step(v.open(nil))
 	case stuck != nil:
 		return *stuck
 	}
 	return v.finish()
 }
 
-// idle reports whether nothing is to be expected of what is stuck that the pod should be out of its Services for: a resize
-// stops no container, and one that has ended for good is not started again.
-func (v *view) idle(stuck *Decision) bool {
+// mayBeReady reports whether the pod need not stay not ready for the stuck part: a resize stops no container, and a
+// container that has ended for good is not started again.
+func (v *view) mayBeReady(stuck *Decision) bool {
 	return stuck.Container == "" || stuck.Reason == BlockedNotRestarted
 }
 
-// view is a pod in its update at one moment.
+// view is the state of a pod and its update at one moment.
 type view struct {
 	pod    *corev1.Pod
 	record *record.Record
@@ -125,15 +128,15 @@ type view struct {
 	now    time.Time
 }
 
-// writable is the first stage that can be written, without the containers for which others have to be ready first. If there is
-// none, held is what is waited for; it is nil if nothing is left to be written.
+// writable returns the first stage that can be written, without containers that have to wait until others are ready. If
+// there is none, held is what to wait for, or nil if nothing remains to be written.
 func (v *view) writable() (stage *plan.Stage, held *Decision) {
 	left := v.record.Remaining(v.pod)
 	stages, after := left.Stages(&v.pod.Spec), v.record.After()
 	for i := range stages {
 		free := stages[i].Without(func(change *plan.Change) bool {
 			for _, name := range after[change.Container] {
-				if d := v.ready(name); d != nil {
+				if d := v.awaitReady(name); d != nil {
 					held = cmp.Or(held, d)
 					return true
 				}
@@ -147,10 +150,10 @@ func (v *view) writable() (stage *plan.Stage, held *Decision) {
 	return nil, held
 }
 
-// stage says what leads to the stage's being written.
+// stage returns the next step towards writing the stage.
 func (v *view) stage(stage *plan.Stage) Decision {
 	if v.stops(stage) {
-		if d := v.drained(); d != nil {
+		if d := v.awaitDrain(); d != nil {
 			return *d
 		}
 	}
@@ -160,7 +163,7 @@ func (v *view) stage(stage *plan.Stage) Decision {
 	return *step(v.write(stage))
 }
 
-// stops reports whether kubelet stops a container as soon as the stage is written. For metadata alone it does not.
+// stops reports whether kubelet stops a container when the stage is written. It does not for metadata alone.
 func (v *view) stops(stage *plan.Stage) bool {
 	switch stage.Kind {
 	case plan.StageMetadata, plan.StageRestart:
@@ -172,23 +175,23 @@ func (v *view) stops(stage *plan.Stage) bool {
 	}
 }
 
-// finish opens the pod to its Services again, and then waits for the containers that were changed to be ready.
+// finish makes the pod ready again, and then waits until the changed containers are ready.
 func (v *view) finish() Decision {
 	if len(v.record.State.NextContainerResources) > 0 {
 		return *step(v.clear())
 	}
 	if v.gated() && (gate.Shut(v.pod) || v.readyLate()) {
-		return *step(v.open())
+		return *step(v.open(nil))
 	}
 	for _, name := range v.changed() {
-		if d := v.ready(name); d != nil {
+		if d := v.awaitReady(name); d != nil {
 			return *d
 		}
 	}
 	return Decision{Kind: KindDone, Message: "updated"}
 }
 
-// changed are the containers whose image or environment has been begun, in the record's order.
+// changed returns the containers whose image or environment has been changed, in the order of the record.
 func (v *view) changed() []string {
 	names := slices.Sorted(maps.Keys(v.record.State.LastContainerStatuses))
 	names = slices.DeleteFunc(names, func(name string) bool { return plan.Find(&v.pod.Spec, name) == nil })
@@ -202,20 +205,20 @@ func (v *view) changed() []string {
 	return names
 }
 
-// ready is nil if the container is.
-func (v *view) ready(name string) *Decision {
+// awaitReady returns nil if the container is ready, or else what to wait for.
+func (v *view) awaitReady(name string) *Decision {
 	status := kubelet.StatusOf(v.pod, name)
 	if status != nil && status.Ready {
 		return nil
 	}
-	if d := v.hindered(status); d != nil {
+	if d := v.startProblem(status); d != nil {
 		return d
 	}
 	return wait(name, "waiting for container %s to be ready", name)
 }
 
-// grace continues what OpenKruise has begun: the pod is drained, and the whole update is still to be written. It becomes a
-// record of ours, of which nothing has been begun.
+// grace continues an update that OpenKruise has begun: the pod is drained, and the whole update remains to be written.
+// It converts it to a record of ours of which nothing has been begun.
 func (v *view) grace() Decision {
 	until := v.record.State.UpdateTimestamp.Add(time.Duration(v.record.Grace.GraceSeconds) * time.Second)
 	if v.now.Before(until) {

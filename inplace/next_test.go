@@ -161,7 +161,7 @@ func interleave(seed uint64, bits int, gate, facts bool, crashes int) error {
 	return fmt.Errorf("never ends: %s %s %s, %w", decision.Kind, decision.Reason, decision.Message, err)
 }
 
-// settled is truth, but for a container that has crashed and of which nobody can know yet.
+// settled is the truth, except for a container that has crashed without anybody being able to know it yet.
 func (w *world) settled() error {
 	for _, instance := range w.instances {
 		instance.running = true

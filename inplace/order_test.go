@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // wants plans changes of a pod, as begin does.
@@ -35,6 +36,7 @@ func wants(t *testing.T, w *world, bits int, options plan.Options) *plan.Update 
 func TestImageAndRecordAreOneWriteAfterTheDrain(t *testing.T) {
 	t.Parallel()
 	w := pullable(newWorld(podOf(plantest.Template(), true), false))
+	w.now = w.now.Add(300 * time.Millisecond) // the condition has whole seconds only: it is of the next one
 	update := wants(t, w, 1, plan.Options{})
 	for _, want := range []inplace.StepKind{inplace.StepDrain, inplace.StepWrite} {
 		step, err := inplace.Start(w.pod, update, w.now)
@@ -170,6 +172,30 @@ func TestNoRestartIsRequestedWhereADaemonReports(t *testing.T) {
 	w.finish(t)
 }
 
+// The first is ready before the next is stopped, and the pod is out of its Services until both are.
+func TestNextContainerIsStoppedWhenTheOneBeforeIsReady(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(plantest.Template(), true), false))
+	if err := begin(w, 1|2, plan.Options{Order: [][]string{{"app"}, {"log"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.see()
+		w.act()
+	}
+	w.report()
+	w.pod.Status.ContainerStatuses[0].Ready = false
+	decision, err := w.next(w.pod.DeepCopy())
+	if err != nil || decision.Kind != inplace.KindWait || decision.Message != "waiting for container app to be ready" || w.pod.Spec.Containers[1].Image != "log:1" {
+		t.Errorf("%s: %s, %v; image of log %s", decision.Kind, decision.Message, err, w.pod.Spec.Containers[1].Image)
+	}
+	w.pod.Status.ContainerStatuses[0].Ready = true
+	if decision, err = w.next(w.pod.DeepCopy()); err != nil || w.pod.Spec.Containers[1].Image != "log:2" {
+		t.Errorf("%s: %s, %v; image of log %s", decision.Kind, decision.Message, err, w.pod.Spec.Containers[1].Image)
+	}
+	w.finish(t)
+}
+
 // Seen on a cluster: kubelet wrote Ready True 0.8 s after the drain, from a sync that had begun before it.
 func TestPodThatKubeletPutsBackIsDrainedAgain(t *testing.T) {
 	t.Parallel()
@@ -186,4 +212,78 @@ func TestPodThatKubeletPutsBackIsDrainedAgain(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	w.finish(t)
+}
+
+// The daemon restarts by itself only while InPlaceUpdateReady is False: elsewhere the update would wait for ever.
+func TestRestartIsRequestedWhereTheDaemonDoesNotRestartByItself(t *testing.T) {
+	t.Parallel()
+	pod := podOf(plantest.Template(), false)
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
+	w := pullable(newWorld(pod, true))
+	if err := begin(w, 16, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []inplace.StepKind
+	for range 5 {
+		w.now = w.now.Add(time.Second)
+		w.see()
+		decision, err := w.next(w.pod.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decision.Step != nil {
+			kinds = append(kinds, decision.Step.Kind)
+		}
+		if decision.Kind == inplace.KindWait && len(kinds) == 2 {
+			break
+		}
+	}
+	if len(kinds) < 2 || kinds[0] != inplace.StepDrain || kinds[1] != inplace.StepRestart {
+		t.Errorf("%v", kinds)
+	}
+	w.finish(t)
+}
+
+// kubelet keeps Ready False, and does not correct it, only if it has synced the pod for the message.
+func TestKubeletIsMadeToSyncAPodThatDrainsForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	const gate = v1beta1.ReadinessGateInPlaceUpdateReady
+	for drain, message := range map[int32]string{0: kubelet.GateMessage(gate), 5: kubelet.DrainMessage(gate)} {
+		w := pullable(newWorld(podOf(plantest.Template(), true), false))
+		if err := begin(w, 1, plan.Options{DrainSeconds: drain}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.next(w.pod.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		c := conditionOf(w.pod, corev1.PodReady)
+		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != kubelet.ReasonReadinessGatesNotReady || c.Message != message {
+			t.Errorf("drain of %d s: %+v", drain, c)
+		}
+	}
+}
+
+func TestStepsSayWhatTheyWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(podOf(plantest.Template(), false), false)
+	wanted := w.pod.DeepCopy()
+	for _, i := range []int{0, 2, 4, 5, 6} {
+		changes[i](wanted)
+	}
+	wanted.Spec.Containers[1].Resources = plantest.Resources("50m", "")
+	update, err := plan.New(plan.Template(w.pod), plan.Template(wanted), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, step := range inplace.Trials(w.pod, &update) {
+		got = append(got, step.Message)
+	}
+	want := []string{
+		"resize containers app, log", "change labels and annotations", "set the image of container mesh to mesh:2",
+		"change the metadata that container app refers to, set the image of container app to app:2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

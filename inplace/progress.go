@@ -8,32 +8,34 @@ import (
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// begun is nil if everything that has been written to the pod has taken effect. Otherwise it is a step, or what is waited for; only
-// if there is neither, what is stuck: first a container, then the resize.
-func (v *view) begun() *Decision {
+// awaitBegun returns nil if everything that has been written to the pod has taken effect. Otherwise it returns a step,
+// or what to wait for; only if there is neither, it returns what is stuck: a container before the resize.
+func (v *view) awaitBegun() *Decision {
 	var stuck *Decision
 	look := func(d *Decision) *Decision {
 		if d == nil || d.Kind != KindBlocked {
 			return d
 		}
-		if stuck == nil || v.idle(stuck) {
+		if stuck == nil || v.mayBeReady(stuck) {
 			stuck = d
 		}
 		return nil
 	}
 	if v.record.State.UpdateResources && !v.resizePending() {
-		if d := look(v.resized()); d != nil {
+		if d := look(v.awaitResize()); d != nil {
 			return d
 		}
 	}
 	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
 		for i := range containers {
-			if d := look(v.container(&containers[i])); d != nil {
+			if d := look(v.awaitContainer(&containers[i])); d != nil {
 				return d
 			}
 		}
@@ -41,14 +43,15 @@ func (v *view) begun() *Decision {
 	return stuck
 }
 
-// resizePending reports whether resources are still to be written; what kubelet says of those before does not matter then.
+// resizePending reports whether resources remain to be written. If so, what kubelet reports about the present ones does
+// not matter.
 func (v *view) resizePending() bool {
 	return slices.ContainsFunc(v.record.Remaining(v.pod).Containers, func(c plan.Change) bool { return c.Resources != nil })
 }
 
-// container is nil if the container is not part of what has been begun, or runs with what it was given, or is to be given
-// something else: an image that cannot be pulled does not stand in the way of the next.
-func (v *view) container(container *corev1.Container) *Decision {
+// awaitContainer returns nil if the container is not part of what has been begun, if it runs with what was written for
+// it, or if something else will be written for it: an image that cannot be pulled does not delay the next image.
+func (v *view) awaitContainer(container *corev1.Container) *Decision {
 	state := &v.record.State
 	_, imagePending := state.NextContainerImages[container.Name]
 	_, metadataPending := state.NextContainerRefMetadata[container.Name]
@@ -68,7 +71,7 @@ func (v *view) container(container *corev1.Container) *Decision {
 		return wait(container.Name, "waiting for kubelet to see the change of container %s", container.Name)
 	}
 	if imageChanged && !v.hasImage(container, status) || status.State.Running == nil {
-		if d := v.hindered(status); d != nil {
+		if d := v.startProblem(status); d != nil {
 			return d
 		}
 		d := wait(container.Name, "waiting for kubelet to start container %s with %s", container.Name, container.Image)
@@ -76,30 +79,34 @@ func (v *view) container(container *corev1.Container) *Decision {
 		return d
 	}
 	if envChanged {
-		return v.environment(container, status)
+		return v.awaitEnvironment(container, status)
 	}
 	return nil
 }
 
-// envBegun reports whether new metadata has been written for the container. OpenKruise's records do not always name it.
+// envBegun reports whether new metadata has been written for the container. Records of OpenKruise do not always name
+// the container.
 func (v *view) envBegun(name string) bool {
 	return slices.Contains(v.changed(), name) || v.record.State.Refit == nil && len(v.record.State.ContainerBatchesRecord) == 0
 }
 
-// observed reports whether kubelet has begun to act on the spec as it is. That its status describes the outcome does not
-// follow (KEP-5067). Before Kubernetes 1.33 kubelet does not say.
+// observed reports whether kubelet has begun to act on the present spec. This does not mean that its status describes
+// the outcome (KEP-5067). Kubelets before Kubernetes 1.33 do not report it.
 func (v *view) observed() bool {
 	return v.pod.Status.ObservedGeneration == 0 || v.pod.Status.ObservedGeneration >= v.pod.Generation
 }
 
 // hasImage reports whether the instance in the status was created from the image in the spec.
 //
-// The node's facts decide if they are about this instance. While they are late, an instance of another image ID than the
-// recorded one has to show the name or the digest in the spec: kubelet may have started it with an image that was in the spec
-// for a moment, and stops it again. Where there are no facts any other image ID will do, as the runtime may show another name of
-// the image; or the very name in the spec, as different names of one image have the same ID. That
-// second rule is wrong for a moment when an instance of the old image crashes and starts again before kubelet has seen the
-// new spec, and both images are the same: then nothing of the image is out of date. It is not used where there are facts.
+// If the node's daemon has reported about this instance, its report decides. If the daemon has not reported about it
+// yet, an instance with another image ID than the recorded one must have the name or the digest in the spec: kubelet
+// may have started it with an image that was in the spec for a moment, and will stop it again.
+//
+// If no daemon reports, two rules apply. First, any other image ID counts, because the runtime may show another name of
+// the image, except the image ID of an update that this one has superseded. Second, exactly the name in the spec
+// counts, because different names of one image have the same ID. The second rule is wrong for a moment if an instance
+// of the old image crashes and starts again before kubelet has seen the new spec, and both images are the same; then
+// the image is not out of date in any way.
 func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerStatus) bool {
 	hashes, known := v.facts.Of(status)
 	if known && hashes.PlainHash != 0 {
@@ -112,48 +119,54 @@ func (v *view) hasImage(container *corev1.Container, status *corev1.ContainerSta
 	if status.ImageID == "" {
 		return false
 	}
+	at := v.unlessSameDigest(container, status)
 	switch another := status.ImageID != v.record.State.LastContainerStatuses[container.Name].ImageID; {
 	case another && !v.reported():
-		return true
+		return !superseded(&was, container, status) || !at.IsZero() && !v.now.Before(at)
 	case v.reported():
 		return another && (sameImageName(status.Image, container.Image) || sameImageDigest(status.ImageID, container.Image))
 	}
-	at := v.unlessSameDigest(container, status)
 	return sameImageName(status.Image, container.Image) || !at.IsZero() && !v.now.Before(at)
 }
 
-// reported reports whether a daemon of the pod's node reports facts. It may not have reported a container yet, as one that has crashed.
+// superseded reports whether an instance has an image that was in the spec only for a moment, and not the present one.
+func superseded(was *v1beta1.InPlaceUpdateInstance, container *corev1.Container, status *corev1.ContainerStatus) bool {
+	return !sameImageName(status.Image, container.Image) && slices.ContainsFunc(was.Superseded, func(image string) bool {
+		return sameImageName(status.Image, image) || sameImageDigest(status.ImageID, image)
+	})
+}
+
+// reported reports whether a daemon of the pod's node reports container state. It may not have reported a container
+// yet, for example one that has crashed.
 func (v *view) reported() bool { return len(v.facts) > 0 }
 
 // settleMargin is how much longer than its grace period kubelet may take to stop a container.
 const settleMargin = 10 * time.Second
 
-// unlessSameDigest is when another instance than the recorded one, of the recorded image ID, is taken for one of the new image
-// although nothing names it: two tags are one digest, and the runtime shows the old one. An instance of the old image, which
-// crashed and was started again just before kubelet saw the new spec, would have been stopped by then. It is zero where
-// that does not apply: there are facts, or it is the recorded instance.
+// unlessSameDigest returns when an instance that is not the recorded one but has the recorded image ID counts as an
+// instance of the new image, although it does not show its name: two tags have one digest, and the runtime shows the
+// old tag. By that time kubelet would have stopped an instance of the old image that crashed and was started again just
+// before kubelet saw the new spec. It returns zero if this does not apply: the daemon reports container state, or it is
+// the recorded instance.
 func (v *view) unlessSameDigest(container *corev1.Container, status *corev1.ContainerStatus) time.Time {
 	was, recorded := v.record.Extension().Instances[container.Name]
 	if v.reported() || !recorded || was.ContainerID == status.ContainerID || status.State.Running == nil {
 		return time.Time{}
 	}
-	grace := corev1.DefaultTerminationGracePeriodSeconds * time.Second
-	if seconds := v.pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
+	grace := kubelet.GracePeriod(v.pod.Spec.TerminationGracePeriodSeconds)
 	// kubelet stops the containers of a pod one after another.
 	stops := time.Duration(len(v.pod.Spec.Containers) + len(v.pod.Spec.InitContainers))
 	return v.written(container.Name).Add(stops*grace + settleMargin)
 }
 
-// sameImageName compares names after completing them as the runtime does.
+// sameImageName compares names in the full form that the runtime uses.
 func sameImageName(a, b string) bool {
 	left, errLeft := reference.ParseNormalizedNamed(a)
 	right, errRight := reference.ParseNormalizedNamed(b)
 	return errLeft == nil && errRight == nil && reference.TagNameOnly(left).String() == reference.TagNameOnly(right).String()
 }
 
-// sameImageDigest reports whether an image is named by the digest that its ID has.
+// sameImageDigest reports whether an image is named by the digest in the image ID.
 func sameImageDigest(id, image string) bool {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -163,11 +176,12 @@ func sameImageDigest(id, image string) bool {
 	return ok && strings.HasSuffix(id, digested.Digest().String())
 }
 
-// environment is nil if the running instance was started after the metadata was written. Otherwise the instance is to be
-// stopped, once kubelet has the metadata and the pod is drained: by the daemon of the node, which does so by itself while the
-// pod is drained, or by request. Without the node's
-// facts any other instance counts, also one that crashed and started again before kubelet had seen the new metadata.
-func (v *view) environment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
+// awaitEnvironment returns nil if the running instance was started after the metadata was written. Otherwise the
+// instance has to be stopped after kubelet has received the metadata and the pod is drained. The daemon of the node
+// does it without a request while the pod is drained; otherwise it needs a request. If the node's daemon does not
+// report awaitContainer state, any other instance counts, also one that crashed and started again before kubelet had
+// received the new metadata.
+func (v *view) awaitEnvironment(container *corev1.Container, status *corev1.ContainerStatus) *Decision {
 	hashes, known := v.facts.Of(status)
 	was, recorded := v.record.Extension().Instances[container.Name]
 	replaced := recorded && was.ContainerID != status.ContainerID
@@ -186,25 +200,25 @@ func (v *view) environment(container *corev1.Container, status *corev1.Container
 		d.Again = observed
 		return d
 	}
-	if d := v.drained(); d != nil {
+	if d := v.awaitDrain(); d != nil {
 		return d
 	}
 	if meta, reported := v.facts[container.Name]; v.enforced() && (known || reported && meta.ContainerID != status.ContainerID) {
-		// A request as well could come when the daemon has restarted the container, and restart it a second time.
+		// A request in addition could arrive after the daemon has restarted the container, and restart it a second time.
 		return wait(container.Name, "waiting for the node's daemon to restart container %s with its new environment", container.Name)
 	}
 	return step(v.restart(container.Name, status.ContainerID))
 }
 
-// metadataDelay is from the write of metadata to the restart of a container that takes its environment from it. kubelet does
-// not report which metadata it has observed (observedGeneration counts changes of the spec only), and a sync of the pod
-// that began before the write, and that may wait a second for kubelet's next look at the runtime, would start the container
-// with the old environment. It is a little more than the time after which the node's daemon stops containers, or the pod
-// would be drained before.
+// metadataDelay is the time from the write of metadata to the restart of a container that takes its environment from
+// it. Kubelet does not report which metadata it has observed (observedGeneration only counts changes of the spec). A
+// sync of the pod that began before the write may wait for up to a second until kubelet has listed the containers
+// again, and would start the container with the old environment. The delay is a little longer than the delay of the
+// node's daemon, because otherwise the pod would be drained too early.
 const metadataDelay = 1600 * time.Millisecond
 
-// metadataObserved is when kubelet can be expected to start the container with the metadata last written for it. Where only
-// the second of the write is known, as in OpenKruise's records, it is at most a second later.
+// metadataObserved returns when kubelet can be expected to start the container with the metadata last written for it.
+// If the time of the write is only known to the second, as in OpenKruise's records, it is up to a second too late.
 func (v *view) metadataObserved(container string) time.Time {
 	batch := v.written(container)
 	if written := v.record.Extension().Written; written != nil && !written.Time.Before(batch) {
@@ -213,7 +227,7 @@ func (v *view) metadataObserved(container string) time.Time {
 	return batch.Truncate(time.Second).Add(time.Second + metadataDelay)
 }
 
-// written is when the container's batch was written to the pod.
+// written returns when the container's batch was written to the pod.
 func (v *view) written(container string) time.Time {
 	var written time.Time
 	for _, batch := range v.record.State.ContainerBatchesRecord {
@@ -224,8 +238,8 @@ func (v *view) written(container string) time.Time {
 	return written
 }
 
-// hindered tells why kubelet does not start the container, or nil if nothing is known to be in the way.
-func (v *view) hindered(status *corev1.ContainerStatus) *Decision {
+// startProblem returns why kubelet does not start the container, or nil if nothing is known to prevent it.
+func (v *view) startProblem(status *corev1.ContainerStatus) *Decision {
 	if status == nil {
 		return nil
 	}
@@ -245,13 +259,9 @@ func (v *view) hindered(status *corev1.ContainerStatus) *Decision {
 	return d
 }
 
-// maxMessage bounds what is taken over from kubelet, in bytes.
+// maxMessage limits messages taken from kubelet, in bytes.
 const maxMessage = 500
 
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
-	}
-	return text
+	return foreign.Shorten(strings.Join(strings.Fields(foreign.Cut(text, 4*maxMessage)), " "), maxMessage)
 }

@@ -24,4 +24,10 @@ func TestRestartForMetadataOfWhichOnlyTheSecondIsKnownWaitsForTheWholeSecond(t *
 	if got, want := v.metadataObserved("app"), at.Add(metadataDelay); !got.Equal(want) {
 		t.Errorf("with it: %s, want %s", got, want)
 	}
+	next := metav1.NewTime(written.Add(time.Minute)) // by OpenKruise, which does not know the other time
+	batches := []v1beta1.InPlaceUpdateContainerBatch{{Timestamp: next, Containers: []string{"app"}}, {Timestamp: metav1.NewTime(next.Add(time.Minute)), Containers: []string{"log"}}}
+	v.record.State.ContainerBatchesRecord = append(batches, v.record.State.ContainerBatchesRecord...)
+	if got, want := v.metadataObserved("app"), next.Add(time.Second+metadataDelay); !got.Equal(want) {
+		t.Errorf("written again: %s, want %s", got, want)
+	}
 }

@@ -42,6 +42,39 @@ func TestImageChangedBackBeforeKubeletSawIt(t *testing.T) {
 	}
 }
 
+// As for a pod that was created a second ago, of which the node's daemon has not reported anything.
+func TestInstanceOfASupersededUpdateIsNotThatOfTheNext(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
+	for _, image := range []string{"app:2", "app:3"} {
+		template := w.pod.DeepCopy()
+		template.Spec.Containers[0].Image = image
+		update, err := plan.New(plan.Template(w.pod), plan.Template(template), plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.begin(&update); err != nil {
+			t.Fatal(err)
+		}
+		if image == "app:2" {
+			w.start(&w.pod.Spec.Containers[0]) // and kubelet does not report it before it has seen the next spec
+		}
+	}
+	if _, err := w.next(w.pod.DeepCopy()); err != nil { // writes app:3
+		t.Fatal(err)
+	}
+	w.seen = w.pod.DeepCopy()
+	w.report()
+	if decision, err := w.next(w.pod); err != nil || decision.Kind != inplace.KindWait {
+		t.Errorf("%+v, %v; want to wait for app:3 while an instance of app:2 runs", decision, err)
+	}
+	// The runtime may show app:2 for an instance of app:3, if both are one image.
+	w.now = w.now.Add(time.Hour)
+	if decision, err := w.next(w.pod); err != nil || decision.Kind != inplace.KindDone {
+		t.Errorf("%+v, %v; want to give up waiting", decision, err)
+	}
+}
+
 func TestNewUpdateReplacesWhatTheOldOneHasNotBegun(t *testing.T) {
 	t.Parallel()
 	w := pullable(newWorld(podOf(plantest.Template(), false), false))
@@ -77,7 +110,7 @@ func TestPodWithoutUpdateIsPutIntoItsServices(t *testing.T) {
 	}
 }
 
-// The daemon's record and the pod's may be hours apart; facts about another instance decide nothing.
+// The daemon's report and the pod may be hours apart; a report about another instance decides nothing.
 func TestSameImageUnderAnotherNameNeedsTheNodesFacts(t *testing.T) {
 	t.Parallel()
 	pod := newWorld(podOf(plantest.Template(), false), true).pod
@@ -185,6 +218,7 @@ func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
 		"kubelet says it is not": {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
 		"another gate is closed": {func(pod *corev1.Pod) {
 			pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "example.com/other"})
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "example.com/other", Status: corev1.ConditionFalse})
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +237,7 @@ func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
 	}
 }
 
-// Whoever wants something else of a pod that is being updated begins from what it is going to be.
+// A new change of a pod that is being updated starts from the state at the end of that update.
 func TestWantedHasWhatIsStillToBeWritten(t *testing.T) {
 	t.Parallel()
 	w := pullable(newWorld(podOf(plantest.Template(), false), false))

@@ -3,13 +3,13 @@ package inplace
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// resized is nil if the resources in the spec are those that the containers have, by kubelet's own account: it has seen
-// the spec, it says neither that the resize waits nor that it is under way, and it has allocated what is asked for.
-// status.resources may differ for good, because the kernel rounds.
-func (v *view) resized() *Decision {
+// awaitResize returns nil if the containers have the resources in the spec, as reported by kubelet: it has observed the
+// spec, it reports neither a deferred nor a running resize, and it has allocated the requested resources.
+// status.resources may differ permanently, because the kernel rounds values.
+func (v *view) awaitResize() *Decision {
 	if c := kubelet.Condition(&v.pod.Status, corev1.PodResizePending); c != nil && v.current(c) {
 		d := blocked("", c.Reason, "the resize waits: %s", oneLine(c.Message))
 		d.Final = c.Reason == corev1.PodReasonInfeasible
@@ -24,16 +24,16 @@ func (v *view) resized() *Decision {
 	if !v.observed() {
 		return wait("", "waiting for kubelet to see the new resources")
 	}
-	return v.allocated()
+	return v.awaitAllocation()
 }
 
-// allocated is nil if every container runs with the requests that are in the spec.
-func (v *view) allocated() *Decision {
+// awaitAllocation returns nil if every container runs with the requests in the spec, or else what to wait for.
+func (v *view) awaitAllocation() *Decision {
 	for _, containers := range [][]corev1.Container{v.pod.Spec.InitContainers, v.pod.Spec.Containers} {
 		for i := range containers {
 			status := kubelet.StatusOf(v.pod, containers[i].Name)
 			if _, ours := v.record.State.NextContainerResources[containers[i].Name]; ours && (status == nil || status.State.Running == nil) {
-				if d := v.hindered(status); d != nil {
+				if d := v.startProblem(status); d != nil {
 					return d
 				}
 				return wait(containers[i].Name, "waiting for kubelet to start container %s with its new resources", containers[i].Name)
@@ -52,7 +52,7 @@ func (v *view) allocated() *Decision {
 	return nil
 }
 
-// current reports whether the condition is about the spec as it is, and not about one before.
+// current reports whether the condition is about the present spec, and not about an earlier one.
 func (v *view) current(c *corev1.PodCondition) bool {
 	return c.ObservedGeneration == 0 || c.ObservedGeneration >= v.pod.Generation
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/refit-project/refit/inplace/record"
 )
 
-// BeginSidecars begins an update of a SidecarSet's containers, whose record is before; nil if there is none. The readiness
-// gate of the pod is left alone. An update of images alone begins with the write that sets them; others begin with a record,
-// see [Start].
+// BeginSidecars returns the first step of an update of a SidecarSet's containers. before is its present record, or nil
+// if there is none. The readiness gates of the pod are not used. An update that only changes images begins with the
+// write that sets them; others begin with a record, see [Start].
 func BeginSidecars(pod *corev1.Pod, sidecarSet string, before *record.Record, update *plan.Update, known facts.Facts, now time.Time) *Step {
 	if before == nil {
 		before = &record.Record{SidecarSet: sidecarSet}
@@ -28,17 +28,17 @@ func BeginSidecars(pod *corev1.Pod, sidecarSet string, before *record.Record, up
 	return v.save(next, "begin the update")
 }
 
-// MetadataStep writes labels and annotations to the pod.
+// MetadataStep returns a step that writes labels and annotations to the pod.
 func MetadataStep(pod *corev1.Pod, message string, labels, annotations map[string]string) *Step {
 	return (&view{pod: pod}).patch().step(StepWrite, "", message).With(labels, annotations)
 }
 
-// With returns the step with labels and annotations that are written at the same time. It may not be one that writes a
-// subresource, for which the API server would drop them.
+// With returns the step with labels and annotations that are written at the same time. The step must not write a
+// subresource, because the API server would ignore them.
 func (s *Step) With(labels, annotations map[string]string) *Step {
 	var p patch
 	if err := json.Unmarshal(s.Patch, &p); err != nil {
-		panic(err) // steps are made by this package
+		panic(err) // cannot happen: steps are made by this package
 	}
 	for _, list := range []struct {
 		into    *map[string]*string

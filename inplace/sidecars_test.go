@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/plan"
@@ -32,7 +34,7 @@ func sidecars(t *testing.T, w *world, bits int) (writes int) {
 	for range 50 {
 		if step != nil {
 			if writes++; step.Kind == inplace.StepDrain || step.Kind == inplace.StepMarkReady {
-				t.Errorf("step %s: the readiness gate is that of the pod's own update", step.Kind)
+				t.Errorf("step %s: the readiness gate belongs to the pod's own update", step.Kind)
 			}
 			if _, err := inplace.Apply(t.Context(), w, w.pod, step); err != nil {
 				t.Fatal(err)
@@ -84,5 +86,30 @@ func TestResourcesOfSidecarsAreInPlaceBeforeTheImage(t *testing.T) {
 	}
 	if err := w.truth(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestResourcesOfSidecarsAloneAreResized(t *testing.T) {
+	t.Parallel()
+	w := pullable(newWorld(podOf(plantest.Template(), false), false))
+	if writes := sidecars(t, w, 1<<6); writes != 3 { // record, resize, record
+		t.Errorf("%d writes", writes)
+	}
+	if err := w.wanted(1 << 6); err != nil || w.stopped["app"] > 0 {
+		t.Errorf("%v, stopped %v", err, w.stopped)
+	}
+}
+
+// The gate belongs to the owner of the pod.
+func TestResizeOfASidecarThatWaitsLeavesTheGateAsItIs(t *testing.T) {
+	t.Parallel()
+	pod, recorded := updatedPod()
+	recorded.SidecarSet, recorded.State.UpdateResources = "log", true
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible}, {Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse},
+	}
+	if got := inplace.Next(pod, recorded, nil, morning); got.Kind != inplace.KindBlocked || got.Reason != corev1.PodReasonInfeasible {
+		t.Errorf("%s: %s", got.Kind, got.Message)
 	}
 }

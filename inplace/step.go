@@ -13,27 +13,27 @@ import (
 	"github.com/refit-project/refit/inplace/record"
 )
 
-// StepKind is what a step writes.
+// StepKind says what a step writes.
 type StepKind string
 
 // The kinds.
 const (
 	StepRecord    StepKind = "Record"    // the record alone
-	StepDrain     StepKind = "Drain"     // the condition of a readiness gate False
+	StepDrain     StepKind = "Drain"     // condition of a readiness gate to False
 	StepResize    StepKind = "Resize"    // CPU and memory, through pods/resize
 	StepWrite     StepKind = "Write"     // images, labels and annotations, with the record
 	StepRestart   StepKind = "Restart"   // a request to restart a container whose environment is out of date
-	StepMarkReady StepKind = "MarkReady" // the conditions of readiness gates True
+	StepMarkReady StepKind = "MarkReady" // conditions of readiness gates to True
 )
 
 // Step is one write to the API server.
 type Step struct {
 	Kind    StepKind
-	Message string // what it does, for people
+	Message string // describes the step to users
 	// Subresource is "", "status" or "resize".
 	Subresource string
-	// Patch is a strategic merge patch of the pod. It has the UID and the resource version of the pod that was decided
-	// about, so that it is refused when the pod has changed since.
+	// Patch is a strategic merge patch of the pod. It contains the UID and the resource version of the pod that was
+	// used to decide, so the API server refuses it if the pod has changed since.
 	Patch []byte
 	// Restart is the instance that StepRestart stops.
 	Restart Instance
@@ -73,7 +73,7 @@ type patchedStatus struct {
 	Conditions []patchedCondition `json:"conditions"`
 }
 
-// patchedCondition has null for what is empty, so that nothing is left of the condition before.
+// patchedCondition encodes empty fields as null, so that nothing remains of the previous condition.
 type patchedCondition struct {
 	Type               corev1.PodConditionType `json:"type"`
 	Status             corev1.ConditionStatus  `json:"status"`
@@ -92,7 +92,7 @@ func (v *view) patch() *patch {
 func (p *patch) step(kind StepKind, subresource, message string) *Step {
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // types of the API can always be encoded
+		panic(err) // cannot happen: API types can always be encoded
 	}
 	return &Step{Kind: kind, Subresource: subresource, Patch: text, Message: message}
 }
@@ -108,14 +108,14 @@ func (v *view) save(next *record.Record, message string) *Step {
 	return p.step(StepRecord, "", message)
 }
 
-// clear drops the resources from the record, which the containers have by now.
+// clear removes resources from the record that the containers now have.
 func (v *view) clear() *Step {
 	return v.save(v.record.Written(v.pod, &plan.Stage{Kind: plan.StageResize}, v.now), "record that the resize is over")
 }
 
-// conditions writes them, and the record if there is one.
+// conditions returns a step that writes conditions, and the record if there is one.
 func (v *view) conditions(kind StepKind, message string, kept *record.Record, conditions ...corev1.PodCondition) *Step {
-	// Whole seconds are all that is stored: rounded up, so that a drain is never too short.
+	// Only whole seconds are stored. Round up, so that a drain is never too short.
 	at := metav1.NewTime(v.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	p := v.patch()
 	if kept != nil {
@@ -157,7 +157,7 @@ func (s *patchedSpec) add(change *plan.Change, container patchedContainer) {
 	s.Containers = append(s.Containers, container)
 }
 
-// write makes all of a stage's changes and their record one write.
+// write returns a step that writes all changes of a stage and the record at once.
 func (v *view) write(stage *plan.Stage) *Step {
 	p := v.patch()
 	var said []string

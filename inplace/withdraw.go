@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Drop takes out of the record what the step was to write and the API server refuses, so that the rest of the pod's updates is not
-// held up by it. The step is nil if the record does not have it.
+// Drop returns a step that removes what the API server has refused from the record, so that it does not delay the other
+// updates of the pod. It returns nil if the record does not contain it.
 func Drop(pod *corev1.Pod, refused *Step, now time.Time) (*Step, error) {
 	recorded, err := record.Read(pod)
 	if err != nil || recorded == nil || refused.stage == nil {
@@ -26,8 +26,8 @@ func Drop(pod *corev1.Pod, refused *Step, now time.Time) (*Step, error) {
 	return v.save(recorded.Without(changes), "drop what the API server refuses"), nil
 }
 
-// Withdraw takes back what has been recorded of an update and has not been begun. If nothing else is under way, the pod goes back
-// into its Services. The step is nil if there is nothing to be taken back.
+// Withdraw returns a step that removes the parts of an update that have been recorded and not begun. If no other update
+// is in progress, it makes the pod ready again. It returns nil if there is nothing to remove.
 func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error) {
 	if err := foreign.Pod(pod); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
@@ -43,17 +43,22 @@ func Withdraw(pod *corev1.Pod, asked plan.Changes, now time.Time) (*Step, error)
 	if recorded == nil {
 		recorded = &record.Record{}
 	}
-	if recorded.Grace != nil { // OpenKruise's
+	if recorded.Grace != nil { // an update of OpenKruise
 		return nil, nil
 	}
 	next := recorded.Without(asked)
 	v := &view{pod: pod, record: next, facts: known, now: now}
 	left := next.Remaining(pod)
-	if gate.Closed(pod) != nil && len(left.Stages(&pod.Spec)) == 0 && v.begun() == nil {
-		return v.open(), nil
+	var changed *record.Record // nil if there is nothing to remove
+	if !equality.Semantic.DeepEqual(next.State, recorded.Without(plan.Changes{}).State) {
+		changed = next
 	}
-	if equality.Semantic.DeepEqual(next.State, recorded.State) {
+	switch {
+	case gate.Closed(pod) != nil && len(left.Stages(&pod.Spec)) == 0 && v.awaitBegun() == nil:
+		return v.open(changed), nil
+	case changed == nil:
 		return nil, nil
+	default:
+		return v.save(changed, "take back what has not been begun"), nil
 	}
-	return v.save(next, "take back what has not been begun"), nil
 }

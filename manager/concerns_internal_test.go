@@ -22,7 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/refit-project/refit/tracing"
+	"github.com/refit-project/refit/internal/tracing"
 )
 
 // Each flag switches its controllers and webhooks, and no others. A webhook that is switched off allows everything or is not
@@ -36,7 +36,7 @@ func TestFlagsSwitchControllersAndWebhooks(t *testing.T) { //nolint:paralleltest
 		"none": {edit: func(*Config) {}},
 		"container-recreate-requests": {
 			edit:        func(c *Config) { c.ContainerRecreateRequests = true },
-			controllers: []string{"lifecycle", "readiness"}, webhooks: []string{"/mutate-apps-kruise-io-containerrecreaterequest"},
+			controllers: []string{"jobend", "lifecycle", "readiness"}, webhooks: []string{"/mutate-apps-kruise-io-containerrecreaterequest"},
 		},
 		"pod-probes": {
 			edit:        func(c *Config) { c.PodProbes = true },
@@ -44,7 +44,7 @@ func TestFlagsSwitchControllersAndWebhooks(t *testing.T) { //nolint:paralleltest
 		},
 		"images": {
 			edit:        func(c *Config) { c.Images = true },
-			controllers: []string{"imagelistpulljob", "imagepulljob", "nodeimage"},
+			controllers: []string{"imagelistpulljob", "imagepulljob", "nodeimage", "pullsecretcopy"},
 		},
 		"sidecar-sets":       {edit: func(c *Config) { c.SidecarSets = true }, webhooks: []string{"/mutate-apps-kruise-io-sidecarset"}},
 		"sidecarset-rollout": {edit: func(c *Config) { c.SidecarSetRollout = true }, controllers: []string{"sidecarset"}},
@@ -121,7 +121,7 @@ func addedFor(t *testing.T, cfg Config) *recordingManager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := addConcerns(m, cfg, traces, "refit", time.Now); err != nil {
+	if err := addConcerns(m, cfg, nil, traces, "refit", time.Now); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -9,15 +9,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/refit-project/refit/tracing"
+	"github.com/refit-project/refit/internal/tracing"
 )
 
 // Config is the configuration of a manager. The zero value is not valid.
 type Config struct {
 	Kubeconfig string // file; empty for the pod's service account
-	// Namespace of the manager itself: its Lease, the Secret of the certificate, the Service of the webhooks, and the pods of refit-daemon.
+	// Namespace of the manager itself: its Lease, the Secret of the certificate, the Service of the webhooks, and the pods
+	// of refit-daemon.
 	Namespace           string
-	OpenKruiseNamespace string // of the pods of kruise-daemon
+	OpenKruiseNamespace string // of OpenKruise: the pods of kruise-daemon, and ControllerRevisions
+	// OpenKruiseRevisions reads ControllerRevisions of SidecarSets that OpenKruise has written. It needs permission for
+	// them.
+	OpenKruiseRevisions bool
 
 	WebhookPort int    // TCP port of the webhooks
 	CertSecret  string // name of the Secret with their certificate: tls.crt and tls.key
@@ -26,20 +30,22 @@ type Config struct {
 	HealthAddr  string // host:port of /healthz and /readyz
 
 	LeaderElect         bool   // needed with more than one replica
-	Workers             int    // objects of each kind reconciled at a time
+	Workers             int    // objects of each kind that are reconciled concurrently
 	Images              bool   // reconcile ImagePullJobs, ImageListPullJobs and NodeImages
-	PullSecretNamespace string // where copies of pull secrets are kept for the daemons
+	PullSecretNamespace string // for copies of pull secrets that the daemons read
 	PodProbes           bool   // reconcile PodProbeMarkers
-	EmptyNodePodProbes  bool   // make a NodePodProbe for every node, also where there is nothing to probe
+	ServerlessProbes    bool   // serve the webhook that annotates pods for virtual nodes at their creation; needs PodProbes
+	EmptyNodePodProbes  bool   // create a NodePodProbe for every node, even without probes
 	SidecarSets         bool   // serve the webhooks of SidecarSets
 	SidecarSetRollout   bool   // update the containers of SidecarSets in running pods
 	// ContainerRecreateRequests serves their webhook and reconciles them; false leaves them to a kruise-manager.
 	ContainerRecreateRequests bool
+	ReadinessGates            bool // serve the webhook that adds readiness gates to pods; needs ContainerRecreateRequests
 	RestartRollouts           bool // serve the webhooks of RestartRollouts and RestartSchedules and reconcile them
-	ConfigChanges             bool // restart containers whose ConfigMaps have changed, where an annotation asks for it
+	ConfigChanges             bool // restart containers whose ConfigMaps have changed, if an annotation asks for it
 	SecretChanges             bool // with ConfigChanges: Secrets too
 
-	// Tracing is where traces go; without an endpoint there are none.
+	// Tracing has the endpoint for traces; without one there are none.
 	Tracing tracing.Options
 	Version string // of the program, for traces
 	Logger  *slog.Logger
@@ -79,6 +85,14 @@ func (c Config) Validate() error {
 		problem("no logger")
 	}
 	return errors.Join(problems...)
+}
+
+// revisionNamespace returns the namespace of OpenKruise's ControllerRevisions; empty to read none.
+func (c Config) revisionNamespace() string {
+	if !c.OpenKruiseRevisions {
+		return ""
+	}
+	return c.OpenKruiseNamespace
 }
 
 func checkAddress(address string) error {

@@ -11,30 +11,32 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/refit-project/refit/httpserver"
+	"github.com/refit-project/refit/internal/httpserver"
 )
 
-// health serves /healthz, 200 while the process lives, and /readyz, 200 while the webhooks can be called, if there are any. It serves
-// from the start of the program, so that kubelet does not kill one that waits for the API server.
+// health serves /healthz, which returns 200 while the process runs, and /readyz, which returns 200 while the webhooks, if
+// any, can be called. It serves from the start of the program, so that kubelet does not kill a program that waits for the
+// API server.
 type health struct {
-	checks atomic.Pointer[[]readinessCheck] // nil before the API server has answered
+	checks atomic.Pointer[[]readinessCheck] // nil until the API server has responded
 }
 
-// readinessCheck is one of the conditions of /readyz.
+// readinessCheck is one of the checks of /readyz.
 type readinessCheck struct {
 	name  string
 	check healthz.Checker
 }
 
-// readinessChecks are those of a manager with a configuration. One without webhooks needs no certificate, and nothing makes one for it.
+// readinessChecks returns the checks for a configuration. A manager without webhooks needs no certificate, and has none.
 func readinessChecks(cfg Config, certificate, webhooks healthz.Checker) []readinessCheck {
-	if !cfg.ContainerRecreateRequests && !cfg.RestartRollouts && !cfg.SidecarSets {
+	ofPods := cfg.PodProbes && cfg.ServerlessProbes
+	if !cfg.ContainerRecreateRequests && !cfg.RestartRollouts && !cfg.SidecarSets && !ofPods {
 		return nil
 	}
 	return []readinessCheck{{"certificate", certificate}, {"webhooks", webhooks}}
 }
 
-// ready makes /readyz depend on checks.
+// ready sets the checks of /readyz.
 func (h *health) ready(checks []readinessCheck) { h.checks.Store(&checks) }
 
 func (h *health) check(request *http.Request) error {

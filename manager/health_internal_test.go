@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who looks why no request can be created finds the pods not ready, and the reason. A manager without webhooks has no certificate: it would
+// A user who cannot create requests finds the pods not ready, and the reason. A manager without webhooks has no certificate: it would
 // never be ready, and its PodDisruptionBudget would block the drain of its node.
 func TestReadyWhenTheWebhooksCanBeCalled(t *testing.T) {
 	t.Parallel()
@@ -23,6 +23,7 @@ func TestReadyWhenTheWebhooksCanBeCalled(t *testing.T) {
 		"certificate expired":   {Config{ContainerRecreateRequests: true}, expired, passes, "certificate: certificate has expired"},
 		"of RestartRollouts":    {Config{RestartRollouts: true}, expired, passes, "has expired"},
 		"of SidecarSets":        {Config{SidecarSets: true}, expired, passes, "has expired"},
+		"of pods":               {Config{PodProbes: true, ServerlessProbes: true}, expired, passes, "has expired"},
 		"webhooks not served":   {Config{ContainerRecreateRequests: true}, passes, down, "webhooks: connection refused"},
 		"there are no webhooks": {Config{PodProbes: true, Images: true}, expired, down, ""},
 	} {

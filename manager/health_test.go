@@ -16,9 +16,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/refit-project/refit/manager"
-	"github.com/refit-project/refit/testkit/logbuffer"
-	"github.com/refit-project/refit/testkit/loopback"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/logbuffer"
+	"github.com/refit-project/refit/test/kit/loopback"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 func kubeconfig(t *testing.T, server string) string {
@@ -52,7 +52,7 @@ func get(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// A manager that starts while the API server cannot be reached is alive, not ready, and goes on as soon as it can be.
+// A manager that starts while the API server cannot be reached is alive but not ready, and continues as soon as it can be reached.
 func TestManagerWaitsForTheAPIServer(t *testing.T) { //nolint:paralleltest // the manager sets the loggers of libraries
 	away, log := loopback.Address(t), &logbuffer.Buffer{}
 	config := manager.Config{

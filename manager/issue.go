@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/internal/kube"
 	"github.com/refit-project/refit/manager/certificates"
 )
 
@@ -20,15 +20,15 @@ import (
 type CertificatesConfig struct {
 	Kubeconfig      string   // file; empty for the pod's service account
 	Namespace       string   // of the Secrets and the Service
-	Service         string   // in front of the webhooks
-	Secret          string   // gets the serving certificate, for the manager
-	AuthoritySecret string   // gets the authority with its key
+	Service         string   // of the webhooks
+	Secret          string   // for the serving certificate, which the manager reads
+	AuthoritySecret string   // for the CA certificate and its key
 	Webhooks        []string // names of the MutatingWebhookConfigurations
 	Logger          *slog.Logger
 }
 
-// IssueCertificates makes or renews the certificates of the webhooks, once. The account that it runs with is not that of
-// the manager: who may write a webhook configuration can intercept every object of the cluster.
+// IssueCertificates creates or renews the certificates of the webhooks once. It runs with another account than the manager,
+// because a user who may write a webhook configuration can intercept every object of the cluster.
 func IssueCertificates(ctx context.Context, cfg CertificatesConfig) error {
 	types := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(types), admissionregistrationv1.AddToScheme(types)); err != nil {

@@ -12,11 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,42 +22,42 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	refitv1alpha1 "github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kube"
-	"github.com/refit-project/refit/kube/serverclock"
-	"github.com/refit-project/refit/manager/cache"
+	crrcontrol "github.com/refit-project/refit/crr/control"
+	imagecontrol "github.com/refit-project/refit/image/control"
+	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/disruptions"
+	"github.com/refit-project/refit/internal/guard"
+	guardcontrol "github.com/refit-project/refit/internal/guard/control"
+	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/kube/serverclock"
+	"github.com/refit-project/refit/internal/tracing"
+	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/manager/certificates"
-	"github.com/refit-project/refit/manager/configchanges"
-	"github.com/refit-project/refit/manager/disruptions"
-	"github.com/refit-project/refit/manager/images"
-	"github.com/refit-project/refit/manager/podprobes"
-	"github.com/refit-project/refit/manager/requests"
-	"github.com/refit-project/refit/manager/rollouts"
-	"github.com/refit-project/refit/manager/sidecarset/injection"
-	"github.com/refit-project/refit/manager/sidecarset/rollout"
-	"github.com/refit-project/refit/tracing"
-	"github.com/refit-project/refit/wait"
+	probecontrol "github.com/refit-project/refit/probe/control"
+	probewebhook "github.com/refit-project/refit/probe/webhook"
+	rolloutcontrol "github.com/refit-project/refit/rollout/control"
+	"github.com/refit-project/refit/rollout/control/configchange"
+	sidecarsetcontrol "github.com/refit-project/refit/sidecarset/control"
+	sidecarsetwebhook "github.com/refit-project/refit/sidecarset/webhook"
 )
 
-// Name of the program: its user agent, its Lease, and the reporting controller of its Events.
+// Name is the name of the program: its user agent, its Lease, and the reporting controller of its Events.
 const Name = "refit-manager"
 
-// collectAt is the default of GOGC: what the manager keeps of pods is large and changes little, and with Go's default of 100
-// as much memory again would be garbage.
+// collectAt is the default of GOGC. The cached pods are large and change little; with Go's default of 100 as much memory
+// again would be garbage.
 const collectAt = 50
 
-// If the leader dies, another replica leads within 20 s: it looks at the Lease every retryPeriod, or up to
+// If the leader fails, another replica leads within 20 s: it reads the Lease every retryPeriod, or up to
 // leaderelection.JitterFactor of it later, and takes it when it has not changed for leaseDuration.
 const (
 	leaseDuration = 13 * time.Second
-	renewDeadline = 10 * time.Second // as is usual: the leader survives that long without the API server
+	renewDeadline = 10 * time.Second // the default: the leader continues that long without the API server
 	retryPeriod   = 1500 * time.Millisecond
 )
 
-// Run serves the webhooks and, on the replica that is elected, runs the controllers, until ctx ends. It returns nil then,
-// and an error when the election is lost or something could not be started.
+// Run serves the webhooks and, on the elected replica, runs the controllers, until ctx ends. It returns nil then, and an
+// error if the election is lost or something could not be started.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("check configuration: %w", err)
@@ -88,14 +85,14 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// run waits until the API server answers, and then runs the webhooks and the controllers.
+// run waits until the API server responds, and then runs the webhooks and the controllers.
 func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() time.Time, probes *health) error {
 	user, err := userName(ctx, connection, cfg.Logger)
 	if err != nil {
 		return err
 	}
 	loader := certificates.NewLoader(certificates.Config{Namespace: cfg.Namespace, Secret: cfg.CertSecret, Clock: clock, Logger: cfg.Logger})
-	mgr, err := newManager(connection, cfg, loader)
+	mgr, guarded, err := newManager(connection, cfg, loader)
 	if err != nil {
 		return err
 	}
@@ -112,14 +109,14 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 	if err := mgr.Add(everyReplica{traces.Run}); err != nil {
 		return err
 	}
-	if err := addConcerns(mgr, cfg, traces, user, clock); err != nil {
+	if err := addConcerns(mgr, cfg, guarded, traces, user, clock); err != nil {
 		return err
 	}
 	probes.ready(readinessChecks(cfg, loader.Ready, mgr.GetWebhookServer().StartedChecker()))
 	return mgr.Start(ctx)
 }
 
-// index makes the indexes of the cache, for which the API server is asked which kinds it has.
+// index adds the indexes of the cache. It asks the API server which kinds it serves.
 func index(ctx context.Context, indexer client.FieldIndexer, cfg Config) error {
 	if err := cache.IndexPods(ctx, indexer); err != nil {
 		return err
@@ -127,88 +124,96 @@ func index(ctx context.Context, indexer client.FieldIndexer, cfg Config) error {
 	if !cfg.SidecarSetRollout {
 		return nil
 	}
-	return rollout.Index(ctx, indexer)
+	return sidecarsetcontrol.Index(ctx, indexer)
 }
 
-// addConcerns adds the packages with controllers of the API's objects, each with what it needs.
-func addConcerns(mgr ctrl.Manager, cfg Config, traces *tracing.Provider, user string, clock func() time.Time) error {
+// addConcerns adds the packages with controllers, each with its configuration.
+func addConcerns(mgr ctrl.Manager, cfg Config, guarded *guard.Guard, traces *tracing.Provider, user string, clock func() time.Time) error {
 	ledger := disruptions.NewLedger(clock)
-	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), mgr.GetEventRecorder(Name)
-	addRequests := requests.Add
+	nodes, recorder := cache.NewNodes(mgr.GetClient(), mgr.GetAPIReader()), boundedRecorder{mgr.GetEventRecorder(Name)}
+	addRequests := crrcontrol.Add
 	if !cfg.ContainerRecreateRequests {
-		addRequests = requests.AddNothing
+		addRequests = crrcontrol.AddNothing
 	}
-	err := addRequests(mgr, requests.Config{
-		Workers: cfg.Workers, User: user, Nodes: nodes, Daemons: cache.Daemons{Refit: cfg.Namespace, Kruise: cfg.OpenKruiseNamespace}, Clock: clock, Recorder: recorder,
-		Metrics: metrics.Registry, Tracer: traces.Tracer(Name), Logger: cfg.Logger,
+	err := addRequests(mgr, crrcontrol.Config{
+		Workers: cfg.Workers, User: user, ReadinessGates: cfg.ReadinessGates, Nodes: nodes, Daemons: cache.Daemons{Refit: cfg.Namespace, Kruise: cfg.OpenKruiseNamespace}, Clock: clock, Recorder: recorder,
+		Metrics: metrics.Registry, Guard: guarded, Tracer: traces.Tracer(Name), Logger: cfg.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("set up ContainerRecreateRequests: %w", err)
 	}
 	if cfg.RestartRollouts {
-		err := rollouts.Add(mgr, rollouts.Config{
-			Workers: cfg.Workers, User: user, Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		err := rolloutcontrol.Add(mgr, rolloutcontrol.Config{
+			Workers: cfg.Workers, User: user, Clock: clock, Disruptions: ledger, Recorder: recorder, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
 		})
 		if err != nil {
 			return fmt.Errorf("set up RestartRollouts: %w", err)
 		}
 	}
 	if cfg.RestartRollouts && cfg.ConfigChanges {
-		err := configchanges.Add(mgr, configchanges.Config{Workers: cfg.Workers, Secrets: cfg.SecretChanges, Clock: clock, Recorder: recorder, Logger: cfg.Logger})
+		err := configchange.Add(mgr, configchange.Config{Workers: cfg.Workers, Secrets: cfg.SecretChanges, Clock: clock, Recorder: recorder, Guard: guarded, Logger: cfg.Logger})
 		if err != nil {
 			return fmt.Errorf("set up restarts on changes of ConfigMaps: %w", err)
 		}
 	}
 	if cfg.Images {
-		err := images.Add(mgr, images.Config{
+		err := imagecontrol.Add(mgr, imagecontrol.Config{
 			Workers: cfg.Workers, Nodes: nodes, Live: mgr.GetAPIReader(), SecretNamespace: cfg.PullSecretNamespace, Clock: clock,
-			Recorder: recorder, Logger: cfg.Logger,
+			Recorder: recorder, Guard: guarded, Logger: cfg.Logger,
 		})
 		if err != nil {
 			return fmt.Errorf("set up image pulls: %w", err)
 		}
 	}
-	if err := addSidecarSets(mgr, cfg, ledger, clock); err != nil {
+	if err := addSidecarSets(mgr, cfg, guarded, ledger, clock); err != nil {
 		return fmt.Errorf("set up injection of SidecarSets: %w", err)
 	}
 	if !cfg.PodProbes {
+		probewebhook.AddNothing(mgr)
 		return nil
 	}
-	err = podprobes.Add(mgr, podprobes.Config{
+	err = probecontrol.Add(mgr, probecontrol.Config{
 		Workers: cfg.Workers, EmptyNodePodProbes: cfg.EmptyNodePodProbes,
-		Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Logger: cfg.Logger,
+		Nodes: nodes, Clock: clock, Recorder: recorder, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("set up PodProbeMarkers: %w", err)
 	}
+	if !cfg.ServerlessProbes {
+		probewebhook.AddNothing(mgr)
+		return nil
+	}
+	if err := probewebhook.Add(mgr, probewebhook.Config{Nodes: nodes, Guard: guarded, Logger: cfg.Logger}); err != nil {
+		return fmt.Errorf("set up annotations of pods at their creation: %w", err)
+	}
 	return nil
 }
 
-func addSidecarSets(mgr ctrl.Manager, cfg Config, ledger *disruptions.Ledger, clock func() time.Time) error {
-	add := injection.Add
+func addSidecarSets(mgr ctrl.Manager, cfg Config, guarded *guard.Guard, ledger *disruptions.Ledger, clock func() time.Time) error {
+	add := sidecarsetwebhook.Add
 	if !cfg.SidecarSets {
-		add = injection.AddNothing
+		add = sidecarsetwebhook.AddNothing
 	}
-	err := add(mgr, injection.Config{Namespace: cfg.Namespace, Clock: clock, Metrics: metrics.Registry, Logger: cfg.Logger})
+	err := add(mgr, sidecarsetwebhook.Config{Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace(), Clock: clock, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger})
 	if err != nil || !cfg.SidecarSetRollout {
 		return err
 	}
-	return rollout.Add(mgr, rollout.Config{
-		Namespace: cfg.Namespace, Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Disruptions: ledger, Clock: clock,
-		Recorder: mgr.GetEventRecorder(Name), Metrics: metrics.Registry, Logger: cfg.Logger,
+	return sidecarsetcontrol.Add(mgr, sidecarsetcontrol.Config{
+		Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace(), Workers: cfg.Workers, Live: mgr.GetAPIReader(), PrePull: cfg.Images, Disruptions: ledger, Clock: clock,
+		Recorder: boundedRecorder{mgr.GetEventRecorder(Name)}, Metrics: metrics.Registry, Guard: guarded, Logger: cfg.Logger,
 	})
 }
 
-// everyReplica runs on every replica: webhooks are traced on those that do not lead too.
+// everyReplica is a runnable for every replica: webhooks are traced on replicas that do not lead too.
 type everyReplica struct{ run func(context.Context) error }
 
 func (e everyReplica) Start(ctx context.Context) error { return e.run(ctx) }
 func (everyReplica) NeedLeaderElection() bool          { return false }
 
-// answerTimeout is how long the API server may take for the first answer before it is asked again.
+// answerTimeout bounds the wait for the first response of the API server before a retry.
 const answerTimeout = 5 * time.Second
 
-// userName is the name that the API server knows the manager by. It waits until the API server answers.
+// userName returns the manager's user name in the API server. It waits until the API server responds.
 func userName(ctx context.Context, connection *rest.Config, logger *slog.Logger) (string, error) {
 	api, err := kube.NewClient(connection)
 	if err != nil {
@@ -224,7 +229,8 @@ func userName(ctx context.Context, connection *rest.Config, logger *slog.Logger)
 	return name, err
 }
 
-// connect returns the connection to the API server and its clock, in which the times of requests are written.
+// connect returns the connection to the API server and a clock with its time, because the times in requests are written by
+// it.
 func connect(kubeconfig string) (*rest.Config, func() time.Time, error) {
 	connection, err := kube.Config(kubeconfig, Name)
 	if err != nil {
@@ -235,26 +241,33 @@ func connect(kubeconfig string) (*rest.Config, func() time.Time, error) {
 	return connection, func() time.Time { return time.Now().Add(clock.Offset()) }, nil
 }
 
-// newManager makes the caches and the servers.
-func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader) (ctrl.Manager, error) {
+// newManager creates the caches and the servers, and their guard, because a panic in what an informer calls would end the
+// program.
+func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader) (mgr ctrl.Manager, guarded *guard.Guard, err error) {
 	types, err := newScheme()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	guarded, err = newGuard(metrics.Registry, cfg.Logger, func() events.EventRecorder { return mgr.GetEventRecorder(Name) })
+	if err != nil {
+		return nil, nil, err
 	}
 	added := []cache.ByObject{loader.ByObject()}
 	if cfg.PodProbes {
-		added = append(added, podprobes.ByObject())
+		added = append(added, probecontrol.ByObject())
 	}
 	if cfg.SidecarSets || cfg.SidecarSetRollout {
-		added = append(added, injection.ByObject(cfg.Namespace))
+		added = append(added, sidecarsetwebhook.ByObject(sidecarsetwebhook.Config{Namespace: cfg.Namespace, OpenKruise: cfg.revisionNamespace()}))
 	}
-	mgr, err := ctrl.NewManager(connection, ctrl.Options{
+	cached := cache.Options(added...)
+	cached.NewInformer = guardcontrol.NewInformer(guarded)
+	mgr, err = ctrl.NewManager(connection, ctrl.Options{
 		Scheme:                        types,
 		Logger:                        logr.FromSlogHandler(cfg.Logger.Handler()),
-		Cache:                         cache.Options(added...),
+		Cache:                         cached,
 		WebhookServer:                 newServer(cfg.WebhookPort, loader),
 		Metrics:                       metricsOptions(cfg),
-		HealthProbeBindAddress:        "0", // type health serves it, also before there is a manager
+		HealthProbeBindAddress:        "0", // type health serves it, even before the manager is created
 		LeaderElection:                cfg.LeaderElect,
 		LeaderElectionID:              Name,
 		LeaderElectionNamespace:       cfg.Namespace,
@@ -264,21 +277,9 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 		RetryPeriod:                   new(retryPeriod),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, nil, fmt.Errorf("make manager: %w", err)
 	}
-	return mgr, nil
-}
-
-func newScheme() (*runtime.Scheme, error) {
-	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, refitv1alpha1.AddToScheme,
-	} {
-		if err := add(types); err != nil {
-			return nil, fmt.Errorf("register types: %w", err)
-		}
-	}
-	return types, nil
+	return mgr, guarded, nil
 }
 
 func newServer(port int, loader *certificates.Loader) webhook.Server {

@@ -4,10 +4,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/refit-project/refit/manager/sidecarset/render"
+	"github.com/refit-project/refit/sidecarset/render"
 )
 
-// RenderSidecarSets prints what the SidecarSets in files would inject into the pod in files; "-" is in.
+// RenderSidecarSets prints what the SidecarSets in files would inject into the pod in files; "-" stands for in.
 func RenderSidecarSets(out io.Writer, in io.Reader, files []string) error {
 	var objects render.Objects
 	if err := objects.ReadFiles(in, files); err != nil {
@@ -16,7 +16,8 @@ func RenderSidecarSets(out io.Writer, in io.Reader, files []string) error {
 	return render.Print(out, &objects)
 }
 
-// CompileSidecarSets prints the MutatingAdmissionPolicies of the SidecarSets in files; "-" is in. Namespace is the manager's.
+// CompileSidecarSets prints the MutatingAdmissionPolicies of the SidecarSets in files; "-" stands for in. namespace is the
+// manager's.
 func CompileSidecarSets(out io.Writer, in io.Reader, files []string, namespace string, now time.Time) error {
 	var objects render.Objects
 	if err := objects.ReadFiles(in, files); err != nil {

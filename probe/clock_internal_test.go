@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A time without the monotonic clock's reading would be waited for by the wall's: an hour longer when that is set back by
-// an hour.
+// Waiting for a time without a monotonic clock reading would use the wall clock: an hour longer if it is set back by an
+// hour.
 func TestTimesOfProbesDoNotFollowTheWallClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// killDelay is how long a killed command's output is waited for.
+// killDelay is how long to wait for the output of a command after it was killed.
 const killDelay = 100 * time.Millisecond
 
-// Local is the Execer of this program's own container.
+// Local is an Execer that runs commands in the container of this program.
 type Local struct {
-	// Env is the command's whole environment; nil gives it none, since ours may hold secrets.
+	// Env is the whole environment of the command. Nil means an empty one, because the environment of this program may
+	// hold secrets.
 	Env []string
-	// Dir is where the command runs; empty is our own folder.
+	// Dir is the working directory of the command; empty means the directory of this program.
 	Dir string
 }
 
-// Exec implements Execer. The command gets a process group of its own, which is killed when ctx is done. A
-// child that it left behind may hold its output open; this program does not wait for it: the command's own end counts.
+// Exec implements Execer. It starts the command in a new process group and kills the group when ctx is done. A child
+// process may hold the output open after the command has ended; Exec does not wait for it.
 func (l Local) Exec(ctx context.Context, command []string) (Execution, error) {
 	if len(command) == 0 {
 		return Execution{}, errors.New("no command")
@@ -48,7 +49,7 @@ func (l Local) Exec(ctx context.Context, command []string) (Execution, error) {
 		return end, fmt.Errorf("run %s: %w", command[0], ctx.Err())
 	case errors.As(err, &exit):
 		end.ExitCode = exit.ExitCode()
-		if exit.ExitCode() < 0 { // ended by a signal; the shells' number for it
+		if exit.ExitCode() < 0 { // ended by a signal; use the exit code that shells use
 			end.ExitCode = 128 + int(exit.Sys().(syscall.WaitStatus).Signal()) //nolint:forcetypeassert // Linux
 		}
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
@@ -57,7 +58,7 @@ func (l Local) Exec(ctx context.Context, command []string) (Execution, error) {
 	return end, nil
 }
 
-// bounded keeps the first maxBody bytes and takes the rest, so that the writer is neither blocked nor killed.
+// bounded keeps the first maxBody bytes and discards the rest, so that the writer is neither blocked nor killed.
 type bounded struct{ kept []byte }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -76,8 +76,8 @@ func bound(t *testing.T) (fd int, address string) {
 	return fd, fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
-// refusing is an address where connections are refused. The port stays taken: that of a listener that was closed could be the next
-// one's, and a process that was being started meanwhile would hold the listener for a moment.
+// refusing is an address where connections are refused. The port stays in use: the port of a closed listener could be
+// the next one's, and a process that was being started meanwhile would hold the listener for a moment.
 func refusing(t *testing.T) string {
 	t.Helper()
 	_, address := bound(t)
@@ -121,7 +121,7 @@ func TestGRPC(t *testing.T) {
 	check(t, asked(t, &probe.GRPC{Address: refusing(t)}, time.Minute), probe.Failed, "refused")
 }
 
-// execer answers as it is told.
+// execer answers as configured.
 type execer struct {
 	end probe.Execution
 	err error
@@ -141,11 +141,12 @@ func TestExec(t *testing.T) {
 		path string
 		want probe.Outcome
 	}{
-		"exit 0":              {end: probe.Execution{Stdout: "idle\n", Stderr: "noise"}, want: probe.Outcome{State: probe.Succeeded, Message: "idle"}},
-		"exit 0 with JSON":    {end: probe.Execution{Stdout: `{"n":3}`}, path: "{.n}", want: probe.Outcome{State: probe.Succeeded, Message: "3"}},
-		"exit 1 with a word":  {end: probe.Execution{ExitCode: 1, Stdout: "out", Stderr: "bad\n"}, want: probe.Outcome{State: probe.Failed, Message: "bad"}},
-		"exit 1, only stdout": {end: probe.Execution{ExitCode: 1, Stdout: "out"}, want: probe.Outcome{State: probe.Failed, Message: "out"}},
-		"exit 3 in silence":   {end: probe.Execution{ExitCode: 3}, want: probe.Outcome{State: probe.Failed, Message: "exit code 3"}},
+		"exit 0":               {end: probe.Execution{Stdout: "idle\n", Stderr: "noise"}, want: probe.Outcome{State: probe.Succeeded, Message: "idle"}},
+		"exit 0 with JSON":     {end: probe.Execution{Stdout: `{"n":3}`}, path: "{.n}", want: probe.Outcome{State: probe.Succeeded, Message: "3"}},
+		"exit 1 with a word":   {end: probe.Execution{ExitCode: 1, Stdout: "out", Stderr: "bad\n"}, want: probe.Outcome{State: probe.Failed, Message: "bad"}},
+		"exit 1, only stdout":  {end: probe.Execution{ExitCode: 1, Stdout: "out"}, want: probe.Outcome{State: probe.Failed, Message: "out"}},
+		"exit 1, a blank line": {end: probe.Execution{ExitCode: 1, Stdout: "out", Stderr: "\n"}, want: probe.Outcome{State: probe.Failed, Message: "out"}},
+		"exit 3 in silence":    {end: probe.Execution{ExitCode: 3}, want: probe.Outcome{State: probe.Failed, Message: "exit code 3"}},
 		"not in time": {
 			err: fmt.Errorf("exec: %w", context.DeadlineExceeded), want: probe.Outcome{State: probe.Failed, Message: "command did not end in time"},
 		},

@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// Execer runs a command where the thing probed lives, until its end or until ctx is done.
+// Execer runs a command in the environment of the probed application, until the command ends or ctx is done.
 //
-// A non-zero exit is a result. An error says that the command could not be run or did not end: one that is
-// context.DeadlineExceeded means not in time, one that is ErrNotRun says nothing about the thing probed, any other means
-// that the probe could not run because of it.
+// A non-zero exit code is a result. An error says that the command could not be run or did not end. If it wraps
+// context.DeadlineExceeded, the command did not end in time. If it wraps ErrNotRun, it says nothing about the probed
+// application. Any other error means that the probe could not run because of the application.
 type Execer interface {
 	Exec(ctx context.Context, command []string) (Execution, error)
 }
@@ -21,15 +21,15 @@ type Execution struct {
 	Stdout, Stderr string
 }
 
-// Exec runs Command through Execer; exit 0 is success. The result is its standard output.
+// Exec runs Command through Execer. Exit code 0 is success. The result is the standard output.
 type Exec struct {
 	Execer  Execer
 	Command []string
-	// JSONPath takes the result out of the output, see CheckJSONPath.
+	// JSONPath extracts the result from the output, see CheckJSONPath.
 	JSONPath string
 }
 
-// Probe implements Prober. The message of a failure is standard error, or else standard output.
+// Probe implements Prober. The message of a failure is standard error, or standard output if that is empty.
 func (e Exec) Probe(ctx context.Context) Outcome {
 	end, err := e.Execer.Exec(ctx, e.Command)
 	switch {
@@ -42,9 +42,9 @@ func (e Exec) Probe(ctx context.Context) Outcome {
 	case end.ExitCode == 0:
 		return result([]byte(end.Stdout), e.JSONPath)
 	}
-	said := tidy(end.Stderr)
+	said := cleanMessage(end.Stderr)
 	if said == "" {
-		said = tidy(end.Stdout)
+		said = cleanMessage(end.Stdout)
 	}
 	if said == "" {
 		said = fmt.Sprintf("exit code %d", end.ExitCode)

@@ -12,62 +12,62 @@ import (
 	"time"
 )
 
-// File looks at a regular file. Make it with NewFile.
+// File checks a regular file. Create it with NewFile.
 type File struct {
 	config  FileConfig
 	content *regexp.Regexp
 }
 
-// FileConfig says which file, and when it is well.
+// FileConfig says which file to check, and when the check succeeds.
 type FileConfig struct {
-	// Dir is a folder and Name the file's path in it. Links that lead out of Dir are not followed: who can
-	// write there shall not choose another file of ours to be shown as the result.
+	// Dir is a directory and Name the path of the file in it. Links that lead out of Dir are not followed: whoever can
+	// write there must not be able to expose another file of this program as the result.
 	Dir, Name string
-	// MaxAge is how long ago the file may have been written at most; 0 is any time.
+	// MaxAge is the maximum time since the last write of the file; 0 means no limit.
 	MaxAge time.Duration
-	// Content must be found in the first 10 KiB (RE2); empty is any content.
+	// Content is a regular expression (RE2) that must match in the first 10 KiB; empty means any content.
 	Content string
-	// JSONPath takes the result out of the content, see CheckJSONPath; without it the content is the result.
+	// JSONPath extracts the result from the content, see CheckJSONPath; without it the content is the result.
 	JSONPath string
 }
 
-// NewFile checks config, reporting all faults at once.
+// NewFile returns a File, or all errors in config at once.
 func NewFile(config FileConfig) (*File, error) {
-	var faults []error
+	var errs []error
 	if config.Dir == "" || config.Name == "" {
-		faults = append(faults, errors.New("folder and name are needed"))
+		errs = append(errs, errors.New("folder and name are needed"))
 	}
 	if config.MaxAge < 0 {
-		faults = append(faults, fmt.Errorf("age %s: negative", config.MaxAge))
+		errs = append(errs, fmt.Errorf("age %s: negative", config.MaxAge))
 	}
 	re, err := regexp.Compile(config.Content)
-	faults = append(faults, err)
+	errs = append(errs, err)
 	if config.JSONPath != "" {
-		faults = append(faults, CheckJSONPath(config.JSONPath))
+		errs = append(errs, CheckJSONPath(config.JSONPath))
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("file probe: %w", err)
 	}
 	return &File{config: config, content: re}, nil
 }
 
-// Probe implements Prober. A missing, old or wrong file is a failure, one that cannot be read is unknown.
+// Probe implements Prober. A missing, old or wrong file is a failure; if the file cannot be read, the state is Unknown.
 func (f *File) Probe(context.Context) Outcome {
 	root, err := os.OpenRoot(f.config.Dir)
 	if err != nil {
-		return fileFault(err)
+		return fileError(err)
 	}
 	defer func() { _ = root.Close() }()
-	// Without O_NONBLOCK opening a FIFO waits for its writer.
+	// Without O_NONBLOCK opening a FIFO would wait for its writer.
 	file, err := root.OpenFile(f.config.Name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return fileFault(err)
+		return fileError(err)
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return fileFault(err)
+		return fileError(err)
 	case !info.Mode().IsRegular():
 		return failed("%s: not a regular file", f.config.Name)
 	}
@@ -76,7 +76,7 @@ func (f *File) Probe(context.Context) Outcome {
 	}
 	b, err := io.ReadAll(io.LimitReader(file, maxBody))
 	if err != nil {
-		return fileFault(err)
+		return fileError(err)
 	}
 	if !f.content.Match(b) {
 		return failed("%s: content does not match", f.config.Name)
@@ -84,7 +84,7 @@ func (f *File) Probe(context.Context) Outcome {
 	return result(b, f.config.JSONPath)
 }
 
-func fileFault(err error) Outcome {
+func fileError(err error) Outcome {
 	if errors.Is(err, fs.ErrNotExist) {
 		return failed("%v", err)
 	}

@@ -23,9 +23,9 @@ func FuzzTidy(f *testing.F) {
 	f.Add(" a\xff界\n")
 	f.Add(strings.Repeat("界", 400))
 	f.Fuzz(func(t *testing.T, s string) {
-		got := tidy(s)
+		got := cleanMessage(s)
 		if len(got) > MaxMessage || !utf8.ValidString(got) || (len(s) <= 300 && utf8.ValidString(s) && got != strings.TrimSpace(s)) {
-			t.Errorf("tidy(%q) = %q", s, got)
+			t.Errorf("cleanMessage(%q) = %q", s, got)
 		}
 	})
 }

@@ -13,25 +13,25 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// grpcIdle is how long a connection is kept without a probe: as long as probes every few seconds need it. One for
-// each of hundreds of probes a minute would take more memory than it saves of CPU.
+// grpcIdle is how long an idle connection is kept. It is long enough for probes every few seconds. Keeping a connection
+// for each of hundreds of probes with longer periods would take more memory than it saves CPU.
 const grpcIdle = 6 * time.Second
 
-// GRPC asks the health service (grpc.health.v1) at Address, "host:port", for Service; the empty service is the
-// server as a whole. Without TLS it speaks plain text, as Kubernetes' probes do. Its connection is kept for the next probe,
-// unless a probe fails, and has to be closed by Close.
+// GRPC calls the health service (grpc.health.v1) at Address, "host:port", for Service; an empty Service means the
+// server as a whole. Without TLS it uses plain text, as Kubernetes' probes do. It keeps its connection for the next
+// probe unless a probe fails. Close closes the connection.
 type GRPC struct {
 	Address, Service string
 	TLS              *tls.Config
 
-	conn *grpc.ClientConn // nil: there is none
+	conn *grpc.ClientConn // nil if there is none
 }
 
 // Probe implements Prober. The message is the serving status.
 func (g *GRPC) Probe(ctx context.Context) Outcome {
 	kept := g.conn != nil
 	answer, err := g.ask(ctx)
-	if kept && status.Code(err) == codes.Unavailable { // it may be the connection that is gone
+	if kept && status.Code(err) == codes.Unavailable { // perhaps the kept connection was closed
 		answer, err = g.ask(ctx)
 	}
 	switch {
@@ -47,8 +47,8 @@ func (g *GRPC) Probe(ctx context.Context) Outcome {
 	return Outcome{State: Succeeded, Message: answer.GetStatus().String()}
 }
 
-// ask connects if it has to. A connection on which something went wrong is not used again: grpc would wait before it
-// connects again, and a probe would fail without having asked.
+// ask calls the health service, and connects first if necessary. It does not reuse a connection after an error: grpc
+// would wait before it connects again, and a probe would fail without a call.
 func (g *GRPC) ask(ctx context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 	if g.conn == nil {
 		var err error
@@ -72,10 +72,10 @@ func (g *GRPC) dial() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(creds), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
 		grpc.WithUserAgent("refit-probe"), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBody)),
 		grpc.WithIdleTimeout(grpcIdle),
-		grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(0)) // requests and answers are a few bytes
+		grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(0)) // requests and responses have a few bytes
 }
 
-// Close implements io.Closer: it closes the connection that is kept.
+// Close implements io.Closer. It closes the kept connection.
 func (g *GRPC) Close() error {
 	conn := g.conn
 	if conn == nil {

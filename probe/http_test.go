@@ -87,6 +87,7 @@ func TestHTTP(t *testing.T) {
 		"dollar path":                   {body(document), jsonPath("$.status.state"), ok("idle")},
 		"several":                       {body(document), jsonPath("{.status.list[*].name}"), ok("a b c")},
 		"filter by number":              {body(document), jsonPath("{.status.list[?(@.name=='c')].name}"), ok("c")},
+		"filter that nothing passes":    {body(document), jsonPath("{.status.list[?(@.name=='z')].name}"), probe.Outcome{State: probe.Unknown, Message: "JSON path {.status.list[?(@.name=='z')].name}: nothing there"}},
 		"path leads nowhere is unknown": {body(document), jsonPath("{.status.x}"), probe.Outcome{State: probe.Unknown, Message: "JSON path {.status.x}: x is not found"}},
 	}
 	for name, tt := range tests {
@@ -121,14 +122,21 @@ func TestHTTPSendsWhatIsConfigured(t *testing.T) {
 	t.Parallel()
 	var got string
 	handler := func(_ http.ResponseWriter, r *http.Request) {
-		got = strings.Join([]string{r.Method, r.Host, r.URL.RequestURI(), r.Header.Get("X-Token"), r.Header.Get("User-Agent")}, " ")
+		got = strings.Join([]string{r.Method, r.Host, r.URL.RequestURI(), r.Header.Get("X-Token"), r.Header.Get("User-Agent"), r.Header.Get("Accept")}, " ")
 	}
 	ask(t, handler, func(c *probe.HTTPConfig) {
 		c.URL += "/state?full=1"
 		c.Method = "POST"
 		c.Header = http.Header{"x-token": {"t"}, "Host": {"game.example"}}
 	})
-	if want := "POST game.example /state?full=1 t refit-probe"; got != want {
+	if want := "POST game.example /state?full=1 t refit-probe */*"; got != want {
+		t.Errorf("server saw %q, want %q", got, want)
+	}
+	ask(t, handler, func(c *probe.HTTPConfig) {
+		c.URL += "/"
+		c.Header = http.Header{"user-agent": {"mine"}, "accept": {"text/plain"}, "Host": {"h"}}
+	})
+	if want := "GET h /  mine text/plain"; got != want {
 		t.Errorf("server saw %q, want %q", got, want)
 	}
 }
@@ -210,6 +218,13 @@ func TestNewHTTPReportsAllFaults(t *testing.T) {
 	}
 	if err := probe.CheckJSONPath(""); err == nil {
 		t.Error("empty JSON path: no error")
+	}
+	for address, allowed := range map[string]bool{
+		"http://h": true, "https://h:1/": true, "ftp://h": false, "h": false, "http://": false, "http://:80": false, "https:///x": false, "http://%zz": false,
+	} {
+		if _, err := probe.NewHTTP(probe.HTTPConfig{URL: address}); (err == nil) != allowed {
+			t.Errorf("URL %s: %v", address, err)
+		}
 	}
 	for status, allowed := range map[int]bool{0: true, 99: false, 100: true, 999: true, 1000: false} {
 		if _, err := probe.NewHTTP(probe.HTTPConfig{URL: "http://h", ExpectedStatus: status}); (err == nil) != allowed {

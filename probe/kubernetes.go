@@ -14,18 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Place is where the container lives whose probe FromKubernetes translates.
+// Place describes the environment of the container whose probe FromKubernetes converts.
 type Place struct {
 	// Host is the pod's address.
 	Host string
-	// Ports are the container's, to find those that a probe names.
+	// Ports are the container's ports, to look up named ports.
 	Ports []corev1.ContainerPort
-	// Execer runs commands in the container; nil when that is not possible here.
+	// Execer runs commands in the container; nil if that is not possible.
 	Execer Execer
 }
 
-// FromKubernetes makes a Spec of a probe as the API has it, with Kubernetes' defaults. A host other than
-// place.Host is refused: otherwise a user who may write probes could make this program reach what the user cannot.
+// FromKubernetes converts a probe of the API to a Spec, with Kubernetes' defaults. It refuses a host other than
+// place.Host: otherwise a user who may write probes could make this program connect to hosts that the user cannot
+// reach.
 func FromKubernetes(p *corev1.Probe, place Place) (Spec, error) {
 	seconds := func(n int32) time.Duration { return time.Duration(n) * time.Second }
 	spec := Spec{Timing: Timing{
@@ -79,7 +80,7 @@ func (place Place) http(get *corev1.HTTPGetAction) (Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The path may bring a query along, as it may with kubelet.
+	// The path may contain a query, as in kubelet.
 	u, err := url.Parse("/" + strings.TrimLeft(get.Path, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("probe: path: %w", err)
@@ -99,7 +100,7 @@ func (place Place) address(host string, port intstr.IntOrString) (string, error)
 	if host != "" && host != place.Host {
 		return "", fmt.Errorf("probe: host %q: only the pod itself can be probed", host)
 	}
-	if place.Host == "" { // which would be this machine
+	if place.Host == "" { // an empty host would be this machine
 		return "", errors.New("probe: the pod has no address")
 	}
 	number := int(port.IntVal)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,11 +26,20 @@ func TestFromKubernetesNeedsAnAddress(t *testing.T) {
 	}
 }
 
+// A command needs somebody who runs it in the container.
+func TestFromKubernetesNeedsAnExecer(t *testing.T) {
+	t.Parallel()
+	p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}}
+	if spec, err := probe.FromKubernetes(p, probe.Place{Host: "10.0.0.7"}); err == nil {
+		t.Errorf("%+v", spec.Prober)
+	}
+}
+
 func TestFromKubernetesAsks(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		seen <- r.Host + " " + r.URL.RequestURI() + " " + r.Header.Get("X-A")
+		seen <- r.Host + " " + r.URL.RequestURI() + " " + strings.Join(r.Header.Values("X-A"), "+")
 	}))
 	defer server.Close()
 	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -43,16 +53,33 @@ func TestFromKubernetesAsks(t *testing.T) {
 	place := probe.Place{Host: host, Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(number)}}}
 	get := &corev1.HTTPGetAction{
 		Path: "//healthz?a=b", Port: intstr.FromString("web"),
-		HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "app"}, {Name: "x-a", Value: "1"}},
+		HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "app"}, {Name: "x-a", Value: "1"}, {Name: "X-A", Value: "2"}},
 	}
 	spec, err := probe.FromKubernetes(&corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: get}}, place)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, spec.Prober.Probe(t.Context()), probe.Succeeded, "")
-	if got := <-seen; got != "app /healthz?a=b 1" {
+	if got := <-seen; got != "app /healthz?a=b 1+2" {
 		t.Errorf("server saw %q", got)
 	}
+}
+
+// A pod's own certificate has no name to verify, and kubelet does not verify it either.
+func TestFromKubernetesAsksOverTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	address, ok := server.Listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal(server.Listener.Addr())
+	}
+	get := &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Port: intstr.FromInt32(int32(address.Port))}
+	spec, err := probe.FromKubernetes(&corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: get}}, probe.Place{Host: address.IP.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, spec.Prober.Probe(t.Context()), probe.Succeeded, "")
 }
 
 func TestFromKubernetes(t *testing.T) {
@@ -73,6 +100,9 @@ func TestFromKubernetes(t *testing.T) {
 		"foreign tcp host": {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: "169.254.169.254", Port: intstr.FromInt32(80)}}, nil},
 		"foreign web host": {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "metadata", Port: intstr.FromInt32(80)}}, nil},
 		"unknown port":     {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("web")}}, nil},
+		"the last port":    {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(65535)}}, probe.TCP{Address: "10.0.0.7:65535"}},
+		"a port too large": {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("65536")}}, nil},
+		"the first port":   {corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}, probe.TCP{Address: "10.0.0.7:1"}},
 		"port 0":           {corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}, nil},
 		"no command":       {corev1.ProbeHandler{Exec: &corev1.ExecAction{}}, nil},
 		"bad path":         {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/%zz", Port: intstr.FromInt32(80)}}, nil},

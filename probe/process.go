@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Counter counts the processes meant, 0 for none; an error says that they could not be counted.
+// Counter counts the selected processes. An error says that they could not be counted.
 type Counter interface {
 	Count(ctx context.Context) (int, error)
 }
 
-// Process succeeds while there is a process. The result is their number.
+// Process succeeds if at least one process exists. The result is the number of processes.
 type Process struct {
 	Counter Counter
 }

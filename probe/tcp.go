@@ -5,10 +5,11 @@ import (
 	"net"
 )
 
-// dialer connects for one probe. Keep-alive is off: the connection is too short for it, and it costs four system calls.
+// dialer returns a dialer for one probe. Keep-alive is off: the connection is too short for it, and it costs four
+// system calls.
 func dialer() *net.Dialer { return &net.Dialer{KeepAlive: -1} }
 
-// TCP connects to Address, "host:port", and hangs up.
+// TCP connects to Address, "host:port", and closes the connection.
 type TCP struct {
 	Address string
 }
@@ -20,7 +21,7 @@ func (t TCP) Probe(ctx context.Context) Outcome {
 		return failed("%s", reason(ctx, err))
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		// Reset instead of a farewell: thousands of probes would leave as many ports in TIME_WAIT.
+		// Reset the connection when closing it: thousands of probes would otherwise leave as many ports in TIME_WAIT.
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()

@@ -10,28 +10,28 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 const (
-	// MaxMessage bounds a message, in bytes; longer messages are not useful in a condition.
+	// MaxMessage limits a message, in bytes. Longer messages are not useful in a condition.
 	MaxMessage = 1024
-	// maxBody is how much of an answer is read, as kubelet's prober does.
+	// maxBody is how much of a response is read, like in kubelet's prober.
 	maxBody = 10 << 10
 )
 
-// tidy makes a message of foreign text: valid UTF-8 without space around it, cut between characters.
-func tidy(s string) string {
+// cleanMessage converts untrusted text to a message: valid UTF-8 without surrounding white space, cut between characters.
+func cleanMessage(s string) string {
 	return foreign.Cut(strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD")), MaxMessage)
 }
 
-// errPath: the path is not a JSON path.
+// errPath says that the path is not a JSON path.
 var errPath = errors.New("JSON path")
 
-// CheckJSONPath reports whether a path can be used with a prober that reads JSON.
+// CheckJSONPath returns an error if a path cannot be used with a prober that reads JSON.
 //
-// A path with braces, or that begins with $, is a JSONPath template as kubectl takes it, "{.players[0].name}". Any other
-// is in the syntax of GJSON, as the reference implementation of the KEP takes it: "players.0.name", "players.#",
+// A path with braces, or one that begins with $, is a JSONPath template like in kubectl, "{.players[0].name}". Any
+// other path is in the syntax of GJSON, like in the reference implementation of the KEP: "players.0.name", "players.#",
 // "players.#(id==2).name".
 func CheckJSONPath(path string) error {
 	switch {
@@ -58,8 +58,8 @@ func parseTemplate(path string) (*jsonpath.JSONPath, error) {
 	return j, nil
 }
 
-// extract takes the value at path out of a JSON document: a string as it is, everything else as JSON, several
-// values separated by spaces.
+// extract returns the value at path in a JSON document: a string unquoted, everything else as JSON, and several values
+// separated by spaces.
 func extract(document []byte, path string) (string, error) {
 	if len(document) >= maxBody {
 		return "", fmt.Errorf("document longer than %d bytes", maxBody)
@@ -81,7 +81,7 @@ func extract(document []byte, path string) (string, error) {
 }
 
 func extractTemplate(document []byte, path string) (string, error) {
-	// Integers stay integers here, which encoding/json would turn into floats.
+	// Keep integers, which encoding/json would convert to floats.
 	var value any
 	if err := utiljson.Unmarshal(document, &value); err != nil {
 		return "", fmt.Errorf("not JSON: %w", err)
@@ -118,22 +118,22 @@ func asText(v any) (string, error) {
 	return string(b), err
 }
 
-// result is the outcome of a probe that succeeded: the text, or what path finds in it.
+// result returns the outcome of a successful probe: the text, or the value at path in it.
 func result(body []byte, path string) Outcome {
 	if path == "" {
-		return Outcome{Succeeded, tidy(string(body))}
+		return Outcome{Succeeded, cleanMessage(string(body))}
 	}
 	s, err := extract(body, path)
 	if err != nil {
-		return Outcome{Unknown, tidy(err.Error())}
+		return Outcome{Unknown, cleanMessage(err.Error())}
 	}
-	return Outcome{Succeeded, tidy(s)}
+	return Outcome{Succeeded, cleanMessage(s)}
 }
 
 func failed(format string, args ...any) Outcome {
-	return Outcome{Failed, tidy(fmt.Sprintf(format, args...))}
+	return Outcome{Failed, cleanMessage(fmt.Sprintf(format, args...))}
 }
 
 func unknown(err error) Outcome {
-	return Outcome{Unknown, tidy(err.Error())}
+	return Outcome{Unknown, cleanMessage(err.Error())}
 }

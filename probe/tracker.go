@@ -2,25 +2,25 @@ package probe
 
 import "time"
 
-// Result is what a Worker knows after a probe.
+// Result is the state of a Worker after a probe.
 type Result struct {
 	State   State
 	Message string
-	// ProbedAt is when the last probe started and ChangedAt when State last changed. Both are zero before.
+	// ProbedAt is when the last probe started, and ChangedAt when State last changed. Both are zero before that.
 	ProbedAt, ChangedAt time.Time
-	// Late is how long after its time the last probe started.
+	// Late is how much later than due the last probe started.
 	Late time.Duration
 }
 
-// tracker applies thresholds. An answer that has not repeated often enough changes neither state nor message.
+// tracker applies thresholds. An outcome that has not repeated often enough changes neither state nor message.
 type tracker struct {
 	result Result
-	last   State // of the last answer
-	run    int   // how many such answers in a row
+	last   State // of the last outcome
+	run    int   // number of equal outcomes in a row
 }
 
-// knowing begins with what is known already.
-func knowing(known Result) tracker {
+// newTracker returns a tracker that starts with a known result.
+func newTracker(known Result) tracker {
 	if known.State == "" {
 		known.State = Unknown
 	}

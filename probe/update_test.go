@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refit-project/refit/probe"
 )
 
@@ -69,6 +71,27 @@ func TestUpdateBeforeTheFirstProbe(t *testing.T) {
 }
 
 // A restarted container is another: nothing of the old one counts, not even the probe under way.
+// The state of a container that was restarted is unknown since then, whatever was known when the Worker began.
+func TestUpdateOfSinceIsAChangeOfTheState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		spec := probe.Spec{Timing: timing(), Prober: proberFunc(func(ctx context.Context) probe.Outcome { return well(ctx, 1) })}
+		spec.StartDelay, spec.Known = time.Hour, probe.Result{State: probe.Failed, Message: "was down", ChangedAt: began.Add(-time.Hour)}
+		w := start(t, spec, func(probe.Result) {})
+		time.Sleep(10 * time.Second)
+		spec.Since = time.Now()
+		if err := w.Update(spec); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff(probe.Result{State: probe.Unknown, ChangedAt: began.Add(10 * time.Second)}, w.Result()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		w.Stop()
+	})
+}
+
 func TestUpdateOfSinceForgets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +117,7 @@ func TestUpdateOfSinceForgets(t *testing.T) {
 	})
 }
 
-// Else a container that has just been restarted would be called ready for what the one before it has answered.
+// Otherwise a container that has just been restarted would be called ready because of the previous instance.
 func TestAnswersOfTheContainerBeforeDoNotCountForTheThreshold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Worker runs one probe in a goroutine of its own until Stop. Workers share nothing: two of them on one
-// container do not know of each other.
+// Worker runs one probe in its own goroutine until Stop. Workers share nothing: two Workers for one container are
+// independent.
 type Worker struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
-	changed chan struct{} // holds one: spec is to be read again
+	changed chan struct{} // holds one element: read spec again
 
 	mu      sync.Mutex
 	spec    Spec
 	result  Result
-	abandon context.CancelFunc // ends the probe under way; nil between probes
+	abandon context.CancelFunc // cancels the probe in progress; nil between probes
 }
 
-// Start begins to probe. report is called in the worker's goroutine after every probe, and when Since
-// changes; it must not call Stop. The worker ends with ctx or with Stop, which must be called in any case.
+// Start starts a Worker. report is called in the worker's goroutine after every probe, and when Since changes; it must
+// not call Stop. The worker ends with ctx or with Stop. Stop must be called in any case.
 func Start(ctx context.Context, spec Spec, report func(Result)) (*Worker, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
@@ -30,14 +30,14 @@ func Start(ctx context.Context, spec Spec, report func(Result)) (*Worker, error)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Worker{
 		cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}, 1),
-		spec: spec, result: knowing(spec.Known).result,
+		spec: spec, result: newTracker(spec.Known).result,
 	}
 	go w.run(ctx, report)
 	return w, nil
 }
 
-// Update puts another spec in force at once: a new period counts from the last probe. The probe under way
-// ends under the old one, unless Since changes, which abandons it.
+// Update applies another spec at once: a new period counts from the last probe. The probe in progress ends under the
+// old spec, unless Since changes, which cancels it.
 func (w *Worker) Update(spec Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
@@ -50,20 +50,20 @@ func (w *Worker) Update(spec Spec) error {
 	w.spec = spec
 	select {
 	case w.changed <- struct{}{}:
-	default: // the last notice is still unread
+	default: // the last notification has not been read yet
 	}
 	return nil
 }
 
-// Result is the latest, Unknown before the first.
+// Result returns the latest result, which is Unknown before the first probe.
 func (w *Worker) Result() Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.result
 }
 
-// Stop ends the probe under way and waits until the goroutine is gone; no report comes afterwards. It may be
-// called more than once.
+// Stop cancels the probe in progress and waits until the goroutine has ended; report is not called afterwards. It may
+// be called more than once.
 func (w *Worker) Stop() {
 	w.cancel()
 	<-w.done
@@ -76,7 +76,7 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 	spec := w.current()
 	defer func() { Close(spec.Prober) }()
 	next := spec.first(began, began)
-	learnt := knowing(spec.Known)
+	learnt := newTracker(spec.Known)
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {
@@ -111,13 +111,13 @@ func (w *Worker) run(ctx context.Context, report func(Result)) {
 	}
 }
 
-// probe runs the probe once, and returns when it started. The outcome does not count when the thing probed has changed
-// meanwhile, or when the probe could not run.
+// probe runs the probe once, and returns when it started. The outcome does not count if the probed application was
+// replaced meanwhile, or if the probe could not run.
 func (w *Worker) probe(ctx context.Context, spec Spec) (outcome Outcome, started time.Time, counts bool) {
 	if spec.Admit != nil {
 		waiting, abandon := context.WithCancel(ctx)
 		defer abandon()
-		if !w.underWay(abandon, spec) {
+		if !w.setAbandon(abandon, spec) {
 			return Outcome{}, time.Time{}, false
 		}
 		done, err := spec.Admit(waiting)
@@ -129,33 +129,36 @@ func (w *Worker) probe(ctx context.Context, spec Spec) (outcome Outcome, started
 	started = time.Now()
 	ctx, abandon := context.WithTimeout(ctx, spec.Timeout)
 	defer abandon()
-	if !w.underWay(abandon, spec) {
+	if !w.setAbandon(abandon, spec) {
 		return Outcome{}, time.Time{}, false
 	}
-	outcome = safely(ctx, spec.Prober)
-	outcome.Message = tidy(outcome.Message)
+	outcome = recoverPanics(ctx, spec)
+	outcome.Message = cleanMessage(outcome.Message)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.abandon = nil
 	return outcome, started, outcome.State != "" && w.spec.Since.Equal(spec.Since)
 }
 
-// underWay has Update call abandon when the thing probed changes. It reports whether that is still the one of spec.
-func (w *Worker) underWay(abandon context.CancelFunc, spec Spec) bool {
+// setAbandon registers abandon, which Update calls if the probed application is replaced. It reports whether the
+// application is still the one of spec.
+func (w *Worker) setAbandon(abandon context.CancelFunc, spec Spec) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.abandon = abandon
 	return w.spec.Since.Equal(spec.Since)
 }
 
-// safely makes an outcome of a panic: one probe's fault is not to end the program with all others.
-func safely(ctx context.Context, p Prober) (outcome Outcome) {
-	defer func() {
-		if r := recover(); r != nil {
-			outcome = Outcome{State: Unknown, Message: fmt.Sprintf("the probe panicked: %v", r)}
-		}
-	}()
-	return p.Probe(ctx)
+// recoverPanics converts a panic to an outcome: a panic in one probe must not end the program.
+func recoverPanics(ctx context.Context, spec Spec) (outcome Outcome) {
+	err := spec.Guard.Do("probe", spec.Subject, func() error {
+		outcome = spec.Prober.Probe(ctx)
+		return nil
+	})
+	if err != nil {
+		outcome = Outcome{State: Unknown, Message: fmt.Sprintf("the probe could not be run: %v", err)}
+	}
+	return outcome
 }
 
 func (w *Worker) current() Spec {
@@ -171,20 +174,20 @@ func (w *Worker) publish(r Result, report func(Result)) {
 	report(r)
 }
 
-// first is the time of the first probe of a thing.
+// first returns the time of the first probe of an application instance.
 func (s Spec) first(began, now time.Time) time.Time {
 	since := s.Since
 	if since.IsZero() {
 		since = began
 	}
-	t := now.Add(max(since.Add(s.StartDelay).Sub(now), 0)) // with now's monotonic clock: that of the wall may be set
+	t := now.Add(max(since.Add(s.StartDelay).Sub(now), 0)) // with the monotonic clock of now, because the wall clock may be set
 	if s.Jitter > 0 {
 		t = t.Add(rand.N(s.Jitter)) //nolint:gosec // spreads load, keeps no secret
 	}
 	return t
 }
 
-// aligned is when a probe starts that is due at t.
+// aligned returns when a probe starts that is due at t.
 func (s Spec) aligned(t time.Time) time.Time {
 	if s.Align == nil {
 		return t
@@ -192,8 +195,8 @@ func (s Spec) aligned(t time.Time) time.Time {
 	return t.Add(s.Align(t))
 }
 
-// again moves a planned probe to where s, which replaces old, would have it. Before the first probe that is a
-// matter of the start delay, afterwards of the period.
+// again moves a planned probe to the time required by s, which replaces old. Before the first probe this depends on the
+// start delay, afterwards on the period.
 func (s Spec) again(planned, probed time.Time, old Spec) time.Time {
 	if probed.IsZero() {
 		return planned.Add(s.StartDelay - old.StartDelay)

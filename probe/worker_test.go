@@ -195,6 +195,11 @@ func TestInvalidSpecsAreRefused(t *testing.T) {
 			t.Errorf("error %q does not name %s", err, want)
 		}
 	}
+	for period, refused := range map[time.Duration]bool{10 * time.Millisecond: false, 9 * time.Millisecond: true} {
+		if err := (probe.Timing{Period: period}).WithDefaults().Validate(); (err != nil) != refused {
+			t.Errorf("period %s: %v", period, err)
+		}
+	}
 	w := start(t, probe.Spec{Prober: proberFunc(func(context.Context) probe.Outcome { return probe.Outcome{} }), Timing: timing()}, func(probe.Result) {})
 	defer w.Stop()
 	if err := w.Update(bad); err == nil {
@@ -222,7 +227,7 @@ func TestWorkerBeginsWithWhatIsKnown(t *testing.T) {
 	})
 }
 
-// A question that could not be put changes nothing.
+// A probe that could not run changes nothing.
 func TestWorkerIgnoresWhatWasNotAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

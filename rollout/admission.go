@@ -8,12 +8,13 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/requester"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// InvalidError is why a rollout is not admitted.
+// InvalidError says why a rollout is not admitted.
 type InvalidError struct {
-	Field   string // path of the field at fault, as in "spec.selector"
-	Message string // the rule, and what to do about it
+	Field   string // path of the rejected field, for example "spec.selector"
+	Message string // the rule, and how to comply with it
 }
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Message }
@@ -24,18 +25,19 @@ func invalid(field, format string, args ...any) error {
 
 const annotationsPath = "metadata.annotations"
 
-// Requester is who creates a rollout.
+// Requester is the user who creates a rollout.
 type Requester struct {
-	Name string // of the user
-	// Manager: it is refit-manager, which creates rollouts for schedules and changed configuration, and says for whom.
+	Name string // name of the user
+	// Manager says that it is refit-manager, which creates rollouts for schedules and changed configuration on behalf
+	// of users.
 	Manager bool
 }
 
-// Admit returns a new rollout as it is to be stored: with the name of the user who creates it. It does not change its
-// argument. The error is an *InvalidError. What needs no code is a rule of the CRD.
+// Admit returns a new rollout to store, with the name of the user who creates it. It does not change its argument. The
+// error is an *InvalidError. Rules that need no code are in the CRD.
 func Admit(rollout *v1alpha1.RestartRollout, user Requester) (*v1alpha1.RestartRollout, error) {
 	if rollout.Spec.Selector != nil {
-		if _, err := metav1.LabelSelectorAsSelector(rollout.Spec.Selector); err != nil {
+		if _, err := foreign.Selector(rollout.Spec.Selector); err != nil {
 			return nil, invalid("spec.selector", "%v", err)
 		}
 	}
@@ -52,12 +54,12 @@ func Admit(rollout *v1alpha1.RestartRollout, user Requester) (*v1alpha1.RestartR
 	return out, nil
 }
 
-// AdmitUpdate decides about a change of a rollout. The error is an *InvalidError.
+// AdmitUpdate decides whether a change of a rollout is admitted. The error is an *InvalidError.
 func AdmitUpdate(before, after *v1alpha1.RestartRollout) error {
 	return CheckUnchanged(before, after, v1beta1.AnnotationRequestedBy, v1beta1.AnnotationReason, v1alpha1.AnnotationTrigger)
 }
 
-// SetRequester records who asks for restarts, whatever the object said before.
+// SetRequester records who requests restarts, and replaces what the object said.
 func SetRequester(object metav1.Object, user string) {
 	annotations := object.GetAnnotations()
 	delete(annotations, v1beta1.AnnotationRequestedBy)
@@ -80,7 +82,7 @@ func CheckUnchanged(before, after metav1.Object, annotations ...string) error {
 	return nil
 }
 
-// CheckReason refuses a reason that could forge lines of a log. The error is an *InvalidError.
+// CheckReason refuses a reason that could forge log lines. The error is an *InvalidError.
 func CheckReason(object metav1.Object) error {
 	if reason := object.GetAnnotations()[v1beta1.AnnotationReason]; reason != requester.Printable(reason) {
 		return invalid(annotationsPath+"["+v1beta1.AnnotationReason+"]", "must be one line of printable characters, at most %d bytes", v1beta1.MaxReason)

@@ -9,37 +9,37 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
-// start adds the requests that may be created now, and says what holds up the pods that are left.
+// start adds the requests that may be created now, and returns why the remaining pods have to wait.
 func (v *view) start(observed Observation) (reason, message string) {
-	spec, left := &v.rollout.Spec, v.left()
+	spec, left := &v.rollout.Spec, v.remaining()
 	switch {
-	case v.over() != "":
-		return v.over(), "no further pod is restarted: waiting for the restarts under way to end"
+	case v.stopReason() != "":
+		return v.stopReason(), "no further pod is restarted: waiting for the restarts under way to end"
 	case spec.Paused:
-		return v1alpha1.ReasonPaused, fmt.Sprintf("spec.paused is set: %d pods are left", len(left))
+		return v1alpha1.ReasonPaused, "spec.paused is set: " + wording.Count(len(left), "pod is left", "pods are left")
 	case len(left) == 0 && spec.Partition > 0:
-		return v1alpha1.ReasonPartition, fmt.Sprintf("spec.partition leaves %d pods as they are", min(int(spec.Partition), len(v.pods)))
+		return v1alpha1.ReasonPartition, "spec.partition leaves " + wording.Count(min(int(spec.Partition), len(v.pods)), "pod as it is", "pods as they are")
 	case v.stopped():
 		return v1alpha1.ReasonRestarting, "a restart has failed: waiting for the restarts under way to end"
 	case len(left) == 0 && v.unreported > 0:
-		return v1alpha1.ReasonRestarting, fmt.Sprintf("waiting for kubelet to report the containers of %d pods", v.unreported)
+		return v1alpha1.ReasonRestarting, "waiting for kubelet to report the containers of " + wording.Count(v.unreported, "pod", "pods")
 	}
 	free := budget.New(v.limit(), v.budgets(), v.missing(), 0, v.disruptions(observed))
-	var heldBy string // what keeps a pod that maxUnavailable allows
+	var heldBy string // what blocks a pod that maxUnavailable allows
 	elsewhere := 0
 	for _, p := range left {
-		if v.elsewhere(p) {
+		if v.restartedElsewhere(p) {
 			elsewhere++
 			continue
 		}
@@ -54,15 +54,15 @@ func (v *view) start(observed Observation) (reason, message string) {
 	case started == len(left):
 		return v1alpha1.ReasonRestarting, "every pod that is to be restarted has a ContainerRecreateRequest"
 	case started+elsewhere == len(left):
-		return v1alpha1.ReasonRestarting, fmt.Sprintf("waiting for other RestartRollouts to end their restarts of %d pods", elsewhere)
+		return v1alpha1.ReasonRestarting, "waiting for other RestartRollouts to end their restarts of " + wording.Count(elsewhere, "pod", "pods")
 	case heldBy != "":
-		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %d pods are left", heldBy, len(left)-started)
+		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %s", heldBy, wording.Count(len(left)-started, "pod is left", "pods are left"))
 	default:
-		return v1alpha1.ReasonBudget, fmt.Sprintf("%d pods are left; %d of %d pods may be unavailable at a time%s", len(left)-started, v.limit(), v.size(), v.named())
+		return v1alpha1.ReasonBudget, fmt.Sprintf("%s; %d of %d pods may be unavailable at a time%s", wording.Count(len(left)-started, "pod is left", "pods are left"), v.limit(), v.size(), v.named())
 	}
 }
 
-// named names pods that are unavailable.
+// named returns the names of some unavailable pods.
 func (v *view) named() string {
 	const most = 3
 	var names []string
@@ -84,9 +84,9 @@ func (v *view) named() string {
 	return "; unavailable: " + strings.Join(names, ", ")
 }
 
-// elsewhere reports whether another rollout is restarting the pod. A second request would have the container stopped again as soon as
-// it runs. Requests of rollouts have a deadline, so that they are not waited for without end.
-func (v *view) elsewhere(p *pod) bool {
+// restartedElsewhere reports whether another rollout is restarting the pod. A second request would stop the container
+// again as soon as it runs. Requests of rollouts have a deadline, so the wait for them is limited.
+func (v *view) restartedElsewhere(p *pod) bool {
 	return slices.ContainsFunc(v.requests[p.Name], func(request *v1beta1.ContainerRecreateRequest) bool {
 		by := request.Labels[v1alpha1.LabelRestartRollout]
 		return by != "" && by != string(v.rollout.UID) && budget.Restarts(request, p.Pod) &&
@@ -94,9 +94,9 @@ func (v *view) elsewhere(p *pod) bool {
 	})
 }
 
-// left are the pods that are still to be restarted. First are those that cannot come back by themselves, then the others that do not
-// serve, then those that are not available for another reason.
-func (v *view) left() []*pod {
+// remaining returns the pods that still have to be restarted: first pods that cannot become ready by themselves, then
+// other pods that do not serve, then pods that are unavailable for another reason.
+func (v *view) remaining() []*pod {
 	var left []*pod
 	for _, p := range v.pods[:max(0, len(v.pods)-int(v.rollout.Spec.Partition))] {
 		if p.stage == waiting {
@@ -113,7 +113,7 @@ func (v *view) left() []*pod {
 	return left
 }
 
-// running is since when the containers of the rollout have run in the pod; the earliest of them counts.
+// running returns the earliest start of the rollout's containers that run in the pod, or zero if none runs.
 func (v *view) running(p *pod) (since time.Time) {
 	for _, name := range v.rollout.Spec.Containers {
 		if status := kubelet.StatusOf(p.Pod, name); status != nil && status.State.Running != nil {
@@ -136,7 +136,7 @@ func rank(p *budget.Pod) int {
 	}
 }
 
-// stopped reports whether failures keep further pods from being restarted.
+// stopped reports whether failures prevent further restarts.
 func (v *view) stopped() bool {
 	refused := 0
 	for _, p := range v.pods {
@@ -147,7 +147,7 @@ func (v *view) stopped() bool {
 	return v.decision.Status.Failed > 0 && v.rollout.Spec.FailurePolicy != v1alpha1.RolloutFailureContinue || refused >= MaxFailures
 }
 
-// limit is how many pods may be unavailable.
+// limit returns how many pods may be unavailable.
 func (v *view) limit() int {
 	limit := v.rollout.Spec.MaxUnavailable
 	if limit == nil {
@@ -155,13 +155,13 @@ func (v *view) limit() int {
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(limit, v.size(), false)
 	if err != nil {
-		return 1 // the CRD refuses such values
+		return 1 // cannot happen: the CRD refuses such values
 	}
 	return max(n, 1)
 }
 
-// disruptions are those that the PodDisruptionBudgets of the pods still allow; nil if they are not to be asked. A budget may select
-// pods of others too, on which something may be under way.
+// disruptions returns what the PodDisruptionBudgets of the pods still allow, or nil if they are ignored. A budget may
+// also select other pods, on which operations may be in progress.
 func (v *view) disruptions(observed Observation) *budget.Disruptions {
 	if v.rollout.Spec.IgnorePodDisruptionBudgets {
 		return nil
@@ -182,14 +182,12 @@ func (v *view) disruptions(observed Observation) *budget.Disruptions {
 	return budget.NewDisruptions(budgets, pods)
 }
 
-// selecting are the budgets that select pods of the target, and whether one of them selects a pod.
+// selecting returns the budgets that select pods of the target, and a function that reports whether one of them selects
+// a pod.
 func (v *view) selecting(all []*policyv1.PodDisruptionBudget) (budgets []*policyv1.PodDisruptionBudget, selects func(*corev1.Pod) bool) {
 	var selectors []labels.Selector
 	for _, object := range all {
-		selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)
-		if err != nil {
-			continue // the API server refuses such selectors
-		}
+		selector, _ := budget.Selector(object)
 		if slices.ContainsFunc(v.all, func(p *pod) bool { return selector.Matches(labels.Set(p.Labels)) }) {
 			budgets, selectors = append(budgets, object), append(selectors, selector)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestDisruptionBudgetDoesNotSeeARestartTwice(t *testing.T) {
@@ -47,6 +48,29 @@ func TestDisruptionBudgetThatStillCountsAPodAsHealthyAllowsNoOther(t *testing.T)
 			f.look()
 			setReady(f.pod("web-4"), false, f.now)
 			f.observed.Budgets[0].Status.CurrentHealthy, f.observed.Budgets[0].Status.ExpectedPods = tt.healthy, tt.expected
+			if started := f.look(); !cmp.Equal(started, tt.started) {
+				t.Errorf("%v, want %v", started, tt.started)
+			}
+		})
+	}
+}
+
+// Its controller hears of the deletion when the rollout does, and may be slower.
+func TestDisruptionBudgetThatStillCountsAPodThatIsEndingAllowsNoOther(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		healthy int32 // as the status of the budget has it
+		started []string
+	}{
+		"not seen yet": {healthy: 3},
+		"seen, and another disruption is allowed": {healthy: 2, started: []string{"web-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(3, maxUnavailable("2"))
+			f.pod("web-2").DeletionTimestamp = new(metav1.NewTime(start))
+			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(1)}
+			f.observed.Budgets[0].Status.CurrentHealthy, f.observed.Budgets[0].Status.ExpectedPods = tt.healthy, 3
 			if started := f.look(); !cmp.Equal(started, tt.started) {
 				t.Errorf("%v, want %v", started, tt.started)
 			}

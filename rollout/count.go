@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
-// reportPatience is how long after its creation a rollout waits for kubelet to report the containers of pods that existed before. Kubelet
-// writes what it has not written at once within 10 s.
+// reportPatience is how long after its creation a rollout waits for kubelet to report the containers of pods that
+// existed before. Kubelet reports delayed changes within 10 s.
 const reportPatience = 30 * time.Second
 
-// old reports whether the pod is one that the rollout is about: it existed before, and its containers have been started.
+// old reports whether the rollout applies to the pod: it existed before the rollout, and its containers had been started.
 func (v *view) old(p *pod) bool {
 	return v.existed(p) && slices.ContainsFunc(v.rollout.Spec.Containers, func(name string) bool {
 		status := kubelet.StatusOf(p.Pod, name)
@@ -28,7 +28,8 @@ func (v *view) existed(p *pod) bool {
 	return !p.CreationTimestamp.After(v.rollout.CreationTimestamp.Time)
 }
 
-// mayBeOld reports whether the containers of a pod that is not old may have been started, and kubelet has not reported that yet.
+// mayBeOld reports whether the containers of a pod that is not old may have been started without kubelet having
+// reported it yet.
 func (v *view) mayBeOld(p *pod) bool {
 	until := v.rollout.CreationTimestamp.Add(reportPatience)
 	if !v.existed(p) || p.Spec.NodeName == "" || p.budget.Stuck || !v.now.Before(until) {
@@ -61,7 +62,7 @@ func (v *view) count() {
 		}
 		status.Failed++
 	}
-	// Refusals are first, as only the status knows of them.
+	// Put refusals first, because they are only recorded in the status.
 	status.Failures = slices.Concat(refusals, failures)
 	status.Failures = status.Failures[:min(len(status.Failures), MaxFailures)]
 	unavailable := budget.New(0, v.budgets(), v.missing(), 0, nil).Unavailable()
@@ -71,7 +72,7 @@ func (v *view) count() {
 	}
 }
 
-// budgets are the pods of the target as budgets see them.
+// budgets returns the pods of the target as budgets see them.
 func (v *view) budgets() []budget.Pod {
 	pods := make([]budget.Pod, len(v.all))
 	for i, p := range v.all {

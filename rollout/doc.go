@@ -1,6 +1,7 @@
-// Package rollout decides how a RestartRollout restarts containers of many pods: which pods it is about (Owns), which of
-// them are restarted next, and what its status says (Next). Each pod is restarted by a ContainerRecreateRequest, whose
-// name is made from the UIDs of both, so that no pod is restarted twice.
+// Package rollout decides how a RestartRollout restarts containers of many pods: to which pods it applies (Owns), which
+// pods are restarted next, and what its status is (Next). Each pod is restarted by a ContainerRecreateRequest. The name
+// of the request is derived from the UIDs of rollout and pod, so that no pod is restarted twice.
 //
-// It holds decisions only: values in, values out, the time as an argument. Clients, goroutines and sleeping must stay out.
+// The package only decides: it takes values and the time as arguments and returns values. Clients, goroutines and
+// sleeping must stay out.
 package rollout

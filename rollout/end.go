@@ -9,34 +9,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/foreign"
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/result"
 )
 
-// Reasons of status.failures that are not those of a ContainerRecreateRequest.
+// Reasons in status.failures that do not come from a ContainerRecreateRequest.
 const (
-	// ReasonRefused: the API server or admission has refused the request.
+	// ReasonRefused means that the API server or admission has refused the request.
 	ReasonRefused = "Refused"
-	// ReasonNoContainer: the pod lacks a container of the rollout.
+	// ReasonNoContainer means that the pod lacks a container of the rollout.
 	ReasonNoContainer = "ContainerNotFound"
 )
 
-// end ends the rollout if nothing is left to be done or may be done, and nothing is under way any more.
-func (v *view) end(targetGone bool) bool {
-	status, spec, over := &v.decision.Status, &v.rollout.Spec, v.over()
+// maxUnreadable limits the message about an unreadable selector, in bytes.
+const maxUnreadable = 512
+
+// end ends the rollout if nothing more may or has to be done, and no restart is in progress.
+func (v *view) end(observed *Observation) bool {
+	status, spec, over := &v.decision.Status, &v.rollout.Spec, v.stopReason()
 	switch {
-	case targetGone && spec.TargetRef != nil:
+	case observed.Unreadable != "":
+		v.complete(v1alpha1.ReasonTargetNotReadable, foreign.Shorten(observed.Unreadable, maxUnreadable))
+	case observed.TargetGone && spec.TargetRef != nil:
 		v.complete(v1alpha1.ReasonTargetNotFound, fmt.Sprintf("%s %s does not exist", spec.TargetRef.Kind, spec.TargetRef.Name))
 	case status.Restarting > 0:
 		return false
 	case over != "":
-		v.complete(over, v.message()+"; "+v.overBy())
+		v.complete(over, v.message()+"; "+v.stopCause())
 	case status.Failed > 0 && (v.stopped() || v.settled()):
 		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s; first: pod %s: %s: %s", v.message(), status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
 	case v.unreported > 0:
 		return false
+	case len(v.pods) == 0 && v.notStarted > 0:
+		v.complete(v1alpha1.ReasonNotStarted, fmt.Sprintf("no pod has been restarted: %d of %d pods are older than the rollout and have not started their containers", v.notStarted, len(v.all)))
 	case len(v.pods) == 0:
-		v.complete("", v.nothing())
+		v.complete("", v.noPodsReason())
+	case v.settled() && v.notStarted > 0:
+		v.complete("", fmt.Sprintf("%s; %d of %d have not started their containers", v.message(), v.notStarted, len(v.all)))
 	case v.settled():
 		v.complete("", v.message())
 	default:
@@ -45,17 +54,18 @@ func (v *view) end(targetGone bool) bool {
 	return true
 }
 
-// nothing says why there is no pod to be restarted.
-func (v *view) nothing() string {
+// noPodsReason returns why there is no pod to restart.
+func (v *view) noPodsReason() string {
 	message := "there is no pod to be restarted"
 	if len(v.all) > 0 {
-		message += fmt.Sprintf(": of %d pods none is older than the rollout and has started its containers", len(v.all))
+		message += fmt.Sprintf(": none of %d pods is older than the rollout", len(v.all))
 	}
 	return message
 }
 
-// over is why no further pod may be restarted whatever is left: the rollout ends as soon as nothing is under way. Empty if it goes on.
-func (v *view) over() string {
+// stopReason returns why no further pod may be restarted, or "". If it returns a reason, the rollout ends as soon as no
+// restart is in progress.
+func (v *view) stopReason() string {
 	if meta.IsStatusConditionTrue(v.rollout.Status.Conditions, v1alpha1.ConditionReplaced) {
 		return v1alpha1.ReasonReplaced
 	}
@@ -71,15 +81,15 @@ func (v *view) over() string {
 	return ""
 }
 
-// overBy is what has ended a rollout that is over.
-func (v *view) overBy() string {
+// stopCause returns what has ended a rollout that is over.
+func (v *view) stopCause() string {
 	if c := meta.FindStatusCondition(v.rollout.Status.Conditions, v1alpha1.ConditionReplaced); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Message
 	}
 	return fmt.Sprintf("activeDeadlineSeconds %d have passed", *v.rollout.Spec.ActiveDeadlineSeconds)
 }
 
-// message says what has been restarted.
+// message returns a summary of the restarts.
 func (v *view) message() string {
 	status, replaced := &v.decision.Status, 0
 	for _, p := range v.pods {
@@ -97,16 +107,16 @@ func (v *view) message() string {
 	return text
 }
 
-// Refuse records requests that the API server or admission has refused, so that they are not repeated.
+// Refuse records requests that the API server or admission has refused, so that they are not created again.
 func (d *Decision) Refuse(refusals []v1alpha1.RestartFailure) {
 	all := slices.Concat(refusals, d.Status.Failures)
 	for i := range refusals {
-		all[i].Message = foreign.Cut(all[i].Message, result.MaxMessage) // that of a webhook can be of any length
+		all[i].Message = foreign.Cut(all[i].Message, result.MaxMessage) // messages of webhooks can have any length
 	}
 	d.Status.Failures = all[:min(len(all), MaxFailures)]
 }
 
-// settled reports whether no pod waits to be restarted, and those that were are available again.
+// settled reports whether no pod has to be restarted any more, and all restarted pods are available again.
 func (v *view) settled() bool {
 	for _, p := range v.pods {
 		if p.stage == waiting || p.stage == restarted && !p.budget.Available {
@@ -116,7 +126,7 @@ func (v *view) settled() bool {
 	return true
 }
 
-// complete ends the rollout; an empty reason is success.
+// complete ends the rollout; an empty reason means success.
 func (v *view) complete(reason, message string) {
 	status := &v.decision.Status
 	status.CompletionTime = &metav1.Time{Time: v.now}
@@ -137,14 +147,14 @@ func (v *view) complete(reason, message string) {
 	v.expire(v.now)
 }
 
-// progress writes condition Progressing of a rollout that goes on.
+// progress sets the condition Progressing of a rollout that continues.
 func (v *view) progress(reason, message string) {
 	limit := defaultProgressDeadline
 	if seconds := v.rollout.Spec.ProgressDeadlineSeconds; seconds != nil {
 		limit = time.Duration(*seconds) * time.Second
 	}
 	if reason == v1alpha1.ReasonPaused || reason == v1alpha1.ReasonPartition {
-		// Somebody has to act: this is no lack of progress, which is counted again from then on.
+		// Somebody has to act: the progress deadline starts again after that.
 		v.decision.Status.LastProgressTime = nil
 		v.condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, reason, message)
 		return
@@ -164,7 +174,7 @@ func (v *view) condition(kind string, status metav1.ConditionStatus, reason, mes
 	})
 }
 
-// expire deletes a rollout that has ended when its time to live has passed.
+// expire deletes a completed rollout when its TTL has expired.
 func (v *view) expire(ended time.Time) {
 	seconds := v.rollout.Spec.TTLSecondsAfterFinished
 	if seconds == nil {

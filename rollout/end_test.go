@@ -48,8 +48,9 @@ func TestRolloutEnds(t *testing.T) {
 		kind   string
 		reason string
 	}{
-		"no pods":     {0, deadline, func(*fixture) {}, "Succeeded", "NoPods"},
-		"no workload": {1, deadline, func(f *fixture) { f.observed.TargetGone = true }, "Failed", "TargetNotFound"},
+		"no pods":                      {0, deadline, func(*fixture) {}, "Succeeded", "NoPods"},
+		"no selector that can be read": {1, deadline, func(f *fixture) { f.observed.Unreadable = "it has 101 labels" }, "Failed", "TargetNotReadable"},
+		"no workload":                  {1, deadline, func(f *fixture) { f.observed.TargetGone = true }, "Failed", "TargetNotFound"},
 		"deadline": {2, deadline, func(f *fixture) {
 			f.restart("web-1")
 			f.now = f.now.Add(60 * time.Second)
@@ -100,6 +101,10 @@ func TestTimeToLive(t *testing.T) {
 	if f.last.Delete || !f.last.Again.Equal(start.Add(time.Minute)) {
 		t.Errorf("%+v", f.last)
 	}
+	f.now = start.Add(59 * time.Second)
+	if f.look(); f.last.Delete || !f.last.Again.Equal(start.Add(time.Minute)) {
+		t.Errorf("%+v", f.last)
+	}
 	f.now = start.Add(time.Minute)
 	if f.look(); !f.last.Delete {
 		t.Error("not deleted")
@@ -107,5 +112,47 @@ func TestTimeToLive(t *testing.T) {
 	f.rollout.Spec.TTLSecondsAfterFinished = nil
 	if f.look(); f.last.Delete {
 		t.Error("deleted without a time to live")
+	}
+}
+
+// How a rollout has ended is written before it is deleted, so that those who wait for it learn it.
+func TestARolloutWithoutTimeToLiveIsDeletedWhenItsEndHasBeenWritten(t *testing.T) {
+	t.Parallel()
+	f := newFixture(0, func(s *v1alpha1.RestartRolloutSpec) { s.TTLSecondsAfterFinished = new(int32(0)) })
+	if f.look(); f.last.Delete || f.last.Status.CompletionTime == nil || !f.last.Again.Equal(start) {
+		t.Errorf("%+v", f.last)
+	}
+	if f.look(); !f.last.Delete {
+		t.Error("not deleted")
+	}
+}
+
+func TestRolloutEndsWhenThePodsAreAvailableAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1)
+	f.look()
+	f.restart("web-0")
+	setReady(f.pod("web-0"), false, f.now)
+	if f.look(); f.rollout.Status.CompletionTime != nil {
+		t.Error("ended while a restarted pod is not ready")
+	}
+	setReady(f.pod("web-0"), true, f.now)
+	if f.look(); f.rollout.Status.CompletionTime == nil {
+		t.Error("not ended")
+	}
+}
+
+func TestRolloutEndsOnlyWhenTheLastPodHasBeenReadyForLongEnough(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 20 })
+	f.look()
+	f.restart("web-0")
+	f.now = start.Add(19 * time.Second)
+	if f.look(); f.rollout.Status.CompletionTime != nil || !f.last.Again.Equal(start.Add(20*time.Second)) {
+		t.Errorf("ended %v before minReadySeconds have passed, again %s", f.rollout.Status.CompletionTime, f.last.Again)
+	}
+	f.now = start.Add(20 * time.Second)
+	if f.look(); f.rollout.Status.CompletionTime == nil {
+		t.Error("not ended")
 	}
 }

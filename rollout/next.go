@@ -13,51 +13,54 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
 const (
 	defaultProgressDeadline = 600 * time.Second
-	// defaultRequestDeadline bounds the restart of a pod, so that a rollout does not wait for one pod without end.
+	// defaultRequestDeadline limits the restart of a pod, so that a rollout does not wait for ever.
 	defaultRequestDeadline = 600
 )
 
-// MaxFailures bounds status.failures, and how many refused requests a rollout with failurePolicy Continue bears.
+// MaxFailures limits status.failures, and how many refused requests a rollout with failurePolicy Continue accepts.
 const MaxFailures = 10
 
 // Observation is what has been read for a rollout.
 type Observation struct {
 	// TargetGone says that the workload of spec.targetRef does not exist.
 	TargetGone bool
-	// Pods of the target, whatever their state.
+	// Unreadable says why the selector of the rollout or of its workload is unreadable; empty if it is readable.
+	Unreadable string
+	// Pods are the pods of the target, in any state.
 	Pods []*corev1.Pod
 	// Others are further pods of the namespace, which a PodDisruptionBudget may select too.
 	Others []*corev1.Pod
-	// Replicas is how many pods the target is to have; 0 if that is not known.
+	// Replicas is the desired number of pods of the target; 0 if it is not known.
 	Replicas int32
-	// Requests of the namespace, whoever has created them.
+	// Requests are the requests of the namespace, whoever has created them.
 	Requests []*v1beta1.ContainerRecreateRequest
-	// Budgets of the namespace.
+	// Budgets are the PodDisruptionBudgets of the namespace.
 	Budgets []*policyv1.PodDisruptionBudget
-	// Begun reports of a pod that somebody else has begun something on it which the objects may not show yet; nil for never.
+	// Begun reports whether somebody else has begun an operation on a pod that the objects may not show yet; nil means
+	// never.
 	Begun func(types.UID) bool
 }
 
-// Decision is what Next answers.
+// Decision is the result of Next.
 type Decision struct {
-	// Start are the requests to be created now.
+	// Start are the requests to create now.
 	Start []*v1beta1.ContainerRecreateRequest
-	// Status is the new status, to be written if it differs from the old one.
+	// Status is the new status, to write if it differs from the old one.
 	Status v1alpha1.RestartRolloutStatus
-	// Delete says that the time to live after the end has passed.
+	// Delete says that the TTL after the end has expired.
 	Delete bool
-	// Again is when to look again although nothing has changed; zero if that is not known.
+	// Again is when to call Next again even without a change; zero if that is not known.
 	Again time.Time
 }
 
-// Next says what is to be done about a rollout. It starts nothing beyond maxUnavailable, nor what a PodDisruptionBudget
-// does not allow, as package budget defines it.
+// Next returns what to do about a rollout. It starts nothing that exceeds maxUnavailable or that a PodDisruptionBudget
+// does not allow, as defined by package budget.
 func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time) Decision {
 	v := &view{rollout: rollout, now: now, replicas: observed.Replicas, decision: Decision{Status: *rollout.Status.DeepCopy()}}
 	v.decision.Status.ObservedGeneration = rollout.Generation
@@ -67,7 +70,7 @@ func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time)
 	}
 	v.observe(observed)
 	v.count()
-	if v.end(observed.TargetGone) {
+	if v.end(&observed) {
 		return v.decision
 	}
 	reason, message := v.start(observed)
@@ -75,38 +78,41 @@ func Next(rollout *v1alpha1.RestartRollout, observed Observation, now time.Time)
 	return v.decision
 }
 
-// view is a rollout at one moment.
+// view is the state of a rollout at one moment.
 type view struct {
 	rollout *v1alpha1.RestartRollout
 	now     time.Time
-	// all are the pods of the target that are not ending, pods those that existed when the rollout was created, in order.
+	// all are the pods of the target that are not being deleted. pods are the ones among them that existed when the
+	// rollout was created, in order.
 	all, pods []*pod
 	// ending are the pods of the target that are being deleted.
 	ending []*corev1.Pod
-	// unreported is how many pods there are whose containers may have been started before the rollout was created.
+	// unreported is the number of pods whose containers may have been started before the rollout was created.
 	unreported int
+	// notStarted is the number of pods that existed when the rollout was created and have not started their containers.
+	notStarted int
 	replicas   int32                                          // Observation.Replicas
 	requests   map[string][]*v1beta1.ContainerRecreateRequest // Observation.Requests, by pod
 	decision   Decision
 }
 
-// size is how many pods the target is to have, or has if that is not known.
+// size returns the desired number of pods of the target, or the present number if that is not known.
 func (v *view) size() int { return cmp.Or(int(v.replicas), len(v.all)) }
 
-// missing is how many pods the target is to have beside those that it has. A pod that is to be replaced, and whose successor has
-// not been created, is unavailable: a StatefulSet and a DaemonSet create it only when the pod before has ended. It is negative
-// during a rollout of the template that creates pods before it deletes others.
+// missing returns how many pods the target lacks. A pod that is being replaced, and whose replacement has not been
+// created, is unavailable: a StatefulSet and a DaemonSet only create the replacement after the pod has ended. The
+// result is negative during a rollout of the template that creates pods before it deletes others.
 func (v *view) missing() int { return v.size() - len(v.all) }
 
-// pod is a pod of the target and how far its restart is.
+// pod is a pod of the target with the progress of its restart.
 type pod struct {
 	*corev1.Pod
 	request *v1beta1.ContainerRecreateRequest
 	stage   stage
 	failure v1alpha1.RestartFailure
-	// replaced: the request has failed, and the instances that it was to replace have been replaced.
+	// replaced says that the request has failed, and the instances to replace have been replaced.
 	replaced bool
-	// stopping: the request has failed, and an instance is still being stopped.
+	// stopping says that the request has failed, and an instance is still being stopped.
 	stopping bool
 	budget   budget.Pod
 }
@@ -153,12 +159,14 @@ func (v *view) observe(observed Observation) {
 			v.pods = append(v.pods, p)
 		case v.mayBeOld(p):
 			v.unreported++
+		case v.existed(p):
+			v.notStarted++
 		}
 	}
 	slices.SortFunc(v.pods, order(v.rollout))
 }
 
-// own is the request by which the rollout restarts the pod; nil if there is none.
+// own returns the request by which the rollout restarts the pod, or nil.
 func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
 	name := RequestName(v.rollout, p)
 	for _, request := range v.requests[p.Name] {
@@ -169,7 +177,7 @@ func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
 	return nil
 }
 
-// judge says how far the restart of a pod is, and what the pod is for the budgets.
+// judge determines the progress of the restart of a pod, and the state of the pod for budgets.
 func (v *view) judge(p *pod) {
 	minReady := time.Duration(v.rollout.Spec.MinReadySeconds) * time.Second
 	var again time.Time
@@ -178,7 +186,7 @@ func (v *view) judge(p *pod) {
 	switch {
 	case p.stage == failed:
 	case p.request == nil:
-		if lacks := v.lacks(p.Pod); lacks != "" {
+		if lacks := v.missingContainer(p.Pod); lacks != "" {
 			p.stage, p.failure = failed, v1alpha1.RestartFailure{Pod: p.Name, Reason: ReasonNoContainer, Message: "the pod has no container " + lacks}
 		}
 	case !crr.Completed(p.request):
@@ -188,7 +196,8 @@ func (v *view) judge(p *pod) {
 	}
 }
 
-// judgeEnded is judge for a pod whose request has ended. What the request has stopped is under way until the pod is available again.
+// judgeEnded does the same for a pod with a completed request. The restart counts as in progress until the pod is
+// available again.
 func (v *view) judgeEnded(p *pod) {
 	shown := showsRestart(p.Pod, p.request)
 	p.stage = restarted
@@ -204,8 +213,8 @@ func (v *view) judgeEnded(p *pod) {
 	p.budget.UnderWay = p.budget.UnderWay || !p.budget.Available
 }
 
-// lacks is the first container of the rollout that the pod does not have.
-func (v *view) lacks(p *corev1.Pod) string {
+// missingContainer returns the first container of the rollout that the pod does not have, or "".
+func (v *view) missingContainer(p *corev1.Pod) string {
 	for _, name := range v.rollout.Spec.Containers {
 		if !hasContainer(p, name) {
 			return name
@@ -214,8 +223,8 @@ func (v *view) lacks(p *corev1.Pod) string {
 	return ""
 }
 
-// showsRestart reports whether the status of the pod is about the instances that the request has brought about, and not
-// about those that it has stopped.
+// showsRestart reports whether the status of the pod shows the new instances, and not the ones that the request has
+// stopped.
 func showsRestart(p *corev1.Pod, request *v1beta1.ContainerRecreateRequest) bool {
 	for _, container := range request.Spec.Containers {
 		status := kubelet.StatusOf(p, container.Name)
@@ -226,7 +235,7 @@ func showsRestart(p *corev1.Pod, request *v1beta1.ContainerRecreateRequest) bool
 	return true
 }
 
-// knowsInstances reports whether admission has recorded which instances the request is about.
+// knowsInstances reports whether admission has recorded the instances to replace.
 func knowsInstances(request *v1beta1.ContainerRecreateRequest) bool {
 	return !slices.ContainsFunc(request.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool {
 		return c.StatusContext == nil || c.StatusContext.ContainerID == ""

@@ -82,7 +82,7 @@ func TestBudgetOfUnavailablePods(t *testing.T) {
 		}, nil, "MaxUnavailable"},
 		"ready for too short a time": {func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 60 }, func(f *fixture) { setReady(f.pod("web-3"), true, start.Add(-time.Second)) }, []string{"web-3"}, "MaxUnavailable"},
 		"pods that the workload lacks count": {maxUnavailable("1"), func(f *fixture) {
-			f.observed.Replicas = 10 // that of a StatefulSet whose pod web-0 is being deleted, or has been
+			f.observed.Replicas = 10 // replicas of a StatefulSet whose pod web-0 is being deleted, or has been
 			f.observed.Pods[0].DeletionTimestamp = &metav1.Time{Time: start}
 		}, nil, "MaxUnavailable"},
 		"a percentage of the pods that are to be": {maxUnavailable("30%"), func(f *fixture) {
@@ -223,7 +223,11 @@ func TestPodsOfTheTargetAreOwned(t *testing.T) {
 	if !rollout.Owns(deployment, "", pod) || rollout.Owns(canary, "", pod) || !rollout.Owns(set, "x", pod) || rollout.Owns(set, "y", pod) {
 		t.Error("wrong owner")
 	}
-	pod.OwnerReferences[0].Kind = "StatefulSet"
+	pod.OwnerReferences[0].Name = "web-canary-abc" // both Deployments may select it
+	if rollout.Owns(deployment, "", pod) || !rollout.Owns(canary, "", pod) {
+		t.Error("a pod of web-canary is none of web")
+	}
+	pod.OwnerReferences[0].Name, pod.OwnerReferences[0].Kind = "web-abc", "StatefulSet"
 	if rollout.Owns(deployment, "", pod) {
 		t.Error("a StatefulSet by the name of a ReplicaSet is none")
 	}
@@ -241,35 +245,5 @@ func TestNamesOfRequestsDiffer(t *testing.T) {
 	again.UID = "another"
 	if names := []string{a, b, rollout.RequestName(f.rollout, again)}; len(slices.Compact(slices.Sorted(slices.Values(names)))) != 3 {
 		t.Errorf("%v", names)
-	}
-}
-
-func TestRolloutEndsWhenThePodsAreAvailableAgain(t *testing.T) {
-	t.Parallel()
-	f := newFixture(1)
-	f.look()
-	f.restart("web-0")
-	setReady(f.pod("web-0"), false, f.now)
-	if f.look(); f.rollout.Status.CompletionTime != nil {
-		t.Error("ended while a restarted pod is not ready")
-	}
-	setReady(f.pod("web-0"), true, f.now)
-	if f.look(); f.rollout.Status.CompletionTime == nil {
-		t.Error("not ended")
-	}
-}
-
-func TestRolloutEndsOnlyWhenTheLastPodHasBeenReadyForLongEnough(t *testing.T) {
-	t.Parallel()
-	f := newFixture(1, func(s *v1alpha1.RestartRolloutSpec) { s.MinReadySeconds = 20 })
-	f.look()
-	f.restart("web-0")
-	f.now = start.Add(19 * time.Second)
-	if f.look(); f.rollout.Status.CompletionTime != nil || !f.last.Again.Equal(start.Add(20*time.Second)) {
-		t.Errorf("ended %v before minReadySeconds have passed, again %s", f.rollout.Status.CompletionTime, f.last.Again)
-	}
-	f.now = start.Add(20 * time.Second)
-	if f.look(); f.rollout.Status.CompletionTime == nil {
-		t.Error("not ended")
 	}
 }

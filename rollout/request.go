@@ -18,9 +18,10 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/requester"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// RequestName is the name of the ContainerRecreateRequest by which a rollout restarts a pod.
+// RequestName returns the name of the ContainerRecreateRequest by which a rollout restarts a pod.
 func RequestName(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) string {
 	hash := fnv.New64a()
 	fmt.Fprint(hash, rollout.UID, "/", pod.UID)
@@ -59,8 +60,8 @@ func request(rollout *v1alpha1.RestartRollout, pod *corev1.Pod) *v1beta1.Contain
 	return out
 }
 
-// Owns reports whether the pod is one of the workload's, which the label selector of the workload has matched before: a
-// Deployment controls its pods through ReplicaSets, whose names are made from its own and the hash of the template.
+// Owns reports whether the pod belongs to the workload, if the workload's label selector matches it: a Deployment
+// controls its pods through ReplicaSets, whose names are derived from its name and the hash of the template.
 func Owns(target *v1alpha1.WorkloadReference, uid string, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -72,8 +73,8 @@ func Owns(target *v1alpha1.WorkloadReference, uid string, pod *corev1.Pod) bool 
 	return string(owner.UID) == uid
 }
 
-// order is that in which pods are restarted: by name, those of a StatefulSet from the highest ordinal down, as its own
-// controller updates them.
+// order returns the comparison for the order of restarts: by name, but pods of a StatefulSet from the highest ordinal
+// down, like its controller updates them.
 func order(rollout *v1alpha1.RestartRollout) func(a, b *pod) int {
 	if target := rollout.Spec.TargetRef; target == nil || target.Kind != "StatefulSet" {
 		return func(a, b *pod) int { return strings.Compare(a.Name, b.Name) }
@@ -95,7 +96,7 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return crr.ContainerNamed(pod.Spec.Containers, name) != nil || crr.ContainerNamed(pod.Spec.InitContainers, name) != nil
 }
 
-// WorkloadReplicas is how many pods a workload is to have; 0 if it does not say.
+// WorkloadReplicas returns the desired number of pods of a workload; 0 if it does not have one.
 func WorkloadReplicas(workload *unstructured.Unstructured) int32 {
 	field := []string{"spec", "replicas"}
 	if workload.GetKind() == "DaemonSet" {
@@ -108,7 +109,7 @@ func WorkloadReplicas(workload *unstructured.Unstructured) int32 {
 	return int32(max(0, min(n, math.MaxInt32)))
 }
 
-// WorkloadSelector is the label selector by which a workload selects its pods.
+// WorkloadSelector returns the label selector of a workload.
 func WorkloadSelector(workload *unstructured.Unstructured) (labels.Selector, error) {
 	about := "selector of " + workload.GetKind() + " " + workload.GetName()
 	content, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
@@ -119,7 +120,7 @@ func WorkloadSelector(workload *unstructured.Unstructured) (labels.Selector, err
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &of); err != nil {
 		return nil, fmt.Errorf("%s: %w", about, err)
 	}
-	selector, err := metav1.LabelSelectorAsSelector(&of)
+	selector, err := foreign.Selector(&of)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", about, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/result"
+	"github.com/refit-project/refit/internal/result"
 	"github.com/refit-project/refit/rollout"
 )
 
@@ -148,6 +148,7 @@ func TestReplicasOfWorkloads(t *testing.T) {
 		"of a StatefulSet":    {"StatefulSet", map[string]any{"replicas": int64(3)}, map[string]any{"desiredNumberScheduled": int64(4)}, 3},
 		"of a DaemonSet":      {"DaemonSet", map[string]any{"replicas": int64(3)}, map[string]any{"desiredNumberScheduled": int64(4)}, 4},
 		"not said":            {"CloneSet", map[string]any{}, nil, 0},
+		"less than none":      {"CloneSet", map[string]any{"replicas": int64(-1)}, nil, 0},
 		"no number":           {"CloneSet", map[string]any{"replicas": "3"}, nil, 0},
 		"more than a counter": {"CloneSet", map[string]any{"replicas": int64(1) << 40}, nil, 1<<31 - 1},
 	} {

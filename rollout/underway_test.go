@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
@@ -48,7 +49,7 @@ func TestRolloutsThatReplaceEachOtherReachEveryPod(t *testing.T) {
 		f.rollout.CreationTimestamp, f.rollout.Status = metav1.NewTime(f.now), v1alpha1.RestartRolloutStatus{}
 		f.rollout.Annotations = map[string]string{v1alpha1.AnnotationOldestFirst: "true"}
 		for range 2 {
-			for _, request := range f.observed.Requests { // those of the rollout before too
+			for _, request := range f.observed.Requests { // including the requests of the previous rollout
 				if name := request.Spec.PodName; !crr.Completed(request) {
 					crr.Complete(&request.Status, crr.Outcome{}, 1, f.now)
 					f.replace(name)
@@ -124,6 +125,23 @@ func TestARolloutIsCompleteOnlyWhenNothingIsUnderWay(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	if message := s.Conditions[len(s.Conditions)-1].Message; !strings.Contains(message, "1 of 1 pods have been restarted, 1 failed, of which 1 were restarted after all") {
+		t.Error(message)
+	}
+}
+
+// The webhook was away when the request was created: that an instance runs says nothing of the one that was to be replaced.
+func TestAPodIsNotCalledRestartedIfItIsNotKnownWhatWasToBeReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFixture(1)
+	f.look()
+	f.request("web-0").Spec.Containers[0].StatusContext = nil
+	crr.Complete(&f.request("web-0").Status, crr.Outcome{Reason: crr.ReasonInvalidRequest, Message: "it has not passed admission"}, 1, f.now)
+	f.look()
+	s := f.rollout.Status
+	if s.CompletionTime == nil || s.Restarted != 0 || s.Failed != 1 {
+		t.Fatalf("%+v", s)
+	}
+	if message := s.Conditions[len(s.Conditions)-1].Message; !strings.HasPrefix(message, "0 of 1 pods have been restarted, 1 failed") {
 		t.Error(message)
 	}
 }
@@ -205,8 +223,37 @@ func TestARolloutThatFindsOnlyPodsThatHaveNotStartedSaysSo(t *testing.T) {
 		setReady(f.pod(name), false, start)
 	}
 	f.look()
-	want := "there is no pod to be restarted: of 2 pods none is older than the rollout and has started its containers"
+	want := "no pod has been restarted: 2 of 2 pods are older than the rollout and have not started their containers"
 	if got := meta.FindStatusCondition(f.rollout.Status.Conditions, v1alpha1.ConditionComplete); got == nil || got.Message != want {
+		t.Errorf("got %+v, want the message %q", got, want)
+	}
+	if status, reason := f.condition("Failed"); status != metav1.ConditionTrue || reason != "NotStarted" {
+		t.Errorf("Failed is %q, %s: kubectl wait and the exit code of kubectl refit restart do not tell", status, reason)
+	}
+}
+
+// Pods that are younger than the rollout are as the restart would have made them.
+func TestARolloutThatFindsOnlyYoungerPodsHasNothingToDo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(0)
+	f.observed.Pods = append(f.observed.Pods, newPod(0, start.Add(time.Minute)))
+	f.look()
+	if status, reason := f.condition("Succeeded"); status != metav1.ConditionTrue || reason != "NoPods" {
+		t.Errorf("Succeeded is %q, %s", status, reason)
+	}
+}
+
+func TestARolloutSaysHowManyPodsHaveNotStarted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(2)
+	f.pod("web-0").Status.ContainerStatuses = nil
+	setReady(f.pod("web-0"), false, start)
+	f.rollout.Spec.MaxUnavailable = new(intstr.FromInt32(2))
+	f.look()
+	f.restart("web-1")
+	f.look()
+	want := "1 of 1 pods have been restarted; 1 of 2 have not started their containers"
+	if got := meta.FindStatusCondition(f.rollout.Status.Conditions, v1alpha1.ConditionSucceeded); got == nil || got.Message != want {
 		t.Errorf("got %+v, want the message %q", got, want)
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/kube/ownpod"
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/result/output"
+	"github.com/refit-project/refit/internal/kube/ownpod"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/result/output"
 )
 
-// errNoAPI: the pod has no service account.
+// errNoAPI means that the pod has no service account.
 var errNoAPI = errors.New("no API server: the pod has no service account token")
 
-// patcher is the API as the room result wants it.
+// patcher implements output.Patcher for the API.
 type patcher struct{ client *ownpod.Client }
 
 func reference(object output.Object, subresource string) ownpod.Reference {
@@ -57,7 +57,7 @@ func (p patcher) Patch(ctx context.Context, patch output.Patch) error {
 	return err
 }
 
-// recorder sends Events as the room result wants it.
+// recorder implements output.Recorder for Events.
 type recorder struct{ events *ownpod.Events }
 
 // Event implements output.Recorder.
@@ -74,7 +74,7 @@ func (r recorder) Event(about output.Object, state result.State, reason, message
 	}, kind, reason, message)
 }
 
-// meter keeps the gauges that results are stored in. It describes none: which there are is configured.
+// meter has the gauges that results are stored in. It describes none, because they depend on the configuration.
 type meter struct {
 	mu     sync.Mutex
 	values map[string]float64

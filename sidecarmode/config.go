@@ -9,51 +9,52 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/plugin"
 )
 
-// DefaultConfigFiles are looked for in this order; the second is where the reference's manuals mount theirs.
+// DefaultConfigFiles returns the files to look for, in this order. The second one is the path in the reference
+// implementation's manuals.
 func DefaultConfigFiles() []string {
 	return []string{"/opt/kidecar/config.yaml", "/opt/sidecar/config.yaml"}
 }
 
-// Config is what the program is told from outside; the rest is in its configuration file.
+// Config has the settings from the command line and the environment; the others are in the configuration file.
 type Config struct {
-	// File is the configuration file; empty: the first of DefaultConfigFiles that exists.
+	// File is the configuration file; empty uses the first of DefaultConfigFiles that exists.
 	File string
-	// Namespace and Pod are where we are, Container is our own name there.
+	// Namespace and Pod identify our pod, and Container our container in it.
 	Namespace, Pod, Container string
-	// UID of the pod, from fieldRef metadata.uid; empty reads it from the API, which then has to be there at the start.
+	// UID of the pod, from fieldRef metadata.uid; empty reads it from the API, which then has to be available at the start.
 	UID string
-	// API is the connection to the API server; nil is that of the pod's service account.
+	// API is the connection to the API server; nil uses the pod's service account.
 	API *rest.Config
-	// Grace is how long an end may take; less than the pod's terminationGracePeriodSeconds.
+	// Grace bounds the shutdown; less than the pod's terminationGracePeriodSeconds.
 	Grace time.Duration
-	// Factories of the plugins that can be configured; nil is Builtin.
+	// Factories of the plugins that can be configured; nil means Builtin.
 	Factories []plugin.Factory
 	Version   string
 	Logger    *slog.Logger
 }
 
-// Validate reports all faults at once.
+// Validate returns all errors at once.
 func (c Config) Validate() error {
-	var faults []error
+	var errs []error
 	if c.Namespace == "" {
-		faults = append(faults, errors.New("namespace is not known: set POD_NAMESPACE from fieldRef metadata.namespace"))
+		errs = append(errs, errors.New("namespace is not known: set POD_NAMESPACE from fieldRef metadata.namespace"))
 	}
 	if c.Pod == "" {
-		faults = append(faults, errors.New("pod is not known: set POD_NAME from fieldRef metadata.name"))
+		errs = append(errs, errors.New("pod is not known: set POD_NAME from fieldRef metadata.name"))
 	}
 	if c.Grace <= 0 {
-		faults = append(faults, fmt.Errorf("grace %s: want more than 0", c.Grace))
+		errs = append(errs, fmt.Errorf("grace %s: want more than 0", c.Grace))
 	}
 	if c.Logger == nil {
-		faults = append(faults, errors.New("no logger"))
+		errs = append(errs, errors.New("no logger"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
-// file is the configuration file to read.
+// file returns the configuration file to read.
 func (c Config) file() string {
 	if c.File != "" {
 		return c.File

@@ -1,7 +1,6 @@
-// Package sidecarmode is the program that runs in a pod: it reads its configuration, starts the plugins, serves
-// their endpoints and its own, and says what the place it runs in allows.
+// Package sidecarmode is the program refit-sidecar, which runs in a pod: it reads its configuration, starts the plugins,
+// serves their endpoints and its own, and reports what its environment allows.
 //
-// It contains: queues, loops, HTTP endpoints and wiring, and in its folders the plugins: httpprobe, update,
-// podprobe, recreate. What a feature decides must stay out; so must the host, CRI, and the room kube, whose
-// memory every pod would pay for.
+// It contains: loops, HTTP endpoints and wiring. The plugins are in the packages inpod of their features. Decisions of a
+// feature must stay out; so must the host, CRI, and the package internal/kube, whose memory every pod would pay for.
 package sidecarmode

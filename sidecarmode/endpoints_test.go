@@ -40,8 +40,8 @@ func write(t *testing.T, path, content string) string {
 	return path
 }
 
-// Metrics and health: results of both plugins are metrics of one endpoint, beside what is told of updates,
-// probes, and writes to the API.
+// Metrics and health: results of both plugins are metrics of one endpoint, together with metrics of updates, probes, and
+// writes to the API.
 func TestMetricsAndHealth(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -200,7 +200,7 @@ func encode(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// A pod that may not be written does not keep the accepted revision from being remembered.
+// Without permission to write the pod, the accepted revision is still recorded.
 func TestRevisionIsRememberedThoughThePodCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -227,7 +227,7 @@ func TestRevisionIsRememberedThoughThePodCannotBeWritten(t *testing.T) {
 	})
 }
 
-// SidecarStartOrder and resources mean something.
+// SidecarStartOrder and resources have an effect.
 func TestStartOrderAndResources(t *testing.T) {
 	t.Parallel()
 	before := debug.SetMemoryLimit(-1)
@@ -248,7 +248,7 @@ func TestStartOrderAndResources(t *testing.T) {
 	s.until("ready", ready(s))
 }
 
-// Neither answers nor logs give away what was in a URL or in a probed body.
+// Responses and logs contain nothing of a URL or of a probed body.
 func TestSecretsStayOutOfAnswersAndLogs(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

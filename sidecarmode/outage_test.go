@@ -11,17 +11,17 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/refit-project/refit/testkit/procfs"
+	"github.com/refit-project/refit/test/kit/procfs"
 )
 
-// application is the process that is told of updates, in the container that the pod's status names.
+// application is the process that is signalled for updates, in the container that the pod's status names.
 type application struct {
 	t       *testing.T
 	tree    *procfs.Tree
 	process *exec.Cmd
 }
 
-// restart starts a process in a new instance of the container, which ends when it is told.
+// restart starts a process in a new instance of the container. It ends when it is signalled.
 func (a *application) restart(instance string) {
 	a.t.Helper()
 	a.process = exec.CommandContext(a.t.Context(), "/usr/bin/sleep", "600")

@@ -1,26 +1,26 @@
 package sidecarmode
 
 import (
-	"github.com/refit-project/refit/sidecarmode/config"
-	"github.com/refit-project/refit/sidecarmode/httpprobe"
-	"github.com/refit-project/refit/sidecarmode/plugin"
-	"github.com/refit-project/refit/sidecarmode/podprobe"
-	"github.com/refit-project/refit/sidecarmode/recreate"
-	"github.com/refit-project/refit/sidecarmode/update"
+	crrinpod "github.com/refit-project/refit/crr/inpod"
+	hotupdateinpod "github.com/refit-project/refit/hotupdate/inpod"
+	"github.com/refit-project/refit/plugin"
+	"github.com/refit-project/refit/plugin/config"
+	probeinpod "github.com/refit-project/refit/probe/inpod"
+	"github.com/refit-project/refit/probe/inpod/httpprobe"
 )
 
-// Builtin are the plugins of this program. One more is one more line, here or in another program's main.
+// Builtin returns the plugins of this program. To add one, add a line here or in another program's main.
 func Builtin() []plugin.Factory {
 	return []plugin.Factory{
-		update.New,
+		hotupdateinpod.New,
 		httpprobe.New,
-		podprobe.New,
-		recreate.New,
+		probeinpod.New,
+		crrinpod.New,
 	}
 }
 
-// Check reads a configuration file, or a ConfigMap manifest with one in it, as Run would, but for what only a
-// pod can know. All faults are reported at once.
+// Check reads a configuration file, or a ConfigMap manifest that contains one, as Run would, except for what only a pod can
+// know. It returns all errors at once.
 func Check(name string, text []byte, factories []plugin.Factory) error {
 	types, err := typesOf(factories)
 	if err != nil {
@@ -30,7 +30,7 @@ func Check(name string, text []byte, factories []plugin.Factory) error {
 	return err
 }
 
-// Schema of the configuration file, as JSON Schema.
+// Schema returns the JSON Schema of the configuration file.
 func Schema(factories []plugin.Factory) (map[string]any, error) {
 	types, err := typesOf(factories)
 	if err != nil {

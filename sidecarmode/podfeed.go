@@ -10,20 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kube/ownpod"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kube/ownpod"
 )
 
 const (
-	// firstLook bounds the wait for the pod at start. Later it comes with the watch.
-	firstLook = 10 * time.Second
-	// oneLook bounds a read of the pod for somebody who waits for it.
-	oneLook = 3 * time.Second
+	// firstReadTimeout bounds the wait for the pod at start. Later the watch delivers it.
+	firstReadTimeout = 10 * time.Second
+	// readTimeout bounds a read of the pod for a waiting caller.
+	readTimeout = 3 * time.Second
 )
 
 func types(uid string) apitypes.UID { return apitypes.UID(uid) }
 
-// podFeed is our pod as it was last seen, and news of its changes.
+// podFeed has the last known state of our pod, and reports its changes.
 type podFeed struct {
 	mu      sync.Mutex
 	pod     *corev1.Pod
@@ -32,14 +32,14 @@ type podFeed struct {
 
 func newPodFeed() *podFeed { return &podFeed{waiting: map[chan struct{}]bool{}} }
 
-// latest is nil until the pod has been read.
+// latest returns the last known pod; nil until it has been read.
 func (f *podFeed) latest() *corev1.Pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pod
 }
 
-// changes puts a token into the channel after each change, until the function is called.
+// changes returns a channel that receives a token after each change, and a function that stops it.
 func (f *podFeed) changes() (<-chan struct{}, func()) {
 	tokens := make(chan struct{}, 1)
 	f.mu.Lock()
@@ -75,22 +75,22 @@ func (f *podFeed) read(ctx context.Context, client *ownpod.Client, pod identity.
 	return nil
 }
 
-// reader reads the pod within oneLook; it is nil without a client.
+// reader returns a function that reads the pod within readTimeout; nil without a client.
 func (f *podFeed) reader(client *ownpod.Client, pod identity.Pod) func(context.Context) error {
 	if client == nil {
 		return nil
 	}
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, oneLook)
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 		return f.read(ctx, client, pod)
 	}
 }
 
-// look reads the pod for the first time. That its role forbids it is no reason not to run. It reports whether the pod could not
-// be read for a reason that may pass.
-func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) (later bool) {
-	ctx, cancel := context.WithTimeout(ctx, firstLook)
+// readFirst reads the pod for the first time. A missing permission does not stop the sidecar. It returns whether the pod could
+// not be read for a reason that may pass.
+func (f *podFeed) readFirst(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) (later bool) {
+	ctx, cancel := context.WithTimeout(ctx, firstReadTimeout)
 	defer cancel()
 	for {
 		err := f.read(ctx, client, pod)
@@ -111,7 +111,7 @@ func (f *podFeed) look(ctx context.Context, client *ownpod.Client, pod identity.
 	}
 }
 
-// follow keeps it up to date until ctx ends.
+// follow watches the pod until ctx ends.
 func (f *podFeed) follow(ctx context.Context, client *ownpod.Client, pod identity.Pod, logger *slog.Logger) {
 	selection := ownpod.Selection{Of: ownpod.PodReference(pod)}
 	ownpod.Follow(ctx, client, selection, func(items map[string]*corev1.Pod) {
@@ -121,7 +121,7 @@ func (f *podFeed) follow(ctx context.Context, client *ownpod.Client, pod identit
 	}, ownpod.Log(logger, selection))
 }
 
-// othersStarted reports whether all regular containers but ours have been started.
+// othersStarted reports whether all regular containers except ours have been started.
 func othersStarted(pod *corev1.Pod, own string) bool {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == own {

@@ -27,7 +27,7 @@ func init() {
 	os.Exit(0)
 }
 
-// A process of the same user, as a program beside a sidecar that is not root, does not get at its files through /proc.
+// A process of the same user, such as the application beside a non-root sidecar, cannot read its files through /proc.
 func TestFilesOfTheSidecarAreClosedToProcessesOfItsUser(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -12,10 +12,11 @@ import (
 )
 
 // reapInterval is twice as long as anybody who started a process takes to wait for its end.
-var reapInterval = 10 * time.Second // a test of PID 1 has a shorter one
+var reapInterval = 10 * time.Second // tests of PID 1 use a shorter one
 
-// reap waits for processes that became our children because their parent ended, as those do that a command left behind
-// where this program is PID 1. What has ended at two looks has no parent that waits: code here that starts a process waits for it at once.
+// reap waits for processes that became our children because their parent has ended, such as processes left behind by a
+// command, if this program is PID 1. A process that is dead in two consecutive checks has no parent that waits: code here
+// that starts a process waits for it at once.
 func reap(ctx context.Context, processes *signal.FS, interval time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

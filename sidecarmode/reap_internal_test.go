@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
-// What a command leaves behind becomes a child of PID 1, here of this test, and is waited for; a command that is still
-// waited for by whoever started it is left alone.
+// A process that a command leaves behind becomes a child of PID 1, here of this test, and is waited for. A command whose
+// parent still waits for it is not.
 func TestProcessesLeftBehindAreReaped(t *testing.T) {
 	t.Parallel()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

@@ -15,26 +15,25 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/refit-project/refit/foreign"
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/plugin/config"
 )
 
 const (
-	// settle is waited after a change of the file for more of it.
-	settle = 200 * time.Millisecond
-	// maxConfig is what a ConfigMap can hold, in bytes.
+	// quietPeriod is how long the file must be unchanged before it is read.
+	quietPeriod = 200 * time.Millisecond
+	// maxConfig is the maximum size of a ConfigMap, in bytes.
 	maxConfig = 1 << 20
-	// collectAt is by how many percent the heap may grow until it is collected: it is small, and memory is what counts.
+	// collectAt is the value of GOGC: the heap is small, and memory matters more than CPU.
 	collectAt = 50
-	// heapShare of the memory that the configuration allows; the rest is for what is no heap.
+	// heapShare is the heap's share of the configured memory. The rest is for memory outside of the heap.
 	heapShare = 0.8
 )
 
-// readConfig reads the file. The digest is of its text. Plugins wait for values of the pod at the start only, and only if the
-// pod will be read when the API server responds.
+// readConfig reads the file and returns its configuration with the digest of its text. Plugins wait for values of the pod
+// only at the start, and only if the pod will be read when the API server responds.
 func (s *sidecar) readConfig() (file *config.File, digest string, err error) {
 	path := s.config.file()
 	info, err := os.Stat(path)
@@ -59,8 +58,8 @@ func (s *sidecar) readConfig() (file *config.File, digest string, err error) {
 	return file, hex.EncodeToString(sum[:]), err
 }
 
-// watchConfig puts the file in force again when it has changed. kubelet changes a mounted ConfigMap by swapping
-// the link ..data in the folder, so that is what is watched.
+// watchConfig reloads the file when it has changed. It watches the folder, because kubelet changes a mounted ConfigMap by
+// swapping the link ..data in it.
 func (s *sidecar) watchConfig(ctx context.Context, digest string) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *sidecar) watchConfig(ctx context.Context, digest string) error {
 	}
 	changes, end := s.feed.changes()
 	defer end()
-	timer := time.NewTimer(settle) // it may have changed since it was read
+	timer := time.NewTimer(quietPeriod) // the file may have changed since it was read
 	defer timer.Stop()
 	for {
 		select {
@@ -84,25 +83,25 @@ func (s *sidecar) watchConfig(ctx context.Context, digest string) error {
 				return errors.New("watch of the configuration has ended")
 			}
 			if event.Op != fsnotify.Chmod {
-				timer.Reset(settle)
+				timer.Reset(quietPeriod)
 			}
 		case err := <-watcher.Errors:
 			s.logger.Warn("watch of the configuration", "err", err)
-			timer.Reset(settle)
+			timer.Reset(quietPeriod)
 		case <-changes:
 			if s.awaiting {
 				timer.Reset(0)
 			}
 		case <-timer.C:
 			if s.awaiting && s.feed.latest() != nil {
-				digest = "" // the same text means something else now
+				digest = "" // the same text has another meaning now
 			}
 			digest = s.reloadConfig(ctx, digest)
 		}
 	}
 }
 
-// reloadConfig returns the digest of what it has seen. A file that cannot be used leaves the one before in force.
+// reloadConfig returns the digest of the file. If the file is invalid, the previous configuration stays in force.
 func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 	file, digest, err := s.readConfig()
 	if digest != "" && digest == before {
@@ -117,7 +116,7 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 		state.Error = foreign.Cut(err.Error(), result.MaxMessage)
 		s.state.setConfig(state)
 		s.logger.Error("configuration not loaded, the previous one stays in use", "err", err)
-		s.tell(result.Failed, "ConfigInvalid", "the configuration before stays in force: "+err.Error())
+		s.sendEvent(result.Failed, "ConfigInvalid", "the configuration before stays in force: "+err.Error())
 		return digest
 	}
 	said := "configuration " + digest[:12] + " is in force"
@@ -127,12 +126,12 @@ func (s *sidecar) reloadConfig(ctx context.Context, before string) string {
 	}
 	s.state.setConfig(state)
 	s.logger.Info("configuration loaded", "file", state.File, "digest", digest)
-	s.tell(result.Succeeded, "ConfigReloaded", said)
-	s.test.again()
+	s.sendEvent(result.Succeeded, "ConfigReloaded", said)
+	s.test.retest()
 	return digest
 }
 
-// startOnly names the keys that differ between two files and that only the start reads.
+// startOnly returns the keys that differ between two files and that are only read at start.
 func startOnly(first, now *config.File) []string {
 	var keys []string
 	for _, k := range []struct {
@@ -151,15 +150,15 @@ func startOnly(first, now *config.File) []string {
 	return keys
 }
 
-// applyResourceLimits sets the limits that the configuration has for this process.
+// applyResourceLimits sets the configured limits of this process.
 func (s *sidecar) applyResourceLimits(file *config.File) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
 	for name, text := range file.Resources {
-		quantity, err := resource.ParseQuantity(text)
+		quantity, err := foreign.Quantity(text)
 		if err != nil {
-			continue // config has refused it
+			continue // the package config has refused it
 		}
 		switch strings.ToLower(name) {
 		case "memory":

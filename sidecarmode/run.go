@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/refit-project/refit/foreign"
-	"github.com/refit-project/refit/identity"
-	"github.com/refit-project/refit/kube/ownpod"
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/result/output"
-	"github.com/refit-project/refit/sidecarmode/config"
-	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/guard"
+	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/kube/ownpod"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/result/output"
+	"github.com/refit-project/refit/plugin"
+	"github.com/refit-project/refit/plugin/config"
 	"github.com/refit-project/refit/sidecarmode/server"
 	"github.com/refit-project/refit/signal"
 )
@@ -28,30 +29,31 @@ const (
 	defaultProc   = "/proc"
 )
 
-// sidecar is the program with its parts.
+// sidecar is the program.
 type sidecar struct {
 	config Config
 	logger *slog.Logger
 	pod    identity.Pod
-	first  *config.File // as it was at the start
-	// awaiting: the configuration as it was read last has values of the pod, which had not been read.
+	first  *config.File // the configuration at the start
+	// awaiting means that the last configuration has values of the pod, which had not been read.
 	awaiting bool
-	// podExpected: the pod has not been read at the start, and will be when the API server responds.
+	// podExpected means that the pod could not be read at the start, and will be when the API server responds.
 	podExpected bool
 	condition   string // type of the self-test's condition, or off
 
 	api       *ownpod.Client // nil without a service account
 	feed      *podFeed
-	processes *signal.FS // nil where /proc cannot be used
+	processes *signal.FS // nil if /proc cannot be used
 	events    *ownpod.Events
+	guard     *guard.Guard
 	writer    *output.Writer
 	manager   *plugin.Manager
 	state     *state
 	test      *tester
 }
 
-// Run is the sidecar. It returns when ctx ends, after the plugins and all goroutines have, or when it cannot be
-// started at all: a configuration that is wrong, an address that is taken.
+// Run runs the sidecar. It returns when ctx has ended and the plugins and all goroutines have ended, or when it cannot be
+// started, for example because the configuration is invalid or an address is in use.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -77,24 +79,24 @@ func Run(ctx context.Context, c Config) error {
 	if err := s.manager.LoadConfig(ctx, file); err != nil {
 		return err
 	}
-	// Plugins end first; what carries their last words ends after them.
-	carriers, endCarriers := context.WithCancel(context.WithoutCancel(ctx))
-	defer endCarriers()
-	group, carriers := errgroup.WithContext(carriers)
-	if err := s.serve(carriers, group, file); err != nil {
-		endCarriers()
+	// Plugins end first. The goroutines that write their last results end after them.
+	writers, endWriters := context.WithCancel(context.WithoutCancel(ctx))
+	defer endWriters()
+	group, writers := errgroup.WithContext(writers)
+	if err := s.serve(writers, group, file); err != nil {
+		endWriters()
 		return errors.Join(err, group.Wait())
 	}
-	s.carry(carriers, group)
-	s.reapAsInit(carriers, group)
+	s.startWriters(writers, group)
+	s.reapAsInit(writers, group)
 	group.Go(func() error {
-		defer endCarriers()
-		return s.work(ctx, carriers, file, digest)
+		defer endWriters()
+		return s.work(ctx, writers, file, digest)
 	})
 	return group.Wait()
 }
 
-// assemble makes the parts that do not depend on the configuration file.
+// assemble creates the parts that do not depend on the configuration file.
 func assemble(ctx context.Context, c Config) (*sidecar, error) {
 	s := &sidecar{
 		config: c, logger: c.Logger, pod: identity.Pod{Namespace: c.Namespace, Name: c.Pod, UID: c.UID}, feed: newPodFeed(),
@@ -110,17 +112,18 @@ func assemble(ctx context.Context, c Config) (*sidecar, error) {
 			return nil, err
 		}
 		s.events = ownpod.NewEvents(s.api, component, c.Logger)
-		s.podExpected = s.feed.look(ctx, s.api, s.pod, c.Logger)
+		s.podExpected = s.feed.readFirst(ctx, s.api, s.pod, c.Logger)
 		if pod := s.feed.latest(); pod != nil && s.pod.UID == "" {
 			s.pod.UID = string(pod.UID)
 		}
 	}
 	m := newMeter()
 	s.state = newState(c.Version, m)
+	s.guard = guard.New(guard.Config{Program: component, Faults: s.state.faults, Logger: c.Logger})
 	s.writer = output.New(output.Config{
-		Patcher: patcher{s.api}, Recorder: recorder{s.events}, Meter: m, Logger: c.Logger, Observe: s.state.observe,
+		Patcher: patcher{s.api}, Recorder: recorder{s.events}, Meter: m, Guard: s.guard, Logger: c.Logger, Observe: s.state.observe,
 	})
-	// Only for its types; the one that runs is made when the file has been read.
+	// Only for its types; the one that runs is created when the file has been read.
 	if s.manager, err = plugin.NewManager(plugin.Config{Factories: s.factories()}); err != nil {
 		return nil, err
 	}
@@ -145,7 +148,7 @@ func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
 		Factories: s.factories(),
 		Host: plugin.Host{
 			Logger: s.logger, Pod: s.pod, Observed: s.feed.latest, Look: s.feed.reader(s.api, s.pod), Changes: s.feed.changes,
-			Own: s.config.Container, Results: s.writer, API: s.api, Processes: s.processes, Tell: s.tell,
+			Own: s.config.Container, Results: s.writer, API: s.api, Processes: s.processes, Tell: s.sendEvent, Guard: s.guard,
 		},
 	})
 	if err != nil {
@@ -156,12 +159,12 @@ func (s *sidecar) newManager(file *config.File) (*plugin.Manager, error) {
 	return manager, nil
 }
 
-// tell sends an Event about our pod.
-func (s *sidecar) tell(state result.State, reason, message string) {
+// sendEvent sends an Event about our pod.
+func (s *sidecar) sendEvent(state result.State, reason, message string) {
 	recorder{s.events}.Event(output.Pod(s.pod), state, reason, foreign.Cut(message, result.MaxMessage))
 }
 
-// serve opens the endpoints: what has power over the pod apart from what may be seen.
+// serve starts two servers: the API of the plugins, which may require authentication, and read-only health and metrics.
 func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config.File) error {
 	secure, err := server.TLSConfig(file.Server.TLS)
 	if err != nil {
@@ -178,15 +181,15 @@ func (s *sidecar) serve(ctx context.Context, group *errgroup.Group, file *config
 	return nil
 }
 
-// reapAsInit waits for orphans where this program is PID 1, which they are given to.
+// reapAsInit waits for orphaned processes if this program is PID 1, because they become its children.
 func (s *sidecar) reapAsInit(ctx context.Context, group *errgroup.Group) {
 	if os.Getpid() == 1 && s.processes != nil {
 		group.Go(func() error { reap(ctx, s.processes, reapInterval, s.logger); return nil })
 	}
 }
 
-// carry starts what takes news to and from the API.
-func (s *sidecar) carry(ctx context.Context, group *errgroup.Group) {
+// startWriters starts the goroutines that write results to the API and watch the pod.
+func (s *sidecar) startWriters(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return s.writer.Run(ctx) })
 	if s.api == nil {
 		return
@@ -195,11 +198,11 @@ func (s *sidecar) carry(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.feed.follow(ctx, s.api, s.pod, s.logger); return nil })
 }
 
-// work runs the plugins until ctx or the carriers end.
-func (s *sidecar) work(ctx, carriers context.Context, file *config.File, digest string) error {
+// work runs the plugins until ctx or the writers end.
+func (s *sidecar) work(ctx, writers context.Context, file *config.File, digest string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(carriers, cancel)()
+	defer context.AfterFunc(writers, cancel)()
 	if file.SidecarStartOrder == "After" {
 		s.awaitOthers(ctx)
 	}
@@ -217,7 +220,7 @@ func (s *sidecar) work(ctx, carriers context.Context, file *config.File, digest 
 	return errors.Join(err, s.manager.Stop(last))
 }
 
-// awaitOthers waits until the pod's other containers have been started, if that can be seen.
+// awaitOthers waits until the pod's other containers have been started, if the pod can be read.
 func (s *sidecar) awaitOthers(ctx context.Context) {
 	changes, end := s.feed.changes()
 	defer end()

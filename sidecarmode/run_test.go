@@ -206,3 +206,18 @@ func TestStartFailsWithReasons(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A ConfigMap holds no more; a file in its place may be anything.
+func TestConfigurationThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	good := sidecarmode.Config{Namespace: "n", Pod: "p", Grace: time.Second, Logger: slog.New(slog.DiscardHandler), File: filepath.Join(t.TempDir(), "config.yaml")}
+	text := "plugins: [{name: none}]\n"
+	for size, want := range map[int]string{1 << 20: "unknown plugin", 1<<20 + 1: "more than 1048576"} {
+		if err := os.WriteFile(good.File, []byte(text+"#"+strings.Repeat("x", size-len(text)-1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := sidecarmode.Run(t.Context(), good); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %.300v", size, err)
+		}
+	}
+}

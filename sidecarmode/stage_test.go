@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/refit-project/refit/sidecarmode"
-	"github.com/refit-project/refit/testkit/loopback"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/loopback"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 func TestMain(m *testing.M) {

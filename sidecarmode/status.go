@@ -11,13 +11,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/result/output"
-	"github.com/refit-project/refit/sidecarmode/plugin"
-	"github.com/refit-project/refit/sidecarmode/selftest"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/result/output"
+	"github.com/refit-project/refit/plugin"
+	"github.com/refit-project/refit/plugin/selftest"
 )
 
-// state is what /status and the metrics tell of the program as a whole.
+// state is the state of the whole program for /status and the metrics.
 type state struct {
 	version string
 	manager *plugin.Manager
@@ -28,20 +28,21 @@ type state struct {
 	loaded   prometheus.Gauge
 	tests    *prometheus.GaugeVec
 	writes   *prometheus.CounterVec
+	faults   *prometheus.CounterVec
 
 	mu     sync.Mutex
 	config configState
 	report selftest.Report
 }
 
-// configState says which configuration is in force.
+// configState describes the configuration in force.
 type configState struct {
 	File   string    `json:"file"`
 	Digest string    `json:"digest"`
 	Loaded time.Time `json:"loaded"`
-	// Error of the file as it is now; the one in force is an earlier one then.
+	// Error of the current file; the configuration in force is an earlier one then.
 	Error string `json:"error,omitempty"`
-	// Later are keys that have changed and that a restart is needed for.
+	// Later are changed keys that need a restart.
 	Later []string `json:"afterRestart,omitempty"`
 }
 
@@ -60,12 +61,15 @@ func newState(version string, m *meter) *state {
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "refit_sidecar_result_writes_total", Help: "Attempts to bring an object of the API up to date, by their outcome.",
 		}, []string{"resource", "outcome"}),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "refit_sidecar_object_panics_total", Help: "Faults of plugins and of what they run, by where and fault: panic. The log has the stack.",
+		}, []string{"where", "fault"}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "refit_sidecar_info", Help: "1; the version is in the label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	info.Set(1)
-	s.registry.MustRegister(s.reload, s.loaded, s.tests, s.writes, info, m,
+	s.registry.MustRegister(s.reload, s.loaded, s.tests, s.writes, s.faults, info, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s
 }
@@ -85,7 +89,7 @@ func (s *state) observe(object output.Object, sent result.Requests, err error) {
 func (s *state) setConfig(c configState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.Error != "" { // the one in force stays
+	if c.Error != "" { // the previous one stays in force
 		c.Digest, c.Loaded, c.Later = s.config.Digest, s.config.Loaded, s.config.Later
 		s.reload.Set(0)
 	} else {
@@ -109,7 +113,7 @@ func (s *state) setReport(r selftest.Report) {
 	}
 }
 
-// health is the handler of /healthz, /readyz and /metrics.
+// health returns the handler of /healthz, /readyz and /metrics.
 func (s *state) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -125,7 +129,7 @@ func (s *state) health() http.Handler {
 	return mux
 }
 
-// api is the handler of /status and the plugins' routes.
+// api returns the handler of /status and the plugins' routes.
 func (s *state) api() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -142,7 +146,7 @@ func (s *state) api() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(answer) // the caller has gone if this fails
+		_ = encoder.Encode(answer) // if this fails, the client has gone
 	})
 	mux.Handle("/", s.manager)
 	return mux

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/result/output"
-	"github.com/refit-project/refit/sidecarmode/plugin"
-	"github.com/refit-project/refit/sidecarmode/selftest"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/result/output"
+	"github.com/refit-project/refit/plugin"
+	"github.com/refit-project/refit/plugin/selftest"
 )
 
 const (
-	// testInterval is the least time between two self-tests.
+	// testInterval is the minimum time between two self-tests.
 	testInterval = 5 * time.Second
-	// askAgain is how long the results of the access reviews are used, and askMissing how long where something is missing: it
-	// may be granted, and nothing tells of that.
-	askAgain   = 10 * time.Minute
-	askMissing = 30 * time.Second
+	// reviewInterval is how long results of access reviews are used, and missingReviewInterval how long if a permission is missing: it may
+	// be granted later, and nothing notifies us.
+	reviewInterval        = 10 * time.Minute
+	missingReviewInterval = 30 * time.Second
 
 	defaultCondition = "refit.dev/SidecarSelfTest"
 	off              = "off"
@@ -26,13 +26,13 @@ const (
 // tester repeats the self-test when the pod has changed.
 type tester struct {
 	sidecar *sidecar
-	tokens  chan struct{} // holds one: test again, the role as well
+	tokens  chan struct{} // holds one token: test again, including the role
 }
 
 func newTester(s *sidecar) *tester { return &tester{sidecar: s, tokens: make(chan struct{}, 1)} }
 
-// again asks for another test soon.
-func (t *tester) again() {
+// retest requests another test soon.
+func (t *tester) retest() {
 	select {
 	case t.tokens <- struct{}{}:
 	default:
@@ -47,7 +47,7 @@ func (t *tester) run(ctx context.Context) error {
 	var asked time.Time
 	for {
 		needs := t.sidecar.manager.Needs()
-		if asked.IsZero() || time.Since(asked) > askAgain {
+		if asked.IsZero() || time.Since(asked) > reviewInterval {
 			access, asked = selftest.Access(ctx, t.sidecar.api, t.access(needs)), time.Now()
 		}
 		t.test(ctx, needs, access)
@@ -61,7 +61,7 @@ func (t *tester) run(ctx context.Context) error {
 		missing := slices.ContainsFunc(access, func(c selftest.Check) bool { return !c.OK })
 		var again <-chan time.Time
 		if missing {
-			again = time.After(askMissing - testInterval)
+			again = time.After(missingReviewInterval - testInterval)
 		}
 		select {
 		case <-ctx.Done():
@@ -75,7 +75,7 @@ func (t *tester) run(ctx context.Context) error {
 	}
 }
 
-// access is what the program needs by itself, and what the plugins need.
+// access returns the permissions that the program and the plugins need.
 func (t *tester) access(needs plugin.Needs) []selftest.Need {
 	pod := reference(output.Pod(t.sidecar.pod), "")
 	status := pod

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Choice picks among several matches.
+// Choice selects among several matches.
 type Choice int
 
 const (
-	// Only refuses to choose: there must be exactly one match.
+	// Only allows exactly one match.
 	Only Choice = iota
-	// Oldest is the first started, which among all processes of a container is its init process.
+	// Oldest is the match that started first. Among all processes of a container it is the init process.
 	Oldest
-	// Newest is the last started.
+	// Newest is the match that started last.
 	Newest
-	// Parent is the match of which all other matches descend, as nginx's master does of a group that shares
-	// one executable.
+	// Parent is the match that is an ancestor of all other matches, such as nginx's master in a group with one executable.
 	Parent
-	// All takes every match.
+	// All selects every match.
 	All
 )
 
@@ -43,7 +42,7 @@ func (c Choice) String() string {
 	return choices[c]
 }
 
-// pick applies c to one match or more, in order of PID.
+// pick applies c to one or more matches, in order of PID.
 func (c Choice) pick(found []Process) ([]Process, error) {
 	if len(found) == 1 || c == All {
 		return found, nil
@@ -63,8 +62,8 @@ func (c Choice) pick(found []Process) ([]Process, error) {
 	}
 }
 
-// parent follows only links inside of the group: a process between two matches that does not match itself
-// leaves two heads, and two heads are an error.
+// parent follows only parents inside of the group. A process between two matches that does not match itself therefore
+// leaves two roots, which is an error.
 func parent(found []Process) ([]Process, error) {
 	members := make(map[int]bool, len(found))
 	for _, p := range found {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/signal/procfile"
 )
 
@@ -63,7 +63,7 @@ func TestAmbiguousErrorListsTheFirstCandidates(t *testing.T) {
 
 func TestTitleIsCutAfterItsLimit(t *testing.T) {
 	t.Parallel()
-	whole := strings.Repeat("x", maxTitle)
+	whole := strings.Repeat("x", 128)
 	if got := clip([]byte(whole)); got != whole {
 		t.Errorf("%d bytes became %q", maxTitle, got)
 	}

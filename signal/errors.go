@@ -8,26 +8,26 @@ import (
 	"syscall"
 )
 
-// What callers branch on.
+// Errors that callers distinguish.
 var (
-	// ErrNotFound: no process matches the selector.
+	// ErrNotFound means that no process matches the selector.
 	ErrNotFound = errors.New("no such process")
-	// ErrGone: the process ended, gave its PID to another, or no longer is what was matched.
+	// ErrGone means that the process has ended, that another one has its PID, or that it no longer matches.
 	ErrGone = errors.New("process is gone")
-	// ErrForeign: the proc file system shows another PID namespace than ours, so its PIDs are not ours to use.
+	// ErrForeign means that the proc file system shows another PID namespace than ours, so that its PIDs cannot be used.
 	ErrForeign = errors.New("proc file system of another PID namespace")
-	// ErrForbidden: the sandbox process or this program itself was meant; neither is ever signalled.
+	// ErrForbidden means that the sandbox process or this program was selected; neither is ever signalled.
 	ErrForbidden = errors.New("not to be signalled")
 )
 
 // maxShown bounds how many candidates an AmbiguousError lists.
 const maxShown = 5
 
-// AmbiguousError says that a selector does not single out a process.
+// AmbiguousError means that a selector matches several processes and the choice does not select one.
 type AmbiguousError struct {
 	// Candidates are the matches in order of PID.
 	Candidates []Process
-	// Reason says what the choice asked for.
+	// Reason says what the choice requires.
 	Reason string
 }
 
@@ -44,17 +44,17 @@ func (e *AmbiguousError) Error() string {
 	return strings.TrimSuffix(b.String(), ";")
 }
 
-// PermissionError says why the kernel refused a signal. It is fs.ErrPermission to errors.Is.
+// PermissionError says why the kernel refused a signal. It is fs.ErrPermission for errors.Is.
 type PermissionError struct {
 	Process Process
 	Signal  syscall.Signal
-	// UID is the effective UID of this program and CapKill whether it has CAP_KILL.
+	// UID is the effective UID of this program. CapKill reports whether it has CAP_KILL.
 	UID     int
 	CapKill bool
 }
 
-// Error gives the rule of kill(2) and both recipes, because the obvious one, adding KILL to a non-root
-// container, does nothing: Kubernetes sets no ambient capabilities (KEP-2763).
+// Error returns the rule of kill(2) and two solutions, because the obvious one, adding KILL to a non-root container, has no
+// effect: Kubernetes sets no ambient capabilities (KEP-2763).
 func (e *PermissionError) Error() string {
 	head := fmt.Sprintf("signal %s to %s: operation not permitted: ", Name(e.Signal), e.Process)
 	if e.CapKill || e.UID == e.Process.UID {

@@ -13,14 +13,13 @@ import (
 	"github.com/refit-project/refit/signal/procfile"
 )
 
-// errOther: the process is not what the selector means.
+// errOther means that the process does not match the selector.
 var errOther = errors.New("another process")
 
-// Find returns the process that sel means: one, or with the choice All at least one, in order of PID.
+// Find returns the process selected by sel: one, or with the choice All at least one, in order of PID.
 //
-// The sandbox process and this program itself are never found, except for a PID 1 that lives in the
-// selector's container. Zombies and kernel threads are not found either. The error is ErrNotFound,
-// *AmbiguousError, or one of the file system or of ctx.
+// It never returns the sandbox process and this program itself, except for a PID 1 in the selector's container, nor zombies
+// and kernel threads. The error is ErrNotFound, *AmbiguousError, or an error of the file system or of ctx.
 func (f *FS) Find(ctx context.Context, sel Selector) ([]Process, error) {
 	m, err := sel.compile()
 	if err != nil {
@@ -40,13 +39,13 @@ func (f *FS) find(ctx context.Context, m *matcher) ([]Process, error) {
 	return m.Choice.pick(s.found)
 }
 
-// search is one pass over processes, or a second look at one of them.
+// search is one pass over processes, or another check of one of them.
 type search struct {
 	reader
 	root  int // descriptor of the proc file system
-	self  int // our own PID there
+	self  int // our own PID in it
 	found []Process
-	// What to tell who found nothing: of how many processes everything was read, how many of them showed a
+	// Details for the error if nothing is found: how many processes were read completely, how many of them showed a
 	// container, and how many did not show their executable.
 	inspected, contained, blind int
 }
@@ -83,7 +82,7 @@ func (s *search) add(t search) {
 	s.blind += t.blind
 }
 
-// notFound adds what may have hidden the process.
+// notFound returns ErrNotFound with what may have hidden the process.
 func (s *search) notFound(m *matcher) error {
 	var hints []string
 	if s.blind > 0 {
@@ -98,7 +97,8 @@ func (s *search) notFound(m *matcher) error {
 	return fmt.Errorf("%w: %s (%s)", ErrNotFound, m.Selector, strings.Join(hints, "; "))
 }
 
-// candidate is the hot path: one file, three system calls per process. It errs towards true; inspect decides.
+// candidate is the hot path: one file, three system calls per process. It may return true for a process that does not
+// match; inspect decides.
 func (s *search) candidate(name string, m *matcher) bool {
 	switch {
 	case m.cmdline > 0:
@@ -116,9 +116,9 @@ func (s *search) candidate(name string, m *matcher) bool {
 	}
 }
 
-// inspect reads all of one process and compares it with m; nil matches everything, ourselves included. The
-// files are read through a descriptor of the process's directory, so that they are all of one process even
-// when its PID is given away meanwhile.
+// inspect reads all of one process and compares it with m; nil matches everything, including this program. The files are
+// read through a descriptor of the process's directory, so that they are all of one process even if its PID is reused
+// meanwhile.
 func (s *search) inspect(pid int, name string, m *matcher) (Process, error) {
 	if m != nil && pid == s.self {
 		return Process{}, errOther
@@ -163,7 +163,7 @@ func (s *search) inspect(pid int, name string, m *matcher) (Process, error) {
 	return p, s.compare(&p, m, line, dir)
 }
 
-// compare looks at everything m asks for, the executable last, as it may cost a denied call.
+// compare checks all conditions of m, the executable last, because it may cost a denied call.
 func (s *search) compare(p *Process, m *matcher, line []byte, dir int) error {
 	switch {
 	case m.Comm != "" && p.Comm != m.Comm,
@@ -189,7 +189,7 @@ func (s *search) compare(p *Process, m *matcher, line []byte, dir int) error {
 		}
 		return err
 	}
-	// The kernel appends this when the file was replaced since, as an update of the image in place does.
+	// The kernel appends this if the file was replaced, for example by an update of the image in place.
 	if strings.TrimSuffix(exe, " (deleted)") != m.Exe {
 		return errOther
 	}
@@ -205,7 +205,7 @@ func (s *search) commandLine(dir int, m *matcher) ([]byte, error) {
 	return shown(line), err
 }
 
-// container is empty where the cgroup file is missing, hidden or contradicts itself: none is proven.
+// container returns an empty string if the cgroup file is missing, hidden or ambiguous.
 func (s *search) container(dir int) string {
 	b, err := s.file(dir, "cgroup", maxFile)
 	if err != nil {
@@ -221,12 +221,13 @@ func (s *search) container(dir int) string {
 	return id
 }
 
-// ignorable are errors that a pass over living processes meets: of those that ended, are hidden or do not match.
+// ignorable reports errors that are normal in a pass over running processes: the process has ended, is hidden or does not
+// match.
 func ignorable(err error) bool {
 	return gone(err) || denied(err) || errors.Is(err, errOther) || errors.Is(err, procfile.ErrMalformed)
 }
 
-// isPause knows the sandbox process of a pod that is not PID 1 here, as with hostPID.
+// isPause recognizes the sandbox process of a pod that is not PID 1 here, for example with hostPID.
 func isPause(p Process) bool {
 	program, _, _ := strings.Cut(p.Title, " ")
 	return p.Comm == "pause" && path.Base(program) == "pause"

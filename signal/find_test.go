@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/testkit/procfs"
+	"github.com/refit-project/refit/test/kit/procfs"
 )
 
 const masterTitle = "nginx: master process nginx"
@@ -53,6 +53,19 @@ func pidsOf(found []signal.Process, err error) any {
 		pids = append(pids, p.PID)
 	}
 	return pids
+}
+
+// The kernel marks an executable that was replaced, for example by an update of a package in the container.
+func TestProcessIsFoundByItsExecutableAlsoWhenThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	tree := procfs.NewTree(t)
+	tree.Self(50)
+	for pid, exe := range map[int]string{2: "/app (deleted)", 3: "/app2 (deleted)", 4: "/other"} {
+		tree.Put(procfs.Process{PID: pid, Start: 100, Comm: "app", Cmdline: "app\x00", Exe: exe})
+	}
+	if diff := cmp.Diff(any([]int{2}), pidsOf(open(t, tree.Root).Find(t.Context(), signal.Selector{Exe: "/app"}))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // Safe process targeting and process selectors on a captured nginx, its workers and three impostors.
@@ -99,7 +112,7 @@ func TestProcessSelectorsInACapturedTree(t *testing.T) {
 	}
 }
 
-// Whatever a pod's shared PID namespace holds beside the target.
+// Other processes in a pod's shared PID namespace are not selected.
 func TestProcessSelectorsInASharedNamespace(t *testing.T) {
 	t.Parallel()
 	tree := procfs.NewTree(t)
@@ -123,18 +136,19 @@ func TestProcessSelectorsInASharedNamespace(t *testing.T) {
 		sel  signal.Selector
 		want any
 	}{
-		"container, all, no zombie":           {signal.Selector{Container: container(appID), Choice: signal.All}, []int{7, 8, 9}},
-		"init of a container is the oldest":   {signal.Selector{Container: container(appID), Choice: signal.Oldest}, []int{7}},
-		"an exec'd shell is a second head":    {signal.Selector{Container: container(appID), Choice: signal.Parent}, "ambiguous: 3"},
-		"same title, told by container":       {signal.Selector{Title: "/app serve", Container: container(otherID)}, []int{20}},
-		"same title in two containers":        {signal.Selector{Title: "/app serve"}, "ambiguous: 2"},
-		"pause is not found by its name":      {signal.Selector{Comm: "pause", Choice: signal.All}, "not found"},
-		"pause is not found by its UID":       {signal.Selector{UID: new(0), Choice: signal.All}, []int{7, 9, 20, 30}},
-		"PID 1 in the container asked for":    {signal.Selector{Container: container(strings.Repeat("0f", 32))}, []int{1}},
-		"never ourselves":                     {signal.Selector{Comm: "refit-sidecar"}, "not found"},
-		"never ourselves by regexp":           {signal.Selector{CmdlineRegexp: "refit"}, "not found"},
-		"kernel threads":                      {signal.Selector{Comm: "kthreadd"}, "not found"},
-		"a process of two containers is none": {signal.Selector{Comm: "confused", Container: container(appID)}, "not found"},
+		"container, all, no zombie":              {signal.Selector{Container: container(appID), Choice: signal.All}, []int{7, 8, 9}},
+		"init of a container is the oldest":      {signal.Selector{Container: container(appID), Choice: signal.Oldest}, []int{7}},
+		"an exec'd shell is a second head":       {signal.Selector{Container: container(appID), Choice: signal.Parent}, "ambiguous: 3"},
+		"same title, distinguished by container": {signal.Selector{Title: "/app serve", Container: container(otherID)}, []int{20}},
+		"program, not an argument like it":       {signal.Selector{Program: "app serve", Container: container(appID)}, []int{7}},
+		"same title in two containers":           {signal.Selector{Title: "/app serve"}, "ambiguous: 2"},
+		"pause is not found by its name":         {signal.Selector{Comm: "pause", Choice: signal.All}, "not found"},
+		"pause is not found by its UID":          {signal.Selector{UID: new(0), Choice: signal.All}, []int{7, 9, 20, 30}},
+		"PID 1 in the container asked for":       {signal.Selector{Container: container(strings.Repeat("0f", 32))}, []int{1}},
+		"never ourselves":                        {signal.Selector{Comm: "refit-sidecar"}, "not found"},
+		"never ourselves by regexp":              {signal.Selector{CmdlineRegexp: "refit"}, "not found"},
+		"kernel threads":                         {signal.Selector{Comm: "kthreadd"}, "not found"},
+		"a process of two containers is none":    {signal.Selector{Comm: "confused", Container: container(appID)}, "not found"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +193,8 @@ func TestSelectorReportsAllFaults(t *testing.T) {
 			signal.Selector{Comm: "sixteen-bytes-ab", Exe: "nginx", UID: new(-1), CmdlineRegexp: "(", Title: "a\x00b"},
 			[]string{"the kernel keeps 15", "not an absolute path", "UID -1", "missing closing", "NUL"},
 		},
-		"endless pattern": {signal.Selector{Cmdline: strings.Repeat("x", 20<<10)}, []string{"longer than 16384"}},
+		"endless pattern": {signal.Selector{Cmdline: strings.Repeat("x", 16<<10+1)}, []string{"longer than 16384"}},
+		"user of nobody":  {signal.Selector{UID: new(1<<32 - 1)}, []string{"out of range"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -194,6 +209,33 @@ func TestSelectorReportsAllFaults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestSelectorsAtTheLimits(t *testing.T) {
+	t.Parallel()
+	for name, sel := range map[string]signal.Selector{
+		"longest name": {Comm: "fifteen-bytes-a"}, "longest pattern": {CmdlineContains: strings.Repeat("x", 16<<10)},
+		"root": {UID: new(0)}, "last user": {UID: new(1<<32 - 2)}, "a container alone": {Container: container(appID)}, "the root folder": {Exe: "/"},
+	} {
+		if err := sel.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// They may have started within the same tick of the kernel's clock: the PID decides then.
+func TestOldestAndNewestOfOneMoment(t *testing.T) {
+	t.Parallel()
+	tree := procfs.NewTree(t)
+	tree.Self(50)
+	for _, pid := range []int{8, 7, 9} {
+		tree.Put(procfs.Process{PID: pid, Start: 100, Comm: "app", Cmdline: "app\x00"})
+	}
+	for choice, want := range map[signal.Choice]int{signal.Oldest: 7, signal.Newest: 9} {
+		if diff := cmp.Diff(any([]int{want}), pidsOf(open(t, tree.Root).Find(t.Context(), signal.Selector{Comm: "app", Choice: choice}))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", choice, diff)
+		}
 	}
 }
 

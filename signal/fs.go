@@ -15,18 +15,18 @@ import (
 	"github.com/refit-project/refit/signal/procfile"
 )
 
-// FS is a proc file system. It holds nothing open between calls and may be used by many goroutines.
+// FS is a proc file system. It keeps nothing open between calls and may be used by several goroutines.
 type FS struct {
 	root string
-	// self is our own PID there, 0 when it does not show us.
+	// self is our own PID in it, 0 if it does not show this process.
 	self   int
 	ours   bool
 	kernel kernel
 }
 
-// New takes the proc file system mounted at root, "/proc" in production. Another tree can be searched; it
-// can be signalled into only when it shows this program under its own PID, which a /proc of another PID
-// namespace, mounted from the host for instance, does not.
+// New returns the proc file system mounted at root, "/proc" in production. Processes of another tree can be found, but
+// signalled only if it shows this program with its own PID. A /proc of another PID namespace, for example mounted from the
+// host, does not.
 func New(root string) (*FS, error) {
 	info, err := os.Stat(root)
 	if err != nil {
@@ -38,7 +38,7 @@ func New(root string) (*FS, error) {
 	f := &FS{root: root, kernel: linux{}}
 	link, err := os.Readlink(filepath.Join(root, "self"))
 	if err != nil {
-		return f, nil //nolint:nilerr // a captured tree need not show us
+		return f, nil //nolint:nilerr // a captured tree need not show this process
 	}
 	if f.self, err = strconv.Atoi(link); err != nil {
 		return nil, fmt.Errorf("proc file system: %s/self leads to %q", root, clip([]byte(link)))
@@ -47,8 +47,8 @@ func New(root string) (*FS, error) {
 	return f, nil
 }
 
-// oneNamespace reports that PIDs here are those of our own namespace: NSpid of status then has one number,
-// with one more for each namespace between (pid_namespaces(7)). gVisor has no NSpid and no nesting.
+// oneNamespace reports whether PIDs here are PIDs of our own namespace: NSpid of status then has one number, and one more
+// for each namespace between (pid_namespaces(7)). gVisor has no NSpid and no nesting.
 func (f *FS) oneNamespace() bool {
 	b, err := os.ReadFile(filepath.Join(f.root, strconv.Itoa(f.self), "status"))
 	if err != nil {
@@ -66,11 +66,11 @@ func (f *FS) Processes(ctx context.Context) ([]Process, error) {
 	return s.found, err
 }
 
-// share is how many processes are worth a goroutine of their own.
+// share is the number of processes that justify another goroutine.
 const share = 100
 
-// scan looks at every process: at those that may match m closely, with nil at all. The time is the kernel's,
-// so that two processors halve it.
+// scan reads processes: with a matcher all that may match, without one all of them. The time is spent in the kernel, so
+// that two processors halve it.
 func (f *FS) scan(ctx context.Context, m *matcher) (search, error) {
 	all, err := f.list(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *FS) scan(ctx context.Context, m *matcher) (search, error) {
 	return sum, err
 }
 
-// list gives the PIDs of all processes.
+// list returns the PIDs of all processes.
 func (f *FS) list(ctx context.Context) ([]int, error) {
 	root, err := f.open()
 	if err != nil {

@@ -13,21 +13,22 @@ import (
 	"github.com/refit-project/refit/signal/procfile"
 )
 
-// ticks of Process.Start are in a second: USER_HZ, which is 100 on every architecture that Go supports (time(7)).
+// ticks is the number of units of Process.Start in a second: USER_HZ, which is 100 on every architecture that Go supports
+// (time(7)).
 const ticks = 100
 
-// Age is how long ago a process started.
+// Age returns the time since a process started.
 func Age(p Process) (time.Duration, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return 0, fmt.Errorf("time since boot: %w", err)
 	}
-	return time.Duration(now.Nano()) - time.Duration(p.Start)*(time.Second/ticks), nil //nolint:gosec // for 292 years after boot
+	return time.Duration(now.Nano()) - time.Duration(p.Start)*(time.Second/ticks), nil //nolint:gosec // overflows 292 years after boot
 }
 
 // Answers reports whether a process has a handler for sig, ignores it or blocks it: SigCgt, SigIgn and SigBlk of
-// proc_pid_status(5). Otherwise the default action is taken, which for most signals is to end the process (signal(7)). Where
-// the kernel does not say, as gVisor, it is true.
+// proc_pid_status(5). Otherwise the default action is taken, which for most signals ends the process (signal(7)). It
+// returns true if the kernel does not show this, as in gVisor.
 func (f *FS) Answers(p Process, sig syscall.Signal) (bool, error) {
 	b, err := os.ReadFile(filepath.Join(f.root, strconv.Itoa(p.PID), "status"))
 	if err == nil {

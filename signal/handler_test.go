@@ -1,6 +1,7 @@
 package signal_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,8 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/poll"
+	"github.com/refit-project/refit/test/kit/procfs"
 )
 
 func TestAnswers(t *testing.T) {
@@ -48,13 +50,15 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// gVisor does not say which signals a process handles. A process that says nonsense is none.
+// gVisor does not say which signals a process handles. A malformed file is an error.
 func TestAnswersWhereTheKernelDoesNotSay(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]string{
 		"Name:\tapp\nPid:\t7\n":                        "true <nil>",
 		"Name:\tapp\nSigCgt:\t0000000000000001\n":      "true <nil>",
 		"Name:\tapp\nSigCgt:\t0000000000000002\n":      "false <nil>",
+		"Name:\tapp\nSigBlk:\t0000000000000001\n":      "true <nil>",
+		"Name:\tapp\nSigIgn:\t0000000000000001\n":      "true <nil>",
 		"Name:\tapp\nSigCgt:\tzz\n":                    "false malformed",
 		"Name:\tapp\\nSigCgt:\t1\nSigIgn:\t00000000\n": "false <nil>", // as the kernel shows a name with a line break
 	} {
@@ -77,6 +81,23 @@ func TestAnswersWhereTheKernelDoesNotSay(t *testing.T) {
 		if answer, fault, _ := strings.Cut(want, " "); strconv.FormatBool(got) != answer || (err == nil) != (fault == "<nil>") {
 			t.Errorf("%q: %t, %v, want %s", status, got, err, want)
 		}
+	}
+}
+
+// Another process has the PID now, whose handlers do not matter.
+func TestAnswersOfAProcessThatIsGone(t *testing.T) {
+	t.Parallel()
+	tree := procfs.NewTree(t)
+	tree.Put(procfs.Process{PID: 7, Start: 100})
+	tree.Put(procfs.Process{PID: 8, Start: 100, State: 'Z'})
+	fs := open(t, tree.Root)
+	for name, p := range map[string]signal.Process{"another process": {PID: 7, Start: 99}, "none": {PID: 9, Start: 100}, "a zombie": {PID: 8, Start: 100}} {
+		if _, err := fs.Answers(p, syscall.SIGHUP); !errors.Is(err, signal.ErrGone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got, err := fs.Answers(signal.Process{PID: 7, Start: 100}, syscall.SIGHUP); err != nil || !got {
+		t.Errorf("the process itself: %t, %v", got, err)
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/testkit/procfs"
+	"github.com/refit-project/refit/test/kit/procfs"
 )
 
-// The candidates are listed, but neither without end nor with what they would like to write into a log.
+// The candidates are listed, but their number and text are bounded, and the text is quoted.
 func TestAmbiguousErrorIsBoundedAndQuoted(t *testing.T) {
 	t.Parallel()
 	tree := procfs.NewTree(t)

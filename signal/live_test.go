@@ -53,7 +53,7 @@ func beTarget() {
 	}
 }
 
-// beSender checks its parent, which runs as another UID, and says what it was told.
+// beSender checks its parent, which runs as another UID, and prints the result.
 func beSender() {
 	f, err := signal.New("/proc")
 	if err != nil {

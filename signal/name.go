@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Real-time signals as signal(7) has them for the C library: it keeps 32 and 33 for itself.
+// Real-time signals as in the C library, which reserves 32 and 33 (signal(7)).
 const (
 	realtimeMin = 34
 	realtimeMax = 64
 )
 
-// Parse reads a signal by name, with or without SIG and in any case ("HUP", "sighup", "RTMIN+3"), or by
-// number. Zero is no signal.
+// Parse reads a signal by name, with or without SIG and in any case ("HUP", "sighup", "RTMIN+3"), or by number. Zero is not
+// a signal.
 func Parse(s string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(s); err == nil {
 		if n < 1 || n > realtimeMax {

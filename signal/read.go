@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxCmdline is how much of a command line is looked at. A process may make its own gigabytes long.
+	// maxCmdline is how much of a command line is read. A process may make its own gigabytes long.
 	maxCmdline = 128 << 10
 	// maxFile bounds every other file of /proc; the longest in use, cgroup with v1, stays below 4 KiB.
 	maxFile = 64 << 10
-	// firstRead holds a whole file of nearly every process, and is what one system call asks for.
+	// firstRead is the size of one read. It holds a whole file of nearly every process.
 	firstRead = 4 << 10
 )
 
-// reader reads files of /proc into one buffer. What it returns is valid until the next call.
+// reader reads files of /proc into one buffer. Its results are valid until the next call.
 //
-// It bypasses package os: that makes a descriptor non-blocking, adds it to the poller and asks for its size,
-// which together cost four times the three calls that a file of /proc needs.
+// It does not use package os, which makes a descriptor non-blocking, adds it to the poller and asks for its size; together
+// these cost four times the three calls that a file of /proc needs.
 type reader struct {
 	buf []byte
 }
@@ -74,8 +74,7 @@ func read(fd int, b []byte) (int, error) {
 	}
 }
 
-// pids calls visit with each entry of the directory that is a PID, in the kernel's order, which in /proc
-// is ascending.
+// pids calls visit with each entry of the directory that is a PID, in the kernel's order, which is ascending in /proc.
 func pids(ctx context.Context, root int, visit func(pid int)) error {
 	buf := make([]byte, 32<<10)
 	for {
@@ -98,8 +97,8 @@ func pids(ctx context.Context, root int, visit func(pid int)) error {
 	}
 }
 
-// parseDirents reads the buffer that getdents64(2) fills: inode and offset of 8 bytes, the record's length
-// of 2, the type of 1, and the name up to a NUL.
+// parseDirents reads the buffer of getdents64(2): inode and offset of 8 bytes, the record's length of 2, the type of 1, and
+// the name up to a NUL.
 func parseDirents(b []byte, visit func(pid int)) error {
 	const length, header = 16, 19
 	for len(b) > header {

@@ -16,10 +16,11 @@ import (
 // capKill is CAP_KILL of capabilities(7).
 const capKill = 5
 
-// Signal finds what sel means and sends it sig, once per process. Each process is compared with sel again,
-// as a whole, when a pidfd already holds it, so one that renamed itself or ended in between gets nothing.
+// Signal finds the processes selected by sel and sends sig, once per process. Each process is compared with sel again when
+// a pidfd holds it, so a process that has renamed itself or ended in between is not signalled.
 //
-// It returns the processes that were signalled, also beside an error. With the choice All, processes that
+// It returns the processes that were signalled, also with an error. With the choice All, processes that have ended in
+// between are skipped as long as one remains.
 // are gone by then are passed over as long as one remains.
 func (f *FS) Signal(ctx context.Context, sel Selector, sig syscall.Signal) ([]Process, error) {
 	m, err := sel.compile()
@@ -31,24 +32,24 @@ func (f *FS) Signal(ctx context.Context, sel Selector, sig syscall.Signal) ([]Pr
 		return nil, err
 	}
 	var sent []Process
-	var faults []error
+	var errs []error
 	for _, p := range found {
 		err := f.send(p, sig, m)
 		switch {
 		case err == nil:
 			sent = append(sent, p)
 		case m.Choice != All || !errors.Is(err, ErrGone):
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
-	if len(sent) == 0 && len(faults) == 0 {
+	if len(sent) == 0 && len(errs) == 0 {
 		return nil, fmt.Errorf("signal %s to %s: %w", Name(sig), sel, ErrGone)
 	}
-	return sent, errors.Join(faults...)
+	return sent, errors.Join(errs...)
 }
 
-// Send signals a process found earlier, without a search: it must still have the start time it had. ErrGone
-// says that it has ended; whether one like it runs now is for Find to say.
+// Send signals a process found earlier, without a search: it must still have the same start time. ErrGone means that it has
+// ended; use Find to look for its successor.
 func (f *FS) Send(p Process, sig syscall.Signal) error {
 	if sig < 1 {
 		return fmt.Errorf("signal %d: no such signal", sig)
@@ -56,13 +57,13 @@ func (f *FS) Send(p Process, sig syscall.Signal) error {
 	return f.send(p, sig, nil)
 }
 
-// Check tells whether Send would be permitted, and sends nothing (signal 0 of kill(2)).
+// Check returns whether Send would be permitted, without sending a signal (signal 0 of kill(2)).
 func (f *FS) Check(p Process) error { return f.send(p, 0, nil) }
 
 func (f *FS) send(p Process, sig syscall.Signal, m *matcher) error {
 	switch {
 	case p.PID < 1:
-		// To kill(2), 0 and negative numbers are groups, and -1 everybody.
+		// For kill(2), 0 and negative numbers are groups, and -1 means all processes.
 		return fmt.Errorf("signal %s to PID %d: %w", Name(sig), p.PID, ErrNotFound)
 	case !f.ours:
 		return fmt.Errorf("signal %s to %s: %s: %w", Name(sig), p, f.root, ErrForeign)
@@ -81,8 +82,8 @@ func (f *FS) send(p Process, sig syscall.Signal, m *matcher) error {
 	return fmt.Errorf("signal %s to %s: %w", Name(sig), p, err)
 }
 
-// deliver holds the process by a pidfd, checks that it is the one meant, and signals what it holds: a PID
-// given away in between cannot be hit. Without pidfd a window of microseconds stays between check and kill.
+// deliver opens a pidfd of the process, checks that it is the selected one, and signals it: a reused PID cannot be hit.
+// Without pidfd a window of microseconds remains between check and kill.
 func (f *FS) deliver(p Process, sig syscall.Signal, m *matcher) error {
 	fd, err := f.kernel.PidfdOpen(p.PID)
 	switch {
@@ -109,7 +110,7 @@ func (f *FS) kill(p Process, sig syscall.Signal, m *matcher) error {
 	return f.kernel.Kill(p.PID, sig)
 }
 
-// same reads the process again: its start time, and if m is given all that m asks for.
+// same reads the process again and checks its start time, and if m is given all of its conditions.
 func (f *FS) same(p Process, m *matcher) error {
 	name := strconv.Itoa(p.PID)
 	if m == nil {
@@ -141,7 +142,7 @@ func (f *FS) stat(name string) (procfile.Stat, error) {
 	return procfile.ParseStat(b)
 }
 
-// explain turns EPERM into the reason. What cannot be read of ourselves counts as a right not had.
+// explain converts EPERM to the reason. A permission that cannot be read counts as missing.
 func (f *FS) explain(p Process, sig syscall.Signal) error {
 	e := &PermissionError{Process: p, Signal: sig, UID: os.Geteuid()}
 	var r reader
@@ -153,11 +154,11 @@ func (f *FS) explain(p Process, sig syscall.Signal) error {
 	return e
 }
 
-// noPidfd: Linux before 5.3 and gVisor answer ENOSYS. pidfd_open itself never answers EPERM, so that comes
-// from a seccomp filter older than the call.
+// noPidfd reports whether pidfds are missing: Linux before 5.3 and gVisor return ENOSYS. pidfd_open itself never returns
+// EPERM; that comes from a seccomp filter older than the call.
 func noPidfd(err error) bool { return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) }
 
-// kernel is what sends; tests put a recording one in place.
+// kernel sends signals; tests use one that records them.
 type kernel interface {
 	PidfdOpen(pid int) (fd int, err error)
 	PidfdSend(fd int, sig syscall.Signal) error

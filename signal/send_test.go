@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refit-project/refit/signal"
-	"github.com/refit-project/refit/testkit/procfs"
+	"github.com/refit-project/refit/test/kit/procfs"
 )
 
 // recorder is a kernel that sends nothing. Its hooks run before the call they are named after.
@@ -57,7 +58,7 @@ func (r *recorder) Close(int) { r.closed++ }
 
 var master = procfs.Process{PID: 7, PPID: 1, Start: 100, Comm: "nginx", Cmdline: masterTitle + "\x00"}
 
-// What else is a number in a line about a process, such as its UID, is nobody's PID.
+// Other numbers in a line about a process, such as its UID, are not used as its PID.
 func TestTheUIDIsNoPID(t *testing.T) {
 	t.Parallel()
 	tree := procfs.NewTree(t)
@@ -171,7 +172,7 @@ func TestSignalAll(t *testing.T) {
 	}
 }
 
-// The known process: no search, its title is its own business, its start time is not.
+// A known process is signalled without a search: its title is not compared, its start time is.
 func TestSafeProcessTargetingOfAKnownProcess(t *testing.T) {
 	t.Parallel()
 	found := signal.Process{PID: 7, Start: 100, Comm: "nginx"}
@@ -251,6 +252,28 @@ func TestPermissionErrorSaysWhy(t *testing.T) {
 				t.Errorf("err = %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The /proc of a node's own PID namespace may show this program under the number that it has in its own.
+func TestProcessesOfAnotherNamespaceAreNeverSignalled(t *testing.T) {
+	t.Parallel()
+	for numbers, foreign := range map[string]bool{"": false, "PID": false, "PID 7": true} {
+		tree := procfs.NewTree(t)
+		tree.Self(os.Getpid())
+		tree.Put(master)
+		own := procfs.Process{PID: os.Getpid(), Start: 5, Comm: "refit-sidecar"}
+		tree.Put(own)
+		text := strings.Split(procfs.StatusText(own), "NSpid:")[0] + "CapEff:\t0000000000000000\n"
+		if numbers != "" {
+			text += "NSpid:\t" + strings.ReplaceAll(strings.ReplaceAll(numbers, "PID", fmt.Sprint(os.Getpid())), " ", "\t") + "\n"
+		}
+		tree.Status(os.Getpid(), text)
+		// Nothing is sent where it is allowed either: no process has this start time.
+		err := open(t, tree.Root).Send(signal.Process{PID: master.PID, Start: 99}, syscall.SIGHUP)
+		if errors.Is(err, signal.ErrForeign) != foreign || errors.Is(err, signal.ErrGone) == foreign {
+			t.Errorf("NSpid %q: %v", numbers, err)
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// DeadChildren are the PIDs of this program's children that have ended and were not waited for, in order.
+// DeadChildren returns the PIDs of this program's children that have ended and were not waited for, in order.
 func (f *FS) DeadChildren(ctx context.Context) ([]int, error) {
 	all, err := f.list(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestDeadChildrenAreThoseOfThisProgramThatHaveEnded(t *testing.T) {
 		}
 	}
 	if pids := dead(); slices.Contains(pids, running.Process.Pid) || slices.Contains(pids, os.Getpid()) {
-		t.Errorf("%v, of which one runs", pids)
+		t.Errorf("%v, but one of them is running", pids)
 	}
 	if err := ended.Wait(); err != nil {
 		t.Fatal(err)

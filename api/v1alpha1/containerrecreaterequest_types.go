@@ -6,9 +6,9 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// ContainerRecreateRequest asks for one or more containers of a running pod to be restarted in place.
-// Both versions have the same schema, so that the API server serves them without a conversion webhook. Clients of
-// OpenKruise up to 1.9 know neither snapshot nor conditions of the status; for them the manager writes annotations too.
+// ContainerRecreateRequest asks for one or more containers of a running pod to be restarted in place. Both versions have
+// the same schema, so that the API server serves them without a conversion webhook. Clients of OpenKruise up to 1.9 do not
+// know snapshot and conditions of the status; for them the manager writes annotations too.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -40,8 +40,8 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ToV1beta1 returns a copy of the request in the version that Refit works with, its status completed from the annotations
-// by which clients of v1alpha1 hand over (v1beta1.ReadHandOff).
+// ToV1beta1 returns a copy of the request in the version that Refit works with. The status is completed from the
+// annotations by which clients of v1alpha1 exchange data (v1beta1.ReadHandOff).
 func ToV1beta1(request *ContainerRecreateRequest) *v1beta1.ContainerRecreateRequest {
 	request = request.DeepCopy()
 	out := &v1beta1.ContainerRecreateRequest{ObjectMeta: request.ObjectMeta, Spec: request.Spec, Status: request.Status}

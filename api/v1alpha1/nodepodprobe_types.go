@@ -6,15 +6,16 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// NodePodProbe is the work of one node's daemon: which containers to probe, and what the probes have said. It bears
-// the node's name. The manager owns the spec, all of it: entries of others are removed.
-// It has the schema of v1beta1, so that the API server needs no conversion, and is stored in this version, as
-// PodProbeMarkers are.
+// NodePodProbe lists the probes that one node's daemon runs, and their results. It has the node's name. The manager owns
+// the whole spec: entries of others are removed. It has the schema of v1beta1, so that the API server needs no conversion,
+// and is stored in this version, like PodProbeMarkers.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="DELAYED",type=string,JSONPath=`.status.conditions[?(@.type=="Delayed")].status`
+// +kubebuilder:printcolumn:name="FAILED",type=string,priority=1,JSONPath=`.status.podProbeStatuses[*].probeStates[?(@.state=="Failed")].name`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
@@ -54,7 +55,7 @@ type (
 	ContainerProbeState = v1beta1.ContainerProbeState
 )
 
-// The condition and the states, which v1beta1 describes.
+// The condition and the states are described in v1beta1.
 const (
 	ConditionProbesDelayed = v1beta1.ConditionProbesDelayed
 	ProbeSucceeded         = v1beta1.ProbeSucceeded

@@ -6,10 +6,10 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// PodProbeMarker has the pods it selects probed on their node, and marks them with what the probes say: a condition,
-// and labels and annotations by state. It never restarts a container or makes a pod not ready.
-// It has the schema of v1beta1, so that the API server needs no conversion. It is stored in this version, so that a
-// cluster can go back to an OpenKruise that does not know the other one.
+// PodProbeMarker runs probes of the pods it selects on their nodes, and marks the pods with the results: a condition, and
+// labels and annotations by state. It never restarts a container or makes a pod not ready. It has the schema of v1beta1, so
+// that the API server needs no conversion. It is stored in this version, so that a cluster can go back to an OpenKruise
+// that does not know the other one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -53,7 +53,7 @@ type (
 	PodProbeMarkerStatus = v1beta1.PodProbeMarkerStatus
 )
 
-// Names, keys and limits, which v1beta1 describes.
+// Names, keys and limits are described in v1beta1.
 const (
 	KindPodProbeMarker           = v1beta1.KindPodProbeMarker
 	ConditionPodProbeMarkerReady = v1beta1.ConditionPodProbeMarkerReady

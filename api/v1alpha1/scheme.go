@@ -13,7 +13,7 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: v1beta1.Group, Version: "v1alpha1"}
 }
 
-// AddToScheme registers the types of this package, and the meta types every group needs, with s.
+// AddToScheme registers the types of this package, and the meta types that every group needs, with s.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(),
 		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},

@@ -32,7 +32,7 @@ func kinds() map[string][2]func() any {
 	}
 }
 
-// An object keeps what it has when it is read in the other version and written back, in either direction.
+// An object keeps its content when it is read in the other version and written back, in either direction.
 func FuzzBothVersionsReadEachOther(f *testing.F) {
 	all := kinds()
 	plurals := slices.Sorted(maps.Keys(all))

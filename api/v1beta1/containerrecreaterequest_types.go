@@ -38,10 +38,10 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ContainerRecreateRequestSpec says which containers of which pod, and how. It cannot be changed.
+// ContainerRecreateRequestSpec selects the pod and the containers to restart. It cannot be changed.
 //
-// Containers are a list by key, so that a second server-side apply keeps what admission filled in; equality of such
-// lists ignores the order, which matters here and gets a rule of its own.
+// Containers are a list by key, so that a second server-side apply keeps what admission has filled in. Equality of such
+// lists ignores the order, which matters here and has a rule of its own.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec of a ContainerRecreateRequest cannot be changed; create another request"
 // +kubebuilder:validation:XValidation:rule="self.containers.map(c, c.name) == oldSelf.containers.map(c, c.name)",message="spec.containers of a ContainerRecreateRequest cannot be changed, not even their order; create another request"
@@ -58,7 +58,7 @@ type ContainerRecreateRequestSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
-	// Strategy says how to stop them and what counts as done.
+	// Strategy says how to stop the containers and when they count as recreated.
 	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
 	// ActiveDeadlineSeconds bounds the whole request, counted from its creation; at least 3.
@@ -66,16 +66,16 @@ type ContainerRecreateRequestSpec struct {
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished deletes the request so many seconds after it finished. Unset keeps it.
+	// TTLSecondsAfterFinished deletes the request this many seconds after it finished. Unset keeps it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// ContainerRecreateRequestContainer is one container. All but the name is filled in at admission from the pod.
+// ContainerRecreateRequestContainer is one container. All fields except the name are filled in at admission from the pod.
 //
-// No validation rule of the CRD can refuse the read-only fields on create: rules are evaluated after the
-// mutating webhook has filled them in. The webhook refuses them on the object the user sent.
+// No validation rule of the CRD can refuse the read-only fields on create, because rules are evaluated after the mutating
+// webhook has filled them in. The webhook refuses them in the object that the user sent.
 type ContainerRecreateRequestContainer struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -88,7 +88,7 @@ type ContainerRecreateRequestContainer struct {
 	// +optional
 	// +listType=atomic
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
-	// StatusContext is the instance that ran at admission, the one to be replaced. Read-only.
+	// StatusContext is the instance that ran at admission, which is to be replaced. Read-only.
 	// +optional
 	StatusContext *ContainerRecreateRequestContainerContext `json:"statusContext,omitempty"`
 }
@@ -101,7 +101,7 @@ type ProbeHandler struct {
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
 	// +optional
 	TCPSocket *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
-	// Sleep is honoured by refit-daemon; a kruise-daemon ignores it.
+	// Sleep is supported by refit-daemon; a kruise-daemon ignores it.
 	// +optional
 	Sleep *corev1.SleepAction `json:"sleep,omitempty"`
 }
@@ -116,7 +116,7 @@ type ContainerRecreateRequestContainerContext struct {
 	RestartCount int32 `json:"restartCount"`
 }
 
-// FailurePolicyType says what a container that cannot be stopped or restarted means for the rest.
+// FailurePolicyType says what happens to the other containers when one cannot be stopped or restarted.
 //
 // +kubebuilder:validation:Enum=Fail;Ignore
 type FailurePolicyType string
@@ -124,33 +124,33 @@ type FailurePolicyType string
 const (
 	// FailurePolicyFail ends the request at the first container that fails.
 	FailurePolicyFail FailurePolicyType = "Fail"
-	// FailurePolicyIgnore goes on with the other containers.
+	// FailurePolicyIgnore continues with the other containers.
 	FailurePolicyIgnore FailurePolicyType = "Ignore"
 )
 
-// ContainerRecreateRequestStrategy says how to stop the containers and what counts as done.
+// ContainerRecreateRequestStrategy says how to stop the containers and when they count as recreated.
 type ContainerRecreateRequestStrategy struct {
 	// FailurePolicy is Fail (default) or Ignore.
 	// +optional
 	FailurePolicy FailurePolicyType `json:"failurePolicy,omitempty"`
-	// OrderedRecreate waits for each container to be recreated and ready before the next is stopped.
+	// OrderedRecreate waits for each container to be recreated and ready before the next one is stopped.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
-	// ForceRecreate restarts a container even when it has been restarted since admission.
+	// ForceRecreate restarts a container even if it has been restarted since admission.
 	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
-	// TerminationGracePeriodSeconds between TERM and KILL; default the pod's; 0 kills at once.
+	// TerminationGracePeriodSeconds is the time between TERM and KILL; default is the pod's; 0 kills at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds marks the pod not ready and waits so long before the first stop.
-	// It needs the pod to have the readiness gate KruisePodReady.
+	// UnreadyGracePeriodSeconds marks the pod not ready and waits this many seconds before the first stop. It needs the
+	// readiness gate KruisePodReady in the pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
-	// MinStartedSeconds a new container must have run before it counts as recreated.
+	// MinStartedSeconds is how long a new container must have run before it counts as recreated.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
@@ -161,8 +161,8 @@ type ContainerRecreateRequestStrategy struct {
 // +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
 type ContainerRecreateRequestPhase string
 
-// A request ends as Completed; Succeeded and Failed are phases of containers. The outcome of a request
-// is in its conditions Succeeded and Failed.
+// A request ends as Completed; Succeeded and Failed are phases of containers. The outcome of a request is in its conditions
+// Succeeded and Failed.
 const (
 	ContainerRecreateRequestPending    ContainerRecreateRequestPhase = "Pending"
 	ContainerRecreateRequestRecreating ContainerRecreateRequestPhase = "Recreating"
@@ -171,22 +171,22 @@ const (
 	ContainerRecreateRequestCompleted  ContainerRecreateRequestPhase = "Completed"
 )
 
-// ContainerRecreateRequestStatus is what happened so far.
+// ContainerRecreateRequestStatus is the progress of a request.
 type ContainerRecreateRequestStatus struct {
-	// Phase is empty until a daemon has seen the request, and ends as Completed.
+	// Phase is empty until a daemon has accepted the request, and Completed at the end.
 	// +optional
 	Phase ContainerRecreateRequestPhase `json:"phase,omitempty"`
-	// CompletionTime is when the request ended, whatever the outcome.
+	// CompletionTime is when the request ended with any outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Message is one sentence about the progress of the request, or why it failed.
+	// Message is a sentence about the progress of the request, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ContainerRecreateStates are how far the restart of each container is.
+	// ContainerRecreateStates are the progress of the restart of each container.
 	// +optional
 	// +listType=atomic
 	ContainerRecreateStates []ContainerRecreateRequestRecreateState `json:"containerRecreateStates,omitempty"`
-	// ContainerStatusSnapshot is written by the manager for a kruise-daemon, which cannot see pods' status.
+	// ContainerStatusSnapshot is written by the manager for a kruise-daemon, which cannot read pods' status.
 	// +optional
 	// +listType=atomic
 	ContainerStatusSnapshot []ContainerStatusSnapshot `json:"containerStatusSnapshot,omitempty"`
@@ -210,18 +210,17 @@ type ContainerRecreateRequestRecreateState struct {
 	// IsKilled is set once the old instance has been stopped for this request.
 	// +optional
 	IsKilled bool `json:"isKilled,omitempty"`
-	// ContainerID is the instance this request stops, recorded before it is stopped, so that a daemon
-	// that dies in between never stops another one. Not part of OpenKruise's API.
-	// +optional
+	// ContainerID is the instance that this request stops. It is recorded before the stop, so that a daemon that is killed
+	// in between never stops another one. Not part of OpenKruise's API.
 	ContainerID string `json:"containerID,omitempty"`
-	// StopBegan is when the stop of ContainerID began, its preStop hook included, by the API server's clock. It is recorded
-	// before the stop, so that a daemon that continues it leaves the container what remains of its grace period. Not part of
-	// OpenKruise's API.
+	// StopBegan is when the stop of ContainerID began, including its preStop hook, by the API server's clock. It is
+	// recorded before the stop, so that a daemon that continues the stop leaves the container the rest of its grace period.
+	// Not part of OpenKruise's API.
 	// +optional
 	StopBegan *metav1.MicroTime `json:"stopBegan,omitempty"`
 }
 
-// ContainerStatusSnapshot is one container's status as the manager saw it after its restart.
+// ContainerStatusSnapshot is one container's status as the manager read it after its restart.
 type ContainerStatusSnapshot struct {
 	// +required
 	Name string `json:"name"`

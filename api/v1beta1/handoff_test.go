@@ -1,10 +1,12 @@
 package v1beta1_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/refit-project/refit/api/v1beta1"
@@ -67,4 +69,30 @@ func FuzzReadHandOff(f *testing.F) {
 			t.Errorf("conditions %v", r.Status.Conditions)
 		}
 	})
+}
+
+func TestWhatOthersWroteIntoAHandOffIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, annotations := range map[string]map[string]string{
+		"a year":       {v1beta1.AnnotationUnreadyAcquired: "9999-12-31T23:59:59Z"},
+		"an old year":  {v1beta1.AnnotationUnreadyAcquired: "0000-01-01T00:00:00Z"},
+		"a long list":  {v1beta1.AnnotationSyncContainerStatuses: "[" + strings.Repeat("{},", 30_000) + "{}]"},
+		"a deep value": {v1beta1.AnnotationSyncContainerStatuses: strings.Repeat("[", 60_000)},
+	} {
+		r := &v1beta1.ContainerRecreateRequest{}
+		r.Annotations = annotations
+		if v1beta1.ReadHandOff(r); len(r.Status.Conditions)+len(r.Status.ContainerStatusSnapshot) > 0 {
+			t.Errorf("%s: is believed", name)
+		}
+	}
+}
+
+func TestReadinessHoldsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]string{"long": "[" + strings.Repeat(" ", 100_000) + "]", "a long number": "[" + strings.Repeat("1", 60_000) + "]"} {
+		_, err := v1beta1.ReadReadinessHolds(&corev1.PodCondition{Type: "KruisePodReady", Message: message})
+		if err == nil || len(err.Error()) > 200 {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
 }

@@ -53,10 +53,10 @@ type ImageListPullJobSpec struct {
 
 // ImageListPullJobStatus counts ImagePullJobs.
 type ImageListPullJobStatus struct {
-	// StartTime is when the manager took the job up.
+	// StartTime is when the manager started the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the job ended, whatever the outcome.
+	// CompletionTime is when the job ended with any outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Desired is the number of images.
@@ -75,6 +75,9 @@ type ImageListPullJobStatus struct {
 	// +optional
 	// +listType=atomic
 	FailedImageStatuses []*FailedImageStatus `json:"failedImageStatuses,omitempty"`
+	// Message says what prevents the list from creating an ImagePullJob. Not part of OpenKruise's API.
+	// +optional
+	Message string `json:"message,omitempty"`
 	// Conditions: Complete and Failed. Not part of OpenKruise's API.
 	// +optional
 	// +listType=map

@@ -53,7 +53,7 @@ type ImagePullJobSpec struct {
 	ImagePullJobTemplate `json:",inline"`
 }
 
-// ImagePullJobTemplate is what ImagePullJobs and ImageListPullJobs have in common.
+// ImagePullJobTemplate has the fields that ImagePullJobs and ImageListPullJobs share.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.selector) || !has(self.podSelector)",message="only one of selector and podSelector can be given"
 // +kubebuilder:validation:XValidation:rule="(has(self.pullSecrets) ? self.pullSecrets : []) == (has(oldSelf.pullSecrets) ? oldSelf.pullSecrets : [])",fieldPath=".pullSecrets",message="spec.pullSecrets is immutable"
@@ -66,7 +66,7 @@ type ImagePullJobTemplate struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=253
 	PullSecrets []string `json:"pullSecrets,omitempty"`
-	// Selector of nodes. Neither Selector nor PodSelector: all nodes.
+	// Selector of nodes. Without Selector and PodSelector all nodes are selected.
 	// +optional
 	Selector *ImagePullJobNodeSelector `json:"selector,omitempty"`
 	// PodSelector selects the nodes on which such pods of the job's namespace run.
@@ -77,8 +77,10 @@ type ImagePullJobTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int && int(self) >= 0",message="parallelism must be a number and not negative"
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 	// +optional
+	// +kubebuilder:default={}
 	PullPolicy *PullPolicy `json:"pullPolicy,omitempty"`
 	// +optional
+	// +kubebuilder:default={}
 	CompletionPolicy CompletionPolicy `json:"completionPolicy,omitzero"`
 	// SandboxConfig is passed to the runtime with each pull.
 	// +optional
@@ -111,9 +113,11 @@ type PullPolicy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:default=600
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// BackoffLimit is the number of retries after the first attempt; default 3.
 	// +optional
+	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 }
@@ -124,9 +128,9 @@ type PullPolicy struct {
 type CompletionPolicyType string
 
 const (
-	// CompletionAlways ends the job when each selected node has pulled or failed. The default.
+	// CompletionAlways ends the job when each selected node has pulled the image or failed to. The default.
 	CompletionAlways CompletionPolicyType = "Always"
-	// CompletionNever keeps the job, for nodes to come; each node pulls again once a day.
+	// CompletionNever keeps the job, for future nodes; each node pulls again once a day.
 	CompletionNever CompletionPolicyType = "Never"
 )
 
@@ -136,13 +140,14 @@ const (
 type CompletionPolicy struct {
 	// Type is Always (default) or Never.
 	// +optional
+	// +kubebuilder:default=Always
 	Type CompletionPolicyType `json:"type,omitempty"`
-	// ActiveDeadlineSeconds ends the job so many seconds after its start.
+	// ActiveDeadlineSeconds ends the job this many seconds after its start.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished deletes the job so many seconds after it finished. Unset keeps it.
+	// TTLSecondsAfterFinished deletes the job this many seconds after it finished. Unset keeps it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
@@ -150,10 +155,10 @@ type CompletionPolicy struct {
 
 // ImagePullJobStatus counts nodes.
 type ImagePullJobStatus struct {
-	// StartTime is when the manager took the job up.
+	// StartTime is when the manager started the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the job ended, whatever the outcome.
+	// CompletionTime is when the job ended with any outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Desired is the number of selected nodes.
@@ -168,14 +173,14 @@ type ImagePullJobStatus struct {
 	// Failed is the number of nodes that could not pull the image.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Message says how far the job is, or how it has ended.
+	// Message is the progress of the job, or how it has ended.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// FailedNodes by name.
 	// +optional
 	// +listType=atomic
 	FailedNodes []string `json:"failedNodes,omitempty"`
-	// Conditions: Complete and Failed, as those of a batch/v1 Job. Not part of OpenKruise's API.
+	// Conditions: Complete and Failed, as in a batch/v1 Job. Not part of OpenKruise's API.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -3,6 +3,7 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Kind and resource of NodeImage.
@@ -11,8 +12,8 @@ const (
 	ResourceNodeImage = "nodeimages"
 )
 
-// NodeImage lists the images that one node has to pull, and the state of each pull. It bears the node's name. The
-// manager writes the spec, the node's daemon the status.
+// NodeImage lists the images that one node has to pull, and the state of each pull. It has the node's name. The manager
+// writes the spec, the node's daemon the status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -46,7 +47,7 @@ type NodeImageList struct {
 
 // NodeImageSpec is what the node has to pull.
 type NodeImageSpec struct {
-	// Images by the name of their repository, as nginx or registry.example.com/team/app. At most 256.
+	// Images by the name of their repository, such as nginx or registry.example.com/team/app. At most 256.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Images map[string]ImageSpec `json:"images,omitempty"`
@@ -54,8 +55,9 @@ type NodeImageSpec struct {
 
 // ImageSpec is one repository with the tags or digests to pull of it.
 type ImageSpec struct {
-	// PullSecrets are Secrets of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. refit-daemon
-	// reads those of its configured namespace only.
+	// PullSecrets are Secrets of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. refit-daemon reads only
+	// Secrets of its configured namespace, and uses a copy of a Secret only for the namespace of the original. A
+	// kruise-daemon uses all of them for each tag.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -65,7 +67,9 @@ type ImageSpec struct {
 	// +listMapKey=tag
 	// +kubebuilder:validation:MaxItems=256
 	Tags []ImageTagSpec `json:"tags"`
-	// SandboxConfig is passed to the runtime with each pull.
+	// SandboxConfig is passed to the runtime with each pull. refit-daemon uses
+	// spec.images[].tags[].namespaces[].sandboxConfig instead, if there is an entry. refit-manager sets it while all jobs
+	// of the repository are in one namespace.
 	// +optional
 	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
 }
@@ -82,7 +86,7 @@ type ReferenceObject struct {
 
 // ImageTagSpec is one pull.
 type ImageTagSpec struct {
-	// Tag, or a digest as sha256:<64 hex digits>.
+	// Tag, or a digest such as sha256:<64 hex digits>.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -97,12 +101,62 @@ type ImageTagSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	OwnerReferences []corev1.ObjectReference `json:"ownerReferences,omitempty"`
-	// Version is increased to have the pull done again.
+	// Version is increased to repeat the pull.
 	// +optional
 	Version int64 `json:"version,omitempty"`
 	// ImagePullPolicy is IfNotPresent (default) or Always.
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
+	// Namespaces are the pulls of this tag by refit-daemon: one for each namespace of the ownerReferences, with the policy
+	// and the Secrets of its jobs. For a namespace that is not listed, the fields of the tag and its repository apply. Not
+	// part of OpenKruise's API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Namespaces []ImageNamespaceSpec `json:"namespaces,omitempty"`
+}
+
+// ImageNamespaceSpec is the pull of a tag for the jobs of one namespace.
+type ImageNamespaceSpec struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// Version is increased to repeat the pull for this namespace.
+	// +optional
+	Version int64 `json:"version,omitempty"`
+	// CreatedAt is when the pull was requested.
+	// +optional
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+	// Jobs are the jobs with the version that each has requested. The outcome of that version, or of the first one that has
+	// ended after it, is the outcome for the job.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Jobs []ImageJobVersion `json:"jobs,omitempty"`
+	// ImagePullPolicy is Always if any of the jobs requests it.
+	// +optional
+	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
+	// PullPolicy has, in each field, the most patient value of the jobs.
+	// +optional
+	PullPolicy *ImageTagPullPolicy `json:"pullPolicy,omitempty"`
+	// PullSecrets are copies of Secrets of the namespace. They are listed for the repository as well.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	PullSecrets []ReferenceObject `json:"pullSecrets,omitempty"`
+	// SandboxConfig is passed to the runtime with the pull.
+	// +optional
+	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
+}
+
+// ImageJobVersion is the version of a pull that a job has requested.
+type ImageJobVersion struct {
+	// UID of the ImagePullJob.
+	// +required
+	UID types.UID `json:"uid"`
+	// +optional
+	Version int64 `json:"version,omitempty"`
 }
 
 // ImagePullPolicy says whether an image that is on the node is pulled again.
@@ -123,10 +177,10 @@ type ImageTagPullPolicy struct {
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// BackoffLimit is the number of retries after the first attempt; default 3. Negative: the default.
+	// BackoffLimit is the number of retries after the first attempt; default 3. A negative number means the default.
 	// +optional
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
-	// TTLSecondsAfterFinished removes the entry so many seconds after the pull finished. Unset keeps it.
+	// TTLSecondsAfterFinished removes the entry this many seconds after the pull finished. Unset keeps it.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// ActiveDeadlineSeconds bounds all attempts together, from the start of the pull on the node.
@@ -144,101 +198,21 @@ type SandboxConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// NodeImageStatus is the state of the node's pulls.
-type NodeImageStatus struct {
-	// Desired is the number of tags in the spec.
-	// +optional
-	Desired int32 `json:"desired"`
-	// Succeeded is the number of images that were pulled.
-	// +optional
-	Succeeded int32 `json:"succeeded"`
-	// Failed is the number of images that could not be pulled.
-	// +optional
-	Failed int32 `json:"failed"`
-	// Pulling is the number of images that are being pulled.
-	// +optional
-	Pulling int32 `json:"pulling"`
-	// Waiting is the number of tags that wait for a free slot or for the back-off after a failed attempt.
-	// +optional
-	Waiting int32 `json:"waiting,omitempty"`
-	// ImageStatuses by the same names as spec.images.
-	// +optional
-	ImageStatuses map[string]ImageStatus `json:"imageStatuses,omitempty"`
-	// FirstSyncStatus is part of OpenKruise's API. Nothing sets it.
-	// +optional
-	FirstSyncStatus *SyncStatus `json:"firstSyncStatus,omitempty"`
-}
-
-// ImageStatus is the state of the pulls of one repository.
-type ImageStatus struct {
-	// +required
-	// +listType=atomic
-	Tags []ImageTagStatus `json:"tags"`
-}
-
-// ImagePullPhase of one pull.
-type ImagePullPhase string
-
-const (
-	// ImagePhaseWaiting is before the first attempt, and between attempts.
-	ImagePhaseWaiting ImagePullPhase = "Waiting"
-	// ImagePhasePulling is while the runtime pulls.
-	ImagePhasePulling ImagePullPhase = "Pulling"
-	// ImagePhaseSucceeded is final until the version changes.
-	ImagePhaseSucceeded ImagePullPhase = "Succeeded"
-	// ImagePhaseFailed is final until the version changes.
-	ImagePhaseFailed ImagePullPhase = "Failed"
-)
-
-// ImageTagStatus is the state of one pull.
-type ImageTagStatus struct {
-	// +required
-	Tag string `json:"tag"`
-	// +required
-	Phase ImagePullPhase `json:"phase"`
-	// Progress in percent of the bytes; 0 or 100 where the runtime does not report bytes.
-	// +optional
-	Progress int32 `json:"progress,omitempty"`
-	// StartTime is when the node began to pull the image.
-	// +optional
-	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the pull ended, whatever the outcome.
-	// +optional
-	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Version of the spec that this is the state of.
-	// +optional
-	Version int64 `json:"version,omitempty"`
-	// ImageID as "<repository>@<digest or ID>".
-	// +optional
-	ImageID string `json:"imageID,omitempty"`
-	// Message says what is going on or why the pull failed.
-	// +optional
-	Message string `json:"message,omitempty"`
-	// PulledBytes and TotalBytes of the compressed layers and manifests, where the runtime reports them. TotalBytes
-	// grows until the manifest has been read. Not part of OpenKruise's API.
-	// +optional
-	PulledBytes int64 `json:"pulledBytes,omitempty"`
-	// +optional
-	TotalBytes int64 `json:"totalBytes,omitempty"`
-}
-
-// SyncStatus is part of OpenKruise's API.
-type SyncStatus struct {
-	// +optional
-	SyncAt *metav1.Time `json:"syncAt,omitempty"`
-	// +optional
-	Status string `json:"status,omitempty"`
-	// Message says why the pull has failed or waits.
-	// +optional
-	Message string `json:"message,omitempty"`
-}
-
 // Labels and annotations of image pulls shared with OpenKruise.
 const (
 	// AnnotationPullingImageBy is set on the sandbox of every pull by a daemon; its value names the program.
 	AnnotationPullingImageBy = "apps.kruise.io/pulling-image-by"
-	// LabelFakeNodeImage on a NodeImage means that there is no such node: a test of OpenKruise. Such an object is
-	// left alone.
+	// AnnotationPullSecretSource on a copy of a pull secret names the original Secret, as "namespace/name". The copy is
+	// used only for pulls for that namespace.
+	AnnotationPullSecretSource = "imagepulljobs.kruise.io/source-key" //nolint:gosec // the name of an annotation
+	// AnnotationPullSecretReferences on a copy of a pull secret names the ImagePullJobs that need it, as "namespace/name",
+	// with commas; refit-manager writes at most 100. kruise-manager removes a copy that names none.
+	AnnotationPullSecretReferences = "imagepulljobs.kruise.io/references" //nolint:gosec // the name of an annotation
+	// FinalizerDeletionProtection is added to ImagePullJobs by kruise-manager, so that it can remove its copies of pull
+	// secrets. refit-manager does not add it, and removes it from jobs that have ended or are deleted.
+	FinalizerDeletionProtection = "apps.kruise.io/deletion-protection"
+	// LabelFakeNodeImage on a NodeImage means that there is no such node: a test of OpenKruise. Refit ignores such an
+	// object.
 	LabelFakeNodeImage = "apps.kruise.io/fake-nodeimage"
 )
 
@@ -249,8 +223,10 @@ const LabelPullSecretCopyBy = "refit.dev/pull-secret-copy-by" //nolint:gosec // 
 const (
 	DefaultPullTimeoutSeconds = 600
 	DefaultPullBackoffLimit   = 3
-	// MaxNodeImages bounds spec.images of a NodeImage, MaxImageTags the tags of one of them, and MaxTagOwners the jobs of a tag.
-	MaxNodeImages = 256
-	MaxImageTags  = 256
-	MaxTagOwners  = 1024
+	// MaxNodeImages bounds spec.images of a NodeImage, MaxImageTags the tags of one of them, MaxImageSecrets its pull secrets, and
+	// MaxTagOwners the jobs of a tag.
+	MaxNodeImages   = 256
+	MaxImageTags    = 256
+	MaxImageSecrets = 256
+	MaxTagOwners    = 1024
 )

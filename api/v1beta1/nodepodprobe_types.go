@@ -4,12 +4,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodePodProbe is the work of one node's daemon: which containers to probe, and what the probes have said. It bears
-// the node's name. The manager owns the spec, all of it: entries of others are removed.
+// NodePodProbe lists the probes that one node's daemon runs, and their results. It has the node's name. The manager owns
+// the whole spec: entries of others are removed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="DELAYED",type=string,JSONPath=`.status.conditions[?(@.type=="Delayed")].status`
+// +kubebuilder:printcolumn:name="FAILED",type=string,priority=1,JSONPath=`.status.podProbeStatuses[*].probeStates[?(@.state=="Failed")].name`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
@@ -32,10 +34,10 @@ type NodePodProbeList struct {
 	Items []NodePodProbe `json:"items"`
 }
 
-// NodePodProbeSpec is what the node is to probe.
+// NodePodProbeSpec lists what the node has to probe.
 type NodePodProbeSpec struct {
-	// PodProbes are ordered by namespace, name and UID. The list is atomic, as a kruise-manager may for a moment
-	// name a pod and its replacement of the same name.
+	// PodProbes are ordered by namespace, name and UID. The list is atomic, because a kruise-manager may temporarily list a
+	// pod and its replacement with the same name.
 	//
 	// +optional
 	// +listType=atomic
@@ -68,7 +70,7 @@ type PodProbe struct {
 	Probes []ContainerProbe `json:"probes,omitempty"`
 }
 
-// ContainerProbe is one probe of one container. Its ports are numbers: those that a marker names have been looked up.
+// ContainerProbe is one probe of one container. Its ports are numbers: names in a marker have been resolved.
 type ContainerProbe struct {
 	// Name is "<PodProbeMarker>#<probe>"; the marker is one of the pod's namespace.
 	// +required
@@ -83,7 +85,7 @@ type ContainerProbe struct {
 	Probe ContainerProbeSpec `json:"probe"`
 }
 
-// NodePodProbeStatus is what the probes have said.
+// NodePodProbeStatus has the results of the probes.
 type NodePodProbeStatus struct {
 	// PodProbeStatuses are the results of the probes, an entry for each pod.
 	// +optional
@@ -98,7 +100,7 @@ type NodePodProbeStatus struct {
 }
 
 // ConditionProbesDelayed is True while the exec probes of a node, or of the pods of a marker, run less often than their
-// periods say, as the node has more of them than it can run.
+// periods require, because the node has more of them than it can run.
 const ConditionProbesDelayed = "Delayed"
 
 // PodProbeStatus are the results of one pod.
@@ -114,10 +116,10 @@ type PodProbeStatus struct {
 	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`
 }
 
-// ProbeState is what a probe says of a container.
+// ProbeState is the result of a probe of a container.
 type ProbeState string
 
-// The states. Unknown: there is no result yet of the current instance of the container.
+// States of a probe. Unknown means that there is no result yet for the current instance of the container.
 const (
 	ProbeSucceeded ProbeState = "Succeeded"
 	ProbeFailed    ProbeState = "Failed"
@@ -126,19 +128,19 @@ const (
 
 // ContainerProbeState is the result of one probe.
 type ContainerProbeState struct {
-	// Name is that of the probe in the spec.
+	// Name of the probe, as in the spec.
 	// +required
 	Name string `json:"name"`
 	// State is Succeeded, Failed or Unknown.
 	// +required
 	State ProbeState `json:"state"`
-	// LastProbeTime is when the state or message was found. It is not renewed while neither changes.
+	// LastProbeTime is when the state or message was found. It is not updated while neither changes.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitzero"`
 	// LastTransitionTime is when the state was first found.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Message is what the probe said, at most 1024 bytes.
+	// Message is the output of the probe, at most 1024 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

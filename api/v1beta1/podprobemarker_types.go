@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodProbeMarker has the pods it selects probed on their node, and marks them with what the probes say: a condition,
-// and labels and annotations by state. It never restarts a container or makes a pod not ready.
+// PodProbeMarker runs probes of the pods it selects on their nodes, and marks the pods with the results: a condition, and
+// labels and annotations by state. It never restarts a container or makes a pod not ready.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -69,14 +69,14 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="name must not contain '#', which separates it from the marker's name"
 	Name string `json:"name"`
-	// ContainerName of the pods. Pods without such a container are named in the condition Ready.
+	// ContainerName of the pods. The condition Ready names pods without such a container.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="containerName must be the name of a container: lower case letters, digits and '-'"
 	ContainerName string `json:"containerName"`
-	// Probe as in a pod. What is left out is once a second with a timeout of one second, and one result counts.
+	// Probe as in a pod. By default it runs once a second with a timeout of one second, and one result is enough.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.initialDelaySeconds) || (self.initialDelaySeconds >= 0 && self.initialDelaySeconds <= 86400)",fieldPath=".initialDelaySeconds",message="initialDelaySeconds must be between 0 and 86400"
@@ -85,7 +85,7 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.successThreshold) || (self.successThreshold >= 0 && self.successThreshold <= 1000)",fieldPath=".successThreshold",message="successThreshold must be between 0 and 1000"
 	// +kubebuilder:validation:XValidation:rule="!has(self.failureThreshold) || (self.failureThreshold >= 0 && self.failureThreshold <= 1000)",fieldPath=".failureThreshold",message="failureThreshold must be between 0 and 1000"
 	Probe ContainerProbeSpec `json:"probe"`
-	// MarkerPolicy says which labels and annotations the pod carries in which state.
+	// MarkerPolicy says which labels and annotations the pod gets in which state.
 	//
 	// +optional
 	// +listType=map
@@ -102,8 +102,8 @@ type PodContainerProbe struct {
 	PodConditionType string `json:"podConditionType,omitempty"`
 }
 
-// ContainerProbeSpec is a probe of Kubernetes, with the rules that hold wherever a probe is given: whoever may write
-// probes must not be able to make a node connect to anything but the pod.
+// ContainerProbeSpec is a probe of Kubernetes with additional rules: a user who may write probes must not be able to make a
+// node connect to anything but the pod.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exec) ? 1 : 0) + (has(self.httpGet) ? 1 : 0) + (has(self.tcpSocket) ? 1 : 0) + (has(self.grpc) ? 1 : 0) == 1",message="exactly one of exec, httpGet, tcpSocket and grpc must be given"
 // +kubebuilder:validation:XValidation:rule="!has(self.exec) || (has(self.exec.command) && size(self.exec.command) > 0)",fieldPath=".exec.command",message="command must be given"
@@ -119,8 +119,8 @@ type ContainerProbeSpec struct {
 	corev1.Probe `json:",inline"`
 }
 
-// ProbeMarkerPolicy is what a pod carries in one state of a probe. When the state changes, what Refit has put there for
-// the other state is removed.
+// ProbeMarkerPolicy has the labels and annotations of a pod in one state of a probe. When the state changes, Refit removes
+// what it has set for the other state.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.labels) && size(self.labels) > 0) || (has(self.annotations) && size(self.annotations) > 0)",message="labels or annotations must be given"
 type ProbeMarkerPolicy struct {
@@ -137,9 +137,9 @@ type ProbeMarkerPolicy struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// PodProbeMarkerStatus says what the marker reaches.
+// PodProbeMarkerStatus is the status of a marker.
 type PodProbeMarkerStatus struct {
-	// ObservedGeneration is the generation of the spec that the rest of the status is about.
+	// ObservedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// MatchedPods is the number of pods that are selected, have been initialized, and have not ended.
@@ -157,29 +157,29 @@ type PodProbeMarkerStatus struct {
 const KindPodProbeMarker = "PodProbeMarker"
 
 const (
-	// ConditionPodProbeMarkerReady is True when all probes of the marker can be had of all pods that it matches.
+	// ConditionPodProbeMarkerReady is True when all probes of the marker can run in all pods that it matches.
 	ConditionPodProbeMarkerReady = "Ready"
-	// FinalizerNodePodProbeCleanup is put on markers by the manager, and removed when no NodePodProbe names the marker any
-	// more. OpenKruise has the same one.
+	// FinalizerNodePodProbeCleanup is added to markers by the manager, and removed when no NodePodProbe names the marker
+	// any more. OpenKruise uses the same one.
 	FinalizerNodePodProbeCleanup = "kruise.io/node-pod-probe-cleanup"
-	// MaxProbesOfNode is the number of probes that a node can have, which a daemon runs.
+	// MaxProbesOfNode is the maximum number of probes of a node, which its daemon runs.
 	MaxProbesOfNode = 3000
-	// MaxProbesOfMarker is the number of probes that a marker can have.
+	// MaxProbesOfMarker is the maximum number of probes of a marker.
 	MaxProbesOfMarker = 100
-	// MaxProbesOfPod is the number of probes that a pod can have by all its markers, as in NodePodProbe's schema.
+	// MaxProbesOfPod is the maximum number of probes of a pod by all its markers, as in NodePodProbe's schema.
 	MaxProbesOfPod = 256
 )
 
-// The serverless protocol: on virtual nodes, where no daemon runs, pods are told of their probes by annotations, and
-// the sidecar in the pod writes the conditions.
+// The serverless protocol: on virtual nodes, where no daemon runs, annotations of a pod list its probes, and the sidecar in
+// the pod writes the conditions.
 const (
-	// AnnotationOverridden on a pod names the labels and annotations of markers that others have changed since, with
-	// hashes of the values that they have replaced. They are left alone until the marker wants another value.
+	// AnnotationOverridden on a pod names the labels and annotations of markers that others have changed since, with hashes
+	// of the replaced values. Refit does not change them until the marker wants another value.
 	AnnotationOverridden = "refit.dev/podprobe-overridden"
 	// AnnotationPodProbe holds the probes with a podConditionType as a JSON array of
 	// {name, containerName, podConditionType, probe}.
 	AnnotationPodProbe = "kruise.io/podprobe"
-	// AnnotationPodProbeMarkerList holds the names of the markers they are from, separated by commas.
+	// AnnotationPodProbeMarkerList holds the names of the markers of these probes, separated by commas.
 	AnnotationPodProbeMarkerList = "kruise.io/podprobemarker-list"
 	// LabelNodeType of a node is NodeTypeVirtual for a virtual node.
 	LabelNodeType   = "type"

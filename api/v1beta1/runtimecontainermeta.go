@@ -1,10 +1,10 @@
 package v1beta1
 
-// AnnotationRuntimeContainersMeta on a pod holds a RuntimeContainerMetaSet as JSON. The node's daemon writes it,
-// through the status subresource of pods; controllers of in-place updates read from it that an update is done.
+// AnnotationRuntimeContainersMeta on a pod holds a RuntimeContainerMetaSet as JSON. The node's daemon writes it, through
+// the status subresource of pods. Controllers of in-place updates read it to see whether an update is done.
 const AnnotationRuntimeContainersMeta = "apps.kruise.io/runtime-containers-meta"
 
-// RuntimeContainerMetaSet is what the container runtime says of a pod's containers.
+// RuntimeContainerMetaSet is what the container runtime reports about a pod's containers.
 //
 // +kubebuilder:object:generate=false
 type RuntimeContainerMetaSet struct {
@@ -22,14 +22,14 @@ type RuntimeContainerMeta struct {
 	Hashes       RuntimeContainerHashes `json:"hashes"`
 }
 
-// RuntimeContainerHashes tell from what a container instance was made.
+// RuntimeContainerHashes show from which spec a container instance was created.
 //
 // +kubebuilder:object:generate=false
 type RuntimeContainerHashes struct {
 	// PlainHash is kubelet's hash of the container's spec, from the annotation io.kubernetes.container.hash.
 	PlainHash uint64 `json:"plainHash"`
-	// ExtractedEnvFromMetadataHash is the hash of the environment variables whose values are labels and annotations
-	// of the pod, with the values that the instance has. 0: not known. Where there are none it is the hash of "null", as
-	// OpenKruise compares it for every container.
+	// ExtractedEnvFromMetadataHash is the hash of the environment variables whose values are labels and annotations of the
+	// pod, with the values in the instance. 0 means that it is not known. Without such variables it is the hash of "null",
+	// as OpenKruise compares it for every container.
 	ExtractedEnvFromMetadataHash uint64 `json:"extractedEnvFromMetadataHash,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 // Group is the API group shared with OpenKruise.
 const Group = "apps.kruise.io"
 
-// Kind and Resource of ContainerRecreateRequest, as a dynamic client or a RESTMapper wants them.
+// Kind and Resource of ContainerRecreateRequest, for a dynamic client or a RESTMapper.
 const (
 	KindContainerRecreateRequest     = "ContainerRecreateRequest"
 	ResourceContainerRecreateRequest = "containerrecreaterequests"
@@ -18,8 +18,8 @@ const (
 // GroupVersion returns apps.kruise.io/v1beta1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: "v1beta1"} }
 
-// AddToScheme registers the types of this package, and the meta types every group needs, with s.
-// It is a function and not a scheme builder so that nothing happens on import.
+// AddToScheme registers the types of this package, and the meta types that every group needs, with s. It is a function and
+// not a scheme builder so that nothing happens on import.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(),
 		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},

@@ -36,7 +36,7 @@ type TransferEnvVar struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	EnvName string `json:"envName,omitempty"`
-	// EnvNames are names of several.
+	// EnvNames are the names of several variables.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
@@ -51,7 +51,7 @@ type SourceContainerNameSource struct {
 	FieldRef *PodFieldSelector `json:"fieldRef,omitempty"`
 }
 
-// PodFieldSelector is a corev1.ObjectFieldSelector for labels and annotations. They are encoded alike.
+// PodFieldSelector is a corev1.ObjectFieldSelector for labels and annotations. Both have the same encoding.
 type PodFieldSelector struct {
 	// +optional
 	// +kubebuilder:validation:Enum=v1;""
@@ -65,10 +65,10 @@ type PodFieldSelector struct {
 
 // ResourcesPolicy computes CPU and memory of a container when it is injected.
 type ResourcesPolicy struct {
-	// TargetContainersMode is sum or max: how the resources of several containers become one number.
+	// TargetContainersMode is sum or max: how the resources of several containers are combined into one number.
 	// +required
 	TargetContainersMode TargetContainersMode `json:"targetContainersMode"`
-	// TargetContainersNameRegex selects containers of the pod by name; default is all. A match of a part is enough.
+	// TargetContainersNameRegex selects containers of the pod by name; default is all. It matches parts of names.
 	// +optional
 	// +kubebuilder:default=".*"
 	// +kubebuilder:validation:MaxLength=1024
@@ -89,7 +89,7 @@ const (
 	TargetContainersMax TargetContainersMode = "max"
 )
 
-// ResourcesExpr are expressions of limits and requests.
+// ResourcesExpr has expressions for limits and requests.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.limits) || has(self.requests)",message="limits or requests is required"
 type ResourcesExpr struct {
@@ -100,7 +100,7 @@ type ResourcesExpr struct {
 }
 
 // ResourceExprList are expressions such as max(cpu*50%, 50m). They may have numbers, percentages, quantities, + - * /,
-// parentheses, max(a, b), min(a, b), and the variable cpu or memory: that of the pod's own containers.
+// parentheses, max(a, b), min(a, b), and the variable cpu or memory with the value of the pod's own containers.
 type ResourceExprList struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -118,18 +118,18 @@ type SidecarSetPatchPodMetadata struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// PatchPolicy is Retain (default): what the pod has is kept; Overwrite; or MergePatchJson: the value is a JSON merge
+	// PatchPolicy is Retain (default), which keeps the pod's value; Overwrite; or MergePatchJson: the value is a JSON merge
 	// patch (RFC 7386) of the pod's annotation.
 	// +optional
 	PatchPolicy PatchPolicy `json:"patchPolicy,omitempty"`
-	// Labels of the pod. They may not be those by which the SidecarSet or a controller selects it. Not part of
+	// Labels of the pod. Labels by which the SidecarSet or a controller selects the pod are not allowed. Not part of
 	// OpenKruise's API.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// PatchPolicy says what happens to a key that the pod has already.
+// PatchPolicy says what happens to a key that the pod already has.
 //
 // +kubebuilder:validation:Enum=Retain;Overwrite;MergePatchJson;""
 type PatchPolicy string
@@ -152,14 +152,14 @@ type SidecarSetPatchContainer struct {
 	// InitContainers includes the pod's own init containers.
 	// +optional
 	InitContainers bool `json:"initContainers,omitempty"`
-	// Env to add. A variable that the container has is decided by injectionStrategy.conflictPolicy.
+	// Env to add. For a variable that the container already has, injectionStrategy.conflictPolicy decides.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Env []corev1.EnvVar `json:"env,omitempty"`
-	// VolumeMounts to add, of spec.volumes or spec.podVolumes. A path at which the container mounts something else is
-	// decided by injectionStrategy.conflictPolicy.
+	// VolumeMounts to add, of spec.volumes or spec.podVolumes. For a path at which the container already mounts something
+	// else, injectionStrategy.conflictPolicy decides.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -177,14 +177,13 @@ type SidecarSetInjectionStrategy struct {
 
 	// The fields below are not part of OpenKruise's API.
 
-	// ConflictPolicy decides where a pod has a container, a volume, an environment variable or a mount with the name or
-	// path of one to be injected: Fail (default) refuses the pod, KeepPod leaves out what is to be injected, Override
-	// replaces what the pod has. A sidecar never replaces a sidecar of another SidecarSet.
+	// ConflictPolicy decides if a pod already has a container, a volume, an environment variable or a mount with the name
+	// or path of an injected one: Fail (default) refuses the pod, KeepPod does not inject it, Override replaces the pod's.
+	// A sidecar never replaces a sidecar of another SidecarSet.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
-	// FailurePolicy is Ignore (default): pods that are created while refit-manager cannot be reached miss the sidecars, and
-	// are counted in status.notInjectedPods; or Fail: such pods are refused, if this SidecarSet selects them.
-	// +optional
+	// FailurePolicy is Ignore (default): pods that are created while refit-manager cannot be reached do not get the
+	// sidecars, and are counted in status.notInjectedPods; or Fail: such pods are refused, if this SidecarSet selects them.
 	FailurePolicy InjectionFailurePolicy `json:"failurePolicy,omitempty"`
 	// Engine is Webhook (default), or Policy: refit-manager leaves the injection to a MutatingAdmissionPolicy, which
 	// `refit-manager sidecarset compile` writes for simple SidecarSets.
@@ -195,8 +194,8 @@ type SidecarSetInjectionStrategy struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	AllowedPodOverrides []PodOverride `json:"allowedPodOverrides,omitempty"`
-	// RepairPolicy is None (default), or Evict: pods that should have been injected and were not are evicted, one at a
-	// time and within their PodDisruptionBudgets.
+	// RepairPolicy is None (default), or Evict: selected pods that were not injected are evicted, one at a time and within
+	// their PodDisruptionBudgets.
 	// +optional
 	RepairPolicy RepairPolicy `json:"repairPolicy,omitempty"`
 }
@@ -250,7 +249,7 @@ const (
 	OverrideResources PodOverride = "Resources"
 )
 
-// RepairPolicy says what is done about pods that were not injected.
+// RepairPolicy says what happens to pods that were not injected.
 //
 // +kubebuilder:validation:Enum=None;Evict;""
 type RepairPolicy string

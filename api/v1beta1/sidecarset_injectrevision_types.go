@@ -4,7 +4,7 @@ package v1beta1
 //
 // +kubebuilder:validation:XValidation:rule="has(self.customVersion) && size(self.customVersion) > 0 || has(self.revisionName) && size(self.revisionName) > 0",message="revisionName or customVersion is required"
 type SidecarSetInjectRevision struct {
-	// CustomVersion of the revision; the newest with it is taken.
+	// CustomVersion of the revision; the newest one with it is used.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	CustomVersion *string `json:"customVersion,omitempty"`
@@ -17,8 +17,9 @@ type SidecarSetInjectRevision struct {
 	// +optional
 	// +kubebuilder:default=Always
 	Policy InjectRevisionPolicy `json:"policy,omitempty"`
-	// MissingPolicy says what new pods get when there is no such revision: Latest (default), Skip: no sidecars, or Fail:
-	// they are refused. Not part of OpenKruise's API, where they are refused.
+	// MissingPolicy says what new pods get if there is no such revision: Latest (default), Skip: no sidecars, or Fail: they
+	// are refused. If it is set, a revision that does not exist may be named. Not part of OpenKruise's API, where pods are
+	// refused.
 	// +optional
 	MissingPolicy MissingRevisionPolicy `json:"missingPolicy,omitempty"`
 }

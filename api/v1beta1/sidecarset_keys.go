@@ -4,8 +4,8 @@ import corev1 "k8s.io/api/core/v1"
 
 // Annotations and labels of a SidecarSet, shared with OpenKruise.
 const (
-	// AnnotationSidecarSetCanary set to "true", with AnnotationSidecarSetBase, makes the SidecarSet take the place of its
-	// base in the pods that both select.
+	// AnnotationSidecarSetCanary set to "true", with AnnotationSidecarSetBase, makes the SidecarSet replace its base in the
+	// pods that both select.
 	AnnotationSidecarSetCanary = "apps.kruise.io/sidecarset-canary"
 	// AnnotationSidecarSetBase is the name of the base of a canary.
 	AnnotationSidecarSetBase = "apps.kruise.io/sidecarset-base"
@@ -26,7 +26,7 @@ const (
 	AnnotationSidecarSetList = "kruise.io/sidecarset-injected-list"
 	// AnnotationSidecarSetInPlaceUpdateState is a JSON object from the name of a SidecarSet to its last update in place.
 	AnnotationSidecarSetInPlaceUpdateState = "kruise.io/sidecarset-inplace-update-state"
-	// AnnotationHotUpgradeWorking is a JSON object from the name of a sidecar to the container that works.
+	// AnnotationHotUpgradeWorking is a JSON object from the name of a sidecar to the working container.
 	AnnotationHotUpgradeWorking = "kruise.io/sidecarset-working-hotupgrade-container"
 	// PrefixSidecarSetVersion is followed by the name of a container: its version.
 	PrefixSidecarSetVersion = "version.sidecarset.kruise.io/"
@@ -53,24 +53,31 @@ func IsInjected(container *corev1.Container) bool {
 
 // Keys of Refit.
 const (
-	// LabelInjectionFailurePolicy on a SidecarSet is "Fail" if spec.injectionStrategy.failurePolicy is; admission sets it. An
-	// admission policy selects by it.
+	// LabelInjectionFailurePolicy on a SidecarSet is "Fail" if spec.injectionStrategy.failurePolicy is; admission sets it.
+	// An admission policy selects by it.
 	LabelInjectionFailurePolicy = "sidecarset.refit.dev/failure-policy"
-	// AnnotationSidecarSetSkipped on a pod is a JSON object from the name of a SidecarSet that selects the pod and was not
+	// AnnotationSidecarSetServiceAccount on a SidecarSet is the name of a service account. Injected pods get it if theirs
+	// is "default". A user who writes it needs the verb "inject" on that serviceaccount in all namespaces.
+	AnnotationSidecarSetServiceAccount = "sidecarset.refit.dev/service-account"
+	// AnnotationSidecarSetShareProcesses on a SidecarSet with the value "true" makes the containers of injected pods share
+	// a process namespace, unless the pods set it to false. A user who writes it needs the verb "share-process-namespace"
+	// on the SidecarSet.
+	AnnotationSidecarSetShareProcesses = "sidecarset.refit.dev/share-process-namespace"
+	// AnnotationSidecarSetSkipped on a pod is a JSON object from the name of a SidecarSet that selects the pod but was not
 	// injected to the reason.
 	AnnotationSidecarSetSkipped = "sidecarset.refit.dev/skipped"
-	// AnnotationSidecarSetChecked on a pod that was created from the manifest of an injected one is the names of the SidecarSets whose
-	// containers have been compared or injected at admission, and with a "-" before the name of those that were not injected, with
-	// commas. It counts only in the request in which admission has added it.
+	// AnnotationSidecarSetChecked on a pod from the manifest of an injected one lists the SidecarSets whose containers were
+	// compared or injected at admission, and with a "-" the ones that were not injected. It is valid only in the request in
+	// which admission has added it.
 	AnnotationSidecarSetChecked = "sidecarset.refit.dev/checked"
-	// AnnotationSidecarSetCheckedAgain is the same for a pod whose manifest has the other one: admission removes the one that was
-	// sent, and adds the one that was not.
+	// AnnotationSidecarSetCheckedAgain is the same for a pod whose manifest already has the other one: admission removes
+	// the one in the manifest and adds the other one.
 	AnnotationSidecarSetCheckedAgain = "sidecarset.refit.dev/checked-again"
-	// AnnotationSidecarSetAborted on a pod is a JSON object from the name of a SidecarSet to the hash of the spec to which a hot
-	// upgrade was given up. It is not tried again with that spec; removing the annotation tries it again.
+	// AnnotationSidecarSetAborted on a pod is a JSON object from the name of a SidecarSet to the hash of the spec whose hot
+	// upgrade was aborted. It is not tried again with that spec; removing the annotation tries it again.
 	AnnotationSidecarSetAborted = "sidecarset.refit.dev/aborted"
-	// LabelSidecarInjection on a namespace with the value "disabled" keeps the webhook away from its pods, as the manifests of the
-	// webhook say.
+	// LabelSidecarInjection on a namespace with the value "disabled" excludes its pods from the webhook. The manifests of
+	// the webhook select by it.
 	LabelSidecarInjection = "sidecarset.refit.dev/injection"
 	// AnnotationSidecarInject on a pod is "false", or a list of names of SidecarSets such as "-log,-mesh"; see OverrideOptOut.
 	AnnotationSidecarInject = "sidecarset.refit.dev/inject"

@@ -56,16 +56,16 @@ type SidecarSetSpec struct {
 	// Selector of the pods that are injected. Required, and not empty.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Namespace limits the SidecarSet to one namespace. With NamespaceSelector as well, both have to select it.
-	// OpenKruise has it in v1alpha1 only.
+	// Namespace limits the SidecarSet to one namespace. With NamespaceSelector as well, both have to select it. OpenKruise
+	// has it only in v1alpha1, and stores a NamespaceSelector for the name; so does Refit, unless there is another one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 	// NamespaceSelector limits the SidecarSet to the namespaces with such labels; unset means all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// InitContainers are injected in the order of their names. Those with restartPolicy Always are native sidecars, which
-	// can be updated as Containers are.
+	// InitContainers are injected in the order of their names. Init containers with restartPolicy Always are native
+	// sidecars, which can be updated like Containers.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -77,7 +77,7 @@ type SidecarSetSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Containers []SidecarContainer `json:"containers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Volumes that the injected containers mount. Those that no container mounts are not injected.
+	// Volumes that the injected containers mount. Volumes that no container mounts are not injected.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -87,7 +87,7 @@ type SidecarSetSpec struct {
 	UpdateStrategy SidecarSetUpdateStrategy `json:"updateStrategy,omitempty"`
 	// +optional
 	InjectionStrategy SidecarSetInjectionStrategy `json:"injectionStrategy,omitempty"`
-	// ImagePullSecrets are added to those of the pod.
+	// ImagePullSecrets are added to the pod's own.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -104,14 +104,15 @@ type SidecarSetSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	PatchPodMetadata []SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
 	// CustomVersion names this version of the SidecarSet; injectionStrategy.revision can refer to it. In v1alpha1 of
-	// OpenKruise it is the label apps.kruise.io/sidecarset-custom-version, which is read as well.
+	// OpenKruise it is the label apps.kruise.io/sidecarset-custom-version, which is kept equal: a change of either by a
+	// client counts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	CustomVersion string `json:"customVersion,omitempty"`
 
-	// PodVolumes are names of volumes that the pods bring themselves, as those of volumeClaimTemplates, and that the
-	// injected containers mount. A pod without such a volume is refused. Not part of OpenKruise's API.
+	// PodVolumes are names of volumes of the pods themselves, for example of volumeClaimTemplates, that the injected
+	// containers mount. A pod without such a volume is refused. Not part of OpenKruise's API.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -136,9 +137,10 @@ type SidecarSetSpec struct {
 type SidecarContainer struct {
 	corev1.Container `json:",inline"`
 
-	// The fields up to resourcesPolicy, their order and their omitempty are part of the hash that pods carry.
+	// The fields up to resourcesPolicy, their order and their omitempty are part of the hash in the annotations of pods.
 
-	// PodInjectPolicy is BeforeAppContainer, the default of containers, or AfterAppContainer, that of initContainers.
+	// PodInjectPolicy is BeforeAppContainer, the default of containers, or AfterAppContainer, the default of
+	// initContainers.
 	// +optional
 	PodInjectPolicy PodInjectPolicy `json:"podInjectPolicy,omitempty"`
 	// +optional
@@ -154,7 +156,7 @@ type SidecarContainer struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	TransferEnv []TransferEnvVar `json:"transferEnv,omitempty"`
-	// ResourcesPolicy computes CPU and memory from those of the pod's own containers.
+	// ResourcesPolicy computes CPU and memory from the resources of the pod's own containers.
 	// +optional
 	ResourcesPolicy *ResourcesPolicy `json:"resourcesPolicy,omitempty"`
 
@@ -186,11 +188,11 @@ type SidecarContainerUpgradeStrategy struct {
 	// the new one beside the old one.
 	// +optional
 	UpgradeType UpgradeType `json:"upgradeType,omitempty"`
-	// HotUpgradeEmptyImage is the image of the container that does nothing, between hot upgrades.
+	// HotUpgradeEmptyImage is the image of the idle container between hot upgrades.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	HotUpgradeEmptyImage string `json:"hotUpgradeEmptyImage,omitempty"`
-	// Completion says when the new container of a hot upgrade has taken over; default: when it is ready. Not part of
+	// Completion says when the new container of a hot upgrade has taken over; by default when it is ready. Not part of
 	// OpenKruise's API.
 	// +optional
 	Completion *HotUpgradeCompletion `json:"completion,omitempty"`
@@ -212,9 +214,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.conditionType) && size(self.conditionType) > 0 || !has(self.type) || self.type != 'Condition'",message="conditionType is required with type Condition"
 // +kubebuilder:validation:XValidation:rule="has(self.annotation) && size(self.annotation) > 0 || !has(self.type) || self.type != 'Annotation'",message="annotation is required with type Annotation"
 type HotUpgradeCompletion struct {
-	// Type is Ready (default): the new container is ready; Condition: it is ready and the pod has a condition that is
-	// True, as one from a PodProbeMarker; or Annotation: it is ready and an annotation of the pod has the version of the
-	// new container, which it finds in the environment variable SIDECARSET_VERSION.
+	// Type is Ready (default): the new container is ready; Condition: it is ready and the pod has a condition that is True,
+	// for example from a PodProbeMarker; or Annotation: it is ready and an annotation of the pod has the version of the new
+	// container, which is in its environment variable SIDECARSET_VERSION.
 	// +optional
 	Type HotUpgradeCompletionType `json:"type,omitempty"`
 	// ConditionType of the pod, for type Condition.
@@ -225,7 +227,7 @@ type HotUpgradeCompletion struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	Annotation string `json:"annotation,omitempty"`
-	// TimeoutSeconds for the new container to take over; unset waits.
+	// TimeoutSeconds for the new container to take over; without it there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
@@ -236,7 +238,7 @@ type HotUpgradeCompletion struct {
 	TimeoutPolicy HotUpgradeTimeoutPolicy `json:"timeoutPolicy,omitempty"`
 }
 
-// HotUpgradeCompletionType says by what a hot upgrade is judged.
+// HotUpgradeCompletionType says how the completion of a hot upgrade is detected.
 //
 // +kubebuilder:validation:Enum=Ready;Condition;Annotation;""
 type HotUpgradeCompletionType string
@@ -248,7 +250,7 @@ const (
 	CompletionAnnotation HotUpgradeCompletionType = "Annotation"
 )
 
-// HotUpgradeTimeoutPolicy says what happens after the time-out.
+// HotUpgradeTimeoutPolicy says what happens after the timeout.
 //
 // +kubebuilder:validation:Enum=Abort;Wait;""
 type HotUpgradeTimeoutPolicy string

@@ -12,7 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// UnknownFields are fields of an object by name that a Go type does not have, because they are newer than it.
+// UnknownFields are fields of an object, by name, that a Go type does not have because they are newer.
 type UnknownFields map[string]json.RawMessage
 
 // Append adds the fields, in the order of their names, to an object in JSON that has none of them.
@@ -31,7 +31,7 @@ func (f UnknownFields) Append(object []byte) ([]byte, error) {
 	return slices.Concat(bytes.TrimSuffix(object, []byte("}")), []byte(","), added), nil
 }
 
-// UnmarshalJSON keeps the fields of the container that this type does not have in Unknown.
+// UnmarshalJSON keeps unknown fields of the container in Unknown.
 func (c *SidecarContainer) UnmarshalJSON(text []byte) error {
 	type plain SidecarContainer // without this method
 	var fields UnknownFields
@@ -48,7 +48,7 @@ func (c *SidecarContainer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON adds the fields in Unknown behind those of the type.
+// MarshalJSON adds the fields in Unknown after the known ones.
 func (c SidecarContainer) MarshalJSON() ([]byte, error) {
 	type plain SidecarContainer
 	text, err := json.Marshal(plain(c))
@@ -58,7 +58,7 @@ func (c SidecarContainer) MarshalJSON() ([]byte, error) {
 	return c.Unknown.Append(text)
 }
 
-// containerFields are the names of the fields that SidecarContainer has.
+// containerFields are the names of the fields of SidecarContainer.
 var containerFields = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	addFields(reflect.TypeFor[SidecarContainer](), names)

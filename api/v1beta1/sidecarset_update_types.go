@@ -9,17 +9,17 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'NotUpdate' || !has(self.selector) || !has(self.partition) || type(self.partition) == int && int(self.partition) == 0",message="only one of selector and partition can be given"
 type SidecarSetUpdateStrategy struct {
-	// Type is RollingUpdate (default), or NotUpdate: new pods are injected, running pods are left alone.
+	// Type is RollingUpdate (default), or NotUpdate: new pods are injected, running pods are not updated.
 	// +optional
 	Type SidecarSetUpdateType `json:"type,omitempty"`
 	// Paused updates no further pods. New pods get the pinned revision, if injectionStrategy.revision is set.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Selector limits updates to some of the pods, as for a canary.
+	// Selector limits updates to some of the pods, for example for a canary.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="selector must not be empty"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Partition is the number or percentage of pods that keep the old version; default 0.
+	// Partition is the number of updatable pods that keep the old version; default 0. A percentage is of all matched pods.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2})%$`
@@ -35,7 +35,7 @@ type SidecarSetUpdateStrategy struct {
 	// PriorityStrategy says which pods are updated first.
 	// +optional
 	PriorityStrategy *UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads pods with such labels over the update.
+	// ScatterStrategy spreads pods with these labels over the update.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -45,25 +45,26 @@ type SidecarSetUpdateStrategy struct {
 
 	// The fields below are not part of OpenKruise's API.
 
-	// MaxUnavailablePerWorkload is the number or percentage of pods of one controller, as one ReplicaSet or StatefulSet,
-	// that may be unavailable during the update; default 1 less than its pods, and at least 1. A percentage is rounded down,
-	// to at least 1.
+	// MaxUnavailablePerWorkload is the number or percentage of pods of one controller, such as a ReplicaSet or StatefulSet,
+	// that may be unavailable during the update; default is 1 less than its pods, and at least 1. A percentage is rounded
+	// down, to at least 1.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 1",message="maxUnavailablePerWorkload must be at least 1"
 	MaxUnavailablePerWorkload *intstr.IntOrString `json:"maxUnavailablePerWorkload,omitempty"`
-	// MinReadySeconds that an updated pod has to be ready before it counts as available; default 0.
+	// MinReadySeconds is how long an updated pod has to be ready before it counts as available; default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// ProgressDeadlineSeconds without progress make the condition Progressing False; default 600.
+	// ProgressDeadlineSeconds is the time without progress after which the condition Progressing becomes False; default
+	// 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// PauseAfterFailedPods pauses the update of a revision when so many pods have failed with it; unset never does.
+	// PauseAfterFailedPods pauses the update of a revision when this many pods have failed with it; unset never does.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	PauseAfterFailedPods *int32 `json:"pauseAfterFailedPods,omitempty"`
@@ -92,8 +93,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.orderPriority) && size(self.orderPriority) > 0 && has(self.weightPriority) && size(self.weightPriority) > 0)",message="only one of orderPriority and weightPriority can be given"
 type UpdatePriorityStrategy struct {
-	// OrderPriority: pods with the first label come first, and among them those with the larger number at the end of its
-	// value. Pods without any of the labels come last.
+	// OrderPriority: pods with the first label come first, and among them the pods with the larger number at the end of its
+	// value. Pods without any of the labels come before all others.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -130,13 +131,13 @@ type UpdateScatterTerm struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
-	// Value of the label; * is every value.
+	// Value of the label; * matches every value.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Value string `json:"value"`
 }
 
-// RecreatePolicy says what is done about pods that cannot be updated in place.
+// RecreatePolicy says what happens to pods that cannot be updated in place.
 //
 // +kubebuilder:validation:Enum=Never;Evict;""
 type RecreatePolicy string
@@ -160,19 +161,19 @@ const (
 
 // SidecarSetStatus counts pods.
 type SidecarSetStatus struct {
-	// ObservedGeneration is the generation of the spec that the numbers are of.
+	// ObservedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// MatchedPods are injected and selected.
+	// MatchedPods is the number of pods that are selected and injected.
 	// +optional
 	MatchedPods int32 `json:"matchedPods"`
-	// UpdatedPods have the latest revision.
+	// UpdatedPods is the number of pods with the latest revision.
 	// +optional
 	UpdatedPods int32 `json:"updatedPods"`
-	// ReadyPods are ready.
+	// ReadyPods is the number of matched pods that are ready.
 	// +optional
 	ReadyPods int32 `json:"readyPods"`
-	// UpdatedReadyPods have the latest revision and are ready.
+	// UpdatedReadyPods is the number of pods with the latest revision that are ready.
 	// +optional
 	UpdatedReadyPods int32 `json:"updatedReadyPods,omitempty"`
 	// LatestRevision is the name of the ControllerRevision of the spec.
@@ -184,22 +185,23 @@ type SidecarSetStatus struct {
 
 	// The fields below are not part of OpenKruise's API.
 
-	// NotInjectedPods are selected and were not injected.
+	// NotInjectedPods is the number of pods that are selected but were not injected.
 	// +optional
 	NotInjectedPods int32 `json:"notInjectedPods,omitempty"`
-	// NotUpgradablePods cannot be updated in place.
+	// NotUpgradablePods is the number of pods that cannot be updated in place.
 	// +optional
 	NotUpgradablePods int32 `json:"notUpgradablePods,omitempty"`
-	// UpdatingPods are being updated.
+	// UpdatingPods is the number of pods that are being updated.
 	// +optional
 	UpdatingPods int32 `json:"updatingPods,omitempty"`
-	// FailedPods have the latest revision and did not become ready with it in time.
+	// FailedPods is the number of pods with the latest revision that did not become ready in time.
 	// +optional
 	FailedPods int32 `json:"failedPods,omitempty"`
 	// PausedRevision is the revision whose update was paused by updateStrategy.pauseAfterFailedPods.
 	// +optional
 	PausedRevision string `json:"pausedRevision,omitempty"`
-	// LastProgressTime is when a pod was last updated or became ready; updateStrategy.progressDeadlineSeconds begins then.
+	// LastProgressTime is when a pod was last updated or became ready. updateStrategy.progressDeadlineSeconds counts from
+	// then.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// Conditions: Progressing, Available and Degraded.
@@ -212,10 +214,10 @@ type SidecarSetStatus struct {
 
 // Conditions of SidecarSet.
 const (
-	// ConditionProgressing is True while pods are updated and when all are; False when that made no progress in time.
+	// ConditionProgressing is True while pods are updated and when all are updated; False if there was no progress in time.
 	ConditionProgressing = "Progressing"
 	// ConditionAvailable is True when no more pods than updateStrategy.maxUnavailable are unavailable.
 	ConditionAvailable = "Available"
-	// ConditionDegraded is True when pods failed, cannot be updated or were not injected.
+	// ConditionDegraded is True if pods have failed, cannot be updated or were not injected.
 	ConditionDegraded = "Degraded"
 )

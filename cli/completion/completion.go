@@ -1,5 +1,5 @@
-// Package completion says what a shell may offer for an argument of kubectl-refit: names of objects of the cluster, containers
-// of a pod or of the pods of a workload, environment variables of a pod. The words of the shell must stay out.
+// Package completion returns completions for arguments of kubectl-refit: names of objects of the cluster, containers of a
+// pod or of the pods of a workload, environment variables of a pod. The shell's syntax must stay out.
 package completion
 
 import (
@@ -17,16 +17,16 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli/restart"
+	rolloutcli "github.com/refit-project/refit/rollout/cli"
 )
 
-// Workloads are the kinds that restart offers, in the names that users type.
+// Workloads are the kinds that restart completes, as users type them.
 var Workloads = []string{"pod", "deployment", "statefulset", "daemonset", "replicaset", "cloneset"}
 
-// Requests are the kinds of a timeline.
+// Requests are the kinds that timeline completes.
 var Requests = []string{"crr", "restartrollout"}
 
-// Cluster is what is asked.
+// Cluster reads completions from a cluster.
 type Cluster struct {
 	API       client.Reader
 	Namespace string
@@ -35,7 +35,7 @@ type Cluster struct {
 // most is how many objects are listed: more are of no use to a user who types.
 const most = 500
 
-// Pods are the names of pods, in the form that the user has begun: NAME or pod/NAME.
+// Pods returns names of pods in the form that the user has begun: NAME or pod/NAME.
 func (c Cluster) Pods(ctx context.Context, typed string) ([]string, error) {
 	form := ""
 	for _, prefix := range []string{"pod/", "pods/", "po/"} {
@@ -46,7 +46,7 @@ func (c Cluster) Pods(ctx context.Context, typed string) ([]string, error) {
 	return c.names(ctx, corev1.SchemeGroupVersion.WithKind("Pod"), form, typed)
 }
 
-// Objects are KIND/NAME of one of the kinds, or the kinds, as long as the user has not typed one.
+// Objects returns KIND/NAME for one of the kinds, or the kinds while the user has not typed one.
 func (c Cluster) Objects(ctx context.Context, typed string, kinds ...string) ([]string, error) {
 	kind, _, found := strings.Cut(typed, "/")
 	if !found {
@@ -70,26 +70,26 @@ func kindOf(kind string) (schema.GroupVersionKind, bool) {
 	case "restartrollout":
 		return v1alpha1.GroupVersion().WithKind("RestartRollout"), true
 	}
-	target, err := restart.ParseTarget(kind+"/any", "")
+	target, err := rolloutcli.ParseTarget(kind+"/any", "")
 	if err != nil {
 		return schema.GroupVersionKind{}, false
 	}
 	return kindOfTarget(target), true
 }
 
-func kindOfTarget(target restart.Target) schema.GroupVersionKind {
+func kindOfTarget(target rolloutcli.Target) schema.GroupVersionKind {
 	if target.Workload != nil {
 		return schema.FromAPIVersionAndKind(target.Workload.APIVersion, target.Workload.Kind)
 	}
 	return corev1.SchemeGroupVersion.WithKind("Pod")
 }
 
-// Named are the names of objects of a kind that is in no namespace.
+// Named returns the names of objects of a cluster-scoped kind.
 func (c Cluster) Named(ctx context.Context, kind schema.GroupVersionKind, typed string) ([]string, error) {
 	return Cluster{API: c.API}.names(ctx, kind, "", typed)
 }
 
-// Secrets are the names of the Secrets of the namespace. Only their metadata is read.
+// Secrets returns the names of the Secrets of the namespace. Only their metadata is read.
 func (c Cluster) Secrets(ctx context.Context, typed string) ([]string, error) {
 	return c.names(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), "", typed)
 }
@@ -107,7 +107,8 @@ func (c Cluster) names(ctx context.Context, kind schema.GroupVersionKind, form, 
 	return matching(names, typed), nil
 }
 
-// Containers are those of a pod or of the pods of a workload, NAME or KIND/NAME, or of the pods that a selector matches.
+// Containers returns the containers of a pod or of the pods of a workload, NAME or KIND/NAME, or of the pods that a
+// selector matches.
 func (c Cluster) Containers(ctx context.Context, of, selector, typed string) ([]string, error) {
 	spec, err := c.podSpec(ctx, of, selector)
 	if err != nil || spec == nil {
@@ -120,7 +121,7 @@ func (c Cluster) Containers(ctx context.Context, of, selector, typed string) ([]
 	return matching(names, typed), nil
 }
 
-// Variables are the environment variables of a pod that come from its labels and annotations, as NAME=.
+// Variables returns the environment variables of a pod that come from its labels and annotations, as NAME=.
 func (c Cluster) Variables(ctx context.Context, of, typed string) ([]string, error) {
 	spec, err := c.podSpec(ctx, of, "")
 	if err != nil || spec == nil {
@@ -138,7 +139,7 @@ func (c Cluster) Variables(ctx context.Context, of, typed string) ([]string, err
 	return matching(names, typed), nil
 }
 
-// podSpec is that of the pod or of the pods of a workload; nil if there is none.
+// podSpec returns the spec of the pod or of the pods of a workload; nil if there is none.
 func (c Cluster) podSpec(ctx context.Context, of, selector string) (*corev1.PodSpec, error) {
 	if selector != "" {
 		parsed, err := labels.Parse(selector)
@@ -157,7 +158,7 @@ func (c Cluster) podSpec(ctx context.Context, of, selector string) (*corev1.PodS
 	if !strings.Contains(of, "/") {
 		of = "pod/" + of
 	}
-	target, err := restart.ParseTarget(of, "")
+	target, err := rolloutcli.ParseTarget(of, "")
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func (c Cluster) podSpec(ctx context.Context, of, selector string) (*corev1.PodS
 	return &spec, runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &spec)
 }
 
-// matching are the values that begin with what was typed, each once.
+// matching returns the values that begin with what was typed, each once.
 func matching(values []string, typed string) []string {
 	values = slices.DeleteFunc(values, func(value string) bool { return !strings.HasPrefix(value, typed) })
 	var once []string

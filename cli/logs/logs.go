@@ -1,4 +1,5 @@
-// Package logs shows the log of a container across its restarts: the end of the previous instance, and the present one.
+// Package logs shows the log of a container across its restarts: the end of the log of the previous instance, and the log
+// of the current one.
 package logs
 
 import (
@@ -16,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Open opens the log of a container of a pod.
 type Open func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error)
 
-// Config is whose log is shown.
+// Config selects the log.
 type Config struct {
 	API       client.WithWatch
 	Open      Open
@@ -31,7 +32,7 @@ type Config struct {
 	Container string // empty for the only one
 	// Tail is how many lines of each instance are shown; negative for all.
 	Tail int64
-	// Follow goes on with what the container writes, and with its next instances, until the pod has ended.
+	// Follow continues with new lines of the container, and with its next instances, until the pod has ended.
 	Follow bool
 }
 
@@ -57,7 +58,7 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 				return err
 			}
 		} else if seen == "" && !r.Follow {
-			return fmt.Errorf("%w: container %s has not been started yet", cli.ErrFailed, r.Container)
+			return fmt.Errorf("%w: container %s has not been started yet", console.ErrFailed, r.Container)
 		}
 		if !r.Follow {
 			return nil
@@ -76,7 +77,7 @@ type reader struct {
 	key client.ObjectKey
 }
 
-// choose finds the container, or the only one.
+// choose returns the container with the configured name, or the only one.
 func (r *reader) choose(pod *corev1.Pod) error {
 	var names []string
 	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
@@ -86,9 +87,9 @@ func (r *reader) choose(pod *corev1.Pod) error {
 	case r.Container == "" && len(pod.Spec.Containers) == 1:
 		r.Container = names[0]
 	case r.Container == "":
-		return fmt.Errorf("%w: pod %s has the containers %s; name one with --container", cli.ErrUsage, pod.Name, strings.Join(names, ", "))
+		return fmt.Errorf("%w: pod %s has the containers %s; name one with --container", console.ErrUsage, pod.Name, strings.Join(names, ", "))
 	case !slices.Contains(names, r.Container):
-		return fmt.Errorf("%w: pod %s has no container %s; it has %s", cli.ErrUsage, pod.Name, r.Container, strings.Join(names, ", "))
+		return fmt.Errorf("%w: pod %s has no container %s; it has %s", console.ErrUsage, pod.Name, r.Container, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (r *reader) status(pod *corev1.Pod) *corev1.ContainerStatus {
 	return kubelet.StatusOf(pod, r.Container)
 }
 
-// previous writes the end of the log of the instance before, where there was one.
+// previous writes the end of the log of the previous instance, if there was one.
 func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
 	status := r.status(pod)
 	if status == nil || status.RestartCount == 0 {
@@ -117,7 +118,7 @@ func (r *reader) previous(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// present writes the log of the instance that runs, to its end if it is followed.
+// present writes the log of the current instance, until it ends if it is followed.
 func (r *reader) present(ctx context.Context, status *corev1.ContainerStatus) error {
 	since := "which does not run"
 	if status.State.Running != nil {
@@ -125,13 +126,13 @@ func (r *reader) present(ctx context.Context, status *corev1.ContainerStatus) er
 	}
 	fmt.Fprintf(r.out, "==> %s: instance %s, %s, restarts %d <==\n", r.Container, short(status.ContainerID), since, status.RestartCount)
 	err := r.copy(ctx, &corev1.PodLogOptions{Follow: r.Follow})
-	if r.Follow && apierrors.IsBadRequest(err) { // the instance has gone since
+	if r.Follow && apierrors.IsBadRequest(err) { // the instance has ended meanwhile
 		return nil
 	}
 	return err
 }
 
-// errGone: kubelet finds no log of the previous instance.
+// errGone means that kubelet finds no log of the previous instance.
 var errGone = errors.New("the log is gone")
 
 func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error {
@@ -169,7 +170,7 @@ func (r *reader) copy(ctx context.Context, options *corev1.PodLogOptions) error 
 // relist bounds how long a lost watch goes unnoticed.
 const relist = 10 * time.Second
 
-// next returns the pod when another instance of the container is there; nil when there will be none.
+// next returns the pod when there is another instance of the container; nil if there will be none.
 func (r *reader) next(ctx context.Context, seen string) (*corev1.Pod, error) {
 	for {
 		pod, done, err := r.look(ctx, seen)
@@ -215,7 +216,7 @@ func (r *reader) look(ctx context.Context, seen string) (pod *corev1.Pod, done b
 	}
 }
 
-// short is the beginning of a container ID, as crictl shows it.
+// short returns the beginning of a container ID, as crictl shows it.
 func short(id string) string {
 	_, id, _ = strings.Cut(id, "://")
 	const shown = 12

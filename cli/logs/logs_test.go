@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/logs"
+	"github.com/refit-project/refit/internal/console"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -44,7 +44,7 @@ func cluster(t *testing.T, p *corev1.Pod) client.WithWatch {
 		WithIndex(&corev1.Pod{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 }
 
-// texts answers with what was written by the previous and the present instance.
+// texts returns the logs of the previous and the current instance.
 func texts(previous, present string) logs.Open {
 	return func(_ context.Context, _, _ string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
 		if options.Previous && previous == "" {
@@ -74,9 +74,9 @@ func TestBothSidesOfARestart(t *testing.T) {
 		"removed":          {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{} }, container: "app", open: texts("", "hello"), want: "==> app: the previous instance has been removed, and its log with it <==\n" + present},
 		"first instance":   {change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 0 }, container: "app", open: texts("", "hello"), want: "==> app: instance second, since 12:00:00 UTC, restarts 0 <==\nhello\n"},
 		"only container":   {change: func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, open: texts("", "hello"), want: "==> app: previous instance first, ended 11:59:59 UTC with exit code 143 <==\nits log is gone\n" + present},
-		"none named":       {open: texts("", ""), code: cli.ExitRefused},
-		"no such":          {container: "db", open: texts("", ""), code: cli.ExitRefused},
-		"not yet started":  {container: "log", open: texts("", ""), code: cli.ExitFailed},
+		"none named":       {open: texts("", ""), code: console.ExitRefused},
+		"no such":          {container: "db", open: texts("", ""), code: console.ExitRefused},
+		"not yet started":  {container: "log", open: texts("", ""), code: console.ExitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +86,7 @@ func TestBothSidesOfARestart(t *testing.T) {
 			}
 			var out bytes.Buffer
 			err := logs.Run(t.Context(), logs.Config{API: cluster(t, p), Open: tc.open, Namespace: "shop", Container: tc.container, Tail: 10}, &out, "web")
-			if cli.ExitCode(err) != tc.code || err == nil && out.String() != tc.want {
+			if console.ExitCode(err) != tc.code || err == nil && out.String() != tc.want {
 				t.Errorf("%v\ngot:\n%s\nwant:\n%s", err, out.String(), tc.want)
 			}
 		})
@@ -128,11 +128,11 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := pod()
 	open := func(context.Context, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
-		cancel(cli.ErrInterrupted)
+		cancel(console.ErrInterrupted)
 		return io.NopCloser(strings.NewReader("")), nil
 	}
 	err := logs.Run(ctx, logs.Config{API: cluster(t, p), Open: open, Namespace: "shop", Container: "app", Follow: true}, io.Discard, "web")
-	if !errors.Is(err, cli.ErrInterrupted) {
+	if !errors.Is(err, console.ErrInterrupted) {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,25 +13,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/cli/table"
+	"github.com/refit-project/refit/internal/table"
 	"github.com/refit-project/refit/rollout/schedule"
 )
 
-// none is what a cell without a value has, as with kubectl get.
+// none is the text of a cell without a value, as with kubectl get.
 const none = "<none>"
 
-// cause is what creates RestartRollouts by itself: a RestartSchedule or a RestartTrigger.
+// cause is an object that creates RestartRollouts: a RestartSchedule or a RestartTrigger.
 type cause struct {
 	name   string // KIND/NAME
 	target string
 	state  string
 	next   string // when it creates the next rollout
-	last   string // when it has created the last one
+	last   string // when it created the last one
 	made   string // the last rollout
 	detail string
 }
 
-// causes is the table of RestartSchedules and RestartTriggers. Rollouts are the last ones by the UIDs of what created them.
+// causes returns the table of RestartSchedules and RestartTriggers. rollouts are the last ones by the UIDs of their
+// creators.
 func (c Config) causes(ctx context.Context, rollouts map[types.UID]Line) (table.Table, error) {
 	shown := table.Table{Columns: []table.Column{
 		{Name: "NAME"}, {Name: "TARGET"}, {Name: "STATE"}, {Name: "NEXT RUN"}, {Name: "LAST RUN"}, {Name: "LAST ROLLOUT"}, {Name: "DETAIL", Wide: true},
@@ -41,7 +42,7 @@ func (c Config) causes(ctx context.Context, rollouts map[types.UID]Line) (table.
 	}
 	for _, list := range []client.ObjectList{&v1alpha1.RestartScheduleList{}, &v1alpha1.RestartTriggerList{}} {
 		objects, err := c.list(ctx, list)
-		if apierrors.IsForbidden(err) { // RestartTriggers have digests of Secrets, which the role view does not read
+		if apierrors.IsForbidden(err) { // RestartTriggers contain digests of Secrets, which the role view may not read
 			continue
 		}
 		if err != nil {
@@ -59,7 +60,7 @@ func (c Config) causes(ctx context.Context, rollouts map[types.UID]Line) (table.
 	return shown, nil
 }
 
-// describeCause says what is shown of a RestartSchedule or a RestartTrigger; the rollout is the last one that it has created.
+// describeCause returns the row of a RestartSchedule or a RestartTrigger; rollout is the last one that it has created.
 func describeCause(object client.Object, rollout Line, now time.Time) cause {
 	d := cause{next: none, last: none, made: none}
 	if rollout.Object != nil {

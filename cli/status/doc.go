@@ -1,2 +1,2 @@
-// Package status shows what Refit does and has done: requests, restarts of workloads, and image pulls.
+// Package status shows the current and past work of Refit: requests, restarts of workloads, and image pulls.
 package status

@@ -15,7 +15,7 @@ import (
 // podPage is how many pods are read at a time.
 const podPage = 500
 
-// pods are the lines of pods that an in-place update keeps out of their Services; none where the user may not list pods.
+// pods returns the rows of pods that an in-place update keeps out of their Services; none if the user may not list pods.
 func (c Config) pods(ctx context.Context) ([]Line, error) {
 	var lines []Line
 	for next := ""; ; {

@@ -14,19 +14,19 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-// Line is what is shown of one object.
+// Line is the row of one object.
 type Line struct {
 	Object client.Object
 	Name   string // KIND/NAME
 	Target string
 	State  string
-	Done   string // how far, as 2/5
+	Done   string // progress, such as 2/5
 	By     string
 	Detail string // reason and message
 	Ended  time.Time
 }
 
-// Describe says what is shown of an object: a ContainerRecreateRequest, a RestartRollout or an ImagePullJob.
+// Describe returns the row of an object: a ContainerRecreateRequest, a RestartRollout or an ImagePullJob.
 func Describe(object client.Object) Line {
 	line := Line{Object: object, By: object.GetAnnotations()[v1beta1.AnnotationRequestedBy]}
 	switch o := object.(type) {
@@ -46,7 +46,7 @@ func Describe(object client.Object) Line {
 	return line
 }
 
-// request fills in the state of a request: that of its containers, and its result at the end.
+// request fills in the state of a request: the state of its containers, and its result at the end.
 func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
 	done := 0
 	for _, state := range request.Status.ContainerRecreateStates {
@@ -77,6 +77,9 @@ func (l *Line) rollout(object *v1alpha1.RestartRollout) {
 	if condition != nil {
 		l.State, l.Detail = condition.Reason, condition.Message
 	}
+	if l.State == v1alpha1.ReasonBudget && status.Restarting > 0 { // it restarts as many as it may, so it is not blocked
+		l.State = v1alpha1.ReasonRestarting
+	}
 	for _, end := range []string{v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed} {
 		if condition := meta.FindStatusCondition(status.Conditions, end); condition != nil && condition.Status == metav1.ConditionTrue {
 			l.State, l.Detail = end, joined(condition.Reason, condition.Message)
@@ -97,6 +100,8 @@ func (l *Line) pull(job *v1beta1.ImagePullJob) {
 		l.State = "Waiting"
 	case status.CompletionTime == nil:
 		l.State = "Pulling"
+	case status.Desired == 0: // `kubectl refit pull` fails then
+		l.State = "NoNodes"
 	case status.Failed > 0 || status.Succeeded < status.Desired:
 		l.State = "Failed"
 	default:
@@ -119,7 +124,7 @@ func joined(reason, message string) string {
 	return reason + ": " + message
 }
 
-// cells are those of a row of the table.
+// cells returns the cells of a row of the table.
 func (l *Line) cells(now time.Time, namespaces bool) []any {
 	cells := []any{l.Name, l.Target, l.State, l.Done, l.By, duration.HumanDuration(now.Sub(l.Object.GetCreationTimestamp().Time)), l.Detail}
 	if namespaces {

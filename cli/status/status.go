@@ -16,27 +16,28 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli/table"
+	"github.com/refit-project/refit/internal/table"
 )
 
-// Config is what is shown.
+// Config is the configuration of the command.
 type Config struct {
 	API client.WithWatch
 	// Namespace; empty for all.
 	Namespace string
 	// Format is one of table.Formats.
 	Format string
-	// Since leaves out what ended before; zero shows everything.
+	// Since leaves out what ended earlier; zero shows everything.
 	Since time.Duration
 	Now   func() time.Time
 }
 
-// lists are those of the kinds that are shown.
+// lists returns empty lists of the kinds that are shown.
 func lists() []client.ObjectList {
 	return []client.ObjectList{&v1beta1.ContainerRecreateRequestList{}, &v1alpha1.RestartRolloutList{}, &v1beta1.ImagePullJobList{}}
 }
 
-// Run prints what there is, the newest last, and below that what restarts containers by itself.
+// Run prints the objects, the newest last, with the requests of a RestartRollout below it, and then the objects that create
+// RestartRollouts.
 func Run(ctx context.Context, config Config, out io.Writer) error {
 	var lines []Line
 	rollouts := map[types.UID]Line{} // the last one of each RestartSchedule
@@ -64,7 +65,7 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 		return cmp.Or(a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time), strings.Compare(a.Name, b.Name))
 	})
 	shown := table.Table{Columns: columns(config.Namespace == ""), Nothing: config.nothing()}
-	for _, line := range lines {
+	for _, line := range tree(lines) {
 		shown.Rows = append(shown.Rows, table.Row{Object: line.Object, Cells: line.cells(config.Now(), config.Namespace == "")})
 	}
 	causes, err := config.causes(ctx, rollouts)
@@ -74,7 +75,7 @@ func Run(ctx context.Context, config Config, out io.Writer) error {
 	return table.Print(out, config.Format, config.API.Scheme(), shown, causes)
 }
 
-// later reports whether a line is of a newer object than another, if any.
+// later reports whether a line has a newer object than another one, if there is another one.
 func later(a, b Line) bool {
 	if b.Object == nil {
 		return true
@@ -106,7 +107,7 @@ func columns(namespaces bool) []table.Column {
 	return all
 }
 
-// list reads the objects of a kind; none where the cluster does not have it.
+// list reads the objects of a kind; none if the cluster does not serve it.
 func (c Config) list(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
 	err := c.API.List(ctx, list, client.InNamespace(c.Namespace))
 	if meta.IsNoMatchError(err) {

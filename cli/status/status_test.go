@@ -94,6 +94,7 @@ func TestDescribe(t *testing.T) {
 		"done":              {ended(request("shop", "r", -1), crr.Outcome{}, 0), "crr/r pod/web-0 Succeeded 0/1 alice "},
 		"failed":            {ended(request("shop", "r", -1), crr.Outcome{Reason: crr.ReasonStopFailed, Message: "gone"}, 0), "crr/r pod/web-0 Failed 0/1 alice StopFailed: gone"},
 		"rollout":           {rollout(nil), "restartrollout/web-x deployment/web MaxUnavailable 2/5 alice 1 of 5 pods is unavailable"},
+		"busy rollout":      {rollout(func(r *v1alpha1.RestartRollout) { r.Status.Restarting = 1 }), "restartrollout/web-x deployment/web Restarting 2/5 alice 1 of 5 pods is unavailable"},
 		"new rollout":       {rollout(func(r *v1alpha1.RestartRollout) { r.Status = v1alpha1.RestartRolloutStatus{} }), "restartrollout/web-x deployment/web Waiting 0/0 alice "},
 		"scheduled rollout": {rollout(func(r *v1alpha1.RestartRollout) {
 			r.Annotations[v1alpha1.AnnotationTrigger] = "RestartSchedule/nightly"
@@ -103,6 +104,7 @@ func TestDescribe(t *testing.T) {
 		"new pull":       {pull(func(s *v1beta1.ImagePullJobStatus) { s.StartTime = nil }), "imagepulljob/warm app:2 Waiting 1/3 alice "},
 		"pull":           {pull(nil), "imagepulljob/warm app:2 Pulling 1/3 alice "},
 		"done pull":      {pull(func(s *v1beta1.ImagePullJobStatus) { s.Succeeded, s.CompletionTime = 3, new(at(0)) }), "imagepulljob/warm app:2 Succeeded 3/3 alice "},
+		"no node":        {pull(func(s *v1beta1.ImagePullJobStatus) { s.Desired, s.Succeeded, s.CompletionTime = 0, 0, new(at(0)) }), "imagepulljob/warm app:2 NoNodes 0/0 alice "},
 		"failed pull":    {pull(func(s *v1beta1.ImagePullJobStatus) { s.Failed, s.CompletionTime, s.Message = 2, new(at(0)), "no" }), "imagepulljob/warm app:2 Failed 1/3 alice no"},
 	} {
 		t.Run(name, func(t *testing.T) {

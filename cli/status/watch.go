@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch prints a line whenever something that is shown has changed, until ctx ends, and what is under way at first. Its error
-// is nil then.
+// Watch prints the objects in progress, and then a line whenever an object has changed, until ctx ends. It returns nil
+// then.
 func Watch(ctx context.Context, config Config, out io.Writer) error {
 	w := &watcher{Config: config, out: out, last: map[string]string{}}
 	var group sync.WaitGroup
@@ -38,13 +38,13 @@ type watcher struct {
 	Config
 	out   io.Writer
 	mutex sync.Mutex
-	last  map[string]string // by kind, namespace and name: what was said
+	last  map[string]string // by kind, namespace and name: the last printed line
 }
 
-// again is the time between two watches of which the first ended at once.
+// again is the pause before another watch if one ended at once.
 const again = time.Second
 
-// follow prints the changes of a kind. What happens between two watches is seen in the list that the second begins with.
+// follow prints the changes of a kind. Changes between two watches are found in the list at the start of the second one.
 func (w *watcher) follow(ctx context.Context, list client.ObjectList) error {
 	for first := true; ; first = false {
 		err := w.once(ctx, list, first)
@@ -91,7 +91,7 @@ func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) 
 			object, ok := event.Object.(client.Object)
 			switch {
 			case event.Type == watch.Error:
-				return nil // listed again
+				return nil // list again
 			case !ok:
 				return fmt.Errorf("%w: %T", errWatch, event.Object)
 			case event.Type == watch.Deleted:
@@ -105,7 +105,7 @@ func (w *watcher) once(ctx context.Context, list client.ObjectList, first bool) 
 
 func (l *Line) key() string { return l.Name + "@" + l.Object.GetNamespace() }
 
-// tell prints a line if something in it is new; silently only remembers it.
+// tell prints a line if it has changed; silently only remembers it.
 func (w *watcher) tell(line Line, silently bool) {
 	text := line.Name
 	if w.Namespace == "" {

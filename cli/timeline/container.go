@@ -8,10 +8,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// container is what happened to one container.
+// container returns the moments of one container.
 func (r restart) container(name string, begin Moment) []Moment {
 	previous := begin.at
 	var moments []Moment
@@ -38,7 +38,7 @@ func (r restart) stopping(name string, _ time.Time) Moment {
 	return m
 }
 
-// ended is when the instance ended that the request stopped.
+// ended returns when the instance ended that the request stopped.
 func (r restart) ended(name string, _ time.Time) Moment {
 	if e, _ := r.event("", func(e *corev1.Event) bool {
 		return e.InvolvedObject.UID == r.request.UID && e.Reason == "RestartBackoffSkipped" && strings.Contains(e.Message, "container "+name+" ")
@@ -56,8 +56,8 @@ func (r restart) ended(name string, _ time.Time) Moment {
 	return unknown(whatEnded, "lastState of the container is of another instance")
 }
 
-// started is when the first instance after the stop was started. An Event of kubelet is more precise than the container's
-// status, and remains when the container is restarted again.
+// started returns when the first instance after the stop was started. An Event of kubelet is more precise than the
+// container's status, and remains when the container is restarted again.
 func (r restart) started(name string, stop time.Time) Moment {
 	end := r.end()
 	within := func(at time.Time, whole bool) bool {
@@ -85,7 +85,7 @@ func (r restart) started(name string, stop time.Time) Moment {
 	return seconds(whatStarted, status.State.Running.StartedAt, "state of the container")
 }
 
-// stopped is the ID of the instance that the request stops.
+// stopped returns the ID of the instance that the request stops.
 func (r restart) stopped(name string) string {
 	if state, ok := crr.RecreateStateOf(r.request, name); ok && state.ContainerID != "" {
 		return state.ContainerID
@@ -98,7 +98,7 @@ func (r restart) stopped(name string) string {
 	return ""
 }
 
-// of reports whether an Event is about a container of that name.
+// of reports whether an Event is about a container with this name.
 func of(e *corev1.Event, container string) bool {
 	return strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+container+"}")
 }

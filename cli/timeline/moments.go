@@ -1,4 +1,5 @@
-// Package timeline shows when the parts of a restart happened, as far as the objects of the cluster record it, as text and as a picture.
+// Package timeline shows when the parts of a restart happened, as far as the objects of the cluster record it, as text and
+// as a picture.
 package timeline
 
 import (
@@ -13,10 +14,11 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// What happens to a request, and to each of its containers.
+// Moments of a request and of its containers.
 const (
 	whatAdmitted  = "admitted"
 	whatAccepted  = "accepted"
@@ -28,31 +30,32 @@ const (
 	whatCompleted = "completed"
 )
 
-// Moment is when something happened.
+// Moment is the time of one thing that happened.
 type Moment struct {
 	Request   string `json:"request"`
 	Pod       string `json:"pod"`
-	Container string `json:"container,omitempty"` // empty for what concerns the whole request
+	Container string `json:"container,omitempty"` // empty for the whole request
 	What      string `json:"what"`
 	// Time is nil if it is not known.
 	Time *metav1.MicroTime `json:"time,omitempty"`
-	// WholeSeconds says that the time was recorded without the part of the second.
+	// WholeSeconds means that the time was recorded in whole seconds.
 	WholeSeconds bool `json:"wholeSeconds,omitempty"`
 	// Source is where the time was recorded, or why it is not known.
 	Source string `json:"source"`
 
-	// at is the time, brought into the order in which things happen as far as WholeSeconds allows.
+	// at is the time, adjusted within WholeSeconds to the order in which things happen.
 	at time.Time
 }
 
-// restart is a request with the other objects that record something about it. Pod is nil if it is gone, or another one has its name.
+// restart is a request with the other objects that record something about it. Pod is nil if it does not exist any more, or
+// if another pod has its name.
 type restart struct {
 	request *v1beta1.ContainerRecreateRequest
 	pod     *corev1.Pod
 	events  []corev1.Event // of the request and the pod
 }
 
-// moments of a request, in the order in which they are to happen.
+// moments returns the moments of a request, in their expected order.
 func (r restart) moments() []Moment {
 	begin := r.whole(r.admitted(), time.Time{})
 	all := []Moment{begin, r.whole(r.accepted(), begin.at)}
@@ -72,8 +75,8 @@ func (r restart) moments() []Moment {
 	return append(all, ready, r.whole(r.completed(), ready.at))
 }
 
-// whole fills in what all moments of the request have. A time in whole seconds is not before the one that precedes it, and
-// what is not known is shown after it.
+// whole completes a moment of the request. A time in whole seconds is not before the previous one, and an unknown time is
+// shown after it.
 func (r restart) whole(m Moment, previous time.Time) Moment {
 	m.Request, m.Pod = r.request.Name, r.request.Spec.PodName
 	if m.Time == nil {
@@ -88,7 +91,7 @@ func (r restart) whole(m Moment, previous time.Time) Moment {
 }
 
 func (r restart) admitted() Moment {
-	if at, err := time.Parse(time.RFC3339Nano, r.request.Annotations[v1beta1.AnnotationAdmittedAt]); err == nil {
+	if at, err := foreign.Time(r.request.Annotations[v1beta1.AnnotationAdmittedAt]); err == nil {
 		return precise(whatAdmitted, at, "annotation "+v1beta1.AnnotationAdmittedAt+", by refit-manager")
 	}
 	return seconds(whatAdmitted, r.request.CreationTimestamp, "creationTimestamp of the request")
@@ -131,7 +134,7 @@ func (r restart) completed() Moment {
 	return seconds(what, *r.request.Status.CompletionTime, "completionTime of the request")
 }
 
-// ready is when all containers of the pod were ready again.
+// ready returns when all containers of the pod were ready again.
 func (r restart) ready(started time.Time) Moment {
 	if r.pod == nil {
 		return unknown(whatReady, "the pod is gone")
@@ -148,10 +151,10 @@ func (r restart) ready(started time.Time) Moment {
 	return seconds(whatReady, c.LastTransitionTime, "condition ContainersReady of the pod")
 }
 
-// slack is allowed for between the clocks of the API server and of nodes, and for whole seconds.
+// slack is the tolerance for clock differences between the API server and nodes, and for whole seconds.
 const slack = 2 * time.Second
 
-// end is after all that the request did.
+// end returns a time after all that the request did.
 func (r restart) end() time.Time {
 	if at := r.request.Status.CompletionTime; at != nil {
 		return at.Add(slack)
@@ -159,7 +162,7 @@ func (r restart) end() time.Time {
 	return time.Now()
 }
 
-// event is the first Event that matches, and its moment; nil if there is none.
+// event returns the first Event that matches, and its moment; nil if there is none.
 func (r restart) event(what string, matches func(*corev1.Event) bool) (found *corev1.Event, m Moment) {
 	for i := range r.events {
 		e := &r.events[i]
@@ -182,8 +185,8 @@ func by(e *corev1.Event) string {
 	return e.Source.Component
 }
 
-// eventTime is when an Event happened last, and whether only the second is known. The name of an Event that was recorded by
-// client-go ends with its first time in nanoseconds (tools/record, util.GenerateEventName).
+// eventTime returns when an Event happened last, and whether the time is in whole seconds. The name of an Event that was
+// recorded by client-go ends with its first time in nanoseconds (tools/record, util.GenerateEventName).
 func eventTime(e *corev1.Event) (at time.Time, whole bool) {
 	if !e.EventTime.IsZero() && e.Series == nil {
 		return e.EventTime.Time, false

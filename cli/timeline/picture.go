@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cli/timeline/svg"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// begin is the first time that is known.
+// begin returns the first known time.
 func (r *report) begin() (first time.Time) {
 	for _, m := range r.moments {
 		if m.Time != nil && (first.IsZero() || m.at.Before(first)) {
@@ -20,7 +20,8 @@ func (r *report) begin() (first time.Time) {
 	return first
 }
 
-// picture draws a lane for each container that was restarted, and for a single request the other containers of the pod too.
+// picture draws a lane for each container that was restarted, and for a single request also for the other containers of the
+// pod.
 func (r *report) picture() svg.Picture {
 	begin := r.begin()
 	panel := svg.Panel{Title: r.line.Name, Note: r.summary()}
@@ -49,7 +50,7 @@ func (r *report) picture() svg.Picture {
 	return svg.Picture{Title: r.line.Name + ": " + r.summary(), Panels: []svg.Panel{panel}}
 }
 
-// bars of one container, and what is not known of it.
+// bars returns the bars of one container, and what is not known about it.
 func (r restart) bars(lane, container string, begin time.Time) (bars []svg.Bar, missing []string) {
 	since := map[string]time.Duration{}
 	for _, m := range r.moments() {
@@ -78,7 +79,7 @@ func (r restart) bars(lane, container string, begin time.Time) (bars []svg.Bar, 
 	return bars, missing
 }
 
-// others are the containers of the pod that ran before the request and still run.
+// others returns bars for containers of the pod that ran before the request and are still running.
 func (r restart) others(begin time.Time) (bars []svg.Bar) {
 	if r.pod == nil {
 		return nil

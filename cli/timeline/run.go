@@ -18,15 +18,15 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/status"
 	"github.com/refit-project/refit/cli/timeline/svg"
+	"github.com/refit-project/refit/internal/console"
 )
 
 // Formats are the values of --output; empty is text.
 var Formats = []string{"", "svg", "json", "yaml"}
 
-// Config is what a timeline needs.
+// Config is the configuration of the command.
 type Config struct {
 	API       client.Reader
 	Namespace string
@@ -37,7 +37,7 @@ type Config struct {
 // Target is a request, or the requests of a rollout.
 type Target struct{ Request, Rollout string }
 
-// ParseTarget reads crr/NAME or restartrollout/NAME, with the names of the kinds that kubectl knows.
+// ParseTarget reads crr/NAME or restartrollout/NAME, with the names of the kinds that kubectl accepts.
 func ParseTarget(text string) (Target, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	if name != "" && !strings.Contains(name, "/") {
@@ -49,7 +49,7 @@ func ParseTarget(text string) (Target, error) {
 			return Target{Rollout: name}, nil
 		}
 	}
-	return Target{}, fmt.Errorf("%w: %q: want crr/NAME or restartrollout/NAME", cli.ErrUsage, text)
+	return Target{}, fmt.Errorf("%w: %q: want crr/NAME or restartrollout/NAME", console.ErrUsage, text)
 }
 
 // report is what is shown.
@@ -118,7 +118,7 @@ func (c Config) read(ctx context.Context, target Target) (*report, error) {
 	return r, nil
 }
 
-// about reads the other objects that record something about a request. Events may be withheld from the user.
+// about reads the other objects that record something about a request. The user may have no permission to read Events.
 func (c Config) about(ctx context.Context, request *v1beta1.ContainerRecreateRequest, r *report) (restart, error) {
 	of := restart{request: request}
 	var pod corev1.Pod

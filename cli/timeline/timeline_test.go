@@ -19,9 +19,9 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/timeline"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/console"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -65,7 +65,7 @@ func newCluster() *cluster {
 		event("p", "Started", "kubelet", "{app}", "Container started", 1712),
 		event("p", "Started", "kubelet", "{app}", "Container started", -5000),
 		event("p", "Started", "kubelet", "{log}", "Container started", 1000),
-		event("r", "ContainersRecreated", "refit-daemon", "", "Recreated 1 containers of pod web", 2450),
+		event("r", "ContainersRecreated", "refit-daemon", "", "Recreated 1 container of pod web", 2450),
 	}
 	return c
 }
@@ -126,7 +126,7 @@ TIME (UTC)     AFTER    POD   CONTAINER   WHAT                      RECORDED BY
 	}
 }
 
-// What is not known is said, with the reason, and never made up.
+// Unknown times are shown as unknown, with the reason.
 func TestUnknownMomentsAreShownAsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -257,7 +257,7 @@ func TestTargets(t *testing.T) {
 		"a": {}, "crr/": {}, "pod/a": {}, "crr/a/b": {},
 	} {
 		got, err := timeline.ParseTarget(text)
-		if got != want || (want == timeline.Target{}) != errors.Is(err, cli.ErrUsage) {
+		if got != want || (want == timeline.Target{}) != errors.Is(err, console.ErrUsage) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}

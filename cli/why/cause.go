@@ -14,10 +14,10 @@ import (
 	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/image"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// requested says that a request has restarted the container, or restarts it now.
+// requested sets the cause to a request that has restarted the container, or restarts it now.
 func (c *Container) requested(request *v1beta1.ContainerRecreateRequest, running bool) {
 	c.Cause, c.Request = CauseRequest, request.Name
 	c.RequestedBy = requester.Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
@@ -35,7 +35,7 @@ func (c *Container) requested(request *v1beta1.ContainerRecreateRequest, running
 	}
 }
 
-// stoppedBy is the request that has stopped the last instance of a container that does not run; nil if none has.
+// stoppedBy returns the request that has stopped the last instance of a container that does not run; nil if none has.
 func stoppedBy(requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) *v1beta1.ContainerRecreateRequest {
 	if status.State.Running != nil {
 		return nil
@@ -50,7 +50,7 @@ func stoppedBy(requests []v1beta1.ContainerRecreateRequest, status *corev1.Conta
 	return nil
 }
 
-// updated reports whether the pod's record of an in-place update names the instance before the present one by its image.
+// updated reports whether the pod's record of an in-place update has the image of the previous instance.
 func updated(recorded *record.Record, status *corev1.ContainerStatus) bool {
 	if recorded == nil {
 		return false
@@ -63,7 +63,7 @@ func updated(recorded *record.Record, status *corev1.ContainerStatus) bool {
 	return ok && last.ImageID != status.ImageID && (previous == nil || !previous.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(-clockDifference)))
 }
 
-// updating reports whether kubelet has stopped the last instance for an in-place update, and has not started the next.
+// updating reports whether kubelet has stopped the last instance for an in-place update, and has not started the next one.
 func updating(recorded *record.Record, status *corev1.ContainerStatus) bool {
 	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
 	if recorded == nil || ended == nil || status.State.Running != nil {
@@ -74,8 +74,8 @@ func updating(recorded *record.Record, status *corev1.ContainerStatus) bool {
 		!ended.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(-clockDifference))
 }
 
-// forgotten reports whether an update before the one that the record is about may have replaced the previous instance: a record has the
-// containers of the last update only. An instance that has exceeded its memory limit has ended for that.
+// forgotten reports whether an update before the recorded one may have replaced the previous instance, because a record has
+// only the containers of the last update. An instance that has exceeded its memory limit has ended for that reason.
 func forgotten(recorded *record.Record, status *corev1.ContainerStatus) bool {
 	previous := status.LastTerminationState.Terminated
 	if recorded == nil || previous == nil || previous.Reason == "OOMKilled" || recorded.State.UpdateTimestamp.IsZero() {
@@ -86,7 +86,7 @@ func forgotten(recorded *record.Record, status *corev1.ContainerStatus) bool {
 	return !named && !restarted && previous.FinishedAt.Time.Before(recorded.State.UpdateTimestamp.Add(clockDifference))
 }
 
-// waiting says what a container waits for.
+// waiting returns what a container waits for.
 func waiting(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	w := status.State.Waiting
 	if w == nil {
@@ -104,7 +104,7 @@ func waiting(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 	return text
 }
 
-// sameImage reports whether two names are of one image, as far as the names tell.
+// sameImage reports whether two names are of the same image, as far as the names show it.
 func sameImage(wanted, ran string) bool {
 	a, errA := image.Parse(wanted)
 	b, errB := image.Parse(ran)

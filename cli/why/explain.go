@@ -18,30 +18,30 @@ import (
 // Cause is why a container was restarted last.
 type Cause string
 
-// The causes.
+// Causes of a restart.
 const (
-	// CauseNone: the first instance runs, or has not been started.
+	// CauseNone means that the first instance is running, or has not been started.
 	CauseNone Cause = "NotRestarted"
-	// CauseRequest: a ContainerRecreateRequest.
+	// CauseRequest means a ContainerRecreateRequest.
 	CauseRequest Cause = "Requested"
-	// CauseUpdate: an in-place update of the pod.
+	// CauseUpdate means an in-place update of the pod.
 	CauseUpdate Cause = "UpdatedInPlace"
-	// CauseExit: the container has ended by itself, or kubelet has stopped it.
+	// CauseExit means that the container has ended by itself, or that kubelet has stopped it.
 	CauseExit Cause = "Ended"
-	// CauseUnknown: the previous instance is not known any more, and no request for it is left.
+	// CauseUnknown means that the previous instance is not known any more, and that no request for it is left.
 	CauseUnknown Cause = "Unknown"
 )
 
-// Container is what is known of the last restart of a container.
+// Container explains the last restart of a container.
 type Container struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
 	Ready    bool   `json:"ready"`
 	Restarts int32  `json:"restarts"`
 	Cause    Cause  `json:"cause"`
-	// Message says it in one sentence.
+	// Message is a sentence with the explanation.
 	Message string `json:"message"`
-	// Request, RequestedBy and Reason are those of the ContainerRecreateRequest.
+	// Request, RequestedBy and Reason come from the ContainerRecreateRequest.
 	Request     string `json:"request,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	Reason      string `json:"reason,omitempty"`
@@ -51,12 +51,12 @@ type Container struct {
 	Previous bool `json:"previous"`
 	// Probes are the last failures of each kind of probe, from Events of kubelet.
 	Probes []string `json:"probes,omitempty"`
-	// Waiting says what the container waits for.
+	// Waiting is what the container waits for.
 	Waiting string `json:"waiting,omitempty"`
 }
 
-// Explain says of each container of the pod, or of those that are named, why it was restarted last. The requests are those
-// for the pod.
+// Explain returns, for each container of the pod or for the named ones, why it was restarted last. requests are the
+// requests for the pod.
 func Explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, names []string) []Container {
 	var containers []Container
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -68,12 +68,12 @@ func Explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, names
 }
 
 func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) Container {
-	recorded, _ := record.Read(pod) // one that cannot be read explains nothing
+	recorded, _ := record.Read(pod) // a record that cannot be read explains nothing
 	previous := status.LastTerminationState.Terminated
 	c := Container{Name: status.Name, State: state(status), Ready: status.Ready, Restarts: status.RestartCount, Previous: previous != nil, Waiting: waiting(pod, status)}
 	request, stopping := lastRequest(requests, status), stoppedBy(requests, status)
 	if previous != nil && stopping == nil && request != nil && crr.Stopped(request, status.Name) != previous.ContainerID {
-		previous, c.Previous = nil, false // of an instance before the one that was stopped
+		previous, c.Previous = nil, false // it is of an instance before the one that was stopped
 	}
 	if previous != nil {
 		c.ExitCode = &previous.ExitCode
@@ -101,7 +101,7 @@ func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, statu
 	return c
 }
 
-// lastRequest is the one that has stopped the previous instance of a container; nil if none has.
+// lastRequest returns the request that has stopped the previous instance of a container; nil if none has.
 func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) *v1beta1.ContainerRecreateRequest {
 	of := slices.Clone(requests)
 	slices.SortStableFunc(of, func(a, b v1beta1.ContainerRecreateRequest) int {
@@ -114,7 +114,8 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 			continue
 		case previous != nil && previous.ContainerID == id:
 			return &of[i]
-		// Else the instance that was stopped has been removed, to avoid kubelet's back-off; kubelet then reports the one before it, or none.
+		// Else the stopped instance has been removed, to avoid kubelet's back-off; kubelet then reports the one before it,
+		// or none.
 		case previous == nil && startedDuring(&of[i], status):
 			return &of[i]
 		case previous != nil && previous.ContainerID != status.ContainerID && restartsBefore(&of[i], status.Name, id)+1 == status.RestartCount:
@@ -124,7 +125,7 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 	return nil
 }
 
-// foundStopped reports whether another request has stopped that instance before this one came to it.
+// foundStopped reports whether another request had stopped that instance before this request began with it.
 func foundStopped(requests []v1beta1.ContainerRecreateRequest, request *v1beta1.ContainerRecreateRequest, container, id string) bool {
 	began := func(r v1beta1.ContainerRecreateRequest) bool {
 		state, _ := crr.RecreateStateOf(&r, container)
@@ -133,7 +134,8 @@ func foundStopped(requests []v1beta1.ContainerRecreateRequest, request *v1beta1.
 	return !began(*request) && slices.ContainsFunc(requests, began)
 }
 
-// restartsBefore is the restart count that the instance of that ID had when the request was admitted; -1 if it is not known.
+// restartsBefore returns the restart count of the instance with this ID when the request was admitted; -1 if it is not
+// known.
 func restartsBefore(request *v1beta1.ContainerRecreateRequest, container, id string) int32 {
 	for _, c := range request.Spec.Containers {
 		if c.Name == container && c.StatusContext != nil && c.StatusContext.ContainerID == id {
@@ -143,10 +145,10 @@ func restartsBefore(request *v1beta1.ContainerRecreateRequest, container, id str
 	return -1
 }
 
-// clockDifference between nodes and the API server is allowed for.
+// clockDifference is the tolerance for the clocks of nodes and the API server.
 const clockDifference = 5 * time.Second
 
-// startedDuring reports whether the instance that runs was started while the request was carried out.
+// startedDuring reports whether the running instance was started while the request was in progress.
 func startedDuring(request *v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) bool {
 	if status.State.Running == nil {
 		return !crr.Completed(request)
@@ -171,7 +173,7 @@ func state(status *corev1.ContainerStatus) string {
 	return "waiting"
 }
 
-// ending says how an instance has ended.
+// ending returns how an instance has ended.
 func ending(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
 	switch {

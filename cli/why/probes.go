@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/crr/requester"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Reasons of Events of kubelet.
@@ -27,8 +27,9 @@ const (
 	pullFailed        = "Failed to pull image"
 )
 
-// AddEvents adds to the containers what Events of the pod record of them: which of their probes have failed, whether kubelet has stopped
-// the previous instance for that or for a new image, and that the image of one that waits cannot be pulled.
+// AddEvents adds to the containers what Events of the pod record: which of their probes have failed, whether kubelet has
+// stopped the previous instance because of a probe or a new image, and that the image of a waiting container cannot be
+// pulled.
 func AddEvents(containers []Container, pod *corev1.Pod, events []corev1.Event) {
 	for i := range containers {
 		c := &containers[i]
@@ -74,7 +75,7 @@ func (c *Container) ended(status *corev1.ContainerStatus, killed, replaced, pull
 	}
 }
 
-// during reports whether the Event was in the time in which the instance ran.
+// during reports whether the Event happened while the instance was running.
 func during(e *corev1.Event, instance *corev1.ContainerStateTerminated) bool {
 	return instance != nil && !seen(e).Before(instance.StartedAt.Time) && !seen(e).After(instance.FinishedAt.Add(clockDifference))
 }
@@ -87,7 +88,7 @@ func failure(e *corev1.Event) string {
 	return fmt.Sprintf("%s (at %s)", text, seen(e).UTC().Format(time.RFC3339))
 }
 
-// seen is when an Event happened last.
+// seen returns when an Event happened last.
 func seen(e *corev1.Event) time.Time {
 	if e.LastTimestamp.IsZero() {
 		return e.EventTime.Time

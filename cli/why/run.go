@@ -15,23 +15,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace/gate"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Logs reads the last lines of the previous instance of a container.
 type Logs func(ctx context.Context, namespace, pod, container string, lines int64) (string, error)
 
-// Config is what an explanation needs.
+// Config is the configuration of the command.
 type Config struct {
 	API       client.Reader
 	Logs      Logs
 	Namespace string
-	// Containers that are explained; empty for all.
+	// Containers to explain; empty for all.
 	Containers []string
-	// Lines of the log of the previous instance that are shown.
+	// Lines is how many lines of the log of the previous instance are shown.
 	Lines int64
 	// Format is json, yaml or empty for text.
 	Format string
@@ -54,13 +54,13 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 	})
 	for _, container := range config.Containers {
 		if crr.ContainerNamed(slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers), container) == nil {
-			return fmt.Errorf("%w: pod %s has no container %s", cli.ErrUsage, name, container)
+			return fmt.Errorf("%w: pod %s has no container %s", console.ErrUsage, name, container)
 		}
 	}
 	containers := Explain(&pod, requests, config.Containers)
 	var events corev1.EventList
 	err = config.API.List(ctx, &events, client.InNamespace(config.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})
-	if err != nil && !apierrors.IsForbidden(err) { // the rest is of use without them
+	if err != nil && !apierrors.IsForbidden(err) { // the other information is useful without them
 		return fmt.Errorf("list Events of the pod: %w", err)
 	}
 	AddEvents(containers, &pod, events.Items)
@@ -123,7 +123,7 @@ func (config *Config) write(ctx context.Context, out io.Writer, pod string, c *C
 	return nil
 }
 
-// printable is a line of a log without control sequences, which could change what a terminal shows of the rest.
+// printable returns a line of a log without control sequences, which could change how a terminal shows the rest.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/why"
+	"github.com/refit-project/refit/internal/console"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -281,7 +281,7 @@ func TestUnknownContainerIsAUsageError(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	c.Containers = []string{"nope"}
-	if err := why.Run(t.Context(), c, &bytes.Buffer{}, "web"); !errors.Is(err, cli.ErrUsage) {
+	if err := why.Run(t.Context(), c, &bytes.Buffer{}, "web"); !errors.Is(err, console.ErrUsage) {
 		t.Error(err)
 	}
 }

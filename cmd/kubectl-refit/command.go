@@ -8,11 +8,11 @@ import (
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/cli/set"
-	"github.com/refit-project/refit/cli/set/change"
 	"github.com/refit-project/refit/cmd/kubectl-refit/setflags"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	inplacecli "github.com/refit-project/refit/inplace/cli"
+	"github.com/refit-project/refit/inplace/cli/change"
+	"github.com/refit-project/refit/internal/console"
 )
 
 const setLong = `Change a running pod without recreating it: its UID, IP, node, volumes and the other containers stay.
@@ -78,7 +78,7 @@ func setCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 
 func setImage(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "image pod/NAME CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: usage.MinimumArguments(2),
+		Use: "image (pod/NAME | pod NAME) CONTAINER=IMAGE...", Short: "Change the images of containers", Long: setLong, Args: usage.ObjectAndChanges(),
 		ValidArgsFunction: completing(o.connection, podThen(containersToSet)),
 		Example: `  # what would happen
   kubectl refit set image pod/web app=nginx:1.29 --dry-run
@@ -86,8 +86,9 @@ func setImage(o *options) *cobra.Command {
   # 10 seconds out of its Services first, then the proxy, and when that is ready the application
   kubectl refit set image pod/web proxy=envoy:1.36 app=shop:7 --drain-seconds=10 --order=proxy --order=app`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := change.Image(args[1:])
-			return o.run(cmd, args[0], to, err)
+			object, images := usage.ObjectThen(args)
+			to, err := change.Image(images)
+			return o.run(cmd, object, to, err)
 		},
 	}
 }
@@ -95,14 +96,14 @@ func setImage(o *options) *cobra.Command {
 func setResources(o *options) *cobra.Command {
 	var to change.Sizes
 	cmd := &cobra.Command{
-		Use: "resources pod/NAME [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
-		Long: setLong, Args: usage.OneArgument(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
+		Use: "resources (pod/NAME | pod NAME) [-c CONTAINER] [--requests=...] [--limits=...]", Short: "Change requests and limits of CPU and memory",
+		Long: setLong, Args: usage.OneObject(), ValidArgsFunction: completing(o.connection, podThen(nothingMore)),
 		Example: `  # more CPU and memory for one container; what is not named stays
   kubectl refit set resources pod/web -c app --requests=cpu=500m --limits=cpu=1,memory=512Mi`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to.Containers = o.containers
 			asked, err := change.Resources(to)
-			return o.run(cmd, args[0], asked, err)
+			return o.run(cmd, usage.Object(args), asked, err)
 		},
 	}
 	o.containerFlag(cmd)
@@ -113,13 +114,14 @@ func setResources(o *options) *cobra.Command {
 
 func setEnv(o *options) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "env pod/NAME NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
-		Long: setLong, Args: usage.MinimumArguments(2), ValidArgsFunction: completing(o.connection, podThen(variables)),
+		Use: "env (pod/NAME | pod NAME) NAME=VALUE... [-c CONTAINER]", Short: "Change environment variables that come from labels or annotations",
+		Long: setLong, Args: usage.ObjectAndChanges(), ValidArgsFunction: completing(o.connection, podThen(variables)),
 		Example: `  # LEVEL has valueFrom.fieldRef metadata.annotations['level'] in the pod's spec
   kubectl refit set env pod/web LEVEL=debug`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := change.Env(o.containers, args[1:])
-			return o.run(cmd, args[0], to, err)
+			object, values := usage.ObjectThen(args)
+			to, err := change.Env(o.containers, values)
+			return o.run(cmd, object, to, err)
 		},
 	}
 	o.containerFlag(cmd)
@@ -132,7 +134,7 @@ func (o *options) containerFlag(cmd *cobra.Command) {
 }
 
 func (o *options) run(cmd *cobra.Command, what string, how change.Change, err error) error {
-	target, targetErr := set.ParseTarget(what)
+	target, targetErr := inplacecli.ParseTarget(what)
 	for _, err := range []error{o.Check(cmd.Flags()), err, targetErr} {
 		if err != nil {
 			return err
@@ -146,8 +148,8 @@ func (o *options) run(cmd *cobra.Command, what string, how change.Change, err er
 	if err != nil {
 		return err
 	}
-	config.Output = cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
-	return set.Update(cmd.Context(), config, namespace, target, how)
+	config.Output = console.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout()))
+	return inplacecli.Update(cmd.Context(), config, namespace, target, how)
 }
 
 func terminal(out io.Writer) bool {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/internal/console"
 )
 
 func TestWrongCommandLineExitsWith2AndShowsTheWay(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWrongCommandLineExitsWith2AndShowsTheWay(t *testing.T) {
 		root.SetArgs(args)
 		root.SetOut(&out)
 		root.SetErr(&out)
-		if err := root.ExecuteContext(t.Context()); cli.ExitCode(err) != cli.ExitRefused {
+		if err := root.ExecuteContext(t.Context()); console.ExitCode(err) != console.ExitRefused {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

@@ -19,10 +19,11 @@ import (
 // completionTimeout is how long a shell waits for the cluster.
 const completionTimeout = 5 * time.Second
 
-// offer is what a shell may complete with. It is called with the arguments before the one that is typed.
+// offer returns completions. It is called with the arguments before the one that is typed.
 type offer func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error)
 
-// completing makes cobra's completion from an offer. What cannot be asked is not offered; __complete says why with BASH_COMP_DEBUG_FILE.
+// completing converts an offer to cobra's completion. On errors it offers nothing; __complete logs them with
+// BASH_COMP_DEBUG_FILE.
 func completing(connection *genericclioptions.ConfigFlags, of offer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
@@ -44,7 +45,7 @@ func completing(connection *genericclioptions.ConfigFlags, of offer) cobra.Compl
 	}
 }
 
-// first completes the first argument and no further one.
+// first completes only the first argument.
 func first(of func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error)) offer {
 	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
 		if len(args) > 0 {
@@ -54,7 +55,7 @@ func first(of func(ctx context.Context, cluster completion.Cluster, typed string
 	}
 }
 
-// pods completes the one pod that a command is about.
+// pods completes the pod of a command.
 var pods = first(func(ctx context.Context, cluster completion.Cluster, typed string) ([]string, error) {
 	return cluster.Pods(ctx, typed)
 })
@@ -66,7 +67,7 @@ func objects(kinds ...string) offer {
 	})
 }
 
-// podThen completes pod/NAME, and then what follows it.
+// podThen completes pod/NAME, and then the arguments after it.
 func podThen(further offer) offer {
 	return func(ctx context.Context, cluster completion.Cluster, args []string, typed string) ([]string, error) {
 		if len(args) == 0 {
@@ -111,7 +112,7 @@ func sidecarSetNames(several bool) offer {
 	}
 }
 
-// completeContainers gives the shell the values of a flag: containers of what the first argument or the flag --selector names.
+// completeContainers completes a flag with the containers of the object in the first argument or of the flag --selector.
 func completeContainers(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, flag string) {
 	mustRegister(cmd, flag, func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		of, selector := "", ""
@@ -127,7 +128,7 @@ func completeContainers(cmd *cobra.Command, connection *genericclioptions.Config
 	})
 }
 
-// completeConnection gives the shell the values of the flags that all commands have.
+// completeConnection completes the flags that all commands have.
 func completeConnection(root *cobra.Command, connection *genericclioptions.ConfigFlags) {
 	completeNamespaces(root, connection, "namespace")
 	for flag, of := range map[string]func() ([]string, error){
@@ -154,12 +155,12 @@ func completeConnection(root *cobra.Command, connection *genericclioptions.Confi
 	}
 }
 
-// completeFormats gives the shell the values of the flag --output.
+// completeFormats completes the flag --output.
 func completeFormats(cmd *cobra.Command, values []string) {
 	mustRegister(cmd, "output", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeNamespaces gives the shell the namespaces of the cluster as the values of a flag.
+// completeNamespaces completes a flag with the namespaces of the cluster.
 func completeNamespaces(cmd *cobra.Command, connection *genericclioptions.ConfigFlags, flag string) {
 	mustRegister(cmd, flag, completing(connection, named(corev1.SchemeGroupVersion.WithKind("Namespace"))))
 }
@@ -171,6 +172,6 @@ func secrets(ctx context.Context, cluster completion.Cluster, _ []string, typed 
 
 func mustRegister(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // the flag is there, once
+		panic(err) // the flag exists, once
 	}
 }

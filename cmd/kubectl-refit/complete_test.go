@@ -101,6 +101,7 @@ func TestCompletionOfArgumentsAndFlags(t *testing.T) {
 		"pull ":                       ":4",
 		"sidecarset ":                 "pause render resume status undo :4",
 		"doctor ":                     ":4",
+		"doctor --openkruise=":        "to-refit from-refit both :4",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

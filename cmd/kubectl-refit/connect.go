@@ -14,7 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// connect reads the flags that every command has: the cluster, and the namespace that the user works in.
+// connect returns the connection and the namespace from the flags that every command has.
 func connect(connection *genericclioptions.ConfigFlags) (*rest.Config, string, error) {
 	config, err := connection.ToRESTConfig()
 	if err != nil {
@@ -28,7 +28,7 @@ func connect(connection *genericclioptions.ConfigFlags) (*rest.Config, string, e
 	return config, namespace, nil
 }
 
-// watcher is a client for what most commands read and write, and the namespace that the user works in.
+// watcher returns a client for the objects of most commands, and the user's namespace.
 func watcher(connection *genericclioptions.ConfigFlags) (client.WithWatch, string, error) {
 	config, namespace, err := connect(connection)
 	if err != nil {

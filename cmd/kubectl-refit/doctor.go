@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -10,34 +13,45 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/cli/doctor"
+	"github.com/refit-project/refit/cli/moving"
+	"github.com/refit-project/refit/cli/openkruise"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/doctor"
 )
 
 const doctorLong = `Check the installation of Refit: CRDs, refit-manager, a refit-daemon on every node, versions, whether the webhook answers,
 certificates, admission policies, and OpenKruise beside it. Nothing is changed: a request is created with dryRun.
 
-Each check is ok, a warning, failed, or skipped, as when you may not read what it needs.
+Each check is ok, a warning, failed, or skipped, for example if you lack a permission that it needs.
 
-Exit codes: 0 no check has failed, 1 one has, 2 wrong usage.`
+With --openkruise it reports instead what on the cluster behaves differently when OpenKruise's programs are replaced by Refit's
+(to-refit), or the other way round (from-refit), before anything is changed: kinds, fields, feature gates, webhooks, and what is
+under way. Each line has the object, what differs and what to do. Of objects that have the same difference the first are named.
+
+Exit codes: 0 no check has failed, or nothing differs; 1 one has, or something does; 2 wrong usage.`
 
 func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	var config doctor.Config
+	var direction string
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Use:               "doctor", Short: "Check the installation of Refit", Long: doctorLong, Args: usage.Arguments(cobra.NoArgs),
-		Example: "  kubectl refit doctor\n  kubectl refit doctor -o json",
+		Example: "  kubectl refit doctor\n  kubectl refit doctor -o json\n  kubectl refit doctor --openkruise=to-refit",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"", "json", "yaml"}, config.Format) {
-				return fmt.Errorf("%w: --output=%s: want json or yaml", cli.ErrUsage, config.Format)
+				return fmt.Errorf("%w: --output=%s: want json or yaml", console.ErrUsage, config.Format)
+			}
+			directions, err := openkruise.Directions(direction)
+			if err != nil {
+				return fmt.Errorf("%w: --openkruise: %w", console.ErrUsage, err)
 			}
 			rest, namespace, err := connect(connection)
 			if err != nil {
 				return err
 			}
 			kinds := runtime.NewScheme()
-			if err := doctor.AddToScheme(kinds); err != nil {
+			if err := errors.Join(doctor.AddToScheme(kinds), moving.AddToScheme(kinds)); err != nil {
 				return err
 			}
 			if config.API, err = client.New(rest, client.Options{Scheme: kinds}); err != nil {
@@ -47,13 +61,24 @@ func doctorCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if version != "dev" {
 				config.Version = version
 			}
-			return doctor.Run(cmd.Context(), config, cmd.OutOrStdout())
+			return examine(cmd.Context(), &config, directions, cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&config.System, "system-namespace", "refit-system", "`namespace` of refit-manager and refit-daemon")
 	flags.StringVarP(&config.Format, "output", "o", "", "json or yaml, instead of text")
+	flags.StringVar(&direction, "openkruise", "", "report what differs after a change from or to OpenKruise: `direction` is to-refit, from-refit or both")
+	flags.Lookup("openkruise").NoOptDefVal = openkruise.Both
 	completeNamespaces(cmd, connection, "system-namespace")
 	completeFormats(cmd, []string{"json", "yaml"})
+	mustRegister(cmd, "openkruise", cobra.FixedCompletions([]string{string(openkruise.ToRefit), string(openkruise.FromRefit), openkruise.Both}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// examine checks the installation, or reports the differences in directions.
+func examine(ctx context.Context, config *doctor.Config, directions []openkruise.Direction, out io.Writer) error {
+	if len(directions) == 0 {
+		return doctor.Run(ctx, *config, out)
+	}
+	return moving.Run(ctx, moving.Config{API: config.API, System: config.System, Directions: directions, Format: config.Format, Now: config.Now}, out)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refit-project/refit/testkit/markdown"
+	"github.com/refit-project/refit/test/kit/markdown"
 )
 
 // Commands in the documents and in the help have to be ones that the program has, with flags that it has.

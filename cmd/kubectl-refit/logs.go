@@ -12,9 +12,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/logs"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
 )
 
 const logsLong = `Show the log of a container on both sides of its last restart: the end of the previous instance, and the present one. With
@@ -44,7 +44,7 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 				return pods.Pods(namespace).GetLogs(pod, options).Stream(ctx)
 			}
 			if err = logs.Run(cmd.Context(), config, cmd.OutOrStdout(), name); cmd.Context().Err() != nil {
-				return cli.ErrInterrupted
+				return console.ErrInterrupted
 			}
 			return err
 		},
@@ -64,7 +64,7 @@ func podName(text string) (string, error) {
 		kind, name = "pod", text
 	}
 	if name == "" || strings.Contains(name, "/") || !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(kind)) {
-		return "", fmt.Errorf("%w: %q: want the name of a pod, as web-0 or pod/web-0", cli.ErrUsage, text)
+		return "", fmt.Errorf("%w: %q: want the name of a pod, as web-0 or pod/web-0", console.ErrUsage, text)
 	}
 	return name, nil
 }

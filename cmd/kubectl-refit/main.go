@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/internal/console"
 )
 
 // version is set by the linker.
@@ -20,6 +20,6 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(cli.ExitCode(err))
+		os.Exit(console.ExitCode(err))
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli/probes"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	probecli "github.com/refit-project/refit/probe/cli"
 )
 
 const probeLong = `List the probes of PodProbeMarkers, of a pod, a namespace or all namespaces, with their results. Users who may not read
@@ -16,7 +16,7 @@ NodePodProbes, which belong to no namespace, see the results that are conditions
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
 func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
-	config := probes.Config{Now: time.Now}
+	config := probecli.Config{Now: time.Now}
 	var everywhere bool
 	list := &cobra.Command{
 		ValidArgsFunction: completing(connection, pods),
@@ -36,7 +36,7 @@ func probeCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if everywhere {
 				config.Namespace = ""
 			}
-			return probes.List(cmd.Context(), config, cmd.OutOrStdout())
+			return probecli.List(cmd.Context(), config, cmd.OutOrStdout())
 		},
 	}
 	formatFlag(list, &config.Format)

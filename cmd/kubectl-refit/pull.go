@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli"
-	"github.com/refit-project/refit/cli/pullnodes"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/image/cli/pullnodes"
+	"github.com/refit-project/refit/internal/console"
 )
 
 const pullLong = `Pull an image onto nodes before it is needed, by an ImagePullJob: all nodes, or those that --nodes selects by their labels.
@@ -27,12 +27,12 @@ func pullCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config.Image = args[0]
 			if config.Parallelism < 1 {
-				return fmt.Errorf("%w: --parallelism=%d: want at least 1", cli.ErrUsage, config.Parallelism)
+				return fmt.Errorf("%w: --parallelism=%d: want at least 1", console.ErrUsage, config.Parallelism)
 			}
 			if nodes != "" {
 				selector, err := metav1.ParseToLabelSelector(nodes)
 				if err != nil {
-					return fmt.Errorf("%w: --nodes: %w", cli.ErrUsage, err)
+					return fmt.Errorf("%w: --nodes: %w", console.ErrUsage, err)
 				}
 				config.Nodes = selector
 			}

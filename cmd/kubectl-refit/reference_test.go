@@ -24,15 +24,19 @@ const referenceHead = `# kubectl refit
 | 0 | done |
 | 1 | failed |
 | 2 | refused, and nothing has been changed; or wrong usage |
-| 124 | not done within ` + "`--timeout`" + `; what was begun goes on |
-| 130 | interrupted; what was begun goes on, and the message says how to follow or stop it |
+| 124 | not done within ` + "`--timeout`" + `; work in progress continues |
+| 130 | interrupted; work in progress continues, and the message says how to follow or stop it |
 
-On a terminal progress is shown in place and in colour (not with ` + "`NO_COLOR`" + ` set); elsewhere each change is a line. ` + "`-o json|yaml|name|wide`" + ` is
-that of ` + "`kubectl get`" + `.
+Output:
 
-Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH (both are in the archives of a release); kubectl's own
-completion then completes ` + "`kubectl refit`" + ` as well: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of
-the pod or workload that was typed, and the variables that ` + "`set env`" + ` can change. What the user may not list is not offered.
+- On a terminal, progress is updated in place and in colour, unless ` + "`NO_COLOR`" + ` is set.
+- On a narrow terminal the table of ` + "`restart`" + ` first leaves out container IDs, then it cuts names. ` + "`... and N more`" + ` stands for pods without a line.
+- Without a terminal each change is printed as a line.
+- ` + "`-o json|yaml|name|wide`" + ` works as in ` + "`kubectl get`" + `.
+
+Completion: put ` + "`dist/kubectl-refit`" + ` and ` + "`cmd/kubectl-refit/kubectl_complete-refit`" + ` into the PATH (both are in the archives of a release). kubectl's
+completion then completes ` + "`kubectl refit`" + ` too: names of pods, workloads, requests, SidecarSets, namespaces and contexts, the containers of
+the typed pod or workload, and the variables that ` + "`set env`" + ` can change. Objects that the user may not list are not offered.
 
 All commands have the flags of kubectl for the cluster and the user, such as ` + "`--namespace`, `--context` and `--kubeconfig`" + `.
 

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/completion"
-	"github.com/refit-project/refit/cli/restart"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
+	rolloutcli "github.com/refit-project/refit/rollout/cli"
 )
 
 const restartLong = `Restart containers in place: the pods stay, with their UIDs, IPs, nodes and volumes, and so do their other containers.
@@ -51,7 +51,7 @@ const restartExample = `  # one container of one pod
   kubectl refit restart deployment/web -c app -o json | jq .status.restarted`
 
 func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
-	var config restart.Config
+	var config rolloutcli.Config
 	var selector, maxUnavailable, format string
 	var drain, grace int64
 	cmd := &cobra.Command{
@@ -59,7 +59,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 		Use:               "restart (pod/NAME | KIND/NAME | KIND NAME | -l SELECTOR) [-c CONTAINER]...",
 		Short:             "Restart containers of a pod or of a workload in place", Long: restartLong, Example: restartExample, Args: usage.Arguments(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := restart.ParseTarget(usage.Object(args), selector)
+			target, err := rolloutcli.ParseTarget(usage.Object(args), selector)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err
 			}
-			return restart.Run(cmd.Context(), config, target)
+			return rolloutcli.Run(cmd.Context(), config, target)
 		},
 	}
 	flags := cmd.Flags()
@@ -94,7 +94,7 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	flags.BoolVar(&config.Rollout.ContinueOnFailure, "continue-on-failure", false, "restart the other pods although the restart of one has failed")
 	flags.BoolVar(&config.Rollout.IgnorePodDisruptionBudgets, "ignore-pod-disruption-budgets", false, "restart pods although a PodDisruptionBudget allows no disruption")
 	flags.Int64Var(&drain, "drain-seconds", 0, "`seconds` for which a pod is out of its Services before its first container is stopped; it needs the readiness gate KruisePodReady")
-	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: those of the pod)")
+	flags.Int64Var(&grace, "grace-period", 0, "`seconds` between TERM and KILL (default: the pod's)")
 	flags.BoolVar(&config.Wait, "wait", true, "follow the restart to its end")
 	flags.DurationVar(&config.Timeout, "timeout", 0, "end with exit code 124 after this time, while the restart continues; 0 waits for ever")
 	usage.DryRunFlag(flags, &config.DryRun, "explain what would be done, or refused, and do nothing: server or client, which are the same, or none")
@@ -103,15 +103,15 @@ func restartCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 	return cmd
 }
 
-// ofSeveralPods are the flags of restart that say how one pod after another is restarted.
+// ofSeveralPods are the flags of restart for several pods.
 var ofSeveralPods = []string{"max-unavailable", "partition", "continue-on-failure", "ignore-pod-disruption-budgets"}
 
-// checkRestartFlags refuses values that the API would, and flags that have no meaning for the target.
-func checkRestartFlags(flags *pflag.FlagSet, target restart.Target) error {
+// checkRestartFlags refuses values that the API would refuse, and flags that have no meaning for the target.
+func checkRestartFlags(flags *pflag.FlagSet, target rolloutcli.Target) error {
 	if target.Pod != "" {
 		for _, name := range ofSeveralPods {
 			if flags.Changed(name) {
-				return fmt.Errorf("%w: --%s has no meaning for one pod", cli.ErrUsage, name)
+				return fmt.Errorf("%w: --%s has no meaning for one pod", console.ErrUsage, name)
 			}
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/completion"
-	"github.com/refit-project/refit/cli/restart"
-	"github.com/refit-project/refit/cli/sidecarsets"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
+	rolloutcli "github.com/refit-project/refit/rollout/cli"
+	sidecarsetcli "github.com/refit-project/refit/sidecarset/cli"
 )
 
 const sidecarSetLong = `Look at SidecarSets and their rollouts, and hold them up or take them back.
@@ -27,13 +27,13 @@ const sidecarSetLong = `Look at SidecarSets and their rollouts, and hold them up
   status   pods that are selected, updated, ready, being updated and failed; what the rollout waits for
   pause    start no further update; pods whose update has been begun are finished
   resume   go on
-  undo     take containers, volumes, metadata and customVersion back to the revision before, or that of --to-revision
+  undo     take containers, volumes, metadata and customVersion back to the previous revision, or to --to-revision
   render   what would be injected into a pod, or the next pod of a workload, and why or why not
 
 Exit codes: 0 done, 1 failed (render: the pod would be refused), 2 refused or wrong usage.`
 
 func sidecarSetCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
-	config := &sidecarsets.Config{Now: time.Now}
+	config := &sidecarsetcli.Config{Now: time.Now}
 	cmd := &cobra.Command{
 		Use: "sidecarset", Aliases: []string{"sidecarsets"}, Short: "Look at SidecarSets, pause, resume and undo their rollouts", Long: sidecarSetLong,
 		Args: usage.UnknownSubcommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -47,10 +47,10 @@ func sidecarSetCommand(connection *genericclioptions.ConfigFlags) *cobra.Command
 
 type sidecarSets struct {
 	connection *genericclioptions.ConfigFlags
-	config     *sidecarsets.Config
+	config     *sidecarsetcli.Config
 }
 
-// open connects, and returns the namespace that the user works in.
+// open connects, and returns the user's namespace.
 func (s sidecarSets) open() (string, error) {
 	rest, namespace, err := connect(s.connection)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s sidecarSets) undo() *cobra.Command {
 		Use:               "undo NAME", Short: "Take a SidecarSet back to an earlier revision", Long: sidecarSetLong, Args: usage.OneArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
-				return fmt.Errorf("%w: --to-revision=%d: want the number of a revision", cli.ErrUsage, to)
+				return fmt.Errorf("%w: --to-revision=%d: want the number of a revision", console.ErrUsage, to)
 			}
 			if _, err := s.open(); err != nil {
 				return err
@@ -126,10 +126,10 @@ func (s sidecarSets) render() *cobra.Command {
 			"  # without a cluster\n  kubectl refit sidecarset render -f pod.yaml -f sidecarset.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) == (len(files) == 0) {
-				return fmt.Errorf("%w: name either a pod or workload, as deployment/web, or files with --filename", cli.ErrUsage)
+				return fmt.Errorf("%w: name either a pod or workload, as deployment/web, or files with --filename", console.ErrUsage)
 			}
 			if len(files) > 0 {
-				return sidecarsets.Render(cmd.OutOrStdout(), cmd.InOrStdin(), files)
+				return sidecarsetcli.Render(cmd.OutOrStdout(), cmd.InOrStdin(), files)
 			}
 			return s.renderFromCluster(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
@@ -139,7 +139,7 @@ func (s sidecarSets) render() *cobra.Command {
 }
 
 func (s sidecarSets) renderFromCluster(ctx context.Context, out io.Writer, text string) error {
-	target, err := restart.ParseTarget(text, "")
+	target, err := rolloutcli.ParseTarget(text, "")
 	if err != nil {
 		return err
 	}

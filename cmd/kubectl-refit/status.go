@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/status"
-	"github.com/refit-project/refit/cli/table"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/table"
 )
 
 const statusLong = `Show what Refit does in a namespace, or in all: ContainerRecreateRequests, RestartRollouts and ImagePullJobs that are under way or
-ended in the last hour; who asked for them, how far they are, and with --output=wide why.
+ended in the last hour; who asked for them, how far they are, and with --output=wide why. The requests of a RestartRollout are below it.
 
 Below that are RestartSchedules, with their next and last run, and RestartTriggers: workloads that are restarted when a ConfigMap or
 Secret has changed. RestartTriggers are left out for users who may not read them.
@@ -80,29 +80,29 @@ func formatFlag(cmd *cobra.Command, format *string) {
 	completeFormats(cmd, table.Formats[1:])
 }
 
-// madeFormats are the values of --output of a command that makes an object.
+// madeFormats are the values of --output of a command that creates an object.
 var madeFormats = []string{"name", "json", "yaml"}
 
-// madeFlag is --output of a command that makes an object: the object is printed, and what happens goes to standard error.
+// madeFlag adds --output to a command that creates an object: the object is printed, and progress goes to standard error.
 func madeFlag(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVarP(format, "output", "o", "", "print the object that is made, and progress to standard error: its name at once, or json or yaml at the end")
 	completeFormats(cmd, madeFormats)
 }
 
-// output returns what prints the object that is made, if anything, and where progress goes to.
-func output(cmd *cobra.Command, format string) (made table.Made, progress *cli.Output, err error) {
+// output returns the printer of the created object, if it is printed, and the output for progress.
+func output(cmd *cobra.Command, format string) (made table.Made, progress *console.Output, err error) {
 	switch {
 	case format == "":
-		return table.Made{}, cli.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())), nil
+		return table.Made{}, console.NewOutput(cmd.OutOrStdout(), terminal(cmd.OutOrStdout())), nil
 	case slices.Contains(madeFormats, format):
-		return table.Made{Out: cmd.OutOrStdout(), Format: format}, cli.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), nil
+		return table.Made{Out: cmd.OutOrStdout(), Format: format}, console.NewOutput(cmd.ErrOrStderr(), terminal(cmd.ErrOrStderr())), nil
 	}
-	return table.Made{}, nil, fmt.Errorf("%w: --output=%s: want %s", cli.ErrUsage, format, strings.Join(madeFormats, ", "))
+	return table.Made{}, nil, fmt.Errorf("%w: --output=%s: want %s", console.ErrUsage, format, strings.Join(madeFormats, ", "))
 }
 
 func checkFormat(format string) error {
 	if !slices.Contains(table.Formats, format) {
-		return fmt.Errorf("%w: --output=%s: want %s", cli.ErrUsage, format, strings.Join(table.Formats[1:], ", "))
+		return fmt.Errorf("%w: --output=%s: want %s", console.ErrUsage, format, strings.Join(table.Formats[1:], ", "))
 	}
 	return nil
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/completion"
 	"github.com/refit-project/refit/cli/timeline"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
 )
 
-const timelineLong = `Show when the parts of a restart happened: of a ContainerRecreateRequest, or of those of a RestartRollout. Each time is shown with
-where it was recorded: in annotations and conditions of the request, in the pod's status, or in Events, which the cluster keeps for
-an hour. What is not recorded anywhere is shown as not known, with the reason.
+const timelineLong = `Show when the parts of a restart happened, for a ContainerRecreateRequest or for the requests of a RestartRollout. Each time is shown
+with its source: annotations and conditions of the request, the pod's status, or Events, which the cluster keeps for an hour. A time
+that is not recorded anywhere is shown as not known, with the reason.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
@@ -30,7 +30,7 @@ func timelineCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 				return err
 			}
 			if !slices.Contains(timeline.Formats, config.Format) {
-				return fmt.Errorf("%w: --output=%s: want svg, json or yaml", cli.ErrUsage, config.Format)
+				return fmt.Errorf("%w: --output=%s: want svg, json or yaml", console.ErrUsage, config.Format)
 			}
 			if config.API, config.Namespace, err = watcher(connection); err != nil {
 				return err

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/internal/console"
 )
 
-// ran runs the program, which is to end before it needs a cluster.
+// ran runs the program, which has to end before it needs a cluster.
 func ran(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	root := command("v1.2.3")
@@ -41,11 +41,16 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 		{"restart deployment/web --nothing-like-that", []string{"unknown flag: --nothing-like-that; see kubectl refit restart --help"}},
 		{"restrat deployment/web", []string{`unknown command "restrat"; did you mean restart?`}},
 		{"sidecarset stats", []string{`unknown command "stats"; did you mean status?`}},
+		{"set image pod web", []string{"requires at least 1 change", "set image"}},
+		{"set image app=x:2", []string{"requires at least 1 change"}},
+		{"set image web app=x:2", []string{`"web": want pod/NAME`}},
+		{"set env deployment web LEVEL=debug", []string{`"deployment/web": only pods can be updated so far`}},
+		{"doctor --openkruise=back", []string{`--openkruise: direction "back": want to-refit, from-refit or both`}},
 		{"why deployment/web", []string{`"deployment/web": want the name of a pod`}},
 	} {
 		_, err := ran(t, strings.Fields(test.args)...)
-		if cli.ExitCode(err) != cli.ExitRefused {
-			t.Errorf("%s: exit code %d: %v", test.args, cli.ExitCode(err), err)
+		if console.ExitCode(err) != console.ExitRefused {
+			t.Errorf("%s: exit code %d: %v", test.args, console.ExitCode(err), err)
 			continue
 		}
 		for _, words := range test.words {
@@ -56,13 +61,13 @@ func TestWrongUsageIsSaidInTheWordsOfTheCommandLine(t *testing.T) {
 	}
 }
 
-// What is accepted ends with the error that there is no kubeconfig.
+// An accepted command line ends with the error that there is no kubeconfig.
 func TestFormsOfKubectlAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
 		"restart deployment shop -c app", "restart pod shop --dry-run", "restart pod/shop --dry-run=server", "restart pod/shop --dry-run=client",
 		"restart pod/shop --dry-run=true", "restart pod/shop --dry-run=none", "restart pod/shop --min-ready-seconds=3",
-		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
+		"restart deployment/shop --max-unavailable=25%", "set image pod/shop app=x:2 --dry-run=server", "set image pod shop app=x:2", "set env po shop LEVEL=debug", "set resources pods shop --limits=cpu=1", "why pod web", "why pods/web", "logs po web", "timeline crr web-x",
 	} {
 		if _, err := ran(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 			t.Errorf("%s: %v", args, err)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/refit-project/refit/cli"
 	"github.com/refit-project/refit/cli/why"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	"github.com/refit-project/refit/internal/console"
 )
 
 const whyLong = `Say of each container of a pod why it was restarted last:
@@ -42,7 +42,7 @@ func whyCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 				return err
 			}
 			if config.Format != "" && config.Format != "json" && config.Format != "yaml" {
-				return fmt.Errorf("%w: --output=%s: want json or yaml", cli.ErrUsage, config.Format)
+				return fmt.Errorf("%w: --output=%s: want json or yaml", console.ErrUsage, config.Format)
 			}
 			api, namespace, err := watcher(connection)
 			if err != nil {

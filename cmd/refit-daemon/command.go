@@ -14,7 +14,7 @@ import (
 
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/daemon"
-	"github.com/refit-project/refit/logging"
+	"github.com/refit-project/refit/internal/logging"
 )
 
 const long = `refit-daemon runs on every node. It executes the ContainerRecreateRequests of its node: it stops the
@@ -28,20 +28,20 @@ The environment variable NODE_NAME names the node; take it from fieldRef spec.no
 Flags of kruise-daemon that mean the same keep their names. Those that have no meaning here (--feature-gates and
 klog's, for example) are ignored with a warning, so that the arguments of its DaemonSet can stay.`
 
-// manyPulls is used where no limit is wanted.
+// manyPulls is the number of concurrent pulls if no limit is wanted.
 const manyPulls = 32
 
-// options that are not the daemon's own.
+// options that are not part of the daemon's configuration.
 type options struct {
 	log         logging.Options
 	backoff     string
 	enablePprof bool
 }
 
-// runFunc runs the daemon. libraries is the logger for those that log through klog.
+// runFunc runs the daemon. libraries is the logger for libraries that log through klog.
 type runFunc func(ctx context.Context, config daemon.Config, libraries *slog.Logger) error
 
-// newCommand makes the command line, which calls run with the configuration.
+// newCommand returns the command line, which calls run with the configuration.
 func newCommand(version string, run runFunc) *cobra.Command {
 	config := daemon.Config{Version: version, Node: os.Getenv("NODE_NAME")}
 	var opts options
@@ -79,8 +79,8 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	flags.StringVar(&config.MetricsAddr, "metrics-addr", "127.0.0.1:10223", "address of /metrics: plain HTTP on loopback, else TLS and a bearer token that may GET /metrics; empty: off")
 	flags.StringVar(&config.PprofAddr, "pprof-addr", "", "loopback address of /debug/pprof; empty, or another address: off")
 	flags.BoolVar(&opts.enablePprof, "enable-pprof", true, "false: no /debug/pprof whatever --pprof-addr says")
-	flags.IntVar(&config.MaxConcurrent, "max-concurrent-stops", 256, "stops under way at once on this node, each of which lasts for up to its grace period")
-	flags.IntVar(&config.MaxPulls, "max-workers-for-pull-image", 3, "images pulled at once on this node; -1, a kruise-daemon's default: 32")
+	flags.IntVar(&config.MaxConcurrent, "max-concurrent-stops", 256, "maximum number of concurrent stops on this node; each lasts up to its grace period")
+	flags.IntVar(&config.MaxPulls, "max-workers-for-pull-image", 3, "images pulled at once on this node, see docs/images.md; -1, a kruise-daemon's default: 32")
 	flags.StringVar(&config.PullSecretNamespace, "pull-secret-namespace", cmp.Or(os.Getenv("KRUISE_DAEMON_CONFIG_NS"), "kruise-daemon-config"), "namespace that pull secrets of NodeImages are in; others are not read")
 	flags.StringVar(&config.PluginConfig, "plugin-config-file", "", "kubelet's CredentialProviderConfig: exec plugins that know credentials for pulls; empty, or no such file: none")
 	flags.StringVar(&config.PluginFolder, "plugin-bin-dir", "", "folder of the programs that --plugin-config-file names")
@@ -89,7 +89,7 @@ func addFlags(flags *pflag.FlagSet, config *daemon.Config, opts *options) {
 	opts.log.AddFlags(flags)
 }
 
-// apply completes the configuration by what more than one flag decides.
+// apply sets the fields of the configuration that several flags decide.
 func (o options) apply(config *daemon.Config) error {
 	if config.Socket != "" && len(config.SocketRoots) > 0 && !strings.Contains(config.Socket, ":") && !filepath.IsAbs(config.Socket) {
 		config.Socket = filepath.Join(config.SocketRoots[0], config.Socket)

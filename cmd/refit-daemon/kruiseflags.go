@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ignoredFlags are kruise-daemon's that have no meaning here, so that the arguments of its DaemonSet can stay. The
-// second group is klog's. The value says whether the flag is boolean, so may come without a value.
+// ignoredFlags are flags of kruise-daemon that have no meaning here, so that the arguments of its DaemonSet can stay. The
+// second group belongs to klog. The value reports whether the flag is boolean, and so may have no value.
 var ignoredFlags = map[string]bool{
 	"expectation-timeout": false, "feature-gates": false,
 	"rest-config-burst": false, "rest-config-qps": false,
@@ -19,8 +19,8 @@ var ignoredFlags = map[string]bool{
 	"skip-log-headers": true, "stderrthreshold": false, "v": false, "vmodule": false,
 }
 
-// addIgnoredFlags accepts the flags and does not list them in the help text. klog's have underscores in their names,
-// which are taken for dashes.
+// addIgnoredFlags accepts the flags without listing them in the help text. klog's have underscores in their names, which
+// are treated as dashes.
 func addIgnoredFlags(flags *pflag.FlagSet) {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))

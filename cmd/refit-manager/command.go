@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refit-project/refit/logging"
+	"github.com/refit-project/refit/internal/logging"
 	"github.com/refit-project/refit/manager"
 )
 
@@ -41,7 +41,7 @@ const example = `  # as in deploy/manager
   # metrics for a Prometheus in the cluster
   refit-manager --metrics-addr=:8080`
 
-// newCommand makes the command line, which calls run with the configuration.
+// newCommand returns the command line, which calls run with the configuration.
 func newCommand(version string, run func(context.Context, manager.Config) error) *cobra.Command {
 	cfg := manager.Config{Version: version}
 	var log logging.Options
@@ -68,6 +68,7 @@ func newCommand(version string, run func(context.Context, manager.Config) error)
 	flags.StringVar(&cfg.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `file`; empty for the service account of the pod")
 	flags.StringVar(&cfg.Namespace, "namespace", defaultNamespace(), "namespace of the manager's Lease and Secret, and of the pods of refit-daemon; default from env POD_NAMESPACE")
 	flags.StringVar(&cfg.OpenKruiseNamespace, "openkruise-namespace", "kruise-system", "namespace of the pods of kruise-daemon; pods of other namespaces are not taken for daemons")
+	flags.BoolVar(&cfg.OpenKruiseRevisions, "openkruise-revisions", false, "share the ControllerRevisions of SidecarSets with kruise-manager: copy the ones in --openkruise-namespace to refit-manager's namespace and back; needs permission for both")
 	flags.IntVar(&cfg.WebhookPort, "webhook-port", 9443, "TCP port of the webhooks")
 	flags.StringVar(&cfg.CertSecret, "cert-secret", certSecret, "Secret with tls.crt and tls.key of the webhooks; a change is taken into use without a restart")
 	flags.StringVar(&cfg.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "`host:port` of /metrics, or 0 for none")
@@ -78,7 +79,9 @@ func newCommand(version string, run func(context.Context, manager.Config) error)
 	flags.BoolVar(&cfg.Images, "images", true, "reconcile ImagePullJobs, ImageListPullJobs and NodeImages; set to false beside a kruise-manager that does")
 	flags.StringVar(&cfg.PullSecretNamespace, "pull-secret-namespace", "kruise-daemon-config", "namespace for the copies of pull secrets that daemons read")
 	flags.BoolVar(&cfg.ContainerRecreateRequests, "container-recreate-requests", true, "serve the webhook of ContainerRecreateRequests and reconcile them; set to false beside a kruise-manager that does, and remove their webhook from the MutatingWebhookConfiguration")
+	flags.BoolVar(&cfg.ReadinessGates, "readiness-gates", true, "serve the webhook that adds the readiness gate KruisePodReady to pods; its configuration selects namespaces with the label refit.dev/readiness-gate: enabled, or all; needs --container-recreate-requests")
 	flags.BoolVar(&cfg.PodProbes, "pod-probes", true, "reconcile PodProbeMarkers; set to false beside a kruise-manager that does")
+	flags.BoolVar(&cfg.ServerlessProbes, "serverless-probes", true, "serve the webhook that writes the annotation kruise.io/podprobe at the creation of pods that may be bound to virtual nodes, as its configuration says; needs --pod-probes")
 	flags.BoolVar(&cfg.EmptyNodePodProbes, "empty-node-pod-probes", true, "make a NodePodProbe for every node, as kruise-manager does; set to false to make them only where there is something to probe, which saves one small object for each other node")
 	flags.BoolVar(&cfg.RestartRollouts, "restart-rollouts", true, "serve the webhooks of RestartRollouts and RestartSchedules and reconcile them")
 	flags.BoolVar(&cfg.ConfigChanges, "restart-on-config-change", true, "restart containers when ConfigMaps that they use have changed, in workloads with the annotation refit.dev/restart-on-config-change; needs --restart-rollouts")
@@ -91,7 +94,7 @@ func newCommand(version string, run func(context.Context, manager.Config) error)
 	return cmd
 }
 
-// certSecret is the Secret by which the subcommand hands the certificate to the manager.
+// certSecret is the Secret by which the subcommand passes the certificate to the manager.
 const certSecret = "refit-manager-webhook-cert"
 
 func defaultNamespace() string {

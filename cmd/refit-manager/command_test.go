@@ -37,8 +37,8 @@ func TestDefaults(t *testing.T) {
 	want := manager.Config{
 		Kubeconfig: "/etc/kubeconfig", Namespace: "system", OpenKruiseNamespace: "kruise-system", WebhookPort: 9443, CertSecret: "refit-manager-webhook-cert",
 		MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", LeaderElect: true, Workers: 8,
-		Images: true, PullSecretNamespace: "kruise-daemon-config", PodProbes: true, EmptyNodePodProbes: true,
-		SidecarSets: true, SidecarSetRollout: true, ContainerRecreateRequests: true, RestartRollouts: true, ConfigChanges: true,
+		Images: true, PullSecretNamespace: "kruise-daemon-config", PodProbes: true, ServerlessProbes: true, EmptyNodePodProbes: true,
+		SidecarSets: true, SidecarSetRollout: true, ContainerRecreateRequests: true, ReadinessGates: true, RestartRollouts: true, ConfigChanges: true,
 		Version: "1.2.3",
 	}
 	want.Tracing.SamplingRatePerMillion = 1_000_000
@@ -59,6 +59,7 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{"--kubeconfig=/k", func(c *manager.Config) { c.Kubeconfig = "/k" }},
 		{"--namespace=n", func(c *manager.Config) { c.Namespace = "n" }},
 		{"--openkruise-namespace=k", func(c *manager.Config) { c.OpenKruiseNamespace = "k" }},
+		{"--openkruise-revisions", func(c *manager.Config) { c.OpenKruiseRevisions = true }},
 		{"--webhook-port=1", func(c *manager.Config) { c.WebhookPort = 1 }},
 		{"--cert-secret=s", func(c *manager.Config) { c.CertSecret = "s" }},
 		{"--metrics-addr=:1", func(c *manager.Config) { c.MetricsAddr = ":1" }},
@@ -69,7 +70,9 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{"--images=false", func(c *manager.Config) { c.Images = false }},
 		{"--pull-secret-namespace=p", func(c *manager.Config) { c.PullSecretNamespace = "p" }},
 		{"--container-recreate-requests=false", func(c *manager.Config) { c.ContainerRecreateRequests = false }},
+		{"--readiness-gates=false", func(c *manager.Config) { c.ReadinessGates = false }},
 		{"--pod-probes=false", func(c *manager.Config) { c.PodProbes = false }},
+		{"--serverless-probes=false", func(c *manager.Config) { c.ServerlessProbes = false }},
 		{"--empty-node-pod-probes=false", func(c *manager.Config) { c.EmptyNodePodProbes = false }},
 		{"--restart-rollouts=false", func(c *manager.Config) { c.RestartRollouts = false }},
 		{"--restart-on-config-change=false", func(c *manager.Config) { c.ConfigChanges = false }},

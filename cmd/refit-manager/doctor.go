@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/refit-project/refit/cli/doctor"
+	"github.com/refit-project/refit/internal/doctor"
 )
 
 const doctorLong = `doctor makes the checks of "kubectl refit doctor" from inside the cluster, with the service account of its pod. It is what

@@ -51,7 +51,7 @@ func sidecarSetCommand() *cobra.Command {
 	for _, command := range []*cobra.Command{render, compile} {
 		command.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with SidecarSets, and with a pod for render; - is standard input")
 		if err := command.MarkFlagRequired("filename"); err != nil {
-			panic(err) // the flag is there
+			panic(err) // the flag exists
 		}
 	}
 	cmd := &cobra.Command{Use: "sidecarset", Short: "Look at SidecarSets without a cluster", Args: cobra.NoArgs}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"github.com/refit-project/refit/logging"
+	"github.com/refit-project/refit/internal/logging"
 	"github.com/refit-project/refit/sidecarmode"
 )
 
@@ -53,7 +53,7 @@ func newCommand(version string) *cobra.Command {
 	return command
 }
 
-// validate checks a file where there is no pod.
+// validate checks a file without a pod.
 func validate() *cobra.Command {
 	return &cobra.Command{
 		Use: "validate FILE", Short: "Check a configuration file, or a ConfigMap manifest with one in it", Args: cobra.ExactArgs(1),

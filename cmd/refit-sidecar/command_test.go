@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The published schema is that of the program.
+// The published schema is the program's.
 func TestPublishedSchema(t *testing.T) {
 	t.Parallel()
 	const path = "../../deploy/sidecar/config.schema.json"
@@ -77,6 +77,6 @@ func TestPublishedSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not that of the program: go test ./cmd/refit-sidecar -update", path)
+		t.Errorf("%s is outdated: go test ./cmd/refit-sidecar -update", path)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/testkit/loopback"
+	"github.com/refit-project/refit/test/kit/loopback"
 )
 
 // Every serverless pod pays for the sidecar, so its size is a feature with a test. A pod is charged for the working set

@@ -1,4 +1,4 @@
-// Command refit-sidecar does in its own pod what refit-daemon does on a node, where there is no node to be had.
+// Command refit-sidecar does in its own pod what refit-daemon does on a node, where there is no node to run a daemon on.
 package main
 
 import (

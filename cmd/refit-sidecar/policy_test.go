@@ -31,7 +31,7 @@ func ruleOfRecords(t *testing.T, rule int) cel.Program {
 	return program
 }
 
-// Whoever has taken a sidecar over must not have the records of other workloads deleted, by an owner that does not exist, nor
+// An attacker who controls a sidecar must not get the records of other workloads deleted, by an owner that does not exist, nor
 // keep their pods from recording.
 func TestPolicyLeavesTheRestOfTheRecordsAlone(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ sidecarstartorder: Before
 resources: {CPU: 100m, Memory: 128Mi}
 `
 
-// What the program accepts, the published schema accepts, and what is misspelt neither does.
+// The published schema accepts what the program accepts, and both refuse misspelt keys.
 func TestSchemaAcceptsWhatTheProgramAccepts(t *testing.T) {
 	t.Parallel()
 	lower := regexp.MustCompile(`[a-zA-Z]+:( |\n)`)

@@ -1,10 +1,9 @@
-// Package contentstore reads from the content store of containerd how far a pull is, which CRI does not tell.
+// Package contentstore reads the progress of a pull from the content store of containerd, because CRI does not report it.
 package contentstore
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,11 +16,13 @@ import (
 
 	contentapi "github.com/containerd/containerd/api/services/content/v1"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// CRI says nothing of a pull before its end. containerd keeps what it downloads in its content store, whose service is
-// on the same socket: an "ingest" for each blob that is being written, and labels that tell from which repository a
-// blob came (containerd, docs/content-flow.md).
+// CRI does not report a pull before its end. containerd keeps downloads in its content store, whose service is on the same
+// socket: an "ingest" for each blob that is being written, and labels with the repository of a blob (containerd,
+// docs/content-flow.md).
 const (
 	namespaceHeader = "containerd-namespace"
 	namespaceCRI    = "k8s.io"
@@ -32,12 +33,12 @@ const (
 	maxListed       = 1000    // manifests and blobs of one repository
 )
 
-// Progress of a pull in bytes as they are transferred, which is compressed. Zero: nothing is known yet.
+// Progress of a pull in transferred, compressed bytes. The zero value means that nothing is known yet.
 type Progress struct {
 	Pulled, Total int64
 }
 
-// pullMeter reads how far one pull is.
+// pullMeter reads the progress of one pull.
 type pullMeter struct {
 	content                  contentapi.ContentClient
 	callError                CallError
@@ -52,15 +53,15 @@ type blob struct {
 	Size   int64  `json:"size"`
 }
 
-// ErrTooLarge is the error for content beyond what is accepted of a runtime.
+// ErrTooLarge is the error for content beyond the limits for a runtime.
 var ErrTooLarge = errors.New("too large")
 
 // CallError translates the error of a call about a subject.
 type CallError func(ctx context.Context, method, subject string, err error) error
 
-// MeterPull returns a function that tells how far a pull is that began at a time. Digest is empty unless the image is
-// pulled by one. Two tags of a repository that are pulled at once are told apart only by digest: for both the sum is told.
-// The function is not safe for concurrent use.
+// MeterPull returns a function that returns the progress of a pull that began at a time. digest is empty unless the image
+// is pulled by digest. Concurrent pulls of two tags of a repository are distinguished only by digest; otherwise both get
+// the sum. The function is not safe for concurrent use.
 func MeterPull(content contentapi.ContentClient, callError CallError, registry, repository, digest string, since time.Time) func(context.Context) (Progress, error) {
 	host := registry
 	if parsed, err := url.Parse("//" + registry); err == nil {
@@ -100,7 +101,7 @@ func (m *pullMeter) read(ctx context.Context) (Progress, error) {
 	return progress, nil
 }
 
-// blobs of the manifests that the pull has fetched.
+// blobs returns the blobs of the manifests that the pull has fetched.
 func (m *pullMeter) blobs(ctx context.Context) ([]blob, error) {
 	infos, err := m.infos(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ func (m *pullMeter) blobs(ctx context.Context) ([]blob, error) {
 	return blobs, nil
 }
 
-// infos of what the content store has of the repository.
+// infos returns the entries of the content store for the repository.
 func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 	filter := fmt.Sprintf(`labels.%s~=%s`, strconv.Quote(labelSource+m.host), strconv.Quote("(^|,)"+regexp.QuoteMeta(m.repository)+"(,|$)"))
 	stream, err := m.content.List(ctx, &contentapi.ListContentRequest{Filters: []string{filter}})
@@ -155,7 +156,7 @@ func (m *pullMeter) infos(ctx context.Context) ([]*contentapi.Info, error) {
 	return infos, nil
 }
 
-// manifest reads the blobs that a manifest lists (OCI image specification, manifest.md).
+// manifest returns the blobs in a manifest (OCI image specification, manifest.md).
 func (m *pullMeter) manifest(ctx context.Context, digest string) ([]blob, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
@@ -184,7 +185,7 @@ func parseManifest(data []byte) ([]blob, error) {
 		Config blob   `json:"config"`
 		Layers []blob `json:"layers"`
 	}
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if err := foreign.Object(data, &manifest); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	if len(manifest.Layers) > maxBlobs {
@@ -192,12 +193,12 @@ func parseManifest(data []byte) ([]blob, error) {
 	}
 	blobs := append([]blob{manifest.Config}, manifest.Layers...)
 	for i := range blobs {
-		blobs[i].Size = min(max(blobs[i].Size, 0), 1<<50) // foreign numbers are added up
+		blobs[i].Size = min(max(blobs[i].Size, 0), 1<<50) // untrusted numbers are added up
 	}
 	return blobs, nil
 }
 
-// active are the offsets of the blobs that are being written, by digest.
+// active returns the offsets of the blobs that are being written, by digest.
 func (m *pullMeter) active(ctx context.Context) (map[string]int64, error) {
 	res, err := m.content.ListStatuses(ctx, &contentapi.ListStatusesRequest{})
 	if err != nil {
@@ -205,7 +206,7 @@ func (m *pullMeter) active(ctx context.Context) (map[string]int64, error) {
 	}
 	offsets := map[string]int64{}
 	for _, s := range res.GetStatuses() {
-		// The reference of an ingest ends with the digest, as "layer-sha256:...".
+		// The reference of an ingest ends with the digest, such as "layer-sha256:...".
 		if i := strings.LastIndex(s.GetRef(), "sha256:"); i >= 0 {
 			offsets[s.GetRef()[i:]] = max(s.GetOffset(), 0)
 		}

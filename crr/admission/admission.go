@@ -19,11 +19,11 @@ import (
 	"github.com/refit-project/refit/crr/requester"
 )
 
-// Refusal is why a request is not admitted.
+// Refusal says why a request is not admitted.
 type Refusal struct {
 	Code    int32  // HTTP status: 400 for a request that makes no sense, 403 for one that is not allowed, 409 for one that comes too late
-	Field   string // path of the field at fault, as in "spec.podName"
-	Message string // the rule, and what to do about it
+	Field   string // path of the rejected field, for example "spec.podName"
+	Message string // the rule, and how to comply with it
 }
 
 func (r *Refusal) Error() string { return r.Field + ": " + r.Message }
@@ -36,24 +36,24 @@ func forbidden(field, format string, args ...any) error {
 	return &Refusal{Code: http.StatusForbidden, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Facts are what has been looked up for a request that is being created.
+// Facts are the objects and values that the caller has looked up for a request that is being created.
 type Facts struct {
-	Pod  *corev1.Pod        // of the request's namespace and spec.podName; nil when there is none
-	Node *metav1.ObjectMeta // the node the pod is bound to; nil when there is none
-	User string             // name of the user who creates it, as the API server has authenticated it
-	// OnBehalf says that the user is refit-manager, which names in the annotation who has asked for it.
+	Pod  *corev1.Pod        // the pod named by spec.podName; nil if there is none
+	Node *metav1.ObjectMeta // the node the pod is bound to; nil if there is none
+	User string             // name of the user who creates the request, as authenticated by the API server
+	// OnBehalf says that the user is refit-manager, which names the requesting user in an annotation.
 	OnBehalf bool
-	Now      time.Time // stamped on the request, to order those created within one second
+	Now      time.Time // written to the request, to order requests created within one second
 }
 
-// Admit decides about a request that is being created and returns it as it is to be stored: defaults filled in,
-// and labels, preStop hooks and the instances to be replaced taken from the pod. It does not change its argument.
-// The error is a *Refusal.
+// Admit decides whether a new request is admitted and returns the request to store: defaults are filled in, and labels,
+// preStop hooks and the instances to replace are taken from the pod. It does not change its argument. The error is a
+// *Refusal.
 //
-// The fields that Admit fills in are refused when the user gives them. That cannot be a rule of the CRD: those
-// see the object after this function has changed it. Where the webhook is bypassed such fields are believed,
-// which is harmless: statusContext only names which instance counts as the old one, and a daemon acts on no
-// container outside the request's namespace and pod.
+// Admit refuses requests in which the user has set the fields that Admit fills in. A rule of the CRD cannot do this,
+// because CRD validation sees the object after admission has changed it. If the webhook is bypassed, the values are
+// used as they are. That is harmless: statusContext only names the instance that counts as the old one, and a daemon
+// never stops a container outside the request's namespace and pod.
 func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.ContainerRecreateRequest, error) {
 	if err := CheckRequest(request); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	out := request.DeepCopy()
 	if admittedByAnother(request, facts.Pod) {
-		for i := range out.Spec.Containers { // filled in again below: the client's values are not used
+		for i := range out.Spec.Containers { // filled in again below; the client's values are not used
 			out.Spec.Containers[i] = v1beta1.ContainerRecreateRequestContainer{Name: out.Spec.Containers[i].Name}
 		}
 	} else if err := checkReadOnly(request); err != nil {
@@ -71,7 +71,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	}
 	out.Status = v1beta1.ContainerRecreateRequestStatus{}
 	for _, key := range []string{v1beta1.AnnotationSyncContainerStatuses, v1beta1.AnnotationUnreadyAcquired} {
-		delete(out.Annotations, key) // they are status, which only a manager writes
+		delete(out.Annotations, key) // part of the status, which only a manager writes
 	}
 	setDefaults(&out.Spec, facts.Pod)
 	for i := range out.Spec.Containers {
@@ -85,7 +85,7 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	if err := setLabels(out, facts); err != nil {
 		return nil, err
 	}
-	delete(out.Annotations, v1beta1.AnnotationInstances) // of a daemon alone
+	delete(out.Annotations, v1beta1.AnnotationInstances) // only a daemon writes it
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1beta1.AnnotationAdmittedAt, facts.Now.UTC().Format(time.RFC3339Nano))
 	user := facts.User
 	if facts.OnBehalf {
@@ -98,8 +98,8 @@ func Admit(request *v1beta1.ContainerRecreateRequest, facts Facts) (*v1beta1.Con
 	return out, nil
 }
 
-// CheckRequest applies the rules that need no look-up, to a new request and to one that is already stored. The
-// error is a *Refusal.
+// CheckRequest checks the rules that need no other object. It applies to new and to stored requests. The error is a
+// *Refusal.
 func CheckRequest(request *v1beta1.ContainerRecreateRequest) error {
 	spec := request.Spec
 	if spec.PodName == "" {
@@ -202,8 +202,8 @@ func checkAnnotations(annotations map[string]string) error {
 	return nil
 }
 
-// checkReadOnly names every field that has to go, so that a request dumped from the API can be created again after
-// one look at the answer.
+// checkReadOnly refuses read-only fields and names all of them, so that the user can correct a request that was dumped
+// from the API in one go.
 func checkReadOnly(request *v1beta1.ContainerRecreateRequest) error {
 	var given []string
 	for i, container := range request.Spec.Containers {
@@ -227,8 +227,8 @@ func checkReadOnly(request *v1beta1.ContainerRecreateRequest) error {
 		strings.Join(given, ", "))
 }
 
-// CheckAdmitted applies to a stored request the rules that admission would have applied, as the webhook may have
-// been switched off when it was created.
+// CheckAdmitted checks that a stored request follows the rules of admission. The webhook may have been disabled when
+// the request was created.
 func CheckAdmitted(request *v1beta1.ContainerRecreateRequest) error {
 	if err := CheckRequest(request); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/refit-project/refit/crr/requester"
 )
 
-// What a manager hands over to a daemon, as a user could forge it.
+// The fields that a manager hands over to a daemon, forged by a user.
 const (
 	acquiredKey = "crr.apps.kruise.io/unready-acquired"
 	acquired    = "2026-11-21T10:00:00Z"

@@ -1,17 +1,17 @@
 package admission
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// checkExpected refuses a request for instances that have been replaced since the client read the pod: it would restart
-// their successors. The request has been completed from the pod.
+// checkExpected refuses a request if the instances that the client expected have already been replaced: it would
+// restart the new instances. The request must already be completed from the pod.
 func checkExpected(request *v1beta1.ContainerRecreateRequest) error {
 	text, ok := request.Annotations[v1beta1.AnnotationExpectedInstances]
 	if !ok {
@@ -19,7 +19,7 @@ func checkExpected(request *v1beta1.ContainerRecreateRequest) error {
 	}
 	field := fmt.Sprintf("metadata.annotations[%s]", v1beta1.AnnotationExpectedInstances)
 	var expected map[string]string
-	if err := json.Unmarshal([]byte(text), &expected); err != nil {
+	if err := foreign.JSON(text, &expected); err != nil {
 		return invalid(field, "must be a JSON object from the name of a container to its containerID: %v", err)
 	}
 	current := map[string]string{}

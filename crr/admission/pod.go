@@ -12,13 +12,13 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/podrules"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// maxNames bounds the lists of container names in messages.
+// maxNames limits the length of lists of container names in messages.
 const maxNames = 20
 
-// checkPod applies the rules about the pod as a whole.
+// checkPod checks the rules that concern the whole pod.
 func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	const path = "spec.podName"
 	pod, name := facts.Pod, request.Spec.PodName
@@ -32,7 +32,7 @@ func checkPod(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	case facts.Node == nil:
 		return invalid(path, "no found Node named %s, to which Pod %s is bound", pod.Spec.NodeName, name)
 	}
-	// A mirror pod only shows a static pod; the runtime knows it by the UID in this second annotation.
+	// A mirror pod represents a static pod. The runtime knows the static pod by the UID in this annotation.
 	if kubelet.IsMirrorPod(pod) && pod.Annotations[kubelet.AnnotationConfigHash] == "" {
 		return invalid(path, "Pod %s mirrors a static pod whose UID is unknown: annotation %s is missing", name, kubelet.AnnotationConfigHash)
 	}
@@ -58,14 +58,14 @@ func setDefaults(spec *v1beta1.ContainerRecreateRequestSpec, pod *corev1.Pod) {
 	if spec.Strategy.TerminationGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds != nil {
 		grace := *pod.Spec.TerminationGracePeriodSeconds
 		if grace < 0 {
-			grace = 1 // as the API server and kubelet read it
+			grace = 1 // how the API server and kubelet treat it
 		}
 		grace = min(grace, v1beta1.MaxSeconds)
 		spec.Strategy.TerminationGracePeriodSeconds = &grace
 	}
 }
 
-// inject fills in container i of the request from the pod, or says why it cannot be recreated.
+// inject fills in container i of the request from the pod, or returns why the container cannot be recreated.
 func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) error {
 	container := &request.Spec.Containers[i]
 	field := fmt.Sprintf("spec.containers[%d].name", i)
@@ -86,12 +86,12 @@ func inject(request *v1beta1.ContainerRecreateRequest, i int, pod *corev1.Pod) e
 		ContainerID: status.ContainerID, RestartCount: status.RestartCount,
 	}
 	if grace := request.Spec.Strategy.TerminationGracePeriodSeconds; grace != nil && *grace == 0 {
-		return nil // stopped at once, hook or not
+		return nil // stopped without a grace period, so the hook does not run
 	}
 	return injectPreStop(container, spec, field)
 }
 
-// checkRestartPolicy refuses what would end the container, or the whole pod.
+// checkRestartPolicy refuses restarts that would end the container, or the whole pod.
 func checkRestartPolicy(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, container, field string) error {
 	alone := len(podrules.Others(pod, container)) == 0
 	policy := kubelet.RestartPolicyOf(pod, container)
@@ -108,7 +108,7 @@ func checkRestartPolicy(request *v1beta1.ContainerRecreateRequest, pod *corev1.P
 	return nil
 }
 
-// find returns the container and its status. Only containers that kubelet starts again after an exit count.
+// find returns the container and its status. It only finds containers that kubelet restarts after an exit.
 func find(pod *corev1.Pod, name, field string) (*corev1.Container, *corev1.ContainerStatus, error) {
 	if c := crr.ContainerNamed(pod.Spec.Containers, name); c != nil {
 		return c, crr.StatusNamed(pod.Status.ContainerStatuses, name), nil
@@ -146,7 +146,8 @@ func waiting(status *corev1.ContainerStatus) string {
 	return " (waiting: " + status.State.Waiting.Reason + ")"
 }
 
-// injectPreStop copies the hook that the daemon runs in kubelet's place before it stops the container.
+// injectPreStop copies the preStop hook into the request. The daemon runs it in place of kubelet before it stops the
+// container.
 func injectPreStop(container *v1beta1.ContainerRecreateRequestContainer, spec *corev1.Container, field string) error {
 	if spec.Lifecycle == nil || spec.Lifecycle.PreStop == nil {
 		return nil
@@ -156,7 +157,7 @@ func injectPreStop(container *v1beta1.ContainerRecreateRequestContainer, spec *c
 	switch {
 	case hook.TCPSocket != nil:
 		return invalid(field, "container %s has a preStop hook tcpSocket, which kubelet does not run either: change it to exec, httpGet or sleep; %s", container.Name, wayOut)
-	// The daemon acts with the node's network and must not be sent to hosts of a pod's choice.
+	// The daemon sends requests from the node's network. A pod must not choose their destination.
 	case hook.HTTPGet != nil && hook.HTTPGet.Host != "":
 		return invalid(field, "container %s has a preStop hook httpGet with host %.100q: refit-daemon calls only the pod itself, so remove host; %s",
 			container.Name, hook.HTTPGet.Host, wayOut)
@@ -170,8 +171,8 @@ func injectPreStop(container *v1beta1.ContainerRecreateRequestContainer, spec *c
 	return nil
 }
 
-// setLabels marks the request with the pod's identity and node, by which daemons and managers find it. Values
-// given by the user are refused unless they are the right ones.
+// setLabels labels the request with the identity of the pod and its node. Daemons and managers select requests by these
+// labels. It refuses other values set by the user.
 func setLabels(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	if request.Labels == nil {
 		request.Labels = map[string]string{}
@@ -197,8 +198,9 @@ func setLabels(request *v1beta1.ContainerRecreateRequest, facts Facts) error {
 	return nil
 }
 
-// admittedByAnother reports whether the webhook of a kruise-manager, which is called before ours, has filled in what a user
-// may not: its labels name the present pod and its node. A user who writes the same gains nothing, as all of it is replaced.
+// admittedByAnother reports whether the webhook of a kruise-manager, which is called before this one, has already set
+// the read-only fields: its labels name the present pod and its node. A user who sets the same labels gains nothing,
+// because all values are replaced.
 func admittedByAnother(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
 	return request.Labels[v1beta1.LabelPodUID] == string(pod.UID) && request.Labels[v1beta1.LabelNodeName] == pod.Spec.NodeName &&
 		request.Labels[v1beta1.LabelActive] != ""

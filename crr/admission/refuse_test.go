@@ -17,9 +17,6 @@ import (
 func TestAdmitRefuses(t *testing.T) {
 	t.Parallel()
 	type request = v1beta1.ContainerRecreateRequest
-	strategy := func(s v1beta1.ContainerRecreateRequestStrategy) func(*request) {
-		return func(r *request) { r.Spec.Strategy = &s }
-	}
 	container := func(names ...string) func(*request) {
 		return func(r *request) { r.Spec.Containers = crrtest.UserRequest(names...).Spec.Containers }
 	}
@@ -136,6 +133,18 @@ func TestAdmitRefuses(t *testing.T) {
 	}
 }
 
+func strategy(s v1beta1.ContainerRecreateRequestStrategy) func(*v1beta1.ContainerRecreateRequest) {
+	return func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Strategy = &s }
+}
+
+func grace(seconds int64) func(*v1beta1.ContainerRecreateRequest) {
+	return strategy(v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: &seconds})
+}
+
+func drain(seconds int64) func(*v1beta1.ContainerRecreateRequest) {
+	return strategy(v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: &seconds})
+}
+
 // The limits themselves are allowed, and one more is not.
 func TestCheckRequestLimits(t *testing.T) {
 	t.Parallel()
@@ -163,7 +172,14 @@ func TestCheckRequestLimits(t *testing.T) {
 		"a longer deadline": {func(r *v1beta1.ContainerRecreateRequest) {
 			r.Spec.ActiveDeadlineSeconds = new(int64(v1beta1.MaxSeconds) + 1)
 		}, false},
-		"deleted at once": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }, true},
+		"deleted at once":    {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.TTLSecondsAfterFinished = new(int32(0)) }, true},
+		"the longest grace":  {grace(v1beta1.MaxSeconds), true},
+		"a longer grace":     {grace(v1beta1.MaxSeconds + 1), false},
+		"the longest drain":  {drain(v1beta1.MaxSeconds), true},
+		"a longer drain":     {drain(v1beta1.MaxSeconds + 1), false},
+		"Fail by name":       {strategy(v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: "Fail"}), true},
+		"back-off skipped":   {annotate("refit.dev/restart-backoff", "skip"), true},
+		"back-off left open": {annotate("refit.dev/restart-backoff", ""), false},
 	} {
 		r := crrtest.UserRequest("app")
 		tt.change(r)
@@ -216,8 +232,13 @@ func TestAdmitUpdate(t *testing.T) {
 		"jumping the queue":      {after: annotate("refit.dev/admitted-at", "2000-01-01T00:00:00Z"), field: "metadata.annotations[refit.dev/admitted-at]"},
 		"override afterwards":    {after: annotate("refit.dev/restart-policy", "override"), field: "metadata.annotations[refit.dev/restart-policy]"},
 		"another requester":      {after: annotate("refit.dev/requested-by", "bob"), field: "metadata.annotations[refit.dev/requested-by]"},
+		"back-off afterwards":    {after: annotate("refit.dev/restart-backoff", "respect"), field: "metadata.annotations[refit.dev/restart-backoff]"},
 		"another reason":         {after: annotate("refit.dev/reason", "because"), field: "metadata.annotations[refit.dev/reason]"},
+		"reason without a text":  {after: annotate("refit.dev/reason", ""), field: "metadata.annotations[refit.dev/reason]"},
+		"active added":           {before: unlabel("crr.apps.kruise.io/active"), after: label("crr.apps.kruise.io/active", "true")},
 		"drain begun":            {after: annotate(acquiredKey, acquired)},
+		"anything after a drain": {before: annotate(acquiredKey, acquired), after: label("team", "b")},
+		"drain forgotten":        {before: annotate(acquiredKey, acquired), after: func(r *request) { delete(r.Annotations, acquiredKey) }, field: "metadata.annotations[" + acquiredKey + "]"},
 		"drain pretended longer": {before: annotate(acquiredKey, acquired), after: annotate(acquiredKey, "2000-01-01T00:00:00Z"), field: "metadata.annotations[" + acquiredKey + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/refit-project/refit/crr"
 )
 
-// AdmitUpdate decides about a change of a stored request other than of its status, and returns the request as it
-// is to be stored. Its rules are about what has changed only, so a finalizer can always be removed. It does not
-// change its arguments. The error is a *Refusal.
+// AdmitUpdate decides whether a change of a stored request, other than of its status, is admitted, and returns the
+// request to store. It only checks what has changed, so a finalizer can always be removed. It does not change its
+// arguments. The error is a *Refusal.
 func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.ContainerRecreateRequest, error) {
 	out := after.DeepCopy()
 	refill(&out.Spec, before.Spec)
@@ -21,7 +21,7 @@ func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.Cont
 			return nil, forbidden("metadata.labels["+key+"]", "not allowed to update immutable label %s", key)
 		}
 	}
-	// Without the label no daemon sees the request any more, so only one that has ended may lose it.
+	// Without the label no daemon sees the request, so only a completed request may lose it.
 	if !crr.Completed(before) && before.DeletionTimestamp == nil &&
 		before.Labels[v1beta1.LabelActive] != "" && changed(before.Labels, after.Labels, v1beta1.LabelActive) {
 		return nil, forbidden("metadata.labels["+v1beta1.LabelActive+"]",
@@ -40,8 +40,8 @@ func AdmitUpdate(before, after *v1beta1.ContainerRecreateRequest) (*v1beta1.Cont
 	return out, nil
 }
 
-// refill puts back what admission has filled in and the update leaves out: a second `kubectl apply` of the same manifest
-// sends the containers as the user has written them.
+// refill restores fields that admission has filled in and that the update lacks: a second `kubectl apply` of the same
+// manifest sends the containers without them.
 func refill(after *v1beta1.ContainerRecreateRequestSpec, before v1beta1.ContainerRecreateRequestSpec) {
 	for i := range min(len(after.Containers), len(before.Containers)) {
 		is, was := &after.Containers[i], before.Containers[i].DeepCopy()

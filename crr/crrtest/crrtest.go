@@ -1,4 +1,4 @@
-// Package crrtest has the requests and the pod that the tests of crr and its packages share. Only tests import it.
+// Package crrtest has the requests and the pod that the tests of crr and its subpackages share. Only tests import it.
 package crrtest
 
 import (
@@ -23,7 +23,7 @@ func UserRequest(containers ...string) *v1beta1.ContainerRecreateRequest {
 	return r
 }
 
-// WebPod runs containers app and log, native sidecar mesh, and has run init container setup.
+// WebPod returns a pod with running containers app and log, native sidecar mesh, and completed init container setup.
 func WebPod() *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-1"},
@@ -47,7 +47,7 @@ func WebPod() *corev1.Pod {
 	return pod
 }
 
-// StatusContext is what admission records of an instance of a containerd container.
+// StatusContext returns what admission records about an instance of a containerd container.
 func StatusContext(id string, restarts int32) *v1beta1.ContainerRecreateRequestContainerContext {
 	return &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "containerd://" + id, RestartCount: restarts}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/podrules"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// drain makes the pod not ready when the request asks for it: first the finalizer, then the pod's condition, then the
-// hand-over for which the daemon waits, so that nothing is left behind if the manager stops in between.
+// drain makes the pod not ready if the request asks for it. It writes the finalizer first, then the pod's condition,
+// then the hand-over that the daemon waits for, so that a manager that stops in between leaves nothing behind.
 func (l lifecycle) drain() (Decision, bool) {
 	strategy := l.request.Spec.Strategy
 	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil {
@@ -26,7 +26,7 @@ func (l lifecycle) drain() (Decision, bool) {
 		return l.handOver(l.request.Status, "unreadyGracePeriodSeconds begins")
 	}
 	if !podrules.HasReadinessGate(l.pod) {
-		return l.passOver(time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second)
+		return l.skipDrain(time.Duration(*strategy.UnreadyGracePeriodSeconds) * time.Second)
 	}
 	if !slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
 		metadata := l.request.ObjectMeta.DeepCopy()
@@ -35,7 +35,7 @@ func (l lifecycle) drain() (Decision, bool) {
 	}
 	status, changed, err := takeReadiness(l.pod, readinessKey(l.request), l.now)
 	if err != nil {
-		// The daemon ends the request after a while, with a message.
+		// The daemon fails the request after drainPatience, with a message.
 		return Decision{Again: l.nextTimer(), Why: err.Error()}, true
 	}
 	if changed {
@@ -44,10 +44,10 @@ func (l lifecycle) drain() (Decision, bool) {
 	return l.grace(l.now, v1beta1.MessagePreRecreateGrace)
 }
 
-// passOver handles a pod without the readiness gate: it cannot be made not ready, so there is nothing to wait for. A
-// refit-daemon knows that; a kruise-daemon waits for the condition and then for the grace period, so the condition says
-// that the period is over.
-func (l lifecycle) passOver(grace time.Duration) (Decision, bool) {
+// skipDrain handles a pod without the readiness gate. It cannot be made not ready, so there is nothing to wait for. A
+// refit-daemon knows that. A kruise-daemon waits for the condition and then for the grace period, so the condition says
+// that the grace period is over.
+func (l lifecycle) skipDrain(grace time.Duration) (Decision, bool) {
 	if l.carriedOutByRefit() {
 		return Decision{}, false
 	}
@@ -61,7 +61,7 @@ func (l lifecycle) grace(since time.Time, message string) (Decision, bool) {
 	return l.handOver(*status, "unreadyGracePeriodSeconds begins")
 }
 
-// handOver writes what a daemon is to know in both forms: first the status, then the annotations for clients of v1alpha1.
+// handOver writes the hand-over in both forms: first the status, then the annotations for clients of v1alpha1.
 func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why string) (Decision, bool) {
 	snapshot, acquired, err := v1beta1.WriteHandOff(status)
 	if err != nil {
@@ -82,21 +82,22 @@ func (l lifecycle) handOver(status v1beta1.ContainerRecreateRequestStatus, why s
 	return Decision{}, false
 }
 
-// carriedOutByRefit reports whether a refit-daemon or a refit-sidecar carries out the request. What a refit-daemon has begun
-// is completed by a kruise-daemon that has replaced it on the node.
+// carriedOutByRefit reports whether a refit-daemon or a refit-sidecar carries out the request. If a kruise-daemon has
+// replaced the refit-daemon on the node, it completes what the refit-daemon has begun.
 func (l lifecycle) carriedOutByRefit() bool {
 	accepted := meta.IsStatusConditionTrue(l.request.Status.Conditions, v1beta1.ConditionAccepted)
 	return accepted && (!l.kruiseDaemon || l.bySidecar())
 }
 
-// bySidecar reports whether a refit-sidecar in the pod carries out the request, or is to.
+// bySidecar reports whether a refit-sidecar in the pod carries out the request, or will.
 func (l lifecycle) bySidecar() bool {
 	accepted := meta.FindStatusCondition(l.request.Status.Conditions, v1beta1.ConditionAccepted)
 	return accepted != nil && accepted.Reason == crr.ReasonCarriedOutBySidecar
 }
 
-// handOff copies the pod's status into the request for a kruise-daemon, which does not watch pods. A container counts when
-// another instance than the one at admission runs; start times are not compared, as they are those of the node's clock.
+// handOff copies the pod's status into the request for a kruise-daemon, which does not watch pods. It copies a
+// container only if another instance than the one at admission runs. It does not compare start times, which are from
+// the node's clock.
 func (l lifecycle) handOff() (Decision, bool) {
 	if l.carriedOutByRefit() {
 		return Decision{}, false
@@ -112,7 +113,7 @@ func (l lifecycle) handOff() (Decision, bool) {
 		})
 	}
 	status := l.request.Status.DeepCopy()
-	if len(snapshot) > 0 { // between two instances a container is not running, which does not erase what is known
+	if len(snapshot) > 0 { // between two instances a container does not run; keep the last snapshot
 		status.ContainerStatusSnapshot = snapshot
 	}
 	return l.handOver(*status, "the pod's status is copied into the request")

@@ -1,5 +1,5 @@
-// Package lifecycle decides what the manager does for a ContainerRecreateRequest: drain and release of its pod, hand-over
-// to the daemon, deadlines that no daemon keeps, and removal. It holds decisions only, as package crr.
+// Package lifecycle decides what the manager does for a ContainerRecreateRequest: drain and release its pod, hand over
+// to the daemon, enforce deadlines that no daemon enforces, and clean up. Like package crr, it only decides.
 package lifecycle
 
 import (
@@ -19,62 +19,63 @@ import (
 )
 
 const (
-	// daemonResponseTimeout is how long a daemon may take to write the first status of a request.
+	// daemonResponseTimeout is how long a daemon may take until it writes the first status of a request.
 	daemonResponseTimeout = time.Minute
-	// daemonSilence is how long a node may be without a ready daemon while a request is carried out: long enough for a
-	// daemon to be updated, including the pull of its image.
+	// daemonSilence is how long a node may have no ready daemon while a request is in progress: long enough to update a
+	// daemon, including the pull of its image.
 	daemonSilence = 5 * time.Minute
-	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request if the daemon has not. The
-	// daemon ends it at the deadline itself, with a more detailed message.
+	// deadlineBackstop is how long after activeDeadlineSeconds the manager ends a request that the daemon has not
+	// ended. The daemon normally ends it at the deadline, with a more detailed message.
 	deadlineBackstop = 3 * time.Second
-	// retireWithin is how long the label and the finalizer of an ended request may stay while others of its node are
-	// carried out: their removal is not urgent, and takes the API server's time from those.
+	// retireWithin limits how long an ended request keeps its label and finalizer while other requests of its node are
+	// in progress: their removal is not urgent, and would delay the writes for those requests.
 	retireWithin = 30 * time.Second
-	// retireAgain is between looks whether that is over.
+	// retireAgain is the interval between checks whether the other requests have completed.
 	retireAgain = 2 * time.Second
 )
 
-// ReasonNodeGone says that the node the pod was bound to does not exist any more.
+// ReasonNodeGone says that the pod's node no longer exists.
 const ReasonNodeGone = "NodeGone"
 
 // Observation is what the manager knows about the pod and the node of a request.
 type Observation struct {
-	// Pod of the request's namespace and spec.podName, whatever its UID; nil when there is none.
+	// Pod is the pod with the request's namespace and spec.podName, whatever its UID; nil if there is none.
 	Pod *corev1.Pod
-	// NodeGone: the node in LabelNodeName does not exist.
+	// NodeGone says that the node in LabelNodeName does not exist.
 	NodeGone bool
-	// NoDaemonSince is since when the manager has seen no ready daemon on the node, by its own clock; zero when there is
-	// one, or where the node's daemon is not expected to be a pod.
+	// NoDaemonSince is since when the manager has seen no ready daemon on the node, by its own clock. It is zero if
+	// there is one, or if the node's daemon is not expected to be a pod.
 	NoDaemonSince time.Time
-	// KruiseDaemon: a kruise-daemon is ready on the node, and no refit-daemon.
+	// KruiseDaemon says that a kruise-daemon is ready on the node, and no refit-daemon.
 	KruiseDaemon bool
-	// NodeBusy: other requests of the node have not ended.
+	// NodeBusy says that other requests of the node are not completed.
 	NodeBusy bool
 }
 
-// Decision is at most one write. Every write is for the observed version of the object: it is sent with the
-// resourceVersion as precondition, and after a conflict the caller observes and decides again.
+// Decision holds at most one write. The write is for the observed version of the object: the caller sends it with the
+// resourceVersion as precondition, and after a conflict it observes and decides again.
 type Decision struct {
 	Status *v1beta1.ContainerRecreateRequestStatus // of the request, to be stored through its subresource
 	Meta   *metav1.ObjectMeta                      // of the request; labels and finalizers differ
 	Pod    *corev1.PodStatus                       // of the pod, to be stored through its subresource; conditions differ
 	Delete bool                                    // the request
-	// Again is when to decide again even without a change; zero if only changes matter.
+	// Again is when to decide again even without a change; zero means only after a change.
 	Again time.Time
-	// Why is one clause for the log.
+	// Why explains the decision, for the log.
 	Why string
 }
 
-// Next decides what the manager does for a request; the request is carried out by a daemon, with or without
-// the manager. In this order:
+// Next decides what the manager does for a request. A daemon carries out the request itself, with or without the
+// manager. Next decides in this order:
 //
-//  1. For a request that has ended or is being deleted the pod is no longer kept not ready, finalizer and label are
-//     removed, and the request is deleted when ttlSecondsAfterFinished has passed.
-//  2. A request that cannot be carried out is ended: not admitted, pod gone, node gone, deadline passed, no daemon.
-//  3. While it is carried out the pod is made not ready, if the request asks for that, and the pod's status is copied
+//  1. For a request that has ended or is being deleted it releases the pod's readiness, removes finalizer and label,
+//     and deletes the request after ttlSecondsAfterFinished.
+//  2. It ends a request that cannot be carried out: not admitted, pod gone, node gone, deadline passed, no daemon.
+//  3. For a request in progress it makes the pod not ready, if the request asks for that, and copies the pod's status
 //     into the request for a kruise-daemon.
 //
-// A request that a refit-daemon carries out costs one write, the one that removes the label.
+// A request that a refit-daemon carries out costs one write, which removes the label. A request that a refit-daemon
+// carries out costs one write, the one that removes the label.
 func Next(request *v1beta1.ContainerRecreateRequest, observed Observation, now time.Time) Decision {
 	l := lifecycle{
 		request: request.DeepCopy(), stored: request.Status, pod: observed.Pod, noDaemonSince: observed.NoDaemonSince,
@@ -82,7 +83,7 @@ func Next(request *v1beta1.ContainerRecreateRequest, observed Observation, now t
 	}
 	v1beta1.ReadHandOff(l.request)
 	if l.pod != nil && string(l.pod.UID) != request.Labels[v1beta1.LabelPodUID] {
-		l.pod = nil // another pod of the same name
+		l.pod = nil // another pod with the same name
 	}
 	if crr.Completed(request) || request.DeletionTimestamp != nil {
 		return l.cleanUp()
@@ -104,9 +105,9 @@ func Next(request *v1beta1.ContainerRecreateRequest, observed Observation, now t
 }
 
 type lifecycle struct {
-	request *v1beta1.ContainerRecreateRequest // its status completed by ReadHandOff
+	request *v1beta1.ContainerRecreateRequest // with the status completed by ReadHandOff
 	stored  v1beta1.ContainerRecreateRequestStatus
-	pod     *corev1.Pod // the pod of the request's UID, or nil
+	pod     *corev1.Pod // the pod with the request's UID, or nil
 	// noDaemonSince is Observation.NoDaemonSince.
 	noDaemonSince time.Time
 	kruiseDaemon  bool // Observation.KruiseDaemon
@@ -125,7 +126,7 @@ func (l lifecycle) cleanUp() Decision {
 			return Decision{Pod: status, Why: "the pod is no longer kept not ready"}
 		}
 	}
-	if status, changed := l.settle(); changed && !deleting {
+	if status, changed := l.addMissingConditions(); changed && !deleting {
 		return Decision{Status: status, Why: "the conditions are set from the outcome"}
 	}
 	if metadata, changed := l.retire(); changed {
@@ -140,7 +141,7 @@ func (l lifecycle) cleanUp() Decision {
 	return Decision{Again: l.expiry(), Why: "the request has ended"}
 }
 
-// retire removes the finalizer and, unless the request is being deleted, the label by which daemons select it.
+// retire removes the finalizer and, unless the request is being deleted, the label by which daemons select the request.
 func (l lifecycle) retire() (*metav1.ObjectMeta, bool) {
 	metadata := l.request.ObjectMeta.DeepCopy()
 	metadata.Finalizers = slices.DeleteFunc(metadata.Finalizers, func(f string) bool { return f == v1beta1.FinalizerUnreadyAcquired })
@@ -150,7 +151,7 @@ func (l lifecycle) retire() (*metav1.ObjectMeta, bool) {
 	return metadata, !equality.Semantic.DeepEqual(*metadata, l.request.ObjectMeta)
 }
 
-// expiry is when the request is to be deleted; zero when it is kept.
+// expiry returns when to delete the request, or zero to keep it.
 func (l lifecycle) expiry() time.Time {
 	if l.request.Spec.TTLSecondsAfterFinished == nil || l.request.Status.CompletionTime == nil {
 		return time.Time{}
@@ -163,9 +164,9 @@ func (l lifecycle) expired() bool {
 	return !expiry.IsZero() && !l.now.Before(expiry)
 }
 
-// settle sets the conditions of a request that a daemon without conditions has ended, so that kubectl wait works for
-// it too. It also ends a request again for which such a daemon has written an old phase after the end.
-func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
+// addMissingConditions sets the conditions of a request that was ended by a daemon that does not set conditions, so
+// that kubectl wait works. It also completes a request again if such a daemon has overwritten the phase after the end.
+func (l lifecycle) addMissingConditions() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	stored := l.request.Status
 	if stored.Phase == v1beta1.ContainerRecreateRequestCompleted && meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionSucceeded) != nil &&
 		meta.FindStatusCondition(stored.Conditions, v1beta1.ConditionComplete) != nil {
@@ -183,7 +184,7 @@ func (l lifecycle) settle() (*v1beta1.ContainerRecreateRequestStatus, bool) {
 	return status, true
 }
 
-// ended returns the outcome of a request that cannot be carried out.
+// ended returns the outcome of a request that cannot be carried out, and false for others.
 func (l lifecycle) ended(nodeGone bool) (crr.Outcome, bool) {
 	node := l.request.Labels[v1beta1.LabelNodeName]
 	if err := admission.CheckAdmitted(l.request); err != nil {
@@ -206,7 +207,7 @@ func (l lifecycle) ended(nodeGone bool) (crr.Outcome, bool) {
 	return crr.Outcome{}, false
 }
 
-// deadline is when the manager ends the request; zero when it has no deadline.
+// deadline returns when the manager ends the request, or zero if it has no deadline.
 func (l lifecycle) deadline() time.Time {
 	if l.request.Spec.ActiveDeadlineSeconds == nil {
 		return time.Time{}
@@ -219,8 +220,8 @@ func (l lifecycle) responseDeadline() time.Time {
 	return l.request.CreationTimestamp.Add(daemonResponseTimeout)
 }
 
-// silenceDeadline is when a request that is carried out is ended for want of a daemon; zero when there is one, or when a
-// sidecar in the pod carries it out.
+// silenceDeadline returns when to end a request in progress because its node has no daemon. It returns zero if there is
+// a daemon, or if a sidecar in the pod carries out the request.
 func (l lifecycle) silenceDeadline() time.Time {
 	if l.noDaemonSince.IsZero() || l.bySidecar() {
 		return time.Time{}
@@ -235,5 +236,5 @@ func (l lifecycle) nextTimer() time.Time {
 	return crr.Earlier(l.deadline(), l.silenceDeadline())
 }
 
-// due reports whether at has come; the zero time never does.
+// due reports whether the time at has come. The zero time never comes.
 func due(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }

@@ -50,7 +50,7 @@ func phase(p v1beta1.ContainerRecreateRequestPhase) edit {
 	return func(r *v1beta1.ContainerRecreateRequest) { r.Status.Phase = p }
 }
 
-// taken is the state a refit-daemon leaves behind while it works; takenByKruise is that of a kruise-daemon.
+// taken is the state a refit-daemon leaves behind while it works; takenByKruise is the same for a kruise-daemon.
 func taken(r *v1beta1.ContainerRecreateRequest) {
 	takenByKruise(r)
 	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "Accepted", Status: "True", Reason: "Accepted"})
@@ -96,7 +96,7 @@ func ttl(seconds int32) edit {
 	return func(r *v1beta1.ContainerRecreateRequest) { r.Spec.TTLSecondsAfterFinished = &seconds }
 }
 
-// Each case is a situation and what the manager is expected to do at it, in one word and the time to look again.
+// Each case has a state, and the expected action of the manager, in one word and the time to check again.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -138,6 +138,13 @@ func TestLifecycle(t *testing.T) {
 		"deleted, nothing to do":       {request: []edit{taken, deleted}, want: ""},
 		"deleted, time to live over":   {request: []edit{taken, succeeded, inactive, ttl(0), deleted}, after: time.Hour, want: ""},
 
+		"finalizer, pod going":                        {request: []edit{taken, succeeded, finalized}, pod: func(p *corev1.Pod) { held(p); p.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, want: "meta"},
+		"deleted, ended without conditions":           {request: []edit{takenByKruise, phase("Completed"), deleted}, want: ""},
+		"ended without a time, to be deleted at once": {request: []edit{takenByKruise, phase("Completed"), ttl(0)}, want: "status"},
+		"ended without condition Succeeded": {request: []edit{taken, succeeded, inactive, func(r *v1beta1.ContainerRecreateRequest) {
+			meta.RemoveStatusCondition(&r.Status.Conditions, "Succeeded")
+		}}, want: "status"},
+
 		"never admitted":                   {request: []edit{unadmitted}, want: "status"},
 		"pod gone":                         {noPod: true, want: "status"},
 		"pod going":                        {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: crrtest.AdmittedAt} }, want: "status"},
@@ -163,17 +170,19 @@ func TestLifecycle(t *testing.T) {
 		"drain: foreign list broken":                   {request: []edit{taken, drainFor(5), finalized}, pod: garbled, want: ""},
 		"drain: kruise, no gate":                       {request: []edit{takenByKruise, drainFor(5)}, want: "status"},
 
-		"kruise: old instances run":  {request: []edit{takenByKruise}, want: ""},
-		"kruise: new instance runs":  {request: []edit{takenByKruise}, pod: restarted, want: "status"},
-		"kruise: status is written":  {request: []edit{takenByKruise, told}, pod: restarted, want: "meta"},
-		"kruise: both are written":   {request: []edit{takenByKruise, told, annotate(snapshotKey, snapshot)}, pod: restarted, want: ""},
-		"kruise: annotation alone":   {request: []edit{takenByKruise, annotate(snapshotKey, snapshot)}, pod: restarted, want: "status"},
-		"kruise: annotation broken":  {request: []edit{takenByKruise, told, annotate(snapshotKey, "{")}, pod: restarted, want: "meta"},
-		"kruise: between instances":  {request: []edit{takenByKruise, told, annotate(snapshotKey, snapshot)}, want: ""},
-		"refit needs no such writes": {request: []edit{taken}, pod: restarted, want: ""},
+		"kruise: old instances run":   {request: []edit{takenByKruise}, want: ""},
+		"kruise: new instance runs":   {request: []edit{takenByKruise}, pod: restarted, want: "status"},
+		"kruise: new one waits":       {request: []edit{takenByKruise}, pod: crashing, want: ""},
+		"kruise: nothing is reported": {request: []edit{takenByKruise}, pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, want: ""},
+		"kruise: status is written":   {request: []edit{takenByKruise, withSnapshot}, pod: restarted, want: "meta"},
+		"kruise: both are written":    {request: []edit{takenByKruise, withSnapshot, annotate(snapshotKey, snapshot)}, pod: restarted, want: ""},
+		"kruise: annotation alone":    {request: []edit{takenByKruise, annotate(snapshotKey, snapshot)}, pod: restarted, want: "status"},
+		"kruise: annotation broken":   {request: []edit{takenByKruise, withSnapshot, annotate(snapshotKey, "{")}, pod: restarted, want: "meta"},
+		"kruise: between instances":   {request: []edit{takenByKruise, withSnapshot, annotate(snapshotKey, snapshot)}, want: ""},
+		"refit needs no such writes":  {request: []edit{taken}, pod: restarted, want: ""},
 
 		"taken, then kruise":          {request: []edit{taken}, kruise: true, pod: restarted, want: "status"},
-		"taken, then kruise, told":    {request: []edit{taken, told}, kruise: true, pod: restarted, want: "meta"},
+		"taken, then kruise, told":    {request: []edit{taken, withSnapshot}, kruise: true, pod: restarted, want: "meta"},
 		"taken, then kruise, no gate": {request: []edit{taken, drainFor(5)}, kruise: true, want: "status"},
 		"kruise beside a sidecar":     {request: []edit{takenBySidecar("True")}, kruise: true, pod: restarted, want: ""},
 	} {
@@ -239,19 +248,12 @@ func draining(r *v1beta1.ContainerRecreateRequest) {
 	meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: "PreRecreateGrace", Status: "True", LastTransitionTime: metav1.NewTime(crrtest.AdmittedAt)})
 }
 
-func told(r *v1beta1.ContainerRecreateRequest) {
+func withSnapshot(r *v1beta1.ContainerRecreateRequest) {
 	r.Status.ContainerStatusSnapshot = []v1beta1.ContainerStatusSnapshot{{Name: "app", RestartCount: 4, ContainerID: "containerd://app2"}}
 }
 
-// restarted: the new instance of app runs, that of log is not there yet.
-func restarted(p *corev1.Pod) {
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{
-		{Name: "app", ContainerID: "containerd://app2", RestartCount: 4, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-		{Name: "log", ContainerID: "containerd://log1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
-	}
-}
-
-// gated: the pod is ready and has the readiness gate; held: made not ready by the request; garbled: by nobody knows.
+// gated: the pod is ready and has the readiness gate; held: made not ready by the request; garbled: with an unreadable
+// condition.
 func gated(p *corev1.Pod) {
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "KruisePodReady"}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True"}, {Type: "KruisePodReady", Status: "True"}}

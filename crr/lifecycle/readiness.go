@@ -9,15 +9,15 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 func readinessKey(request *v1beta1.ContainerRecreateRequest) v1beta1.ReadinessHold {
 	return v1beta1.ReadinessHold{UserAgent: "ContainerRecreateRequest", Key: request.Namespace + "/" + request.Name}
 }
 
-// takeReadiness returns the status of the pod with the hold added, and condition Ready False at once rather than when
-// kubelet gets to it. The error is a list that other writers have left unreadable.
+// takeReadiness returns the pod status with the hold added, and with condition Ready set to False at once instead of
+// waiting for kubelet. It returns an error if another writer has left the list of holds unreadable.
 func takeReadiness(pod *corev1.Pod, hold v1beta1.ReadinessHold, now time.Time) (*corev1.PodStatus, bool, error) {
 	status := pod.Status.DeepCopy()
 	gate := kubelet.Condition(status, v1beta1.ReadinessGateKruisePodReady)
@@ -40,13 +40,13 @@ func takeReadiness(pod *corev1.Pod, hold v1beta1.ReadinessHold, now time.Time) (
 	if ready := kubelet.Condition(status, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionFalse {
 		setPodCondition(ready, corev1.ConditionFalse, now)
 		ready.Reason = kubelet.ReasonReadinessGatesNotReady
-		// Not kubelet's message, with which kubelet would write Ready True again, within 10 s.
+		// Do not use kubelet's message: with it kubelet would set Ready back to True within 10 s.
 		ready.Message = kubelet.DrainMessage(v1beta1.ReadinessGateKruisePodReady)
 	}
 	return status, true, nil
 }
 
-// giveBackReadiness returns the status of the pod with the hold removed; kubelet sets condition Ready by itself.
+// giveBackReadiness returns the pod status with the hold removed. Kubelet sets condition Ready itself.
 func giveBackReadiness(pod *corev1.Pod, hold v1beta1.ReadinessHold, now time.Time) (*corev1.PodStatus, bool) {
 	if pod == nil || pod.DeletionTimestamp != nil {
 		return nil, false
@@ -72,8 +72,8 @@ func setPodCondition(condition *corev1.PodCondition, value corev1.ConditionStatu
 	}
 }
 
-// BeginReadiness returns the status of a pod whose readiness gate has no condition yet, with the gate open: until
-// then kubelet keeps the pod not ready, whether or not a request ever comes.
+// BeginReadiness returns the pod status with the initial condition of the readiness gate, set to True, if it has none
+// yet. Without the condition kubelet keeps the pod not ready, even if no request ever comes.
 func BeginReadiness(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
 	if pod.DeletionTimestamp != nil || !podrules.HasReadinessGate(pod) || kubelet.Condition(&pod.Status, v1beta1.ReadinessGateKruisePodReady) != nil {
 		return nil, false

@@ -42,6 +42,21 @@ func TestLifecycleEndsRequests(t *testing.T) {
 			observed: lifecycle.Observation{Pod: crrtest.WebPod()}, after: time.Minute,
 			reason: "DaemonNotResponding", message: "daemon has not responded for a long time: is the pod of refit-daemon on node node-1",
 		},
+		"the daemon is silent": {
+			request:  []edit{taken},
+			observed: lifecycle.Observation{Pod: crrtest.WebPod(), NoDaemonSince: crrtest.AdmittedAt}, after: 5 * time.Minute,
+			reason: "DaemonNotResponding", message: "no pod of refit-daemon on node node-1 has been ready for 5m0s",
+		},
+		"not admitted, and pod gone": {request: []edit{unadmitted}, reason: "InvalidRequest", message: "has not passed admission"},
+		"pod and node gone":          {observed: lifecycle.Observation{NodeGone: true}, reason: "PodGone", message: "pod has gone"},
+		"node gone, and late": {
+			request: []edit{deadline(10)}, observed: lifecycle.Observation{Pod: crrtest.WebPod(), NodeGone: true}, after: time.Hour,
+			reason: "NodeGone", message: "node node-1 does not exist",
+		},
+		"late, and no daemon": {
+			request: []edit{deadline(10)}, observed: lifecycle.Observation{Pod: crrtest.WebPod()}, after: time.Hour,
+			reason: "DeadlineExceeded", message: "recreating has exceeded the activeDeadlineSeconds",
+		},
 		"a foreign daemon failed": {
 			request: []edit{takenByKruise, phase("Completed")}, reason: "ContainerFailed", message: "container app was not recreated",
 		},
@@ -155,6 +170,23 @@ func TestLifecycleReadiness(t *testing.T) {
 	}
 }
 
+// The earlier of two times at which something has to be done counts, and a list that others have spoilt holds nothing up.
+func TestLifecycleLooksAgainAtTheEarlierTime(t *testing.T) {
+	t.Parallel()
+	silent := lifecycle.Observation{Pod: crrtest.WebPod(), NoDaemonSince: crrtest.AdmittedAt}
+	for seconds, want := range map[int64]time.Duration{60: 63 * time.Second, 600: 5 * time.Minute} {
+		got := lifecycle.Next(stored(t, taken, deadline(seconds)), silent, crrtest.AdmittedAt)
+		if !got.Again.Equal(crrtest.AdmittedAt.Add(want)) {
+			t.Errorf("deadline of %d s: again after %s", seconds, got.Again.Sub(crrtest.AdmittedAt))
+		}
+	}
+	pod := crrtest.WebPod()
+	garbled(pod)
+	if got := lifecycle.Next(stored(t, taken, succeeded, finalized), lifecycle.Observation{Pod: pod}, crrtest.AdmittedAt); got.Meta == nil {
+		t.Errorf("the finalizer stays: %s", got.Why)
+	}
+}
+
 func TestLifecycleMetadata(t *testing.T) {
 	t.Parallel()
 	pod := crrtest.WebPod()
@@ -213,4 +245,18 @@ func TestBeginReadiness(t *testing.T) {
 			}
 		})
 	}
+}
+
+// restarted: the new instance of app runs, the one of log does not exist yet.
+func restarted(p *corev1.Pod) {
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "app", ContainerID: "containerd://app2", RestartCount: 4, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		{Name: "log", ContainerID: "containerd://log1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
+	}
+}
+
+// crashing: the new instance of app has ended, and kubelet waits before it starts the next.
+func crashing(p *corev1.Pod) {
+	restarted(p)
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 }

@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// SkipsBackoff reports whether a restart for this request is to start at once, although kubelet would hold it back like a
-// crash. respect is what holds for a request that does not say.
+// SkipsBackoff reports whether a restart for this request starts at once, although kubelet would delay it like a crash.
+// respect is the default for requests that do not say.
 func SkipsBackoff(request *v1beta1.ContainerRecreateRequest, respect bool) bool {
 	switch request.Annotations[v1beta1.AnnotationRestartBackoff] {
 	case v1beta1.RestartBackoffSkip:
@@ -22,8 +22,7 @@ func SkipsBackoff(request *v1beta1.ContainerRecreateRequest, respect bool) bool 
 	}
 }
 
-// WaitingFor says what kubelet is waiting for before it starts the container, in words that do not change
-// while it waits.
+// WaitingFor returns what kubelet waits for before it starts the container. The text does not change during the wait.
 func WaitingFor(status *corev1.ContainerStatus) string {
 	const text = "waiting for kubelet to start it"
 	if until := kubelet.BackoffUntil(status); !until.IsZero() {
@@ -35,7 +34,7 @@ func WaitingFor(status *corev1.ContainerStatus) string {
 	return text
 }
 
-// BackoffMessage says until when kubelet holds a container back.
+// BackoffMessage returns a message that says until when kubelet delays the start of a container.
 func BackoffMessage(until time.Time) string {
 	return "kubelet back-off until " + until.UTC().Format(time.RFC3339)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// NotDrained says that unreadyGracePeriodSeconds of a request have no effect, since its pod lacks the readiness gate; empty where they have.
+// NotDrained returns a message if unreadyGracePeriodSeconds of the request has no effect because its pod lacks the
+// readiness gate, or "".
 func NotDrained(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) string {
 	strategy := request.Spec.Strategy
 	if strategy == nil || strategy.UnreadyGracePeriodSeconds == nil || *strategy.UnreadyGracePeriodSeconds == 0 || pod == nil || HasReadinessGate(pod) {

@@ -1,5 +1,5 @@
-// Package podrules has rules about the pod of a request, for all who decide about requests: admission, the node and the
-// manager. Decisions about one request must stay out.
+// Package podrules has rules about the pod of a request that admission, the node and the manager share. Decisions about
+// one request must stay out.
 package podrules
 
 import (
@@ -11,20 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// defaultGrace is of a pod that says nothing: the API's default.
-const defaultGrace = 30 * time.Second
-
-// exitCodeKilled and exitCodeTerminated are those of a program that a signal ended: 128 and the signal's number.
+// exitCodeKilled and exitCodeTerminated are the exit codes of programs ended by SIGKILL and SIGTERM: 128 and the
+// signal's number.
 const (
 	exitCodeKilled     = 128 + 9
 	exitCodeTerminated = 128 + 15
 )
 
-// SidecarTerminated reports whether the pod's work is done and only its sidecars are left to be stopped, as
-// OpenKruise's SidecarTerminator does through requests of this kind; being started again is not their purpose.
+// SidecarTerminated reports whether the pod's work is done and only its sidecars have to be stopped. OpenKruise's
+// SidecarTerminator creates such requests; the sidecars need not start again.
 func SidecarTerminated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1beta1.ConditionSidecarTerminated
@@ -38,23 +36,21 @@ func HasReadinessGate(pod *corev1.Pod) bool {
 	})
 }
 
-// Grace is the time between TERM and KILL that the request gives a container of the pod, preStop included.
+// Grace returns the time between SIGTERM and SIGKILL that the request gives containers of the pod, including the
+// preStop hook.
 func Grace(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) time.Duration {
 	if strategy := request.Spec.Strategy; strategy != nil && strategy.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*strategy.TerminationGracePeriodSeconds) * time.Second
+		return kubelet.GracePeriod(strategy.TerminationGracePeriodSeconds)
 	}
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return defaultGrace
+	return kubelet.GracePeriod(pod.Spec.TerminationGracePeriodSeconds)
 }
 
-// minRest is the least that a stop leaves a container whose grace period has passed: with nothing a container runtime kills at
-// once, also a container that its stop signal has not reached, as the process that was to stop it may have died before.
+// minRest is the minimum grace period of a stop whose grace period has passed. With 0 a container runtime would kill
+// the container at once, even if it has never got the stop signal because the process that stopped it died before.
 const minRest = time.Second
 
-// Rest is what a stop that began at a time, or begins now (nil), has left of its grace period, and the preStop hook if there
-// is time for it.
+// Rest returns the remaining grace period of a stop that began at a time, or begins now if began is nil. It also
+// returns the preStop hook if there is time to run it.
 func Rest(grace time.Duration, hook *corev1.LifecycleHandler, began *metav1.MicroTime, now time.Time) (time.Duration, *corev1.LifecycleHandler) {
 	rest := grace
 	if began != nil {
@@ -70,8 +66,8 @@ func Rest(grace time.Duration, hook *corev1.LifecycleHandler, began *metav1.Micr
 	}
 }
 
-// EndsForGood says why a stop could end the container instead of restarting it; empty: it cannot. What a program makes of
-// TERM is not known beforehand: it may exit well, be ended by the signal, or be killed later.
+// EndsForGood returns why a stop could end the container for good instead of restarting it, or "" if it cannot. How a
+// program reacts to SIGTERM is not known in advance: it may exit with 0, be ended by the signal, or be killed later.
 func EndsForGood(policy kubelet.RestartPolicy, grace time.Duration) string {
 	codes := []int32{exitCodeKilled}
 	if grace > 0 {
@@ -90,13 +86,16 @@ func EndsForGood(policy kubelet.RestartPolicy, grace time.Duration) string {
 	return ""
 }
 
-// OverridesRestartPolicy reports whether the request asks for a restart even where the restart policy forbids it.
+// OverridesRestartPolicy reports whether the request demands a restart even if the restart policy does not allow it.
 func OverridesRestartPolicy(request *v1beta1.ContainerRecreateRequest) bool {
 	return request.Annotations[v1beta1.AnnotationRestartPolicy] == v1beta1.RestartPolicyOverride
 }
 
-// PreStop is the hook of a container or native sidecar of the pod; nil if it has none.
-func PreStop(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
+// PreStop returns the hook of a container or native sidecar of the pod, or nil if it has none or there is no time to run it.
+func PreStop(pod *corev1.Pod, container string, grace time.Duration) *corev1.LifecycleHandler {
+	if grace == 0 {
+		return nil
+	}
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		if c.Name == container && c.Lifecycle != nil {
 			return c.Lifecycle.PreStop
@@ -105,16 +104,17 @@ func PreStop(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
 	return nil
 }
 
-// NeedsOther reports whether the container's stop for this request ends its pod unless another container runs meanwhile. The
-// request overrides a restart policy that may not start the container again; kubelet starts it after its removal, but a pod
-// in which nothing runs and whose containers have all been up ends before (kubelet, getPhase).
+// NeedsOther reports whether stopping the container for this request ends the pod unless another container runs
+// meanwhile. The request overrides a restart policy that may not restart the container; kubelet starts it after its
+// removal. But before that, kubelet ends a pod in which no container runs and all containers have been started
+// (getPhase in kubelet).
 func NeedsOther(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, container string) bool {
 	return OverridesRestartPolicy(request) && !SidecarTerminated(pod) &&
 		EndsForGood(kubelet.RestartPolicyOf(pod, container), Grace(request, pod)) != ""
 }
 
-// Others are the containers that kubelet reports as running, other than this one. Init containers, and so native sidecars, are
-// left out: no pod goes on for them.
+// Others returns the other containers that kubelet reports as running. It leaves out init containers and native
+// sidecars, because they do not keep a pod running.
 func Others(pod *corev1.Pod, container string) []corev1.ContainerStatus {
 	var running []corev1.ContainerStatus
 	for _, status := range pod.Status.ContainerStatuses {
@@ -125,7 +125,7 @@ func Others(pod *corev1.Pod, container string) []corev1.ContainerStatus {
 	return running
 }
 
-// EndsPod says that the stop of the container would end the pod.
+// EndsPod returns a message that says that stopping the container would end the pod.
 func EndsPod(pod *corev1.Pod, container string) string {
 	return fmt.Sprintf("its restartPolicy is %s and no other container of the pod is running, so stopping it would end the pod, also with annotation %s: %s",
 		kubelet.RestartPolicyOf(pod, container).Policy, v1beta1.AnnotationRestartPolicy, v1beta1.RestartPolicyOverride)

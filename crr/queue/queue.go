@@ -8,11 +8,12 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Order orders the unfinished requests of one pod: the first is to be carried out, the others wait for it.
-// A request that has been begun stays first; otherwise the order is that of creation. Ended and deleted
-// requests are left out, so that they never hold up the next one.
+// Order orders the unfinished requests of one pod. The first is to be carried out, the others wait for it. A request in
+// progress comes first; otherwise requests are ordered by creation. Completed and deleted requests are left out, so
+// that they never delay the next one.
 func Order(requests []*v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	var open []*v1beta1.ContainerRecreateRequest
 	for _, request := range requests {
@@ -38,10 +39,10 @@ func weight(request *v1beta1.ContainerRecreateRequest) int {
 	return 1
 }
 
-// admittedAt is the zero time when the annotation is missing or malformed: such requests come first within
-// their second, in the order of their names.
+// admittedAt returns when the request was admitted, or zero if the annotation is missing or malformed. Requests with
+// zero come first among those created in the same second, ordered by name.
 func admittedAt(request *v1beta1.ContainerRecreateRequest) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, request.Annotations[v1beta1.AnnotationAdmittedAt])
+	at, err := foreign.Time(request.Annotations[v1beta1.AnnotationAdmittedAt])
 	if err != nil {
 		return time.Time{}
 	}

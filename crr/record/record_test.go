@@ -55,8 +55,8 @@ func TestInstancesThatTheCRDDropsAreRecorded(t *testing.T) {
 	}
 }
 
-// A container on which work has begun is that of its admission, unless something is recorded; one that waits for its turn or
-// has ended is left as it is.
+// A container on which work has begun has its instance at admission, unless another one is recorded; one that waits for
+// its turn or has ended is left as it is.
 func TestBegunContainersAreThoseAtAdmission(t *testing.T) {
 	t.Parallel()
 	const pending, recreating = v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating
@@ -144,10 +144,76 @@ func TestBeginningOfAStopThatDidNotBeginIsTakenOutOfTheRecord(t *testing.T) {
 		t.Fatal("nothing is recorded")
 	}
 	request.Annotations = map[string]string{v1beta1.AnnotationInstances: text}
+	local := began.DeepCopy()
+	local.ContainerRecreateStates[0].StopBegan.Time = time.Unix(1e9, 0).In(time.FixedZone("", 3600))
+	if again, _ := record.Missing(&crr.Request{Status: states("")}, *local); again != text {
+		t.Errorf("%s where clocks are an hour ahead, want %s", again, text)
+	}
 	if text, missing := record.Missing(request, began); missing {
 		t.Errorf("recorded again: %s", text)
 	}
+	if diff := cmp.Diff(began, record.Apply(request).Status); diff != "" {
+		t.Errorf("read again (-want +got):\n%s", diff)
+	}
 	if text, missing = record.Missing(request, states("c://1")); text != `{"app":"c://1"}` || !missing {
+		t.Errorf("%q, %t", text, missing)
+	}
+}
+
+// A kruise-daemon records no instance: it stops the one at admission. A refit-daemon stops none that it has not recorded.
+func TestOrderedIsTheInstanceAtAdmissionOnlyOfAKruiseDaemon(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stored   string
+		pruned   bool
+		accepted bool
+		want     string
+	}{
+		"a kruise-daemon":                     {want: "c://1"},
+		"a refit-daemon, and nothing ordered": {accepted: true},
+		"an OpenKruise CRD":                   {pruned: true},
+		"stored":                              {stored: "c://2", want: "c://2"},
+		"stored, and accepted":                {stored: "c://2", accepted: true, want: "c://2"},
+	} {
+		request := &crr.Request{Status: states(tt.stored)}
+		request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://1"}}}
+		if tt.pruned {
+			request.Annotations = map[string]string{v1beta1.AnnotationInstances: "{}"}
+		}
+		if tt.accepted {
+			request.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue}}
+		}
+		if got := record.Ordered(request, request.Status.ContainerRecreateStates[0]); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	if got := record.AtAdmission(&crr.Request{}, "app"); got != "" {
+		t.Errorf("%q of a container that is not in the request", got)
+	}
+}
+
+// The instance that is recorded is not the one whose beginning was: each has a time of its own.
+func TestTheBeginningOfAStopIsThatOfTheRecordedInstance(t *testing.T) {
+	t.Parallel()
+	const text = `{"app":"c://1","app/stopBegan":"2026-11-21T10:00:00.000000Z","log/stopBegan":"2026-11-21T11:00:00.000000Z"}`
+	request := &crr.Request{Status: states("", "")}
+	request.Annotations = map[string]string{v1beta1.AnnotationInstances: text}
+	got := record.Apply(request).Status.ContainerRecreateStates
+	if got[0].StopBegan == nil || !got[0].StopBegan.Equal(new(metav1.NewMicroTime(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)))) || got[1].StopBegan != nil || got[1].ContainerID != "" {
+		t.Errorf("%+v", got)
+	}
+	request.Status = states("c://2", "")
+	if got := record.Apply(request).Status.ContainerRecreateStates; got[0].StopBegan != nil || got[0].ContainerID != "c://2" {
+		t.Errorf("of another instance: %+v", got)
+	}
+}
+
+// The API server keeps the ID of one instance, and the annotation has another from before: it has to be written again.
+func TestARecordOfAnInstanceBeforeIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	request := &crr.Request{Status: states("c://2")}
+	request.Annotations = map[string]string{v1beta1.AnnotationInstances: `{"app":"c://1"}`}
+	if text, missing := record.Missing(request, states("c://2")); text != `{"app":"c://2"}` || !missing {
 		t.Errorf("%q, %t", text, missing)
 	}
 }

@@ -1,4 +1,4 @@
-// Package requester says who created a request, in text that is safe for Events and logs.
+// Package requester formats who created a request. The text is safe for Events and logs.
 package requester
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// Clause is a clause for Events that says who created a request and why, as "requested by alice: node pressure"; empty
-// when it was not recorded, as the request was admitted by a kruise-manager.
+// Clause returns a clause for Events that says who created a request and why, for example "requested by alice: node
+// pressure". It is empty if that was not recorded because a kruise-manager admitted the request.
 func Clause(request *v1beta1.ContainerRecreateRequest) string {
 	user := Printable(request.Annotations[v1beta1.AnnotationRequestedBy])
 	if user == "" {
@@ -23,7 +23,7 @@ func Clause(request *v1beta1.ContainerRecreateRequest) string {
 	return "requested by " + user
 }
 
-// Printable returns a text without characters that could forge lines of a log, at most MaxReason bytes long.
+// Printable returns the text without characters that could forge log lines, at most MaxReason bytes long.
 func Printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

@@ -1,5 +1,5 @@
 // Command sidecar-plugin is refit-sidecar with one more plugin, to show all that a plugin needs: the methods of
-// plugin.Plugin, and one line in main. Its plugin, heartbeat, writes the time into a label of the pod now and then.
+// plugin.Plugin, and one line in main. Its plugin, heartbeat, stores the time now and then, where its storageConfig says.
 package main
 
 import (
@@ -8,52 +8,58 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/refit-project/refit/result"
-	"github.com/refit-project/refit/result/output"
-	"github.com/refit-project/refit/sidecarmode/plugin"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/result/output"
+	"github.com/refit-project/refit/plugin"
+	"github.com/refit-project/refit/plugin/config"
 )
 
-// config is the plugin's part of the configuration file, read as strictly as the rest.
-type config struct {
-	LabelKey      string `yaml:"labelKey"`
-	PeriodSeconds int    `yaml:"periodSeconds"`
+// settings are the plugin's part of the configuration file, read as strictly as the rest.
+type settings struct {
+	PeriodSeconds int `yaml:"periodSeconds"`
+	// StorageConfig has the form that it has for every plugin: one storage, or a list.
+	StorageConfig []config.Storage `yaml:"storageConfig" single:"true"`
 }
 
 // Validate is called when the file has been read, by refit-sidecar validate as well.
-func (c *config) Validate() error {
-	if c.LabelKey == "" || c.PeriodSeconds < 1 {
-		return errors.New("labelKey is needed, and periodSeconds of 1 or more")
+func (s *settings) Validate() error {
+	if s.PeriodSeconds < 1 || len(s.StorageConfig) == 0 {
+		return errors.New("storageConfig is needed, and periodSeconds of 1 or more")
 	}
-	return nil
+	return config.CheckStorage(s.StorageConfig)
 }
 
 type heartbeat struct {
-	config *config
-	host   plugin.Host
+	period  time.Duration
+	outputs []output.Output
+	results plugin.Results
 }
 
 func newHeartbeat() plugin.Plugin { return &heartbeat{} }
 
 func (h *heartbeat) Name() string    { return "heartbeat" }
 func (h *heartbeat) Version() string { return "v0.1.0" }
-func (h *heartbeat) ConfigType() any { return &config{} }
+func (h *heartbeat) ConfigType() any { return &settings{} }
 
 func (h *heartbeat) Init(_ context.Context, c any, host plugin.Host) error {
-	own, ok := c.(*config)
+	own, ok := c.(*settings)
 	if !ok {
 		return fmt.Errorf("configuration of type %T", c)
 	}
-	h.config, h.host = own, host
-	return nil
+	h.period, h.results = time.Duration(own.PeriodSeconds)*time.Second, host.Results
+	var err error
+	h.outputs, err = config.Outputs(own.StorageConfig, config.NewWhere(host.Observed(), host.Pod, "Heartbeat"))
+	return err
 }
 
+// Start writes nothing itself: results are written when they have changed, again after a failure, and not too often.
 func (h *heartbeat) Start(ctx context.Context) error {
-	ticker := time.NewTicker(time.Duration(h.config.PeriodSeconds) * time.Second)
+	defer h.results.Drop(h.Name())
+	ticker := time.NewTicker(h.period)
 	defer ticker.Stop()
-	where := []output.Output{output.Label{Object: output.Pod(h.host.Pod), Key: h.config.LabelKey}}
 	for {
-		now := time.Now().UTC().Format("2006-01-02T15.04.05")
-		h.host.Results.Put(h.Name(), where, result.Entry{State: result.Succeeded, Value: now, Message: now, At: time.Now()})
+		now := time.Now().UTC().Format("2006-01-02T15.04.05") // as a label may have it
+		h.results.Put(h.Name(), h.outputs, result.Entry{State: result.Succeeded, Value: now, Message: now, At: time.Now()})
 		select {
 		case <-ctx.Done():
 			return nil
@@ -65,3 +71,6 @@ func (h *heartbeat) Start(ctx context.Context) error {
 func (h *heartbeat) Stop(context.Context) error { return nil }
 
 func (h *heartbeat) Status() plugin.Health { return plugin.Health{Healthy: true} }
+
+// Needs has the self-test of the sidecar look whether the Role allows what is stored.
+func (h *heartbeat) Needs() plugin.Needs { return plugin.Needs{Access: plugin.NeedsOf(h.outputs)} }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/testkit/loopback"
+	"github.com/refit-project/refit/test/kit/loopback"
 )
 
 // start runs a container until the test ends, and returns its readiness file.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // compare updates one pod in place, recreates the other and prints how long each was not ready and did not answer.

@@ -14,7 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/hack/demokit"
 	"github.com/refit-project/refit/hack/timeout"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 //go:embed pod.yaml

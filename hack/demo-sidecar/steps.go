@@ -15,7 +15,7 @@ import (
 
 	"github.com/refit-project/refit/hack/demokit"
 	"github.com/refit-project/refit/hack/timeout"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // call sends the request, with the token, and returns status and body.

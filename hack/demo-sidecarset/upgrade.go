@@ -17,7 +17,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/examples/hotupgrade/traffic"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // steady is how many intervals of the load are recorded before, between and after the upgrades.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 )
 
 // timeline is what happened, each moment from the record that is nearest to it.

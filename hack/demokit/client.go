@@ -15,7 +15,7 @@ import (
 
 	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/hack/timeout"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 const (

@@ -1,5 +1,5 @@
 // Command mutation changes the code of the rooms that decide, one small change at a time, and reports the changes that no
-// test of the room notices: an inverted condition, a boundary moved by one, a statement left out.
+// test of the room notices: an inverted condition, half of a condition, a boundary moved by one, a statement left out, an error lost.
 //
 // All changes of a room are compiled into one test binary and switched by an environment variable, so that a change
 // costs one run of the tests and no build.
@@ -12,29 +12,34 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 // rooms are those that decide, each with all packages below it.
 var rooms = []string{
-	"crr", "crr/admission", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "kubelet", "hook", "image", "signal", "signal/procfile",
-	"podprobe", "podprobe/share", "probe", "probe/transport", "probe/turns",
+	"crr", "crr/admission", "crr/jobend", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "internal/kubelet", "internal/wording", "internal/hook", "image", "image/entry", "image/jobplan", "image/queue", "signal", "signal/procfile",
+	"probe/podprobe", "probe/podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/manifest", "hotupdate/payload", "hotupdate/store",
-	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "sidecarmode/recreate",
-	"manager/requests", "manager/rollouts", "manager/images", "result", "result/output", "manager/podprobes", "manager/podprobes/compiled", "manager/podprobes/marks", "manager/podprobes/omitted", "manager/sidecarset/rollout", "daemon/requests", "daemon/requests/report",
-	"daemon/podprobes", "daemon/podprobes/execprobe", "daemon/podprobes/probespec", "daemon/podprobes/probestatus",
-	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
-	"sidecarset/podmeta", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade",
+	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
+	"sidecarmode", "plugin/config", "probe/endpoint", "probe/inpod/httpprobe", "plugin", "probe/inpod", "internal/process", "plugin/selftest", "sidecarmode/server",
+	"hotupdate/inpod", "hotupdate/inpod/download", "hotupdate/inpod/httpapi", "hotupdate/inpod/metrics", "hotupdate/inpod/record", "hotupdate/inpod/steps", "hotupdate/inpod/trigger",
+	"crr/control", "internal/conflict", "rollout/control", "rollout/control/configchange", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "probe/control/omitted", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
+	"probe/node", "probe/node/execprobe", "probe/node/probespec", "probe/node/probestatus",
+	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/defaults", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
+	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "internal/fair",
+	"image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "sidecarset/control/history", "sidecarset/control/podapi", "sidecarset/control/prepull", "sidecarset/control/report",
 }
 
 // testsElsewhere has for rooms that were split off another package that package, whose tests look at them too.
 var testsElsewhere = map[string]string{
 	"hotupdate/action": "hotupdate", "hotupdate/archive": "hotupdate", "hotupdate/fetch": "hotupdate", "hotupdate/payload": "hotupdate", "hotupdate/store": "hotupdate",
-	"daemon/podprobes/execprobe": "daemon/podprobes", "daemon/podprobes/probespec": "daemon/podprobes", "daemon/podprobes/probestatus": "daemon/podprobes",
-	"manager/podprobes/compiled": "manager/podprobes", "manager/podprobes/marks": "manager/podprobes", "manager/podprobes/omitted": "manager/podprobes",
-	"podprobe/share": "podprobe", "crr/podrules": "crr", "hotupdate/manifest": "hotupdate", "inplace/gate": "inplace",
-	"probe/transport": "probe",
+	"probe/node/execprobe": "probe/node", "probe/node/probespec": "probe/node", "probe/node/probestatus": "probe/node",
+	"probe/control/compiled": "probe/control", "probe/control/marks": "probe/control", "probe/control/omitted": "probe/control",
+	"image/control/nodewrite": "image/control", "image/control/secretcopy": "image/control", "probe/podprobe/share": "probe/podprobe", "crr/podrules": "crr", "hotupdate/manifest": "hotupdate", "inplace/gate": "inplace",
+	"sidecarset/control/beside": "sidecarset/control", "probe/transport": "probe", "sidecarset/podrules": "sidecarset/admission",
+	"hotupdate/inpod/download": "hotupdate/inpod", "hotupdate/inpod/httpapi": "hotupdate/inpod", "hotupdate/inpod/metrics": "hotupdate/inpod", "hotupdate/inpod/record": "hotupdate/inpod", "hotupdate/inpod/steps": "hotupdate/inpod", "hotupdate/inpod/trigger": "hotupdate/inpod", "probe/endpoint": "probe/inpod/httpprobe",
 }
 
 // equivalent lists the mutants that change nothing that could be noticed: key, tab, reason.
@@ -49,6 +54,7 @@ func main() {
 	flag.IntVar(&c.workers, "workers", 4, "mutants tried at once")
 	flag.IntVar(&c.every, "every", 1, "try only every nth mutant")
 	flag.StringVar(&c.only, "match", "", "try only mutants whose key contains this")
+	flag.StringVar(&c.kinds, "kinds", "", "try only mutants of these kinds, such as \"never,left only\"")
 	flag.Parse()
 	paths := flag.Args()
 	if len(paths) == 0 {
@@ -66,7 +72,7 @@ func main() {
 type check struct {
 	least          float64
 	workers, every int
-	only           string
+	only, kinds    string
 }
 
 func (c check) rooms(ctx context.Context, paths []string) error {
@@ -111,6 +117,7 @@ func (c check) room(ctx context.Context, root, path, work string, reasons map[st
 		switch {
 		case reasons[m.key()] != "":
 			same++
+		case c.kinds != "" && !slices.Contains(strings.Split(c.kinds, ","), m.kind):
 		case m.number%c.every == 0 && strings.Contains(m.key(), c.only):
 			tried = append(tried, m)
 		}

@@ -29,42 +29,12 @@ const (
 	kindNegate   = "negate"
 	kindBoundary = "boundary"
 	kindLogic    = "and/or"
+	kindLeft     = "left only"  // of a && b or a || b
+	kindRight    = "right only" // of the same
+	kindNever    = "never"      // the body of an if or a case
 	kindDelete   = "delete"
+	kindNoError  = "no error" // returned
 )
-
-// support is added to each mutated package.
-const support = `package %s
-
-import (
-	"cmp"
-	"os"
-	"strconv"
-)
-
-var mutationOn, _ = strconv.Atoi(os.Getenv("REFIT_MUTANT"))
-
-func mutationNegate(n int, value bool) bool { return value != (n == mutationOn) }
-
-func mutationKeep(n int) bool { return n != mutationOn }
-
-func mutationAnd(n int, a bool, b func() bool) bool {
-	if n == mutationOn {
-		return a || b()
-	}
-	return a && b()
-}
-
-func mutationOr(n int, a bool, b func() bool) bool {
-	if n == mutationOn {
-		return a && b()
-	}
-	return a || b()
-}
-
-func mutationLess[T cmp.Ordered](n int, a, b T) bool { return a < b || n == mutationOn && a == b }
-
-func mutationLessOrEqual[T cmp.Ordered](n int, a, b T) bool { return a < b || n != mutationOn && a == b }
-`
 
 // edit replaces source[from:to]. Where edits meet, they come in the order of their ranks: what ends before what begins,
 // and the parts of a longer node around those of a shorter.
@@ -103,11 +73,9 @@ func mutate(path string, source []byte, first int) ([]mutant, []byte, error) {
 }
 
 func (m *mutator) function(signature *ast.FuncType, body *ast.BlockStmt) {
-	decides := false
-	if results := signature.Results; results != nil && len(results.List) == 1 && len(results.List[0].Names) < 2 {
-		name, ok := results.List[0].Type.(*ast.Ident)
-		decides = ok && name.Name == "bool"
-	}
+	results := signature.Results
+	decides := results.NumFields() == 1 && last(results) == "bool"
+	fails := last(results) == "error"
 	ast.Inspect(body, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.FuncLit:
@@ -124,6 +92,7 @@ func (m *mutator) function(signature *ast.FuncType, body *ast.BlockStmt) {
 		case *ast.SwitchStmt:
 			m.switches(node)
 		case *ast.IfStmt:
+			m.never(node.Cond)
 			m.condition(node.Cond)
 		case *ast.ForStmt:
 			m.condition(node.Cond)
@@ -131,11 +100,39 @@ func (m *mutator) function(signature *ast.FuncType, body *ast.BlockStmt) {
 			if decides && len(node.Results) == 1 {
 				m.condition(node.Results[0])
 			}
+			if fails && len(node.Results) == results.NumFields() {
+				m.failure(node.Results[len(node.Results)-1])
+			}
 		case *ast.BinaryExpr:
 			m.binary(node)
 		}
 		return true
 	})
+}
+
+// last returns the name of the type of the last result, "" for one without a name and where there is no result.
+func last(results *ast.FieldList) string {
+	if results.NumFields() == 0 {
+		return ""
+	}
+	name, ok := results.List[len(results.List)-1].Type.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return name.Name
+}
+
+// failure loses an error that is returned.
+func (m *mutator) failure(e ast.Expr) {
+	if name, ok := e.(*ast.Ident); ok && name.Name == "nil" {
+		return
+	}
+	m.wrap(e, fmt.Sprintf("mutationError(%d, ", m.add(kindNoError, e)), ")")
+}
+
+// never leaves out what is done on a condition, such as an early return for a rare state.
+func (m *mutator) never(e ast.Expr) {
+	m.wrap(e, fmt.Sprintf("mutationNever(%d, ", m.add(kindNever, e)), ")")
 }
 
 // switches negates the cases of a switch over conditions.
@@ -145,6 +142,7 @@ func (m *mutator) switches(node *ast.SwitchStmt) {
 	}
 	for _, clause := range node.Body.List {
 		for _, condition := range clause.(*ast.CaseClause).List {
+			m.never(condition)
 			m.condition(condition)
 		}
 	}
@@ -183,6 +181,8 @@ func (m *mutator) binary(e *ast.BinaryExpr) {
 		m.condition(e.Y)
 		name := map[token.Token]string{token.LAND: "And", token.LOR: "Or"}[e.Op]
 		m.wrap(e, fmt.Sprintf("mutation%s(%d, ", name, m.add(kindLogic, e)), ") })")
+		m.add(kindLeft, e)
+		m.add(kindRight, e)
 		replace(", func() bool { return (")
 	case token.EQL, token.NEQ:
 		m.negate(e)

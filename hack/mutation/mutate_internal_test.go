@@ -58,6 +58,10 @@ func TestMutantsOfAFile(t *testing.T) {
 		`p/p.go f: and/or: s[i] == "" || !ok && a <= b`, `p/p.go f: negate: s[i] == ""`, `p/p.go f: negate: ok`, `p/p.go f: and/or: !ok && a <= b`,
 		`p/p.go f: negate: a <= b`, `p/p.go f: boundary: a <= b`, `p/p.go f: delete: continue`, `p/p.go f: delete: n++`,
 		`p/p.go f: negate: n > limit`, `p/p.go f: boundary: n > limit`, `p/p.go f: negate: ok`, `p/p.go f: delete: n = limit`, `p/p.go f: negate: ok`,
+		`p/p.go f: left only: s[i] == "" || !ok && a <= b`, `p/p.go f: right only: s[i] == "" || !ok && a <= b`,
+		`p/p.go f: left only: !ok && a <= b`, `p/p.go f: right only: !ok && a <= b`,
+		`p/p.go f: never: s[i] == "" || !ok && a <= b`, `p/p.go f: never: n > limit`, `p/p.go f: never: ok`,
+		`p/p.go g: never: err != nil`, `p/p.go g: no error: err`,
 		`p/p.go f: negate: (g()) != (a==b)`, `p/p.go f: negate: a==b`, `p/p.go g: negate: err != nil`,
 	}
 	slices.Sort(got)

@@ -39,10 +39,18 @@ func (p *Port) Client(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 }
 
-// Dial connects to the port.
+// Dial connects to the port. A kubectl that is about to end refuses connections: it is stopped, and another one is asked.
 func (p *Port) Dial(ctx context.Context) (net.Conn, error) {
 	address, err := p.forwarded(ctx)
 	if err != nil {
+		return nil, err
+	}
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return connection, err
+	}
+	p.end(address)
+	if address, err = p.forwarded(ctx); err != nil {
 		return nil, err
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -94,8 +102,16 @@ func (p *Port) forwarded(ctx context.Context) (string, error) {
 // Close ends kubectl and waits for that.
 func (p *Port) Close() {
 	p.mu.Lock()
+	address := p.address
+	p.mu.Unlock()
+	p.end(address)
+}
+
+// end of the kubectl that listens at an address, unless another one has been started since.
+func (p *Port) end(address string) {
+	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stop != nil {
+	if p.stop != nil && p.address == address {
 		p.stop()
 		<-p.ended
 		p.stop = nil

@@ -17,7 +17,7 @@ import (
 func (s *suite) deadCode(ctx context.Context) error {
 	return s.report.Do("dead code", func() error {
 		const module = "github.com/refit-project/refit"
-		programs, err := output(ctx, s.root, s.tool["deadcode"], "-filter="+module, "./cmd/...", "./hack/...", "./bench/...", "./test/...", "./docs/...")
+		programs, err := output(ctx, s.root, s.tool["deadcode"], "-filter="+module, "./cmd/...", "./hack/...", "./test/...", "./docs/...")
 		if err != nil {
 			return err
 		}

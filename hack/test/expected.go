@@ -22,11 +22,11 @@ func expected(part string) map[string]verdict.Expected {
 	quick := map[string]verdict.Expected{
 		unitOfRoot: {
 			Required: map[string]int{
-				`\.TestArrowsPointDownAndAreUsed$`:                       1,
-				`\.TestForbiddenDependencies$`:                           1,
-				`refit/(crr|probe|podprobe|hotupdate)(/|\.)`:             300,
-				`refit/(cri|signal|kube)(/|\.)`:                          100,
-				`refit/(daemon|manager|sidecarmode)(/|\.)`:               200,
+				`\.TestImportsFollowTheLayers$`:                          1,
+				`\.TestDependencyBudgets$`:                               1,
+				`refit/(crr|probe|hotupdate)(/|\.)`:                      300,
+				`refit/(cri|signal|internal/kube)(/|\.)`:                 100,
+				`refit/\w+/(node|control|webhook|inpod)(/|\.)`:           200,
 				`refit/test/chaos/history\.TestPlanted\w*/`:              80,
 				`refit/test/chaos/history\.TestPlantedOutages/`:          20,
 				`refit/test/chaos/history\.TestGoodRestartsOfWorkloads/`: 16,
@@ -78,12 +78,15 @@ func expected(part string) map[string]verdict.Expected {
 			`test/e2e\.Test[A-Za-z0-9]+$`:               150,
 			`test/e2e\.TestOneStopUnderOpenKruisesCRD$`: 1, `test/e2e\.TestManagersTokenIsNotWorthACluster$`: 1,
 			`test/e2e\.TestDaemonMayWriteOnlyWhatConcernsItsNode$`: 1, `test/e2e\.TestASidecarRecordsOnlyForItsWholeWorkload$`: 1,
-			`test/e2e\.Test(HandOffToKruiseDaemon/begun_by|RequestsAreKeptWhen)`: 3,
+			`test/e2e\.Test(HandOffToKruiseDaemon/begun_by|RequestsAreKeptWhen)`:                 3,
+			`test/e2e\.Test(WhatDiffersAfterAChangeOfPrograms|OpenKruisesManagerIsTaken)\w+$`:    2,
+			`test/e2e\.Test(AJobWithAlwaysAsksTheRegistry|ALaterJobDoesNotReplaceThePolicy)\w+$`: 2,
 			// Rollouts as a client of the Service sees them: the subtests of the one that follows another count too.
 			`test/e2e\.Test(PodsThatHaveJustBeen|YoungPods|AReadinessBlip|ARequestThatFails|ARolloutThatFollows|AScheduleThatReplaces)\w+`: 6,
 			`test/e2e\.Test(ChangedConfigMapRestarts|ScheduleRestarts|GateHolds|MetricsOfTheDashboard)\w+$`:                                4,
-			`test/e2e\.TestTutorials/`: 7,
-		}, MaySkip: map[string]string{`\.TestATenantHarmsNobodyElse$`: "make hostile runs it"}},
+			`test/e2e\.Test(ANamespaceAsksForReadinessGates|SidecarsOfAJobEndWithIt|ASidecarSetAsksForFieldsOfThePod|PodsOnVirtualNodes)$`: 4,
+			`test/e2e\.TestTutorials/`: 7, `test/e2e\.TestATenantHarmsNobodyElse$`: 1,
+		}},
 		chaosStep: {Required: map[string]int{`\.TestSmallDose$`: 1}},
 	}
 	switch part {

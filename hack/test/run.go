@@ -79,7 +79,7 @@ func (s *suite) onCluster(ctx context.Context) (err error) {
 	// First, as it needs a cluster without Refit, and leaves one.
 	chart := s.goTest(ctx, chartStep, s.root, []string{"REFIT_CHART=1", kubeconfig},
 		"-count=1", "-timeout="+e2eTimeout.String(), "./test/chart")
-	end2end := s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", kubeconfig},
+	end2end := s.goTest(ctx, endToEndStep, s.root, []string{"REFIT_E2E=1", "REFIT_HOSTILE=short", kubeconfig},
 		"-count=1", "-parallel=8", "-timeout="+e2eTimeout.String(), "."+endToEnd)
 	chaos := s.goTest(ctx, chaosStep, s.root, []string{"REFIT_CHAOS=1", kubeconfig},
 		"-count=1", "-run=TestSmallDose", "-timeout="+e2eTimeout.String(), "./test/chaos")

@@ -1,7 +1,7 @@
-// Package action is what is done about a release: signal, HTTP request, command or touched file, with its time-out and
-// attempts, and the verification that repeats some of them.
+// Package action runs the steps of a release: signal, HTTP request, command or touched file, each with a timeout and a
+// number of attempts, and the verification that repeats checks.
 //
-// It contains: the steps and the order of attempts. Which process is signalled is decided behind a port; files and
+// It contains: the steps and the order of attempts. Which process is signalled is decided behind an interface; files and
 // revisions must stay out.
 package action
 
@@ -18,22 +18,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/wait"
 )
 
-// Release is what a Step is told about.
+// Release is the revision that a Step works on.
 type Release struct {
 	// Version of the revision.
 	Version string
-	// Dir is the folder shared with the program, and Path one with this revision's files alone: before they
-	// are in place, the candidate.
+	// Dir is the folder shared with the program. Path has only this revision's files; before they are in place it is the
+	// candidate.
 	Dir, Path string
 }
 
-// ErrImpossible means that a step can never be done where this program runs, whatever the release.
+// ErrImpossible means that a step can never succeed where this program runs, for any release.
 var ErrImpossible = errors.New("not possible here")
 
-// Step is one thing to do about a release; nil means that it is done, or that all is well.
+// Step is one action for a release. It returns nil when it has succeeded.
 type Step interface {
 	Run(ctx context.Context, r Release) error
 }
@@ -42,16 +42,16 @@ type Step interface {
 type Action struct {
 	Name string
 	Step Step
-	// Timeout is for one attempt; 10 s when zero.
+	// Timeout bounds one attempt; 10 s when zero.
 	Timeout time.Duration
-	// Attempts is how often at most it is tried, Pause apart; once when zero.
+	// Attempts is the maximum number of attempts, with Pause between them; 1 when zero.
 	Attempts int
 	Pause    time.Duration
 }
 
 const actionTimeout = 10 * time.Second
 
-// Run makes the attempts; the error names the action.
+// Run makes the attempts. Its error names the action.
 func (a Action) Run(ctx context.Context, r Release) error {
 	if a.Timeout == 0 {
 		a.Timeout = actionTimeout
@@ -73,7 +73,7 @@ func (a Action) once(ctx context.Context, r Release) error {
 	return a.Step.Run(ctx, r)
 }
 
-// RunAll stops at the first failure.
+// RunAll runs the actions in order and stops at the first failure.
 func RunAll(ctx context.Context, actions []Action, r Release) error {
 	for _, a := range actions {
 		if err := a.Run(ctx, r); err != nil {
@@ -83,18 +83,17 @@ func RunAll(ctx context.Context, actions []Action, r Release) error {
 	return nil
 }
 
-// Verification says when the program counts as well with new files.
+// Verification decides whether the program works with the new files.
 type Verification struct {
-	// Checks must all pass; none means that it is not verified.
+	// Checks must all pass. Without checks nothing is verified.
 	Checks []Action
-	// Within is how long it may take until they pass for the first time, and For how long they must pass from
-	// then on.
+	// Within bounds the time until the checks pass for the first time. For is how long they must pass from then on.
 	Within, For time.Duration
-	// Interval is between rounds; 1 s when zero.
+	// Interval is the time between rounds; 1 s when zero.
 	Interval time.Duration
 }
 
-// Run repeats the checks until they have passed for long enough.
+// Run repeats the checks until they have passed for the required time.
 func (v Verification) Run(ctx context.Context, r Release) error {
 	if len(v.Checks) == 0 {
 		return nil
@@ -124,7 +123,7 @@ func (v Verification) Run(ctx context.Context, r Release) error {
 	}
 }
 
-// Signaler signals the program; the implementation knows the signal and the process.
+// Signaler signals the program. The implementation selects the signal and the process.
 type Signaler interface {
 	Signal(ctx context.Context) error
 }
@@ -135,22 +134,22 @@ type Signal struct{ Signaler Signaler }
 // Run implements Step.
 func (s Signal) Run(ctx context.Context, _ Release) error { return s.Signaler.Signal(ctx) }
 
-// Execer runs a command to its end; an exit other than 0 is an error that says what was written.
+// Execer runs a command until it exits. Its error contains the output if the exit code is not 0.
 type Execer interface {
 	Exec(ctx context.Context, command []string) error
 }
 
-// Command runs a command, in which {path} stands for Release.Path, {dir} for Release.Dir and {version} for
-// the version.
+// Command runs a command. In its arguments {path} is replaced by Release.Path, {dir} by Release.Dir and {version} by the
+// version.
 type Command struct {
 	Execer  Execer
 	Command []string
 }
 
-// ErrVersion means that a command cannot be given the version: it holds characters that mean something to a shell.
+// ErrVersion means that the version has characters with a meaning for a shell, so that it cannot be passed to a command.
 var ErrVersion = errors.New("version cannot be used in a command")
 
-// plainVersion has nothing that a shell would interpret, and cannot be taken for an option.
+// plainVersion matches versions without characters that a shell would interpret, and that are not an option.
 var plainVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:@-]*$`)
 
 // Run implements Step.
@@ -165,8 +164,8 @@ func (c Command) Run(ctx context.Context, r Release) error {
 	return c.Execer.Exec(ctx, command)
 }
 
-// Touch sets the times of a file in the folder to now, for programs that look at those. It makes an empty one where there is
-// none.
+// Touch sets the times of a file in the folder to now, for programs that watch these times. It creates an empty file if
+// there is none.
 type Touch struct{ Name string }
 
 // Run implements Step.
@@ -193,13 +192,13 @@ type Call struct {
 	Method, URL string
 	Header      http.Header
 	Body        string
-	// ExpectedStatus means success; 0 is any of 200 to 299.
+	// ExpectedStatus is the status code of success; 0 accepts 200 to 299.
 	ExpectedStatus int
-	// Client sends it; nil is one that neither keeps connections nor follows redirects.
+	// Client sends the request; nil uses a client that neither keeps connections nor follows redirects.
 	Client *http.Client
 }
 
-// maxSaid is how much of an answer goes into an error.
+// maxSaid bounds the part of a response body in an error, in bytes.
 const maxSaid = 512
 
 // Run implements Step.
@@ -228,14 +227,14 @@ func (c Call) Run(ctx context.Context, _ Release) error {
 		return withoutURL(err)
 	}
 	defer resp.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) // decoration of the status
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) // only an addition to the status
 	if c.ExpectedStatus == resp.StatusCode || c.ExpectedStatus == 0 && resp.StatusCode/100 == 2 {
 		return nil
 	}
 	return fmt.Errorf("status %d: %s", resp.StatusCode, strings.ToValidUTF8(strings.TrimSpace(string(said)), "\uFFFD"))
 }
 
-// withoutURL drops the URL that net/http puts before an error; it may hold a password or a token.
+// withoutURL removes the URL that net/http puts before an error, because it may contain a password or a token.
 func withoutURL(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -18,15 +18,15 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// ErrArchive means that the archive is damaged or holds what may not be unpacked.
+// ErrArchive means that the archive is damaged or has entries that are not allowed.
 var ErrArchive = errors.New("archive")
 
-// Visit takes one file out of an archive.
+// Visit receives one file of an archive.
 type Visit func(name string, executable bool, content io.Reader) error
 
-// Unpack hands every file in the archive to visit. Entries that are neither files nor folders are an error:
-// leaving a link out would publish something else than was packed. The directory is read before the first file is handed
-// over: what breaks a limit by its number of entries or by the sizes that it announces does so before anything is written.
+// Unpack calls visit for every file of the archive. Entries that are neither files nor folders are an error, because
+// without a link the result would differ from what was packed. The limits on the number of entries and on the announced
+// sizes are checked before anything is written.
 func Unpack(ctx context.Context, format payload.Format, archive *os.File, most payload.Limits, visit Visit) error {
 	err := unpackFormat(ctx, format, archive, most, visit)
 	for _, known := range []error{ErrArchive, payload.ErrTooLarge, payload.ErrInvalid, context.Canceled, context.DeadlineExceeded} {
@@ -65,7 +65,7 @@ func untar(ctx context.Context, archive io.Reader, most payload.Limits, visit Vi
 	for n := 0; ; n++ {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			// What follows the end mark still has to be a sound gzip stream, checksum included.
+			// What follows the end mark must be a valid gzip stream, including its checksum.
 			_, err = io.CopyN(io.Discard, z, 1<<20)
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -82,7 +82,7 @@ func untar(ctx context.Context, archive io.Reader, most payload.Limits, visit Vi
 			return err
 		}
 		switch h.Typeflag {
-		case tar.TypeDir, tar.TypeXGlobalHeader: // the latter is where git archive puts the commit
+		case tar.TypeDir, tar.TypeXGlobalHeader: // git archive puts the commit into the latter
 			continue
 		case tar.TypeReg:
 		default:
@@ -99,8 +99,8 @@ func unzip(ctx context.Context, archive *os.File, most payload.Limits, visit Vis
 	if err != nil {
 		return err
 	}
-	// archive/zip keeps every entry of the directory in memory before it says how many there are. 512 bytes
-	// are a header and a long name.
+	// archive/zip keeps the whole directory in memory before it returns the number of entries. 512 bytes are enough for a
+	// header and a long name.
 	source := &budgeted{from: archive, left: int64(most.MaxFiles)*512 + 128<<10}
 	z, err := zip.NewReader(source, info.Size())
 	if err != nil {
@@ -139,9 +139,9 @@ func visitZipped(ctx context.Context, f *zip.File, visit Visit) error {
 	return visit(inside(f.Name), f.Mode()&0o111 != 0, &cancellable{ctx, r})
 }
 
-// cancellable ends with a context: a few bytes can unpack to gigabytes.
+// cancellable stops reading when its context ends, because a few bytes can unpack to gigabytes.
 type cancellable struct {
-	ctx  context.Context //nolint:containedctx // a reader has no other way to be told
+	ctx  context.Context //nolint:containedctx // a reader has no other way to get it
 	from io.Reader
 }
 
@@ -152,7 +152,7 @@ func (c *cancellable) Read(b []byte) (int, error) {
 	return c.from.Read(b)
 }
 
-// budgeted bounds how much is read of a file while left is not negative.
+// budgeted bounds how much is read from a file while left is not negative.
 type budgeted struct {
 	from io.ReaderAt
 	left int64
@@ -169,7 +169,7 @@ func (b *budgeted) ReadAt(p []byte, off int64) (int, error) {
 	return b.from.ReadAt(p, off)
 }
 
-// grown is the size of all files after another one, in bytes, as the archive announces it.
+// grown returns the total size after a file of the announced size has been added, in bytes.
 func grown(before, by, most int64) (int64, error) {
 	if by > most-before {
 		return 0, fmt.Errorf("%w: more than %d bytes unpacked", payload.ErrTooLarge, most)
@@ -196,7 +196,7 @@ func admit(ctx context.Context, n, most int, name string, folder bool) error {
 	return nil
 }
 
-// inside drops what is harmless, a leading "./" and a folder's last slash, and leaves the rest to payload.CheckName.
+// inside removes a leading "./" and the last slash of a folder. Everything else is checked by payload.CheckName.
 func inside(name string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(name, "./"), "/")
 }

@@ -63,7 +63,8 @@ func TestUnpackingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What breaks a limit by its number of entries, or by the sizes that it announces, is refused before a file is written.
+// An archive that exceeds a limit by its number of entries, or by the sizes that it announces, is refused before a file is
+// written.
 func TestLimitsOfArchivesAreNoticedBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	const files, size = 6, 100

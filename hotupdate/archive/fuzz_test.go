@@ -13,7 +13,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// Whatever the bytes: names stay below the folder, entries are bounded, and nothing panics.
+// For any bytes, names stay below the folder, entries are bounded, and nothing panics.
 func FuzzUnpack(f *testing.F) {
 	for _, name := range []string{"a", "b/c", "../a", "..data", "/x"} {
 		f.Add(true, seedTar(f, name))

@@ -25,15 +25,15 @@ var translated = []netip.Prefix{
 	netip.MustParsePrefix("::/96"),
 }
 
-// guard decides where may be fetched from.
+// guard decides which addresses may be fetched from.
 type guard struct {
 	hosts    []string
 	networks []netip.Prefix
-	// own are the addresses of this pod.
+	// own returns the addresses of this pod.
 	own func() ([]net.Addr, error)
 }
 
-// checkURL looks at scheme and host name, of the first request and of every redirect.
+// checkURL checks the scheme and the host name, of the first request and of every redirect.
 func (g guard) checkURL(u, before *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("%w: scheme %q", ErrRefused, u.Scheme)
@@ -48,7 +48,7 @@ func (g guard) checkURL(u, before *url.URL) error {
 	return fmt.Errorf("%w: host %q is not on the list", ErrRefused, host)
 }
 
-// hostMatches knows names, and "*.example.org" for whatever ends so.
+// hostMatches compares a host name with a pattern: a name, or "*.example.org" for all names with this suffix.
 func hostMatches(pattern, host string) bool {
 	pattern = strings.ToLower(pattern)
 	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
@@ -57,8 +57,8 @@ func hostMatches(pattern, host string) bool {
 	return pattern == host
 }
 
-// control has the form of net.Dialer.Control: it sees the address that is really dialled, after every
-// resolution, so that a name which resolves differently the second time gains nothing.
+// control has the signature of net.Dialer.Control. It checks the address that is dialled, after name resolution. A name
+// that resolves to another address the second time is therefore checked again.
 func (g guard) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -67,7 +67,7 @@ func (g guard) control(_, address string, _ syscall.RawConn) error {
 	return g.checkAddress(ap.Addr())
 }
 
-// isOwn reports whether an address is one of this pod's. If they cannot be listed, none is known.
+// isOwn reports whether an address belongs to this pod. If the addresses cannot be listed, it returns false.
 func (g guard) isOwn(a netip.Addr) bool {
 	addresses, err := g.own()
 	if err != nil {
@@ -87,7 +87,7 @@ func (g guard) checkAddress(a netip.Addr) error {
 			break
 		}
 	}
-	if g.isOwn(a) { // reaches what listens on all addresses, as loopback does
+	if g.isOwn(a) { // an address of the pod reaches all listeners on all addresses, as loopback does
 		if a.Is4() {
 			a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		} else if !a.IsLinkLocalUnicast() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The pod's own address reaches what listens on all of its addresses, as loopback does: it is refused unless loopback
-// is allowed, also where the network of the pods is.
+// The pod's own address reaches listeners on all of its addresses, as loopback does: it is refused unless loopback is
+// allowed, even if the network of the pods is allowed.
 func TestThePodsOwnAddressIsTreatedLikeLoopback(t *testing.T) {
 	t.Parallel()
 	own := func() ([]net.Addr, error) {
@@ -35,6 +35,10 @@ func TestThePodsOwnAddressIsTreatedLikeLoopback(t *testing.T) {
 		"own, network of the pods":     {"10.1.2.3", prefixes("10.0.0.0/8"), true},
 		"own, loopback allowed":        {"10.1.2.3", prefixes("127.0.0.0/8"), false},
 		"own IPv6, loopback allowed":   {"fd00::3", prefixes("::1/128"), false},
+		"loopback":                     {"127.0.0.1", nil, true},
+		"loopback, IPv6":               {"::1", nil, true},
+		"loopback, mapped":             {"::ffff:127.0.0.1", nil, true},
+		"loopback, translated":         {"64:ff9b::7f00:1", nil, true},
 		"a neighbour":                  {"10.1.2.4", nil, false},
 		"a neighbour, network allowed": {"10.1.2.4", prefixes("10.0.0.0/8"), false},
 	}
@@ -85,7 +89,7 @@ func TestSchemesOfRedirects(t *testing.T) {
 	}
 }
 
-// Addresses that no configuration allows, and some that look like them.
+// Addresses that no configuration allows, and some that look similar.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	nobody := func() ([]net.Addr, error) { return nil, errors.New("no addresses") }

@@ -1,7 +1,7 @@
 // Package fetch downloads one source over HTTP, with bounds on time, size, redirects and addresses.
 //
-// It contains: the HTTP client, retries, and the decision which addresses may be connected to. Where the bytes
-// are written must stay out.
+// It contains: the HTTP client, retries, and the decision which addresses are allowed. Where the bytes are written must
+// stay out.
 package fetch
 
 import (
@@ -24,35 +24,34 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/hotupdate/payload"
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 // Config bounds downloads.
 type Config struct {
-	// Timeout is for one source, all attempts together; 5 minutes when zero.
+	// Timeout bounds all attempts for one source together; 5 minutes when zero.
 	Timeout time.Duration
-	// Attempts is how often a source is asked that fails in a way that may pass; 3 when zero.
+	// Attempts is the maximum number of attempts for a source while its errors are transient; 3 when zero.
 	Attempts int
-	// MaxBytes is for one source; 256 MiB when zero.
+	// MaxBytes bounds one source; 256 MiB when zero.
 	MaxBytes int64
-	// AllowHosts are names, "*.example.org" included; empty allows all.
+	// AllowHosts are host names or patterns such as "*.example.org"; empty allows all.
 	AllowHosts []string
-	// AllowNetworks are where the resolved address must be; empty allows all but loopback. The pod's own
-	// addresses are allowed where loopback is. Link-local and
-	// metadata addresses are refused in any case.
+	// AllowNetworks are the networks of allowed addresses; empty allows all but loopback. The pod's own addresses are
+	// allowed if loopback is. Link-local and metadata addresses are always refused.
 	AllowNetworks []netip.Prefix
-	// RootCAs replaces the system's. It is called for every download, since the file may be renewed; nil is the
-	// system's.
+	// RootCAs returns certificates that replace the system's. It is called for every download, because the file may be
+	// renewed; nil uses the system's.
 	RootCAs func() (*x509.CertPool, error)
-	// Header is sent with the request for a source, and not along with redirects to other hosts. It is called for every
-	// request, since credentials may be renewed; nil sends none.
+	// Header returns headers for the request to a source. They are not sent with redirects to other hosts. It is called for
+	// every request, because credentials may be renewed; nil sends none.
 	Header func(ctx context.Context) (http.Header, error)
 }
 
 var (
 	// ErrRefused means that the address, host or scheme is not allowed.
 	ErrRefused = errors.New("source refused")
-	// ErrFetch means that the server did not deliver.
+	// ErrFetch means that the content could not be fetched from the server.
 	ErrFetch = errors.New("fetch")
 )
 
@@ -60,7 +59,7 @@ const (
 	maxRedirects  = 5
 	maxHeader     = 64 << 10
 	firstBackoff  = 200 * time.Millisecond
-	fetchedHeader = 30 * time.Second // from the request's end to the Answer's header
+	fetchedHeader = 30 * time.Second // from the end of the request to the header of the response
 )
 
 // WithDefaults replaces zero values.
@@ -77,7 +76,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Fetcher downloads; it may be used by many goroutines.
+// Fetcher downloads sources. Its methods may be called by several goroutines.
 type Fetcher struct {
 	config Config
 	guard  guard
@@ -88,7 +87,7 @@ func New(config Config) *Fetcher {
 	return &Fetcher{config: config, guard: guard{hosts: config.AllowHosts, networks: config.AllowNetworks, own: net.InterfaceAddrs}}
 }
 
-// client is made for each download.
+// client returns a new client. Each download has its own.
 func (f *Fetcher) client() (*http.Client, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.config.RootCAs != nil {
@@ -103,35 +102,35 @@ func (f *Fetcher) client() (*http.Client, error) {
 			if len(via) > maxRedirects {
 				return fmt.Errorf("%w: more than %d redirects", ErrRefused, maxRedirects)
 			}
-			if next.URL.Host != via[0].URL.Host { // net/http drops Authorization, but no header that it does not know
+			if next.URL.Host != via[0].URL.Host { // net/http removes Authorization, but no header that it does not know
 				next.Header = http.Header{"User-Agent": next.Header["User-Agent"]} //nolint:gosec // this is what drops them
 			}
-			next.Header.Del("Referer") // holds the query of the URL before
+			next.Header.Del("Referer") // contains the query of the previous URL
 			return f.guard.checkURL(next.URL, via[len(via)-1].URL)
 		},
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext,
-			// A proxy would be the address that is checked.
+			// With a proxy, only the address of the proxy would be checked.
 			Proxy:                  nil,
 			TLSClientConfig:        secure,
 			DisableKeepAlives:      true,
-			DisableCompression:     true, // a digest is of what was sent, and a small body could be a large one
+			DisableCompression:     true, // the digest is of the bytes as sent, and a small compressed body could be large
 			MaxResponseHeaderBytes: maxHeader,
 			ResponseHeaderTimeout:  fetchedHeader,
 		},
 	}, nil
 }
 
-// Answer is what came beside the body.
+// Answer has the headers of a response that callers need.
 type Answer struct {
 	ETag string
-	// SHA256 is what the server says that the body has, in hexadecimal, or empty.
+	// SHA256 is the digest that the server announces, in hexadecimal, or empty.
 	SHA256 string
-	// Unchanged says that the server has nothing newer than the ETag it was asked with.
+	// Unchanged means that the server has nothing newer than the ETag of the request.
 	Unchanged bool
 }
 
-// Get hands the body of source to sink, once for each attempt: sink starts over every time.
+// Get passes the body of source to sink, once for each attempt: sink has to start over each time.
 func (f *Fetcher) Get(ctx context.Context, source, etag string, sink func(io.Reader) error) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
@@ -152,7 +151,7 @@ func (f *Fetcher) Get(ctx context.Context, source, etag string, sink func(io.Rea
 	}
 }
 
-// transientError wraps errors that another attempt may not meet.
+// transientError wraps errors after which another attempt may succeed.
 type transientError struct{ error }
 
 func (p *transientError) Unwrap() error { return p.error }
@@ -170,7 +169,7 @@ func (f *Fetcher) once(ctx context.Context, client *http.Client, source, etag st
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return Answer{}, fault(err)
+		return Answer{}, markTransient(err)
 	}
 	defer resp.Body.Close()
 	switch {
@@ -211,8 +210,8 @@ func (f *Fetcher) setHeader(ctx context.Context, req *http.Request, etag string)
 	return nil
 }
 
-// announced is the SHA-256 in Repr-Digest or Content-Digest (RFC 9530), which are the same for a body without content
-// encoding, or in Digest (RFC 3230). Other algorithms are passed over.
+// announced returns the SHA-256 in Repr-Digest or Content-Digest (RFC 9530), which are the same for a body without content
+// encoding, or in Digest (RFC 3230). Other algorithms are ignored.
 func announced(header http.Header) (string, error) {
 	for _, name := range []string{"Repr-Digest", "Content-Digest", "Digest"} {
 		for member := range strings.SplitSeq(strings.Join(header.Values(name), ","), ",") {
@@ -230,7 +229,7 @@ func announced(header http.Header) (string, error) {
 	return "", nil
 }
 
-// network marks errors of the connection, which another attempt may cure, and leaves those of the disk alone.
+// network marks errors of the connection as transient. Errors of the disk are not marked.
 type network struct{ from io.Reader }
 
 func (n *network) Read(b []byte) (int, error) {
@@ -241,8 +240,8 @@ func (n *network) Read(b []byte) (int, error) {
 	return got, &transientError{fmt.Errorf("%w: read body: %w", ErrFetch, err)}
 }
 
-// fault sorts an error of the client: what was refused stays refused, the rest may pass.
-func fault(err error) error {
+// markTransient marks errors of the client as transient, except refusals.
+func markTransient(err error) error {
 	var cert *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, ErrRefused):
@@ -253,7 +252,7 @@ func fault(err error) error {
 	return &transientError{fmt.Errorf("%w: %w", ErrFetch, bare(err))}
 }
 
-// bare takes off the URL that net/http puts before an error; it may hold a password or a signature.
+// bare removes the URL that net/http puts before an error, because it may contain a password or a signature.
 func bare(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

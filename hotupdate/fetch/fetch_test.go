@@ -22,7 +22,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// server answers the n-th request, counted from 1, and notes what it was asked.
+// server answers the n-th request, counted from 1, and records the requests.
 type server struct {
 	url    string
 	answer func(n int, w http.ResponseWriter, r *http.Request)
@@ -153,7 +153,7 @@ func TestPausesBetweenAttemptsGrow(t *testing.T) {
 	}
 }
 
-// What the disk or an archive refuses is not cured by another download.
+// An error of the disk or of an archive is not solved by another download.
 func TestAFaultOfTheReaderIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "body") })
@@ -179,7 +179,7 @@ func TestFiveRedirectsAreFollowed(t *testing.T) {
 	}
 }
 
-// headers are those of a request that tell something.
+// headers returns the headers of a request that matter.
 func headers(r *http.Request) map[string]string {
 	got := map[string]string{"host": r.Host}
 	for _, name := range []string{"User-Agent", "X-Token", "Authorization", "If-None-Match", "Referer", "Accept-Encoding"} {
@@ -190,7 +190,7 @@ func headers(r *http.Request) map[string]string {
 	return got
 }
 
-// Credentials are sent to the host that they are for. The address of the first request may hold a signature, and is told to nobody.
+// Credentials are sent only to their host. The address of the first request may contain a signature, and is sent to nobody.
 func TestHeadersAreForTheHostOfTheSource(t *testing.T) {
 	t.Parallel()
 	other := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
@@ -236,7 +236,7 @@ func TestHostAndUserAgentMayBeGiven(t *testing.T) {
 	}
 }
 
-// Without the credentials or authorities that it was told to use, the download does not begin.
+// Without the configured credentials or CA certificates the download does not begin.
 func TestUnreadableCredentialsAreAnError(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(int, http.ResponseWriter, *http.Request) {})
@@ -251,7 +251,7 @@ func TestUnreadableCredentialsAreAnError(t *testing.T) {
 	}
 }
 
-// A certificate is not better a second later.
+// An invalid certificate is not retried.
 func TestAnUnknownAuthorityIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -2,11 +2,11 @@ package manifest
 
 import "path"
 
-// Layer is what has been staged at one moment. Files that are added below it do not replace what it has. The zero value
-// hides nothing.
+// Layer has the names of the files staged so far. Files that are added below it do not replace them. The zero value hides
+// nothing.
 type Layer struct{ files, folders map[string]bool }
 
-// NewLayer is one of these files.
+// NewLayer returns the layer of these files.
 func NewLayer(files []File) Layer {
 	l := Layer{files: map[string]bool{}, folders: map[string]bool{}}
 	for _, f := range files {
@@ -18,8 +18,8 @@ func NewLayer(files []File) Layer {
 	return l
 }
 
-// Hides reports that a file of this name has no place below the layer: the layer has one of the name, or a folder, or a
-// file where the name needs a folder.
+// Hides reports whether the layer hides a file with this name: it has a file or folder with the name, or a file where the
+// name needs a folder.
 func (l Layer) Hides(name string) bool {
 	if l.files[name] || l.folders[name] {
 		return true

@@ -1,7 +1,6 @@
-// Package manifest says what a revision is: its files, where they came from, and the digest over all of them.
+// Package manifest defines a revision: its files, where they came from, and the digest of all of them.
 //
-// It contains: the types of a manifest, as they are written to disk, and pure functions of them. Reading and writing must
-// stay out.
+// It contains: the types of a manifest as written to disk, and pure functions of them. Reading and writing must stay out.
 package manifest
 
 import (
@@ -18,48 +17,48 @@ import (
 
 // Revision is one complete set of files.
 type Revision struct {
-	// ID names its folder and orders revisions by time.
+	// ID is the name of its folder. IDs are ordered by time.
 	ID string `json:"id"`
-	// Version is the request's. Files that were there before the first update have InitialVersion.
+	// Version is the version of the request. The initial files have InitialVersion.
 	Version string    `json:"version"`
 	Created time.Time `json:"created"`
-	// Digest is over all names and contents, in hexadecimal.
+	// Digest is the digest of all names and contents, in hexadecimal.
 	Digest  string   `json:"digest"`
 	Sources []Origin `json:"sources,omitempty"`
 	Files   []File   `json:"files"`
-	// Kept says that some of the files are of the revision before, and not of Sources.
+	// Kept means that some of the files come from the previous revision, not from Sources.
 	Kept bool `json:"kept,omitempty"`
-	// Requested is how to get the files in another folder; zero for files that were there before the first update, and in
-	// manifests of earlier versions of this program.
+	// Requested describes how to fetch the files into another folder. It is zero for the initial files, and in manifests of
+	// earlier versions of this program.
 	Requested Requested `json:"requested,omitzero"`
 }
 
-// Requested is what requests have brought of a revision, without what triggers have.
+// Requested describes what requests have brought, without the files of triggers.
 type Requested struct {
-	// Digest of the files that the sources bring: those of the revision, and Hidden.
+	// Digest of the files of the sources: files of the revision, and Hidden.
 	Digest string `json:"digest"`
-	// Sources are those of the request, after those of earlier requests whose files were kept. Files of a later one replace
-	// those of an earlier one.
+	// Sources are the sources of the request, after the sources of earlier requests whose files were kept. Files of a later
+	// source replace files of an earlier one.
 	Sources []Origin `json:"sources,omitempty"`
-	// Hidden are files of archives that files of triggers have replaced.
+	// Hidden are files of archives that were replaced by files of triggers.
 	Hidden []File `json:"hidden,omitempty"`
 }
 
-// InitialVersion is the version of files that were there before the first update.
+// InitialVersion is the version of the files that existed before the first update.
 const InitialVersion = "initial"
 
-// Origin is where a source's bytes came from.
+// Origin is where the bytes of a source came from.
 type Origin struct {
-	// URL is without user and password, and without a query that may hold credentials; Stripped says that it lacks one of them.
+	// URL has no user and password, and no query that may contain credentials. Stripped means that one of them was removed.
 	URL      string         `json:"url,omitempty"`
 	Stripped bool           `json:"stripped,omitempty"`
 	Name     string         `json:"name"`
 	SHA256   string         `json:"sha256"`
 	ETag     string         `json:"etag,omitempty"`
 	Format   payload.Format `json:"format,omitempty"`
-	// Address is the SHA-256 of the whole URL: to recognise it without keeping it.
+	// Address is the SHA-256 of the whole URL. It recognizes the URL without storing it.
 	Address string `json:"address,omitempty"`
-	// Mode and Signature as given with the source.
+	// Mode and Signature are as given with the source.
 	Mode      fs.FileMode `json:"mode,omitempty"`
 	Signature []byte      `json:"signature,omitempty"`
 }
@@ -72,14 +71,14 @@ type File struct {
 	// Executable means mode 0755, and without it 0644, unless Mode says otherwise.
 	Executable bool        `json:"executable,omitempty"`
 	Mode       fs.FileMode `json:"mode,omitempty"`
-	// Archive is the beginning of the SHA-256 of the archive that brought the file, see From.
+	// Archive is the beginning of the SHA-256 of the archive with the file, see From.
 	Archive string `json:"archive,omitempty"`
 }
 
-// ArchiveDigits are enough to tell archives of one revision apart.
+// ArchiveDigits is enough to distinguish the archives of one revision.
 const ArchiveDigits = 12
 
-// Normalized writes the two usual modes as Executable, as manifests always had them.
+// Normalized writes the two usual modes as Executable, as earlier manifests do.
 func (f File) Normalized() File {
 	switch f.Mode {
 	case 0, 0o644:
@@ -90,7 +89,7 @@ func (f File) Normalized() File {
 	return f
 }
 
-// Perm are the permission bits of the file.
+// Perm returns the permission bits of the file.
 func (f File) Perm() fs.FileMode {
 	switch {
 	case f.Mode != 0:
@@ -101,7 +100,7 @@ func (f File) Perm() fs.FileMode {
 	return 0o644
 }
 
-// Size is of all files, in bytes.
+// Size returns the size of all files, in bytes.
 func (r Revision) Size() (n int64) {
 	for _, f := range r.Files {
 		n += f.Size
@@ -109,7 +108,7 @@ func (r Revision) Size() (n int64) {
 	return n
 }
 
-// Names are those of all files.
+// Names returns the names of all files.
 func (r Revision) Names() map[string]bool {
 	names := make(map[string]bool, len(r.Files))
 	for _, f := range r.Files {
@@ -118,7 +117,7 @@ func (r Revision) Names() map[string]bool {
 	return names
 }
 
-// Digest is the same for the same names and contents, whatever they came from.
+// Digest returns the digest of names and contents. Where they came from does not matter.
 func Digest(files []File) string {
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
@@ -132,7 +131,7 @@ func Digest(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// From reports whether a source has brought the file.
+// From reports whether a source contains the file.
 func (f File) From(source Origin) bool {
 	if source.Format == payload.Plain {
 		return f.Name == source.Name && f.SHA256 == source.SHA256
@@ -140,12 +139,12 @@ func (f File) From(source Origin) bool {
 	return f.Archive != "" && strings.HasPrefix(source.SHA256, f.Archive)
 }
 
-// Brought reports whether a source has brought one of the files.
+// Brought reports whether a source contains one of the files.
 func (r Revision) Brought(source Origin) bool {
 	return slices.ContainsFunc(r.Files, func(f File) bool { return f.From(source) })
 }
 
-// WithoutRequested is the revision with only those files that no request has brought.
+// WithoutRequested returns the revision with only the files that no request has brought.
 func (r Revision) WithoutRequested() Revision {
 	r.Files = slices.DeleteFunc(slices.Clone(r.Files), func(f File) bool {
 		return slices.ContainsFunc(r.Requested.Sources, f.From)
@@ -154,7 +153,7 @@ func (r Revision) WithoutRequested() Revision {
 	return r
 }
 
-// Unrequested reports that no request has brought any of the files: they were there before, or triggers have brought them.
+// Unrequested reports whether no request has brought any of the files: they are initial files or come from triggers.
 func (r Revision) Unrequested() bool {
 	return r.Version == InitialVersion || r.Requested.Digest == Digest(nil)
 }

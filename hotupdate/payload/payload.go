@@ -1,8 +1,6 @@
-// Package payload holds what comes from outside, a request with its sources, and the rules for it: names of files, sizes,
-// formats, and signatures.
+// Package payload has a request with its sources, and the rules for them: names of files, sizes, formats, and signatures.
 //
-// It contains: pure checks and a reader that enforces a size limit. Downloading, unpacking and writing must stay
-// out.
+// It contains: pure checks and a reader that enforces a size limit. Downloading, unpacking and writing must stay out.
 package payload
 
 import (
@@ -18,7 +16,7 @@ import (
 )
 
 var (
-	// ErrInvalid means that a request, or a name in it, cannot be carried out as it is.
+	// ErrInvalid means that a request, or a name in it, is invalid.
 	ErrInvalid = errors.New("invalid request")
 	// ErrTooLarge means that a limit on bytes or files is exceeded.
 	ErrTooLarge = errors.New("too large")
@@ -34,9 +32,9 @@ const (
 	Zip   Format = "zip"
 )
 
-// Limits bound what one request may write, all its sources together.
+// Limits bound what one request may write with all its sources.
 type Limits struct {
-	// MaxFiles counts files and the folders that they are in; 10,000 when zero.
+	// MaxFiles bounds the number of files and of their folders; 10,000 when zero.
 	MaxFiles int
 	// MaxUnpacked is in bytes; 1 GiB when zero.
 	MaxUnpacked int64
@@ -55,12 +53,12 @@ func (l Limits) WithDefaults() Limits {
 
 const (
 	maxName = 1024
-	// maxElement is of one folder or file, as file systems have it.
+	// maxElement is the maximum length of the name of a folder or file in a file system.
 	maxElement = 255
 )
 
-// CheckName accepts relative paths that stay below the folder. Names that begin with two dots are reserved: kubelet
-// uses them in volumes, and so does this program.
+// CheckName accepts relative paths that stay below the folder. Names that begin with two dots are reserved: kubelet uses
+// them in volumes, and so does this program.
 func CheckName(name string) error {
 	switch {
 	case name == "" || name == "." || name == "/":
@@ -81,7 +79,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// LimitReader reads at most limit bytes and fails with ErrTooLarge where io.LimitReader would report the end.
+// LimitReader reads at most limit bytes. If there are more, it fails with ErrTooLarge, where io.LimitReader would report
+// the end.
 func LimitReader(from io.Reader, left, limit int64) io.Reader {
 	return &limited{from: from, left: left, limit: limit}
 }
@@ -96,7 +95,7 @@ func (l *limited) Read(b []byte) (int, error) {
 		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
 	}
 	// One byte more than is left tells a body that ends here from one that goes on.
-	n, err := l.from.Read(b[:min(int64(len(b)), l.left+1)])
+	n, err := l.from.Read(b[:min(int64(len(b))-1, l.left)+1]) // left may be the largest int64
 	if l.left -= int64(n); l.left < 0 {
 		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, l.limit)
 	}

@@ -31,9 +31,9 @@ func ParseKey(text string) (crypto.PublicKey, error) {
 // ErrSignature means that none of the configured keys has signed the content.
 var ErrSignature = errors.New("signature")
 
-// CheckSignature wants one of the keys to have signed what has this SHA-256, given in hexadecimal. An ECDSA signature
-// is in ASN.1, as "cosign sign-blob" and "openssl dgst -sha256 -sign" make it; an Ed25519 signature is of the digest's
-// 32 bytes, since a download is hashed as it comes and not kept in memory.
+// CheckSignature checks that one of the keys has signed the content with this SHA-256, given in hexadecimal. An ECDSA
+// signature is in ASN.1, as "cosign sign-blob" and "openssl dgst -sha256 -sign" make it. An Ed25519 signature is of the
+// digest's 32 bytes, because a download is hashed while it is received and not kept in memory.
 func CheckSignature(keys []crypto.PublicKey, sum string, signature []byte) error {
 	digest, err := hex.DecodeString(sum)
 	if err != nil {

@@ -22,8 +22,8 @@ func (s *Store) Foreign(files []File) []string {
 	return names
 }
 
-// Adopt makes a revision of what readers see now: the current one and the files at names. To roll back means to go
-// back to that.
+// Adopt makes a revision of the files that readers see now: the current revision and the files at names. A roll back
+// returns to it.
 func (s *Store) Adopt(ctx context.Context, current Revision, names []string, limits payload.Limits) (Revision, error) {
 	g, err := s.Stage(limits)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Store) Adopt(ctx context.Context, current Revision, names []string, lim
 	return g.Seal(ctx, version, current.Sources, current.Requested)
 }
 
-// take brings a file of the folder into the stage: the file itself, or a copy where the kernel forbids the link, as
-// with fs.protected_hardlinks and a file of another user.
+// take moves a file of the folder into the stage as a hard link, or as a copy if the kernel forbids the link, such as by
+// fs.protected_hardlinks for a file of another user.
 func (g *Stage) take(name string) error {
 	f, err := g.store.sum(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (g *Stage) take(name string) error {
 	return err
 }
 
-// Visible is the revision that readers see now.
+// Visible returns the revision that readers see now.
 func (s *Store) Visible() (Revision, error) {
 	target, err := s.root.Readlink(dataLink)
 	if err != nil {
@@ -78,10 +78,10 @@ func (s *Store) Visible() (Revision, error) {
 	return s.Revision(path.Base(path.Dir(target)))
 }
 
-// Fit drops the oldest revisions from a list until the rest takes no more than most bytes on disk. Files that
-// revisions share by hard links count once, and copies of one content each. current is never dropped.
+// Fit removes the oldest revisions from a list until the others take at most most bytes on disk. Files that revisions share
+// by hard links count once; each copy of the same content counts. current is never removed.
 func (s *Store) Fit(ids []string, current string, most int64) []string {
-	counted := map[uint64]bool{} // by inode: all are in one file system
+	counted := map[uint64]bool{} // by inode: all files are in one file system
 	var total int64
 	for i := len(ids) - 1; i >= 0; i-- {
 		r, err := s.Revision(ids[i])

@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// Two halves of a copy and one between them.
+// The buffers of a copy: one for each half, and one between them.
 const (
 	buffers    = 3
 	bufferSize = 128 << 10
 )
 
-// Check compares a revision's files with its manifest; the error is ErrTampered.
+// Check compares a revision's files with its manifest. The error is ErrTampered.
 func (s *Store) Check(ctx context.Context, r Revision) error {
 	for _, want := range r.Files {
 		if err := ctx.Err(); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Check(ctx context.Context, r Revision) error {
 	return nil
 }
 
-// sum describes a file as it is.
+// sum returns the description of a file on disk.
 func (s *Store) sum(name string) (File, error) {
 	f, info, err := s.open(name)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Store) sum(name string) (File, error) {
 	return found.Normalized(), nil
 }
 
-// copy writes and hashes side by side: on a fast network the digest alone would cost half as much as the rest.
-// The goroutine that hashes is gone when copy returns.
+// copy writes and hashes concurrently: on a fast network the digest alone would cost half as much as the rest. The
+// goroutine that hashes has ended when copy returns.
 func (s *Store) copy(to io.Writer, from io.Reader, sum hash.Hash) (n int64, err error) {
 	full := make(chan []byte)
 	var hashing sync.WaitGroup

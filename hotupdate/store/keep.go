@@ -6,18 +6,18 @@ import (
 	"path"
 )
 
-// copied is up to which size, in bytes, a kept file is copied, and copies how many of one stage are: programs that write to
-// files of theirs in place write to small ones. The others share an inode between revisions, since a copy takes space and
-// the time to sync it.
+// Kept files of up to copied bytes are copied, at most copies in one stage, because programs that change their files in
+// place change small ones. Larger files share an inode between revisions, because a copy takes space and the time to sync
+// it.
 const (
 	copied = 1 << 20
 	copies = 100
 )
 
-// Keep takes over files of a revision where the stage has none of the name. A file whose name is now a folder, or whose
-// folder is now a file, is left out, and so is one that has the name and SHA-256 of an entry of removed. What is no
-// longer the content that was accepted is not taken: another revision may have it, and what none has is returned, to be
-// put into the stage by the caller. mended are the names of those that another one had.
+// Keep takes over files of a revision if the stage has none of the name. It leaves out a file whose name is now a folder or
+// whose folder is now a file, and a file with the name and SHA-256 of an entry of removed. A file that has been changed is
+// taken from another revision instead; mended are the names of these. Files that no revision has are returned in missing;
+// the caller puts them into the stage.
 func (g *Stage) Keep(r Revision, removed map[string]string, others []Revision) (mended []string, missing []File, err error) {
 	staged := g.Layer()
 	for _, f := range r.Files {
@@ -43,7 +43,7 @@ func (g *Stage) Keep(r Revision, removed map[string]string, others []Revision) (
 	return mended, missing, nil
 }
 
-// elsewhere takes a file from the first of the revisions that has its content.
+// elsewhere takes a file from the first revision that has its content.
 func (g *Stage) elsewhere(f File, others []Revision) (bool, error) {
 	for _, r := range others {
 		for _, o := range r.Files {
@@ -58,7 +58,7 @@ func (g *Stage) elsewhere(f File, others []Revision) (bool, error) {
 	return false, nil
 }
 
-// keep reports whether the file still had the content that the manifest says.
+// keep takes over a file and reports whether it still had the content in the manifest.
 func (g *Stage) keep(r Revision, f File) (bool, error) {
 	from := FilesPath(r.ID) + "/" + f.Name
 	if f.Size <= copied && g.copies < copies {
@@ -66,7 +66,7 @@ func (g *Stage) keep(r Revision, f File) (bool, error) {
 		return g.copyOf(from, f)
 	}
 	if sum, err := g.store.sum(from); err != nil || sum.SHA256 != f.SHA256 {
-		return false, nil //nolint:nilerr // a link, or nothing, in place of the file is another content as well
+		return false, nil //nolint:nilerr // a link, or nothing, in place of the file counts as changed content
 	}
 	return true, g.link(from, f)
 }
@@ -101,14 +101,14 @@ func (g *Stage) link(from string, f File) error {
 	return g.add(f)
 }
 
-// Changed is the error of files that no revision on disk has any more.
+// Changed returns the error for files that no revision on disk has.
 func Changed(r Revision, missing []File) error {
 	return fmt.Errorf("%w: %s: %s, and %d more", ErrTampered, r.ID, missing[0].Name, len(missing)-1)
 }
 
-// Remains are the names of a revision whose manifest cannot be used; Files have nothing else. It is what Publish needs to
-// leave it or to return to it.
-func (s *Store) Remains(id string) Revision {
+// NamesOnly returns the file names of a revision whose manifest cannot be used. Its Files have only names, which is all that
+// Publish needs.
+func (s *Store) NamesOnly(id string) Revision {
 	r := Revision{ID: id}
 	if !validID.MatchString(id) {
 		return r
@@ -123,7 +123,7 @@ func (s *Store) Remains(id string) Revision {
 	return r
 }
 
-// Readable are those of the revisions whose manifest can be used, in the same order.
+// Readable returns the revisions whose manifest can be used, in the same order.
 func (s *Store) Readable(ids []string) []Revision {
 	var all []Revision
 	for _, id := range ids {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Between fork and exec a child has a copy of every file, that of the lock too.
+// Between fork and exec a child has copies of all open files, including the lock.
 func TestAClosedStoreIsUnlockedWhateverIsBeingStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,10 +12,10 @@ import (
 
 // Publish moves readers from one revision to another. from may be the zero Revision.
 //
-// Names at which there is nothing are linked before the one rename that counts; names that are no more are unlinked
-// after it. A name at which there is something is linked after it too: somebody else's file has been adopted and
-// reads as the link will, but before the rename the link would lead nowhere. The same holds where a folder becomes a
-// file or a file a folder: in between, the name reads as it did or not at all.
+// New names are linked before the one rename that moves all files, and removed names are unlinked after it. A name with an
+// existing file is linked after the rename too: the file has been adopted and has the same content as the link will have,
+// but before the rename the link would lead nowhere. The same holds if a folder becomes a file or a file a folder: in
+// between, the name leads to the old content or nowhere.
 func (s *Store) Publish(from, to Revision) error {
 	var later []string
 	for _, f := range to.Files {
@@ -36,10 +36,10 @@ func (s *Store) Publish(from, to Revision) error {
 	}
 	s.Step("swapped")
 	have := to.Names()
-	var faults []error
+	var errs []error
 	for _, f := range from.Files {
 		if !have[f.Name] {
-			faults = append(faults, s.hide(f.Name))
+			errs = append(errs, s.hide(f.Name))
 		}
 	}
 	s.Step("unlinked")
@@ -51,11 +51,11 @@ func (s *Store) Publish(from, to Revision) error {
 			return err
 		}
 	}
-	return errors.Join(append(faults, s.sync("."))...)
+	return errors.Join(append(errs, s.sync("."))...)
 }
 
-// taken reports that there is something at name, or a link of ours where name needs a folder. What cannot make way
-// is an error: somebody else's file where name needs a folder, or a folder with somebody else's files.
+// taken reports whether there is something at name, or a link of ours where name needs a folder. It returns an error if
+// that cannot be removed: a foreign file where name needs a folder, or a folder with foreign files.
 func (s *Store) taken(name string) (bool, error) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if s.ours(dir) {
@@ -74,13 +74,13 @@ func (s *Store) taken(name string) (bool, error) {
 	return true, nil
 }
 
-// ours reports that there is one of our links at name.
+// ours reports whether there is a link of ours at name.
 func (s *Store) ours(name string) bool {
 	target, err := s.root.Readlink(name)
 	return err == nil && target == exposed(name)
 }
 
-// onlyOurs is an error if a folder holds anything but our links.
+// onlyOurs returns an error if a folder contains anything but our links.
 func (s *Store) onlyOurs(dir string) error {
 	return fs.WalkDir(s.root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) onlyOurs(dir string) error {
 	})
 }
 
-// makeWay removes our links at the parents of name, and a folder at name that holds nothing but our links.
+// makeWay removes our links at the parents of name, and a folder at name that contains only our links.
 func (s *Store) makeWay(name string) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if err := s.hide(dir); err != nil {
@@ -112,7 +112,7 @@ func (s *Store) makeWay(name string) error {
 		return errors.Join(err, s.hide(inner))
 	})
 	for i := len(folders) - 1; i >= 0 && err == nil; i-- {
-		err = s.root.Remove(folders[i]) // fails if it holds anything else
+		err = s.root.Remove(folders[i]) // fails if it contains anything else
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", payload.ErrInvalid, name, err)
@@ -131,7 +131,7 @@ func (s *Store) swap(id string) error {
 	return s.sync(".")
 }
 
-// symlink makes or replaces a link at once.
+// symlink creates or replaces a link atomically.
 func (s *Store) symlink(target, name string) error {
 	const beside = scratch + "/link"
 	if err := s.root.RemoveAll(beside); err != nil {
@@ -144,12 +144,12 @@ func (s *Store) symlink(target, name string) error {
 	return s.root.Rename(beside, name)
 }
 
-// exposed is what the link at name says.
+// exposed returns the target of the link at name.
 func exposed(name string) string {
 	return strings.Repeat("../", strings.Count(name, "/")) + dataLink + "/" + name
 }
 
-// expose makes name lead to the data. A file or link that is there makes way.
+// expose makes name a link to the data. It replaces a file or link at name.
 func (s *Store) expose(name string) error {
 	if s.ours(name) {
 		return nil
@@ -162,7 +162,7 @@ func (s *Store) expose(name string) error {
 	return s.symlink(exposed(name), name)
 }
 
-// hide removes name if it is our link still.
+// hide removes name if it is still our link.
 func (s *Store) hide(name string) error {
 	if !s.ours(name) {
 		return nil

@@ -7,20 +7,20 @@ import (
 )
 
 var (
-	// ErrUnknownRevision means that there is no such revision to go back to.
+	// ErrUnknownRevision means that there is no such revision.
 	ErrUnknownRevision = errors.New("no such revision")
-	// ErrTampered means that a revision's files are no longer those that were accepted.
+	// ErrTampered means that a revision's files have been changed since they were accepted.
 	ErrTampered = errors.New("revision was changed on disk")
 )
 
-// The types of what is stored.
+// Types of the manifest.
 type (
 	// Revision is one complete set of files.
 	Revision = manifest.Revision
 	// File is one file of a revision.
 	File = manifest.File
-	// Origin is where a source's bytes came from.
+	// Origin is where the bytes of a source came from.
 	Origin = manifest.Origin
-	// Requested is what requests have brought of a revision.
+	// Requested describes what requests have brought.
 	Requested = manifest.Requested
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// Stage is a revision in the making, below the folder for temporary files. It belongs to one goroutine.
+// Stage is a revision that is being built, below the folder for temporary files. It belongs to one goroutine.
 type Stage struct {
 	store  *Store
 	dir    string
@@ -27,13 +27,13 @@ type Stage struct {
 	// size is the sum of the files' sizes, and made counts the folders.
 	size   int64
 	made   int
-	copies int    // of files of another revision
-	kept   bool   // some files are of another revision
+	copies int    // files of another revision that were copied
+	kept   bool   // some files come from another revision
 	saved  string // beginning of the SHA-256 of the archive that was saved last
-	from   string // of the one that is unpacked
+	from   string // the same of the archive that is being unpacked
 }
 
-// Stage begins an empty revision. Discard it unless it is sealed.
+// Stage creates an empty revision. The caller has to call Discard unless it is sealed.
 func (s *Store) Stage(limits payload.Limits) (*Stage, error) {
 	s.stages++
 	g := &Stage{store: s, dir: fmt.Sprintf("%s/stage-%d", scratch, s.stages), limits: limits}
@@ -45,10 +45,10 @@ func (s *Store) Stage(limits payload.Limits) (*Stage, error) {
 	return g, nil
 }
 
-// Path is the folder with the staged files, relative to the store's.
+// Path returns the folder with the staged files, relative to the store's folder.
 func (g *Stage) Path() string { return g.dir + "/files" }
 
-// folder makes one that the program may read.
+// folder creates a folder that the program may read.
 func (g *Stage) folder(dir string) error {
 	if err := g.store.root.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (g *Stage) folder(dir string) error {
 	return g.store.root.Chmod(dir, 0o755)
 }
 
-// folders makes a folder and its parents. They count as files: an archive of a few bytes can name thousands.
+// folders creates a folder and its parents. They count as files, because an archive of a few bytes can name thousands.
 func (g *Stage) folders(dir string) error {
 	if dir == "." {
 		return nil
@@ -82,8 +82,7 @@ func (g *Stage) count() error {
 	return nil
 }
 
-// Put writes one file. A second one of the same name is refused, in whatever order archives bring them. Mode 0 is
-// 0644.
+// Put writes one file. A second file of the same name is refused, in any order of an archive. Mode 0 means 0644.
 func (g *Stage) Put(name string, mode fs.FileMode, content io.Reader) (File, error) {
 	written, err := g.put(name, mode, content)
 	if err != nil {
@@ -123,14 +122,14 @@ func (g *Stage) add(f File) error {
 	return g.count()
 }
 
-// Left is what may still be added.
+// Left returns what may still be added.
 func (g *Stage) Left() payload.Limits {
 	return payload.Limits{MaxFiles: g.limits.MaxFiles - len(g.files) - g.made, MaxUnpacked: g.limits.MaxUnpacked - g.size}
 }
 
 func (g *Stage) archive() string { return g.dir + "/archive" }
 
-// SaveArchive writes an archive beside the files, to be unpacked when its digest is known, and returns its SHA-256.
+// SaveArchive writes an archive beside the files and returns its SHA-256. It is unpacked when its digest has been checked.
 func (g *Stage) SaveArchive(content io.Reader) (string, error) {
 	if err := g.store.root.RemoveAll(g.archive()); err != nil {
 		return "", err
@@ -146,7 +145,7 @@ func (g *Stage) SaveArchive(content io.Reader) (string, error) {
 	return digest, errors.Join(err, f.Close())
 }
 
-// TakeArchive calls use with the saved archive, and removes it.
+// TakeArchive calls use with the saved archive, and then removes the archive.
 func (g *Stage) TakeArchive(use func(*os.File) error) error {
 	f, err := g.store.root.Open(g.archive())
 	if err != nil {
@@ -157,7 +156,7 @@ func (g *Stage) TakeArchive(use func(*os.File) error) error {
 	return errors.Join(use(f), f.Close(), g.store.root.Remove(g.archive()))
 }
 
-// collision tells names that exclude each other from faults of the disk.
+// collision returns ErrInvalid for names that exclude each other, and other errors of the disk unchanged.
 func collision(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w: %s: appears twice, or as a file and as a folder", payload.ErrInvalid, name)
@@ -165,7 +164,7 @@ func collision(name string, err error) error {
 	return err
 }
 
-// Drop removes what a Put left that failed.
+// Drop removes what a failed Put has left.
 func (g *Stage) Drop(name string) error {
 	err := g.store.root.Remove(g.Path() + "/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,10 +173,10 @@ func (g *Stage) Drop(name string) error {
 	return err
 }
 
-// Layer is what has been staged so far.
+// Layer returns the names of the files staged so far.
 func (g *Stage) Layer() manifest.Layer { return manifest.NewLayer(g.files) }
 
-// Seal makes the stage a revision, on disk under its own name when it returns.
+// Seal makes the stage a revision. It is on disk under its final name when Seal returns.
 func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requested Requested) (Revision, error) {
 	r := g.Preview(version, sources)
 	r.Requested = requested
@@ -188,7 +187,7 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requ
 	if err := g.store.write(g.dir+"/manifest.json", b); err != nil {
 		return Revision{}, err
 	}
-	if _, err := g.store.manifest(g.dir, r.ID); err != nil { // what cannot be read back could never be replaced
+	if _, err := g.store.manifest(g.dir, r.ID); err != nil { // a manifest that cannot be read back could never be replaced
 		return Revision{}, fmt.Errorf("read back: %w", err)
 	}
 	if err := g.syncFolders(ctx); err != nil {
@@ -201,7 +200,7 @@ func (g *Stage) Seal(ctx context.Context, version string, sources []Origin, requ
 	return r, g.store.sync(revisions)
 }
 
-// Preview is the revision that Seal would make now, but for Requested.
+// Preview returns the revision that Seal would create now, without Requested.
 func (g *Stage) Preview(version string, sources []Origin) Revision {
 	sum := manifest.Digest(g.files)
 	return Revision{
@@ -219,7 +218,7 @@ func (g *Stage) syncFolders(ctx context.Context) error {
 	})
 }
 
-// Discard removes a stage; nothing of one that was sealed, whose folder has another name by now.
+// Discard removes a stage. It does nothing if the stage was sealed, because its folder has another name then.
 func (g *Stage) Discard() error {
 	return g.store.root.RemoveAll(g.dir)
 }

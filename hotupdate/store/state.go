@@ -3,46 +3,51 @@ package store
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"time"
+
+	"github.com/refit-project/refit/hotupdate/payload"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// State is written as one file, so that it changes as one.
+// State is stored in one file, so that it changes atomically.
 type State struct {
-	// Current is the revision last accepted, Pending the one on its way to be; both are IDs.
+	// Current is the ID of the revision accepted last, and Pending the ID of the one that is being put in force.
 	Current string `json:"current"`
 	Pending string `json:"pending,omitempty"`
-	// Accepted are revisions that were current, oldest first, Current among them.
+	// Accepted are the IDs of accepted revisions, oldest first, including Current.
 	Accepted []string `json:"accepted"`
-	// Delivered is what each trigger brought last, by the trigger's name.
+	// Delivered is the last delivery of each trigger, by the trigger's name.
 	Delivered map[string]Delivery `json:"delivered,omitempty"`
-	// Untold: Current is in force, and the program has still to be told.
-	Untold bool `json:"untold,omitempty"`
-	// Provisional: Current is not what is to be in force, but what could be had.
+	// ReloadPending means that Current is in force and the program has still to be reloaded.
+	ReloadPending bool `json:"untold,omitempty"`
+	// Provisional means that Current is a replacement for the wanted revision, which could not be fetched or read.
 	Provisional bool `json:"provisional,omitempty"`
-	// Record is when the request was accepted, or the revision gone back to, that is to be recorded outside of the folder.
+	// Record is when the revision that has to be recorded outside of the folder was accepted or rolled back to.
 	Record time.Time `json:"record,omitzero"`
 }
 
-// Delivery is the content of a trigger that was accepted last.
+// Delivery is the last accepted content of a trigger.
 type Delivery struct {
 	Digest string `json:"digest"`
-	// Files are the SHA-256 of its files by their names.
+	// Files are the SHA-256 digests of its files, by name.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Load reads the state. None at all is a beginning; one that cannot be understood is reported as damaged, and
-// a beginning too.
+// Load reads the state. It returns the zero State if there is none, and the zero State and damaged if it cannot be read.
 func (s *Store) Load() (st State, damaged bool, err error) {
-	b, err := s.record(stateFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	b, err := s.record(stateFile, maxState)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return State{}, false, nil
-	}
-	if err != nil {
+	case errors.Is(err, payload.ErrTooLarge):
+		return State{}, true, nil
+	case err != nil:
 		return State{}, false, err
 	}
-	if json.Unmarshal(b, &st) != nil || !st.valid() {
+	if foreign.Object(b, &st) != nil || !st.valid() {
 		return State{}, true, nil
 	}
 	return st, false, nil
@@ -61,21 +66,27 @@ func (s *Store) Save(st State) error {
 	if err != nil {
 		return err
 	}
+	if err := foreign.CheckObject(b, &st); err != nil { // a state that cannot be read back would be lost
+		return fmt.Errorf("%w: state: %w", payload.ErrTooLarge, err)
+	}
+	if len(b) > maxState {
+		return fmt.Errorf("%w: state of more than %d bytes", payload.ErrTooLarge, maxState)
+	}
 	return s.replace(stateFile, b)
 }
 
-// Recorded is the State.Record that has been recorded; zero: none. It is a file of its own, since it is written while updates
-// go on.
+// Recorded returns the State.Record that has been recorded; zero if none has. It has a file of its own, because it is
+// written during updates.
 func (s *Store) Recorded() time.Time {
 	var at time.Time
-	b, err := s.record(recordedFile)
+	b, err := s.record(recordedFile, maxRecorded)
 	if err != nil || at.UnmarshalText(b) != nil {
 		return time.Time{} // it is recorded once more
 	}
 	return at
 }
 
-// SaveRecorded replaces Recorded. It may be called by another goroutine than the other methods.
+// SaveRecorded stores the result of Recorded. It may be called by another goroutine than the other methods.
 func (s *Store) SaveRecorded(at time.Time) error {
 	b, err := at.MarshalText()
 	if err != nil {

@@ -1,14 +1,13 @@
-// Package store keeps revisions of a folder's files on disk and moves readers from one to another at once.
+// Package store keeps revisions of a folder's files on disk and switches readers from one to another atomically.
 //
-// It contains: staging, manifests, hard links between revisions, the atomic swap, and the record of what is
-// current. When a revision is accepted or rolled back must stay out.
+// It contains: staging, manifests, hard links between revisions, the atomic swap, and the state. When a revision is
+// accepted or rolled back must stay out.
 package store
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -21,7 +20,7 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
-// The layout; doc.go has the picture.
+// The layout, see doc.go of package hotupdate.
 const (
 	private      = "..refit"
 	revisions    = private + "/revisions"
@@ -32,28 +31,33 @@ const (
 	dataLink     = "..data"
 )
 
-// maxRecord bounds state and manifests when read: the program may have put its own in their place.
-const maxRecord = 16 << 20
+// Limits on reading files that the program may have replaced, in bytes. A manifest has 200 bytes for a file with a short
+// name, and is read back when it is written.
+const (
+	maxManifest = 8 << 20
+	maxState    = 2 << 20
+	maxRecorded = 64
+)
 
 var validID = regexp.MustCompile(`^[0-9]{6,}-[0-9a-f]{12}$`)
 
-// FilesPath is the folder with a revision's files, relative to the store's.
+// FilesPath returns the folder with a revision's files, relative to the store's folder.
 func FilesPath(id string) string { return revisions + "/" + id + "/files" }
 
-// Store is the folder and what is kept in it. Its methods are for one goroutine, Revision apart.
+// Store is the folder with its revisions. Its methods are for one goroutine, except Revision.
 type Store struct {
 	root *os.Root
 	lock *os.File
-	// next numbers revisions, and stages the folders they are made in.
+	// next numbers the revisions, and stages the temporary folders.
 	next, stages int
-	// free are the buffers that no copy uses at the moment; they make the round between its two halves.
+	// free has the buffers that no copy uses; they circulate between the two halves of a copy.
 	free chan []byte
-	// Step is called with the name of each thing done that a kill could follow; tests end the process there.
+	// Step is called with the name of each step after which a kill could happen. Tests end the process there.
 	Step func(string)
 }
 
-// Open prepares dir and locks it against a second program. step is called with the name of each thing done that a
-// kill could follow.
+// Open prepares dir and locks it against a second program. step is called with the name of each step after which a kill
+// could happen.
 func Open(dir string, step func(string)) (*Store, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -71,12 +75,12 @@ func Open(dir string, step func(string)) (*Store, error) {
 }
 
 func (s *Store) prepare() error {
-	// The program reads through these folders as another user, and has no business listing them.
+	// The program reads through these folders as another user, but need not list them.
 	for name, mode := range map[string]fs.FileMode{private: 0o711, revisions: 0o711, scratch: 0o711} {
 		if err := s.root.MkdirAll(name, mode); err != nil {
 			return err
 		}
-		if err := s.root.Chmod(name, mode); err != nil { // whatever the umask made of it
+		if err := s.root.Chmod(name, mode); err != nil { // independent of the umask
 			return err
 		}
 	}
@@ -100,14 +104,14 @@ func (s *Store) prepare() error {
 // Close unlocks the folder.
 func (s *Store) Close() {
 	if s.lock != nil {
-		// Closing alone does not unlock while a process that is just being started still has a copy (flock(2)).
+		// Closing alone does not unlock the file while a process that is being started still has a copy (flock(2)).
 		_ = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN)
 		_ = s.lock.Close()
 	}
 	_ = s.root.Close()
 }
 
-// IDs gives the IDs of all revisions on disk, oldest first.
+// IDs returns the IDs of all revisions on disk, oldest first.
 func (s *Store) IDs() ([]string, error) {
 	entries, err := fs.ReadDir(s.root.FS(), revisions)
 	if err != nil {
@@ -124,7 +128,7 @@ func (s *Store) IDs() ([]string, error) {
 }
 
 func number(id string) int {
-	n, _ := strconv.Atoi(id[:max(0, len(id)-13)]) // validID has a dash and twelve digits at the end
+	n, _ := strconv.Atoi(id[:max(0, len(id)-13)]) // validID requires a dash and twelve digits at the end
 	return n
 }
 
@@ -141,8 +145,8 @@ func (s *Store) empty(dir string) error {
 	return nil
 }
 
-// open opens a regular file. Others than we may have put something else at its name: a FIFO would hang, a
-// link would lead to another file.
+// open opens a regular file. Another process may have put something else at its name: a FIFO would block, and a link would
+// lead to another file.
 func (s *Store) open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -159,17 +163,20 @@ func (s *Store) open(name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// record reads a file of ours, bounded.
-func (s *Store) record(name string) ([]byte, error) {
-	f, _, err := s.open(name)
+// record reads a file of this program with at most most bytes.
+func (s *Store) record(name string, most int64) ([]byte, error) {
+	f, info, err := s.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(payload.LimitReader(f, maxRecord, maxRecord))
+	var text bytes.Buffer
+	text.Grow(int(min(info.Size(), most)) + bytes.MinRead) // avoids copies while it is read
+	_, err = text.ReadFrom(payload.LimitReader(f, most, most))
+	return text.Bytes(), err
 }
 
-// replace writes a file beside and moves it over name.
+// replace writes a temporary file and renames it to name.
 func (s *Store) replace(name string, b []byte) error {
 	beside := scratch + "/" + path.Base(name)
 	if err := s.write(beside, b); err != nil {
@@ -183,7 +190,7 @@ func (s *Store) replace(name string, b []byte) error {
 	return s.sync(path.Dir(name))
 }
 
-// write makes a new private file, on disk when it returns.
+// write creates a private file. It is on disk when write returns.
 func (s *Store) write(name string, b []byte) error {
 	if err := s.root.RemoveAll(name); err != nil {
 		return err
@@ -196,7 +203,7 @@ func (s *Store) write(name string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// sync makes the names in a folder last.
+// sync makes changes of the names in a folder durable.
 func (s *Store) sync(dir string) error {
 	f, err := s.root.Open(dir)
 	if err != nil {
@@ -205,26 +212,30 @@ func (s *Store) sync(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Revision reads a manifest; the error is ErrUnknownRevision when there is none, and ErrTampered when it is not what was
+// Revision reads a manifest. The error is ErrUnknownRevision if there is none, and ErrTampered if it is not what was
 // written.
 func (s *Store) Revision(id string) (Revision, error) {
 	if !validID.MatchString(id) {
 		return Revision{}, fmt.Errorf("%w: %q", ErrUnknownRevision, id)
 	}
-	return s.manifest(revisions+"/"+id, id)
+	r, err := s.manifest(revisions+"/"+id, id)
+	if errors.Is(err, payload.ErrTooLarge) { // its size was checked when it was written
+		err = fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
+	}
+	return r, err
 }
 
-// manifest reads the one in the folder of a revision or of a stage.
+// manifest reads the manifest in the folder of a revision or of a stage.
 func (s *Store) manifest(dir, id string) (Revision, error) {
-	b, err := s.record(dir + "/manifest.json")
+	b, err := s.record(dir+"/manifest.json", maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Revision{}, fmt.Errorf("%w: %s", ErrUnknownRevision, id)
 	}
 	if err != nil {
 		return Revision{}, err
 	}
-	var r Revision
-	if err := json.Unmarshal(b, &r); err != nil {
+	r, err := manifest.Decode(b)
+	if err != nil {
 		return Revision{}, fmt.Errorf("%w: %s: manifest: %w", ErrTampered, id, err)
 	}
 	for _, f := range r.Files {

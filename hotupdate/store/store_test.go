@@ -26,7 +26,7 @@ func open(t *testing.T, dir string) *store.Store {
 	return s
 }
 
-// seal makes a revision of these files, content by name, without publishing it.
+// seal creates a revision of these files, content by name, without publishing it.
 func seal(t *testing.T, s *store.Store, files map[string]string, keep ...store.Revision) store.Revision {
 	t.Helper()
 	g, err := s.Stage(payload.Limits{}.WithDefaults())
@@ -50,7 +50,7 @@ func seal(t *testing.T, s *store.Store, files map[string]string, keep ...store.R
 	return r
 }
 
-// visible is what a program reads in the folder, content by name.
+// visible returns what a program reads in the folder, content by name.
 func visible(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -146,7 +146,7 @@ func TestFilesOfOthersAreKept(t *testing.T) {
 	}
 }
 
-// The application may write while a folder makes way for a file: what it has written is not removed.
+// The application may write while a folder is replaced by a file: what it has written is not removed.
 func TestFileThatComesWhileAFolderMakesWayIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -171,7 +171,7 @@ func TestFileThatComesWhileAFolderMakesWayIsKept(t *testing.T) {
 	}
 }
 
-// What the application has in the folder when the first update replaces it comes back with a rollback.
+// A rollback restores files of the application that the first update has replaced.
 func TestRollbackRestoresAdoptedFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -254,7 +254,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A kill may follow every step: what a program reads then is one revision, whole.
+// A kill may happen after every step: a program then reads one complete revision.
 func TestEveryStepLeavesOneRevision(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

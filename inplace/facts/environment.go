@@ -17,10 +17,10 @@ import (
 type MetadataEnv struct {
 	Name       string
 	Key        string
-	Annotation bool // else a label
+	Annotation bool // false means a label
 }
 
-// MetadataEnvs are those of the container, without OpenKruise's own of a SidecarSet.
+// MetadataEnvs returns these variables of the container, without the variables that OpenKruise injects for a SidecarSet.
 func MetadataEnvs(container *corev1.Container) []MetadataEnv {
 	var envs []MetadataEnv
 	for _, env := range container.Env {
@@ -41,25 +41,25 @@ func MetadataEnvs(container *corev1.Container) []MetadataEnv {
 	return envs
 }
 
-// MetadataEnvHash is the hash of the container's environment variables that come from labels and annotations, as
-// v1beta1.RuntimeContainerHashes.ExtractedEnvFromMetadataHash has it. value tells what a variable's value is: that of the
-// running container, or that of the pod's metadata (see [ExpectedEnvHash]).
+// MetadataEnvHash returns the hash of the container's environment variables from labels and annotations, computed like
+// v1beta1.RuntimeContainerHashes.ExtractedEnvFromMetadataHash. value returns the value of a variable: in the running
+// container, or in the pod's metadata (see [ExpectedEnvHash]).
 func MetadataEnvHash(container *corev1.Container, value func(MetadataEnv) string) uint64 {
-	var envs []corev1.EnvVar // nil if there are none: OpenKruise hashes "null" then
+	var envs []corev1.EnvVar // nil if there are none: OpenKruise then hashes "null"
 	for _, env := range MetadataEnvs(container) {
 		envs = append(envs, corev1.EnvVar{Name: env.Name, Value: value(env)})
 	}
 	slices.SortStableFunc(envs, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	text, err := json.Marshal(envs)
 	if err != nil {
-		panic(err) // names and values can always be encoded
+		panic(err) // cannot happen: names and values can always be encoded
 	}
 	hash := fnv.New32a()
-	fmt.Fprintf(hash, "([]uint8)%v", text) // as kubelet's hash of a container, see package kubelet
+	fmt.Fprintf(hash, "([]uint8)%v", text) // like kubelet's hash of a container, see package kubelet
 	return uint64(hash.Sum32())
 }
 
-// ExpectedEnvHash is the MetadataEnvHash of a container that is started now.
+// ExpectedEnvHash returns the MetadataEnvHash of a container that is started now.
 func ExpectedEnvHash(container *corev1.Container, pod metav1.Object) uint64 {
 	return MetadataEnvHash(container, func(env MetadataEnv) string {
 		if env.Annotation {

@@ -8,17 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// ErrMalformed is wrapped by the error about an annotation that cannot be read.
+// ErrMalformed is wrapped by errors about an unreadable annotation.
 var ErrMalformed = errors.New("malformed annotation")
 
-// Facts are what the daemon of the pod's node has reported of its containers, by name.
+// Facts is the container state that the daemon of the pod's node has reported, by container name.
 type Facts map[string]v1beta1.RuntimeContainerMeta
 
-// Read reads them from the pod's annotation; they are empty where no daemon reports any.
+// Read reads the reported state from the pod's annotation. The result is empty if no daemon reports it.
 func Read(pod *corev1.Pod) (Facts, error) {
 	known := Facts{}
 	text, ok := pod.Annotations[v1beta1.AnnotationRuntimeContainersMeta]
@@ -35,13 +35,14 @@ func Read(pod *corev1.Pod) (Facts, error) {
 	return known, nil
 }
 
-// Of is what is known of exactly the instance of a container in the status.
+// Of returns the hashes of exactly the instance in the container status, and false if they are not known.
 func (f Facts) Of(status *corev1.ContainerStatus) (v1beta1.RuntimeContainerHashes, bool) {
 	meta, ok := f[status.Name]
 	return meta.Hashes, ok && status.ContainerID != "" && meta.ContainerID == status.ContainerID
 }
 
-// SameHash reports whether the instance was made from the container as it is in the spec.
+// SameHash reports whether the instance was created from the container in the spec, by a kubelet of any version.
 func SameHash(hashes v1beta1.RuntimeContainerHashes, container *corev1.Container) bool {
-	return strconv.FormatUint(hashes.PlainHash, 16) == kubelet.ContainerHash(container)
+	made := strconv.FormatUint(hashes.PlainHash, 16)
+	return made == kubelet.ContainerHash(container) || made == kubelet.WholeContainerHash(container)
 }

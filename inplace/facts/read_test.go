@@ -10,7 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/facts"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 func podWith(annotation string) *corev1.Pod {
@@ -54,18 +54,20 @@ func TestNoFactsAreNotAnError(t *testing.T) {
 
 func TestInstanceIsComparedWithTheSpec(t *testing.T) {
 	t.Parallel()
-	app := &corev1.Container{Name: "app", Image: "app:1"}
-	hash, err := strconv.ParseUint(kubelet.ContainerHash(app), 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := v1beta1.RuntimeContainerHashes{PlainHash: hash}
-	if !facts.SameHash(made, app) {
-		t.Error("an instance of the container in the spec is taken for another")
-	}
-	app.Image = "app:2"
-	if facts.SameHash(made, app) {
-		t.Error("an instance of another image is taken for one of the spec")
+	for version, hashOf := range map[string]func(*corev1.Container) string{"1.30": kubelet.WholeContainerHash, "1.31": kubelet.ContainerHash} {
+		app := &corev1.Container{Name: "app", Image: "app:1", Args: []string{"serve"}}
+		hash, err := strconv.ParseUint(hashOf(app), 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := v1beta1.RuntimeContainerHashes{PlainHash: hash}
+		if !facts.SameHash(made, app) {
+			t.Errorf("kubelet %s: an instance of the container in the spec is taken for another", version)
+		}
+		app.Image = "app:2"
+		if facts.SameHash(made, app) {
+			t.Errorf("kubelet %s: an instance of another image is taken for one of the spec", version)
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package gate is how an update in place takes a pod out of its Services and puts it back: by the readiness gates KruisePodReady and
-// InPlaceUpdateReady.
+// Package gate makes a pod not ready for an update in place, and ready again afterwards, by the readiness gates
+// KruisePodReady and InPlaceUpdateReady.
 package gate
 
 import (
@@ -13,7 +13,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 const (
@@ -21,12 +21,12 @@ const (
 	own    = v1beta1.ReadinessGateInPlaceUpdateReady
 )
 
-// Of is the readiness gate through which an update takes the pod out of its Services, empty if the pod has none: the one that
-// an update has closed, or KruisePodReady, or InPlaceUpdateReady.
+// Of returns the readiness gate by which an update makes the pod not ready, or "" if the pod has none: the one that an
+// update has closed, or else KruisePodReady, or else InPlaceUpdateReady.
 func Of(pod *corev1.Pod) corev1.PodConditionType {
 	switch {
 	case has(pod, own) && is(pod, own, corev1.ConditionFalse):
-		return own // OpenKruise, or a Refit that knew no other, has begun
+		return own // OpenKruise, or an earlier version of Refit that only used this gate, has begun
 	case has(pod, shared):
 		return shared
 	case has(pod, own):
@@ -45,7 +45,7 @@ func is(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionSt
 	return c != nil && c.Status == status
 }
 
-// Closed is the condition by which an update keeps the pod out of its Services, nil if none does. It points into the pod.
+// Closed returns the condition by which an update keeps the pod not ready, or nil. It points into the pod.
 func Closed(pod *corev1.Pod) *corev1.PodCondition {
 	gate := Of(pod)
 	condition := kubelet.Condition(&pod.Status, gate)
@@ -61,7 +61,7 @@ func Closed(pod *corev1.Pod) *corev1.PodCondition {
 	return condition
 }
 
-// Message says of a pod that an update keeps out of its Services since when, and what to do; it is empty for other pods.
+// Message describes since when an update has kept a pod not ready, and what to do about it. It is empty for other pods.
 func Message(pod *corev1.Pod) string {
 	condition := Closed(pod)
 	if condition == nil {
@@ -71,14 +71,14 @@ func Message(pod *corev1.Pod) string {
 		"run the same kubectl refit set again, or refit-manager puts the pod back", condition.LastTransitionTime.UTC().Format(time.RFC3339), condition.Type)
 }
 
-// Shut reports whether a gate keeps the pod out of its Services that an update has closed, or that nobody has opened yet.
+// Shut reports whether the pod is not ready because of a gate that an update has closed or that nobody has opened yet.
 func Shut(pod *corev1.Pod) bool {
 	return Closed(pod) != nil || has(pod, own) && !is(pod, own, corev1.ConditionTrue) ||
 		has(pod, shared) && kubelet.Condition(&pod.Status, shared) == nil
 }
 
-// Close is the condition that takes the pod out of its Services now. The time is zero if it is to be that of the write. The error
-// is a condition KruisePodReady that another writer has left unreadable.
+// Close returns the condition that makes the pod not ready now. Its time is zero if it should be set to the time of the
+// write. Close returns an error if another writer has left the condition KruisePodReady unreadable.
 func Close(pod *corev1.Pod) (corev1.PodCondition, error) {
 	condition := corev1.PodCondition{Type: Of(pod), Status: corev1.ConditionFalse, Reason: v1beta1.ReasonStartInPlaceUpdate}
 	if condition.Type != shared {
@@ -92,15 +92,15 @@ func Close(pod *corev1.Pod) (corev1.PodCondition, error) {
 	if !slices.Contains(holds, v1beta1.HoldOfInPlaceUpdate) {
 		holds = append(holds, v1beta1.HoldOfInPlaceUpdate)
 		if was != nil && was.Status == corev1.ConditionFalse {
-			condition.LastTransitionTime = was.LastTransitionTime // another has taken it out before
+			condition.LastTransitionTime = was.LastTransitionTime // another writer has made it not ready before
 		}
 	}
 	condition.Message = v1beta1.WriteReadinessHolds(holds)
 	return condition, nil
 }
 
-// Open are the conditions of the pod's gates without an update. Others may still keep KruisePodReady False. A time is zero if it is
-// to be that of the write.
+// Open returns the conditions of the pod's gates without an update. Other writers may still keep KruisePodReady False.
+// A time is zero if it should be set to the time of the write.
 func Open(pod *corev1.Pod) []corev1.PodCondition {
 	var open []corev1.PodCondition
 	if has(pod, own) {
@@ -112,7 +112,7 @@ func Open(pod *corev1.Pod) []corev1.PodCondition {
 	was := kubelet.Condition(&pod.Status, shared)
 	holds, err := v1beta1.ReadReadinessHolds(was)
 	if err != nil {
-		return open // nothing of ours can be in it
+		return open // it cannot contain a hold of ours
 	}
 	holds = slices.DeleteFunc(holds, func(h v1beta1.ReadinessHold) bool { return h == v1beta1.HoldOfInPlaceUpdate })
 	gate := corev1.PodCondition{Type: shared, Status: corev1.ConditionTrue, Message: v1beta1.WriteReadinessHolds(holds)}
@@ -122,19 +122,20 @@ func Open(pod *corev1.Pod) []corev1.PodCondition {
 	return append(open, gate)
 }
 
-// leftAfter is how long after its drain a pod is out of its Services, with all its containers ready, before it is taken for
-// one that its command has left. A command that follows it writes within seconds.
+// leftAfter is how long after its drain a pod may stay not ready, with all its containers ready, until it counts as
+// abandoned by its command. A command that still follows the pod writes within seconds.
 const leftAfter = time.Minute
 
-// TakeBack is the status of a pod that a command has left out of its Services, with its gates open. It is nil for other pods; again
-// is then when the pod may be one, zero if it is not out of its Services. Pods of OpenKruise's workloads are their controllers'.
+// TakeBack returns the status, with open gates, for a pod that an ended command has left not ready. It returns nil for
+// other pods; again is then when the pod may become one, or zero if its gates are open. Pods of OpenKruise's workloads
+// are left to their controllers.
 func TakeBack(pod *corev1.Pod, now time.Time) (status *corev1.PodStatus, again time.Time) {
 	condition := Closed(pod)
 	if condition == nil || pod.DeletionTimestamp != nil || OfOpenKruise(pod) {
 		return nil, time.Time{}
 	}
 	var drain int32
-	if recorded, err := record.Read(pod); err == nil && recorded != nil { // else nobody goes on with it
+	if recorded, err := record.Read(pod); err == nil && recorded != nil { // otherwise no command continues it
 		drain = recorded.Extension().DrainSeconds
 	}
 	if until := condition.LastTransitionTime.Add(time.Duration(drain)*time.Second + leftAfter); now.Before(until) {
@@ -147,8 +148,8 @@ func TakeBack(pod *corev1.Pod, now time.Time) (status *corev1.PodStatus, again t
 	return with(pod, now, Open(pod)), time.Time{}
 }
 
-// Begin is the status of a pod whose readiness gate InPlaceUpdateReady has no condition yet, with the gate open: until then kubelet
-// keeps the pod not ready. Pods of OpenKruise's workloads are their controllers'.
+// Begin returns the status of a pod whose readiness gate InPlaceUpdateReady has no condition yet, with the gate open.
+// Without the condition kubelet keeps the pod not ready. Pods of OpenKruise's workloads are left to their controllers.
 func Begin(pod *corev1.Pod, now time.Time) (*corev1.PodStatus, bool) {
 	if pod.DeletionTimestamp != nil || OfOpenKruise(pod) || !has(pod, own) || kubelet.Condition(&pod.Status, own) != nil {
 		return nil, false

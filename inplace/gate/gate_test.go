@@ -11,7 +11,8 @@ import (
 	"github.com/refit-project/refit/inplace/gate"
 )
 
-// The drain is counted from the time of the condition: that of the write, unless another has taken the pod out before.
+// The drain is counted from the time of the condition: the time of the write, unless another writer has made the pod
+// not ready before.
 func TestDrainBeginsWhenThePodIsTakenOut(t *testing.T) {
 	t.Parallel()
 	hourAgo := metav1.NewTime(time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC))
@@ -40,5 +41,25 @@ func TestDrainBeginsWhenThePodIsTakenOut(t *testing.T) {
 				t.Errorf("%v, %s since %s, want %s", err, closed.Status, closed.LastTransitionTime, tt.since)
 			}
 		})
+	}
+}
+
+// Its containers are still ready, and kubelet is about to stop one for what the command has written.
+func TestAPodIsPutBackOnlyWhenKubeletHasSeenItsChange(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
+	pod := &corev1.Pod{}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateInPlaceUpdateReady}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+	}
+	pod.Generation = 2
+	for observed, back := range map[int64]bool{0: true, 1: false, 2: true} { // before Kubernetes 1.33 kubelet does not say
+		pod.Status.ObservedGeneration = observed
+		status, again := gate.TakeBack(pod, now)
+		if (status != nil) != back || again.IsZero() != back {
+			t.Errorf("generation %d seen: put back %t, again at %s", observed, status != nil, again)
+		}
 	}
 }

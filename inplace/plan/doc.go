@@ -1,3 +1,3 @@
-// Package plan says which changes of a running pod can be made without recreating it, in which order, and which cannot
-// and why. It knows nothing of updates that are under way.
+// Package plan decides which changes of a running pod are possible without recreating it, and in which order, and why
+// others are not. It knows nothing about updates in progress.
 package plan

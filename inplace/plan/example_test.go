@@ -29,7 +29,7 @@ func ExampleNew() {
 	// stopped and started again: [app]
 }
 
-// What cannot be done in place is told field by field.
+// Changes that are not possible in place are reported field by field.
 func ExampleNew_refused() {
 	running := plantest.Template()
 	wanted := running.DeepCopy()

@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 )
 
-// metadata finds changed labels and annotations, and for each the containers whose environment refers to it.
+// metadata collects changed labels and annotations, and for each the containers whose environment refers to it.
 func (d *difference) metadata() {
 	labels := changedKeys(d.old.Labels, d.updated.Labels)
 	annotations := changedKeys(d.old.Annotations, d.updated.Annotations)
@@ -26,7 +26,7 @@ func (d *difference) metadata() {
 		for i := range list.containers {
 			container := &list.containers[i]
 			if list.init && !isSidecar(container) {
-				continue // it has run with the old value
+				continue // it has already run with the old value
 			}
 			if found := referred(container, labels, annotations); len(found.Labels)+len(found.Annotations) > 0 {
 				d.restart(container, list.init, found)
@@ -54,13 +54,13 @@ func (d *difference) restart(container *corev1.Container, init bool, found v1bet
 	}
 }
 
-// reserved are the annotations in which the update itself is kept.
+// reserved are the annotations that store the update itself.
 var reserved = []string{
 	v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState,
 	v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace, v1beta1.AnnotationRuntimeContainersMeta,
 }
 
-// changedKeys has the new value of each key that is different, nil where it is removed.
+// changedKeys returns the new value of each changed key, nil for a removed one.
 func changedKeys(old, updated map[string]string) map[string]*string {
 	changed := map[string]*string{}
 	for key, value := range updated {
@@ -76,8 +76,8 @@ func changedKeys(old, updated map[string]string) map[string]*string {
 	return changed
 }
 
-// referred are the changed keys that the container's environment refers to. A removed key is none: nothing restarts the
-// container for it, as in OpenKruise.
+// referred returns the changed keys that the container's environment refers to. It ignores removed keys: the container
+// is not restarted for them, as in OpenKruise.
 func referred(container *corev1.Container, labels, annotations map[string]*string) v1beta1.InPlaceUpdateMetadata {
 	found := v1beta1.InPlaceUpdateMetadata{Labels: map[string]string{}, Annotations: map[string]string{}}
 	for _, env := range facts.MetadataEnvs(container) {

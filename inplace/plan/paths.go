@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// maxPaths bounds how many differences are told of; after that the pod has little in common with the other.
+// maxPaths limits how many differences are listed. With more than that the pods have little in common.
 const maxPaths = 20
 
-// differingPaths names the fields in which two values of the API differ, as deep as the path is known to both.
+// differingPaths returns the fields in which two API values differ, as deep as both have the path.
 func differingPaths(root string, a, b any) []string {
 	var paths []string
 	walk(root, Decoded(a), Decoded(b), &paths)
 	return paths
 }
 
-// Decoded returns a value of the API as encoding/json decodes its JSON: maps, lists, strings and numbers. Unlike the types, these have
-// only the fields that are set.
+// Decoded returns an API value as encoding/json decodes its JSON: maps, lists, strings and numbers. Unlike Go structs,
+// these only have the fields that are set.
 func Decoded(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // types of the API can always be encoded
+		panic(err) // cannot happen: API types can always be encoded
 	}
 	var decoded any
 	if err := json.Unmarshal(text, &decoded); err != nil {

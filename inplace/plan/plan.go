@@ -9,40 +9,42 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Options of New.
+// Options are the options of New.
 type Options struct {
-	// Revision names the new state; the caller may compare it later. It may be empty.
+	// Revision names the new state, so that the caller can compare it later. It may be empty.
 	Revision string
-	// Order is the order in which containers are replaced: those of a group together, groups one after another. A
-	// container that is not named is in the first group. Empty: the launch order of the pod, see [New].
+	// Order is the order in which containers are replaced: the containers of a group together, the groups one after
+	// another. A container that is not named belongs to the first group. Empty means the launch order of the pod, see
+	// [New].
 	Order [][]string
-	// DrainSeconds is how long the pod is not ready before the first container is stopped. Only pods with the readiness gate
-	// KruisePodReady or InPlaceUpdateReady are drained.
+	// DrainSeconds is how long the pod is not ready before the first container is stopped. Only pods with a readiness
+	// gate KruisePodReady or InPlaceUpdateReady are drained.
 	DrainSeconds int32
-	// ImagesPresent says that the new images are on the node. Without it the image of a container that is never restarted
-	// is not changed.
+	// ImagesPresent says that the new images are on the node. Without it New refuses to change the image of a container
+	// that is never restarted.
 	ImagesPresent bool
-	// Unready is kept in the record: nil if the pod was ready when the update was begun, or is not ready because of the update before it.
+	// Unready is stored in the record. It is nil if the pod was ready when the update was begun.
 	Unready *v1beta1.InPlaceUpdateUnready
 }
 
-// Update is what changes in a pod, in the order in which that can be done in place.
+// Update is a set of changes of a pod, in an order in which they can be made in place.
 type Update struct {
 	Stages  []Stage
 	Options Options
-	// Changes are those of the stages, in no order.
+	// Changes are the changes of all stages, in no order.
 	Changes Changes
 }
 
-// New says how to get from one pod to another of the same containers. The error is a [RefusedError] if there is no way
-// in place; it has all reasons.
+// New returns the update that turns one pod into another one with the same containers. If that is not possible in
+// place, the error is a [RefusedError] with all reasons.
 //
-// Stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers to a
-// changed label or annotation, native sidecars first, then the others in the order of OpenKruise's launch priorities.
+// The stages are: resources; labels and annotations; then images, and restarts of containers whose environment refers
+// to a changed label or annotation: native sidecars first, then the others in the order of OpenKruise's launch
+// priorities.
 func New(old, updated *corev1.PodTemplateSpec, options Options) (Update, error) {
 	for _, spec := range []*corev1.PodSpec{&old.Spec, &updated.Spec} {
 		if err := foreign.Spec(spec); err != nil {
@@ -73,7 +75,7 @@ func asStored(pod *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return pod
 }
 
-// Template is the part of a pod that an update may change.
+// Template returns the part of a pod that an update may change.
 func Template(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	template := &corev1.PodTemplateSpec{}
 	template.Labels, template.Annotations = maps.Clone(pod.Labels), maps.Clone(pod.Annotations)
@@ -81,7 +83,7 @@ func Template(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	return template
 }
 
-// Images are the new images by container: what should be on the node before the update begins.
+// Images returns the new images by container, which should be on the node before the update begins.
 func (u *Update) Images() map[string]string {
 	images := map[string]string{}
 	for _, change := range u.Changes.Containers {
@@ -92,7 +94,7 @@ func (u *Update) Images() map[string]string {
 	return images
 }
 
-// Stops are the containers that are stopped and started again, in order.
+// Stops returns the containers that are stopped and started again, in order.
 func (u *Update) Stops(spec *corev1.PodSpec) []string {
 	var names []string
 	for i := range u.Stages {
@@ -110,7 +112,7 @@ func (u *Update) Stops(spec *corev1.PodSpec) []string {
 type difference struct {
 	old, updated *corev1.PodTemplateSpec
 	options      Options
-	// rest is the new spec, from which everything that can be changed in place is taken back.
+	// rest is the new spec. Changes that can be made in place are reverted in it.
 	rest     corev1.PodSpec
 	changes  Changes
 	refusals []Refusal
@@ -190,8 +192,8 @@ func (d *difference) policy(container string) kubelet.RestartPolicy {
 	return kubelet.RestartPolicyOf(&corev1.Pod{Spec: d.old.Spec}, container)
 }
 
-// survivesStop reports whether kubelet starts a container again that was stopped: most end with code 0 then, or with that of
-// SIGTERM or SIGKILL.
+// survivesStop reports whether kubelet restarts a stopped container. Most stopped containers exit with code 0, or with
+// the code of SIGTERM or SIGKILL.
 func survivesStop(policy kubelet.RestartPolicy) bool {
 	const sigkill, sigterm = 128 + 9, 128 + 15
 	return policy.Restarts(0) && policy.Restarts(sigkill) && policy.Restarts(sigterm)
@@ -235,7 +237,7 @@ func (d *difference) resources(field string, was, is corev1.ResourceRequirements
 	}
 }
 
-// RestartsOnResize reports whether kubelet replaces the container for its new resources (resizePolicy RestartContainer).
+// RestartsOnResize reports whether kubelet restarts the container for its new resources (resizePolicy RestartContainer).
 func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
 	container := Find(spec, change.Container)
 	if container == nil || change.Resources == nil {
@@ -257,7 +259,7 @@ func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
 	return false
 }
 
-// Find is the container or native sidecar of that name.
+// Find returns the container or native sidecar with this name, or nil.
 func Find(spec *corev1.PodSpec, name string) *corev1.Container {
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {

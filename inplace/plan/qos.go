@@ -2,8 +2,8 @@ package plan
 
 import corev1 "k8s.io/api/core/v1"
 
-// qosClass is the class that the API server computes from the spec (Kubernetes documentation, "Pod Quality of Service
-// Classes"): resources of the pod as a whole count instead of the containers' where they are set.
+// qosClass returns the QoS class that the API server computes from the spec (Kubernetes documentation, "Pod Quality of
+// Service Classes"). If pod-level resources are set, they count instead of the containers' resources.
 func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	all := []corev1.ResourceRequirements{}
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
@@ -19,7 +19,7 @@ func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			limit, request := r.Limits[name], r.Requests[name]
 			if _, requested := r.Requests[name]; !requested {
-				request = limit // the API server's default
+				request = limit // the default of the API server
 			}
 			bestEffort = bestEffort && limit.IsZero() && request.IsZero()
 			guaranteed = guaranteed && !limit.IsZero() && limit.Cmp(request) == 0

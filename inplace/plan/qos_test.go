@@ -36,6 +36,7 @@ func TestQoSClassAsTheAPIServerComputesIt(t *testing.T) {
 		"limits alone, requests by default":      {corev1.PodSpec{Containers: []corev1.Container{with(none, full)}}, corev1.PodQOSGuaranteed},
 		"requests alone":                         {corev1.PodSpec{Containers: []corev1.Container{with(full, none)}}, corev1.PodQOSBurstable},
 		"a limit of CPU alone":                   {corev1.PodSpec{Containers: []corev1.Container{with(none, list("1", ""))}}, corev1.PodQOSBurstable},
+		"limits, and requests of zero":           {corev1.PodSpec{Containers: []corev1.Container{with(list("0", "0"), full)}}, corev1.PodQOSBurstable},
 		"a request of memory alone":              {corev1.PodSpec{Containers: []corev1.Container{with(list("", "1Gi"), none)}}, corev1.PodQOSBurstable},
 		"less requested than allowed":            {corev1.PodSpec{Containers: []corev1.Container{with(list("500m", "1Gi"), full)}}, corev1.PodQOSBurstable},
 		"less memory requested than allowed":     {corev1.PodSpec{Containers: []corev1.Container{with(list("1", "1Mi"), full)}}, corev1.PodQOSBurstable},
@@ -93,7 +94,7 @@ func TestImagesAndStopsOfAnUpdate(t *testing.T) {
 		{Kind: StageResize, Changes: []Change{resize}}, {Kind: StageImage, Changes: []Change{image}},
 	}}
 	if images := update.Images(); len(images) != 1 || images["app"] != "a:2" {
-		t.Errorf("images %v, want that of app", images)
+		t.Errorf("images %v, want the image of app", images)
 	}
 	spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}, {Name: "other"}}}
 	if stops := update.Stops(spec); len(stops) != 1 || stops[0] != "app" {

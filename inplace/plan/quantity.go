@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// AsStored makes requests and limits what the API server stores (its defaulting of ResourceList and Pod): quantities rounded up to
-// a thousandth, and a request of CPU or memory where there is only a limit. The lists may be those of another object: they are replaced.
+// AsStored converts requests and limits to what the API server stores (its defaulting of ResourceList and Pod):
+// quantities rounded up to a thousandth, and a request of CPU or memory if there is only a limit. It replaces the
+// lists, which may be shared with another object.
 func AsStored(resources *corev1.ResourceRequirements) {
 	resources.Requests, resources.Limits = Rounded(resources.Requests), Rounded(resources.Limits)
 	for name, limit := range resources.Limits {
@@ -20,7 +21,7 @@ func AsStored(resources *corev1.ResourceRequirements) {
 	}
 }
 
-// Rounded is the list with its quantities rounded up to a thousandth, as the API server stores them.
+// Rounded returns the list with quantities rounded up to a thousandth, as the API server stores them.
 func Rounded(list corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		return nil

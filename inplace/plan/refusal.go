@@ -5,41 +5,42 @@ import (
 	"strings"
 )
 
-// Reason is why a change is refused.
+// Reason is a reason to refuse a change.
 type Reason string
 
 // The reasons.
 const (
-	// ReasonImmutableField: the API server does not allow a change of this field of a running pod.
+	// ReasonImmutableField means that the API server does not allow a change of this field of a running pod.
 	ReasonImmutableField Reason = "ImmutableField"
-	// ReasonQoSClass: the new resources would give the pod another QoS class.
+	// ReasonQoSClass means that the new resources would change the QoS class of the pod.
 	ReasonQoSClass Reason = "QoSClass"
-	// ReasonInitContainer: an init container that runs once; it is never run again.
+	// ReasonInitContainer means that an init container has run and does not run again.
 	ReasonInitContainer Reason = "InitContainer"
-	// ReasonRestartPolicyNever: with restartPolicy Never or OnFailure kubelet may not start the container again: when the new image
-	// cannot be pulled, or when the container ends with an exit code that its policy does not restart it for.
+	// ReasonRestartPolicyNever means that with restartPolicy Never or OnFailure kubelet may not start the container
+	// again: if the new image cannot be pulled, or if the container ends with an exit code for which its policy does
+	// not restart it.
 	ReasonRestartPolicyNever Reason = "RestartPolicyNever"
-	// ReasonContainerEnded: the container has ended, and its restart policy does not restart it.
+	// ReasonContainerEnded means that the container has ended, and its restart policy does not restart it.
 	ReasonContainerEnded Reason = "ContainerEnded"
-	// ReasonRemovedResource: a request or limit can be changed and added, but not removed.
+	// ReasonRemovedResource means that a request or limit would be removed. It can only be changed or added.
 	ReasonRemovedResource Reason = "RemovedResource"
-	// ReasonResource: only CPU and memory can be changed.
+	// ReasonResource means that another resource than CPU and memory would be changed.
 	ReasonResource Reason = "Resource"
-	// ReasonStaticPod: kubelet has the pod from a file; the API server's copy is a mirror.
+	// ReasonStaticPod means that kubelet reads the pod from a file. The pod in the API server is a mirror.
 	ReasonStaticPod Reason = "StaticPod"
-	// ReasonInvalid: the value is none that the API server would accept.
+	// ReasonInvalid means that the API server would not accept the value.
 	ReasonInvalid Reason = "Invalid"
-	// ReasonNoChange: the pod already is as it is to be.
+	// ReasonNoChange means that the pod already has all changes.
 	ReasonNoChange Reason = "NoChange"
 )
 
 // Refusal is one change that cannot be made in place.
 type Refusal struct {
 	Container string // for ReasonContainerEnded
-	Field     string // as "spec.containers[0].env"; empty for the pod as a whole
+	Field     string // for example "spec.containers[0].env"; empty for the pod as a whole
 	Reason    Reason
 	Why       string
-	Instead   string // what leads to the goal nevertheless
+	Instead   string // another way to reach the goal
 }
 
 func (r Refusal) String() string {
@@ -53,7 +54,7 @@ func (r Refusal) String() string {
 	return text
 }
 
-// RefusedError says that an update cannot be made in place, with all the reasons.
+// RefusedError says that an update cannot be made in place, and gives all reasons.
 type RefusedError struct{ Refusals []Refusal }
 
 func (e *RefusedError) Error() string {
@@ -64,7 +65,10 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("cannot be updated in place: %s", strings.Join(texts, "; "))
 }
 
-// Has reports whether one of the refusals is for the reason.
+// Refused marks the error for commands, which exit with the code for an impossible change.
+func (e *RefusedError) Refused() {}
+
+// Has reports whether one of the refusals has this reason.
 func (e *RefusedError) Has(reason Reason) bool {
 	for _, refusal := range e.Refusals {
 		if refusal.Reason == reason {

@@ -11,49 +11,49 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// Change is what becomes different in one container.
+// Change is the change of one container.
 type Change struct {
 	Container string
-	// Sidecar says that it is a native sidecar: an init container with restartPolicy Always (KEP-753).
+	// Sidecar says that the container is a native sidecar: an init container with restartPolicy Always (KEP-753).
 	Sidecar bool
-	// Image is the new image, empty if it stays.
+	// Image is the new image, or "" if it does not change.
 	Image string
-	// Resources are the new requests and limits of CPU and memory, those that stay included; nil if all stay.
+	// Resources are the new requests and limits of CPU and memory, including unchanged ones; nil if none change.
 	Resources *corev1.ResourceRequirements
-	// Metadata are the labels and annotations that become different and that the container's environment refers to.
+	// Metadata are the changed labels and annotations that the container's environment refers to.
 	Metadata v1beta1.InPlaceUpdateMetadata
 }
 
-// ChangesMetadata reports whether there are any such labels or annotations.
+// ChangesMetadata reports whether Metadata has any labels or annotations.
 func (c *Change) ChangesMetadata() bool {
 	return len(c.Metadata.Labels)+len(c.Metadata.Annotations) > 0
 }
 
-// StageKind is what is done to a pod in a stage.
+// StageKind says what a stage does to a pod.
 type StageKind string
 
-// The kinds, in the order in which a plan has them.
+// The kinds, in the order in which they appear in a plan.
 const (
-	// StageResize changes CPU and memory, of all containers at once.
+	// StageResize changes CPU and memory of all containers at once.
 	StageResize StageKind = "Resize"
-	// StageMetadata changes labels and annotations that no container's environment refers to.
+	// StageMetadata changes labels and annotations to which no container's environment refers.
 	StageMetadata StageKind = "Metadata"
-	// StageImage changes images, upon which kubelet replaces the containers, and the metadata that their environment
-	// refers to. Containers of the stage whose image stays are restarted.
+	// StageImage changes images, so that kubelet replaces the containers, and the metadata to which their environment
+	// refers. Containers of the stage whose image does not change are restarted.
 	StageImage StageKind = "Image"
-	// StageRestart changes metadata that the environment of containers refers to and restarts them.
+	// StageRestart changes metadata to which the environment of containers refers, and restarts these containers.
 	StageRestart StageKind = "Restart"
 )
 
-// Stage is a set of changes that are made together and have to be finished before the next stage.
+// Stage is a set of changes that are made together. It has to be complete before the next stage.
 type Stage struct {
 	Kind    StageKind
 	Changes []Change
-	// Labels and Annotations are those of StageMetadata; nil removes a key.
+	// Labels and Annotations are set by StageMetadata; nil removes a key.
 	Labels, Annotations map[string]*string
 }
 
-// Containers are the names of the containers that change.
+// Containers returns the names of the containers that change.
 func (s *Stage) Containers() []string {
 	names := make([]string, len(s.Changes))
 	for i := range s.Changes {
@@ -62,8 +62,9 @@ func (s *Stage) Containers() []string {
 	return names
 }
 
-// Without is the stage without the changes that are held back, and without those that share metadata with them, which takes effect for
-// all at once; nil if nothing is left. Stages of resources and of metadata alone are never held back.
+// Without returns the stage without held changes, and without changes that share metadata with them, because metadata
+// takes effect for all at once. It returns nil if nothing is left. Stages of resources and of metadata alone are never
+// held.
 func (s *Stage) Without(held func(*Change) bool) *Stage {
 	if s.Kind == StageResize || s.Kind == StageMetadata {
 		return s
@@ -85,7 +86,7 @@ func (s *Stage) Without(held func(*Change) bool) *Stage {
 	return restarting(free)
 }
 
-// restarting is the stage of changes of images and environments.
+// restarting returns the stage for changes of images and environments.
 func restarting(changes []Change) *Stage {
 	stage := &Stage{Kind: StageRestart, Changes: changes}
 	if slices.ContainsFunc(changes, func(c Change) bool { return c.Image != "" }) {
@@ -94,7 +95,7 @@ func restarting(changes []Change) *Stage {
 	return stage
 }
 
-// grow takes also what shares changed metadata with what is taken.
+// grow adds to the taken changes those that share changed metadata with them.
 func grow(changes []Change, taken []bool) {
 	for grown := true; grown; {
 		grown = false
@@ -106,18 +107,18 @@ func grow(changes []Change, taken []bool) {
 	}
 }
 
-// Changes are what is still to be written to a pod.
+// Changes is what remains to be written to a pod.
 type Changes struct {
-	// Containers are in the order of the spec, init containers first.
+	// Containers are in spec order, init containers first.
 	Containers []Change
-	// Labels and Annotations are those that no container's environment refers to; nil removes a key.
+	// Labels and Annotations are those to which no container's environment refers; nil removes a key.
 	Labels, Annotations map[string]*string
-	// Order is that of Options.
+	// Order has the meaning of Options.Order.
 	Order [][]string
 }
 
-// Stages puts the changes into order: resources first, because a new instance of a container that gets image and
-// resources at once is bound by the pod's old limits (kubernetes/kubernetes#127356).
+// Stages returns the changes in order: resources first, because if a container gets image and resources at once, its
+// new instance still has the pod's old limits (kubernetes/kubernetes#127356).
 func (c *Changes) Stages(spec *corev1.PodSpec) []Stage {
 	var all []Stage
 	resize, rest := Stage{Kind: StageResize}, []Change{}
@@ -144,8 +145,8 @@ func (c *Changes) Stages(spec *corev1.PodSpec) []Stage {
 	return all
 }
 
-// firstBatch takes the changes that come first in the launch order, and those of later containers that share changed
-// metadata with them, which takes effect for all at once.
+// firstBatch returns the changes that come first in the launch order, together with the changes of later containers
+// that share changed metadata with them, because metadata takes effect for all at once.
 func firstBatch(spec *corev1.PodSpec, order [][]string, changes []Change) (batch, rest []Change) {
 	rank := rankBy(spec, order)
 	first := rank(&changes[0])
@@ -186,8 +187,8 @@ func sharesKey(a, b map[string]string) bool {
 	return false
 }
 
-// rankBy says which containers come first, by the given order, else by the pod: native sidecars, then containers of the
-// highest launch priority together with those that have none, then the others by priority.
+// rankBy returns a function that ranks containers by the given order, or else by the pod: native sidecars first, then
+// containers with the highest launch priority together with those that have none, then the others by priority.
 func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
 	if len(order) > 0 {
 		return func(c *Change) int64 {
@@ -215,8 +216,8 @@ func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
 	}
 }
 
-// LaunchPriority is the priority that OpenKruise's webhook has injected into a container: those of a higher one start
-// before the others. It is false when there is none.
+// LaunchPriority returns the priority that OpenKruise's webhook has injected into a container, and false if there is
+// none. Containers with a higher priority start before the others.
 func LaunchPriority(container *corev1.Container) (int64, bool) {
 	for _, env := range container.Env {
 		if env.Name != v1beta1.EnvContainerBarrier || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {

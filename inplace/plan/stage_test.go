@@ -36,3 +36,18 @@ func TestContainersThatShareMetadataAreRestartedTogether(t *testing.T) {
 		t.Errorf("%v goes without a", free.Containers())
 	}
 }
+
+// A container that no group names is updated with the first group.
+func TestContainersThatTheOrderDoesNotNameAreInTheFirstGroup(t *testing.T) {
+	t.Parallel()
+	changes := plan.Changes{Order: [][]string{{"a"}, {"b"}}, Containers: []plan.Change{
+		{Container: "a", Image: "a:2"}, {Container: "b", Image: "b:2"}, {Container: "other", Image: "other:2"},
+	}}
+	var got [][]string
+	for _, stage := range changes.Stages(&corev1.PodSpec{}) {
+		got = append(got, stage.Containers())
+	}
+	if diff := cmp.Diff([][]string{{"a", "other"}, {"b"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

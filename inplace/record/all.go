@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// All are the records of the pod's own update and of its SidecarSets, of updates that have ended too. Those that cannot be read are left out.
+// All returns the records of the pod's own update and of its SidecarSets, including completed updates. It leaves out
+// unreadable records.
 func All(pod *corev1.Pod) []*Record {
 	var all []*Record
 	if own, err := Read(pod); err == nil && own != nil {
@@ -26,7 +27,7 @@ func All(pod *corev1.Pod) []*Record {
 	return all
 }
 
-// Changed is when the update was begun or went on last; zero if that is not recorded.
+// Changed returns when the update was begun or last continued, or zero if that is not recorded.
 func (r *Record) Changed() time.Time {
 	last := r.State.UpdateTimestamp.Time
 	for _, batch := range r.State.ContainerBatchesRecord {

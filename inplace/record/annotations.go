@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// ErrMalformed is wrapped by every error about an annotation that cannot be read. Removing the annotation ends the update
-// where it is.
+// ErrMalformed is wrapped by every error about an unreadable annotation. Removing the annotation ends the update in its
+// present state.
 var ErrMalformed = errors.New("malformed annotation")
 
-// Read reads it from the pod's annotations. It is nil for a pod that has never been updated in place.
+// Read reads the record from the pod's annotations. It returns nil for a pod that has never been updated in place.
 func Read(pod *corev1.Pod) (*Record, error) {
 	record := &Record{}
 	found, err := readAnnotation(pod, &record.State, v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState)
@@ -44,9 +44,9 @@ func readAnnotation(pod *corev1.Pod, into any, keys ...string) (bool, error) {
 	return false, nil
 }
 
-// ReadSidecars reads the record of the last update of a SidecarSet's containers. It is nil if there has been none. Each
-// SidecarSet has a record of its own in OpenKruise's annotation kruise.io/sidecarset-inplace-update-state, beside that of
-// the pod's own update, so that both can go on at the same time.
+// ReadSidecars reads the record of the last update of a SidecarSet's containers. It returns nil if there has been none.
+// Each SidecarSet has its own record in OpenKruise's annotation kruise.io/sidecarset-inplace-update-state, separate
+// from the record of the pod's own update, so that both can proceed at the same time.
 func ReadSidecars(pod *corev1.Pod, sidecarSet string) (*Record, error) {
 	entries, err := sidecarRecords(pod)
 	if err != nil {
@@ -67,7 +67,7 @@ func readEntry(pod *corev1.Pod, sidecarSet string, text json.RawMessage) (*Recor
 	return record, nil
 }
 
-// maxSidecarSets bounds the records that a pod has of SidecarSets: each is judged when the pod is.
+// maxSidecarSets limits the SidecarSet records of a pod, because all of them are evaluated with the pod.
 const maxSidecarSets = 256
 
 func sidecarRecords(pod *corev1.Pod) (map[string]json.RawMessage, error) {
@@ -80,7 +80,8 @@ func sidecarRecords(pod *corev1.Pod) (map[string]json.RawMessage, error) {
 	return entries, err
 }
 
-// Annotations are the changes of the pod's annotations that keep the record; null removes an annotation that it replaces.
+// Annotations returns the changes of the pod's annotations that store the record; nil removes an annotation that the
+// record replaces.
 func (r *Record) Annotations(pod *corev1.Pod) map[string]*string {
 	if r.SidecarSet != "" {
 		text := r.encodeSidecars(pod)
@@ -98,7 +99,8 @@ func (r *Record) Annotations(pod *corev1.Pod) map[string]*string {
 	return changes
 }
 
-// encodeSidecars is the annotation with this record in it. Entries that cannot be read are replaced by it alone.
+// encodeSidecars returns the annotation with this record in it. If the present value is unreadable, it only contains
+// this record.
 func (r *Record) encodeSidecars(pod *corev1.Pod) string {
 	entries, err := sidecarRecords(pod)
 	if err != nil || entries == nil {
@@ -107,7 +109,7 @@ func (r *Record) encodeSidecars(pod *corev1.Pod) string {
 	entries[r.SidecarSet] = json.RawMessage(r.encode())
 	text, err := json.Marshal(entries)
 	if err != nil {
-		panic(err) // each entry has been decoded or encoded before
+		panic(err) // cannot happen: each entry has been decoded or encoded before
 	}
 	return string(text)
 }
@@ -115,7 +117,7 @@ func (r *Record) encodeSidecars(pod *corev1.Pod) string {
 func (r *Record) encode() string {
 	text, err := json.Marshal(&r.State)
 	if err != nil {
-		panic(err) // types of the API can always be encoded
+		panic(err) // cannot happen: API types can always be encoded
 	}
 	return string(text)
 }

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Begin adds all of an update as still to be written.
+// Begin adds all changes of an update as remaining to be written.
 func (r *Record) Begin(update *plan.Update, now time.Time) {
 	state := &r.State
 	state.Revision, state.UpdateTimestamp = update.Options.Revision, metav1.NewTime(now)
@@ -25,8 +25,8 @@ func (r *Record) Begin(update *plan.Update, now time.Time) {
 	}
 }
 
-// Keep has what was promised for the update before hold for as long as that is under way: how long the pod drains, the order of its
-// containers, and which of them wait for others. Unfinished says that something of it has been begun and has not ended.
+// Keep copies the guarantees of the previous update, which apply while it is in progress: how long the pod drains, the
+// order of its containers, and which of them wait for others. unfinished says that part of it has begun and not ended.
 func (r *Record) Keep(before *Record, unfinished bool) {
 	ours, was := r.State.Refit, before.Extension()
 	if before.Grace != nil {
@@ -45,7 +45,7 @@ func (r *Record) Keep(before *Record, unfinished bool) {
 	r.await(after, nil)
 }
 
-// appended are the groups of an order, and after them those of the containers that only the other names.
+// appended returns the groups of order, followed by the groups of containers that only other has.
 func appended(order, other [][]string) [][]string {
 	if len(order) == 0 {
 		return other
@@ -78,7 +78,7 @@ func (r *Record) add(change plan.Change) {
 	}
 }
 
-// adopted is the record with what OpenKruise keeps until the pod is drained as part of what is still to be written.
+// adopted returns the record with the changes that OpenKruise applies after the drain added to what remains to be written.
 func (r *Record) adopted() *Record {
 	if r.Grace == nil {
 		return r
@@ -90,7 +90,7 @@ func (r *Record) adopted() *Record {
 	return next
 }
 
-// Adopt turns an update that OpenKruise keeps until the pod is drained into one of which nothing has been begun.
+// Adopt converts an update that OpenKruise applies after the drain to one of which nothing has been begun.
 func (r *Record) Adopt() (*Record, error) {
 	var metadata struct {
 		Metadata struct {

@@ -10,19 +10,19 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// Record is how far the update of a pod has come.
+// Record is the progress of an update of a pod.
 type Record struct {
 	State v1beta1.InPlaceUpdateState
-	// Grace is what OpenKruise is to apply when the pod has drained, nil if nothing.
+	// Grace is what OpenKruise applies after the pod has drained, or nil.
 	Grace *v1beta1.InPlaceUpdateSpec
-	// SidecarSet is set if the update is that of the containers which a SidecarSet has injected, see [ReadSidecars].
+	// SidecarSet is set if the update changes containers that a SidecarSet has injected, see [ReadSidecars].
 	SidecarSet string
 }
 
-// Extension is Refit's part of the record, which one that OpenKruise has written does not have.
+// Extension returns Refit's part of the record. Records written by OpenKruise have none.
 func (r *Record) Extension() v1beta1.InPlaceUpdateExtension {
 	if r.State.Refit == nil {
 		return v1beta1.InPlaceUpdateExtension{}
@@ -30,8 +30,9 @@ func (r *Record) Extension() v1beta1.InPlaceUpdateExtension {
 	return *r.State.Refit
 }
 
-// Written is the record once the stage has been written to the pod, with what its containers ran before; for resources,
-// once they have taken effect. What is still to be written then waits for the containers of the stage to be ready.
+// Written returns the record after the stage has been written to the pod, with what its containers ran before; for
+// resources, after they have taken effect. What remains to be written then waits until the containers of the stage are
+// ready.
 func (r *Record) Written(pod *corev1.Pod, stage *plan.Stage, now time.Time) *Record {
 	next := &Record{State: r.State, SidecarSet: r.SidecarSet}
 	state, ours := &next.State, r.Extension()
@@ -70,8 +71,8 @@ func allReady(pod *corev1.Pod, containers []string) bool {
 	})
 }
 
-// After has, for containers whose change is still to be written, the containers that have to be ready before that. A record of
-// OpenKruise's has them for all containers together.
+// After returns, by container whose change remains to be written, the containers that have to be ready before that. A
+// record written by OpenKruise has them for all containers together.
 func (r *Record) After() map[string][]string {
 	if after := r.Extension().After; after != nil || r.State.PreCheckBeforeNext == nil {
 		return after
@@ -83,7 +84,7 @@ func (r *Record) After() map[string][]string {
 	return after
 }
 
-// await has what is still to be written wait: as before if it did, else for these containers.
+// await makes what remains to be written wait: as before, or else for these containers.
 func (r *Record) await(before map[string][]string, containers []string) {
 	ours := r.State.Refit
 	ours.After, r.State.PreCheckBeforeNext = nil, nil
@@ -104,14 +105,14 @@ func (r *Record) await(before map[string][]string, containers []string) {
 	}
 }
 
-// restarts are the containers of which an image or an environment is still to be written, sorted.
+// restarts returns the containers whose image or environment remains to be written, sorted.
 func (r *Record) restarts() []string {
 	names := append(slices.Collect(maps.Keys(r.State.NextContainerImages)), slices.Collect(maps.Keys(r.State.NextContainerRefMetadata))...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Opened is the record once the pod has been put back into its Services, nil if there is no update.
+// Opened returns the record after the pod has been made ready again, or nil if there is no update.
 func (r *Record) Opened(now time.Time) *Record {
 	if r.State.UpdateTimestamp.IsZero() {
 		return nil
@@ -122,16 +123,24 @@ func (r *Record) Opened(now time.Time) *Record {
 	return next
 }
 
-// note keeps what the container runs before the change. An instance that an earlier, unfinished update was to replace
-// still is one of the image from before that.
+// maxSuperseded limits the images in a record that belong to superseded updates.
+const maxSuperseded = 4
+
+// note records what the container runs before the change. An instance that an earlier, unfinished update was to replace
+// still has the image from before that update.
 func (r *Record) note(pod *corev1.Pod, change *plan.Change, ours *v1beta1.InPlaceUpdateExtension) {
 	status, container := kubelet.StatusOf(pod, change.Container), plan.Find(&pod.Spec, change.Container)
 	if status == nil || container == nil {
 		return
 	}
 	instance := v1beta1.InPlaceUpdateInstance{ContainerID: status.ContainerID, Image: container.Image}
-	if was, ok := ours.Instances[change.Container]; ok && was.ContainerID == status.ContainerID {
-		instance.Image = was.Image
+	was, recorded := ours.Instances[change.Container]
+	if recorded && was.ContainerID == status.ContainerID {
+		instance.Image, instance.Superseded = was.Image, was.Superseded
+	}
+	if recorded && container.Image != was.Image {
+		superseded := append(slices.Clone(instance.Superseded), container.Image)
+		instance.Superseded = superseded[max(0, len(superseded)-maxSuperseded):]
 	}
 	ours.Instances[change.Container] = instance
 	if change.Image != "" {

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,16 @@ func TestOnlyWhatThePodDoesNotHaveRemains(t *testing.T) {
 	kept.State.NextContainerResources = map[string]corev1.ResourceRequirements{"app": {}}
 	if got := kept.Remaining(pod); len(got.Containers) != 1 || got.Containers[0].Container != "log" || got.Containers[0].Image != "log:2" {
 		t.Errorf("%+v: want the image of log alone", got)
+	}
+}
+
+// Who updates the pod has to be told which annotation it is.
+func TestUnreadableRecordIsAnErrorThatNamesTheAnnotation(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{v1beta1.AnnotationInPlaceUpdateState, v1beta1.LegacyAnnotationInPlaceUpdateState} {
+		if got, err := record.Read(podWith(map[string]string{key: "{"})); got != nil || !errors.Is(err, record.ErrMalformed) || !strings.Contains(err.Error(), key+" of pod web") {
+			t.Errorf("%s: %+v, %v", key, got, err)
+		}
 	}
 }
 

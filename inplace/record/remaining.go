@@ -8,14 +8,14 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Pending reports whether something of the update is still to be written to the pod.
+// Pending reports whether part of the update remains to be written to the pod.
 func (r *Record) Pending() bool {
 	s := &r.State
 	return len(s.NextContainerImages)+len(s.NextContainerResources)+len(s.NextContainerRefMetadata) > 0
 }
 
-// Remaining is what the record says is still to be written. Resources that the spec already has
-// are not: the resize is under way or over.
+// Remaining returns what remains to be written according to the record. It leaves out resources that the spec already
+// has, because that resize is in progress or complete.
 func (r *Record) Remaining(pod *corev1.Pod) plan.Changes {
 	ours := r.Extension()
 	left := plan.Changes{Labels: ours.Labels, Annotations: ours.Annotations, Order: ours.Order}
@@ -40,8 +40,7 @@ func (r *Record) Remaining(pod *corev1.Pod) plan.Changes {
 	return left
 }
 
-// Wanted is what the pod is to be like at the end of the update in the record; a nil record means that there is
-// none.
+// Wanted returns the pod template at the end of the update in the record. A nil record means that there is no update.
 func Wanted(pod *corev1.Pod, record *Record) *corev1.PodTemplateSpec {
 	wanted := plan.Template(pod)
 	if record == nil {
@@ -83,7 +82,8 @@ func merged[M ~map[K]V, K comparable, V any](into, changes M) M {
 	return into
 }
 
-// hasResources reports whether the container has all these resources, as the API server stores them; it may have added requests.
+// hasResources reports whether the container has all these resources, as the API server stores them. It may have
+// additional requests.
 func hasResources(container *corev1.Container, want corev1.ResourceRequirements) bool {
 	has := func(list, want corev1.ResourceList) bool {
 		for name, quantity := range plan.Rounded(want) {

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,10 +58,13 @@ func copyOf(t *testing.T, r *record.Record) *record.Record {
 	return out
 }
 
+// unready is what is known of a pod that is not ready when its update is begun.
+var unready = &v1beta1.InPlaceUpdateUnready{Since: metav1.NewTime(now.Add(-time.Hour)), Stuck: true}
+
 func begun(changes ...plan.Change) *record.Record {
 	r := &record.Record{State: v1beta1.InPlaceUpdateState{Refit: &v1beta1.InPlaceUpdateExtension{}}}
 	r.Begin(&plan.Update{
-		Options: plan.Options{Revision: "r", Order: [][]string{{"log"}, {"app"}}, DrainSeconds: 5},
+		Options: plan.Options{Revision: "r", Order: [][]string{{"log"}, {"app"}}, DrainSeconds: 5, Unready: unready},
 		Changes: plan.Changes{Containers: changes, Labels: map[string]*string{"team": new("shop")}, Annotations: map[string]*string{"gone": nil}},
 	}, now)
 	return r
@@ -77,7 +81,7 @@ func TestRecordOfAnUpdateThatBegins(t *testing.T) {
 		NextContainerResources:   map[string]corev1.ResourceRequirements{"app": resources},
 		NextContainerRefMetadata: map[string]v1beta1.InPlaceUpdateMetadata{"log": labels("db")},
 		Refit: &v1beta1.InPlaceUpdateExtension{
-			Order: [][]string{{"log"}, {"app"}}, DrainSeconds: 5, Labels: map[string]*string{"team": new("shop")}, Annotations: map[string]*string{"gone": nil},
+			Order: [][]string{{"log"}, {"app"}}, DrainSeconds: 5, Labels: map[string]*string{"team": new("shop")}, Annotations: map[string]*string{"gone": nil}, Unready: unready,
 		},
 	}
 	if diff := cmp.Diff(want, got.State); diff != "" {
@@ -175,6 +179,38 @@ func TestInstanceThatWasNotReplacedKeepsItsImageInTheRecord(t *testing.T) {
 		if got.Image != tt.want || got.ContainerID != "c://app" {
 			t.Errorf("%s: %+v, want image %s", name, got, tt.want)
 		}
+	}
+}
+
+// Instances of images that were in the spec for a moment are not instances of the update, for however many updates.
+func TestImagesThatWereSupersededAreRecorded(t *testing.T) {
+	t.Parallel()
+	pod := running()
+	kept := begun()
+	for i := range 7 {
+		pod.Spec.Containers[0].Image = fmt.Sprintf("app:%d", i)
+		kept = kept.Written(pod, &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "app", Image: fmt.Sprintf("app:%d", i+1)}}}, now)
+	}
+	want := v1beta1.InPlaceUpdateInstance{ContainerID: "c://app", Image: "app:0", Superseded: []string{"app:3", "app:4", "app:5", "app:6"}}
+	if diff := cmp.Diff(want, kept.Extension().Instances["app"]); diff != "" {
+		t.Errorf("of one instance (-want +got):\n%s", diff)
+	}
+	pod.Status.ContainerStatuses[0].ContainerID, pod.Spec.Containers[0].Image = "c://next", "app:7"
+	kept = kept.Written(pod, &plan.Stage{Kind: plan.StageImage, Changes: []plan.Change{{Container: "app", Image: "app:8"}}}, now)
+	want = v1beta1.InPlaceUpdateInstance{ContainerID: "c://next", Image: "app:7", Superseded: []string{"app:7"}}
+	if diff := cmp.Diff(want, kept.Extension().Instances["app"]); diff != "" {
+		t.Errorf("of the next (-want +got):\n%s", diff)
+	}
+}
+
+func TestImageOfAContainerThatIsOnlyRestartedIsNotSuperseded(t *testing.T) {
+	t.Parallel()
+	kept, stage := begun(), &plan.Stage{Kind: plan.StageRestart, Changes: []plan.Change{{Container: "log", Metadata: labels("db")}}}
+	for range 2 {
+		kept = kept.Written(running(), stage, now)
+	}
+	if diff := cmp.Diff(v1beta1.InPlaceUpdateInstance{ContainerID: "c://log", Image: "log:1"}, kept.Extension().Instances["log"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

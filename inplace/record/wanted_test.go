@@ -113,6 +113,28 @@ func TestResourcesThatTheSpecHasAreNotWrittenAgain(t *testing.T) {
 	}
 }
 
+// A command that is cancelled takes back what it has asked for, also in another form.
+func TestQuantitiesThatAnotherCommandHasAskedForSinceAreNotTakenBack(t *testing.T) {
+	t.Parallel()
+	gigabyte := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	kept := begun(plan.Change{Container: "app", Resources: &corev1.ResourceRequirements{Requests: cpu("200m").Requests, Limits: gigabyte}})
+	without := func(requests string) *record.Record {
+		asked := corev1.ResourceRequirements{Requests: cpu(requests).Requests, Limits: gigabyte}
+		return kept.Without(plan.Changes{Containers: []plan.Change{{Container: "app", Resources: &asked}}})
+	}
+	before := copyOf(t, kept)
+	left := without("100m").State.NextContainerResources["app"]
+	if diff := cmp.Diff(cpu("200m").Requests, left.Requests); diff != "" || len(left.Limits) != 0 {
+		t.Errorf("%v are left, requests (-want +got):\n%s", left, diff)
+	}
+	if got := without("0.2"); got.Pending() {
+		t.Errorf("%+v", got.State.NextContainerResources)
+	}
+	if diff := cmp.Diff(before.State.NextContainerResources, kept.State.NextContainerResources); diff != "" {
+		t.Errorf("the record itself was changed (-want +got):\n%s", diff)
+	}
+}
+
 func TestUnreadableRecordsOfSidecarsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", "null"} {

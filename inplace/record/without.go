@@ -10,7 +10,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 )
 
-// Without is the record without these changes, as far as they are still to be written with these values.
+// Without returns the record without these changes, as far as they remain to be written with these values.
 func (r *Record) Without(changes plan.Changes) *Record {
 	next, ours := &Record{State: r.State, Grace: r.Grace, SidecarSet: r.SidecarSet}, r.Extension()
 	state := &next.State

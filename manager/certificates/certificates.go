@@ -1,5 +1,5 @@
-// Package certificates issues the serving certificate of the webhooks (Install, run by an account of its own) and loads it
-// into the webhook server of the running manager (Loader), which may read one Secret and write nothing.
+// Package certificates issues the serving certificate of the webhooks (Install, which runs with an account of its own) and
+// loads it into the webhook server of the running manager (Loader), which may read one Secret and write nothing.
 package certificates
 
 import (
@@ -21,15 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/refit-project/refit/manager/cache"
+	"github.com/refit-project/refit/internal/cache"
 )
 
 const (
-	// expiryWarning is how long before the end of a certificate a warning is logged, once a day.
+	// expiryWarning is how long before the expiry of a certificate a warning is logged, once a day.
 	expiryWarning = 30 * day
 )
 
-// Config is what the package needs from the manager.
+// Config is the configuration of the package.
 type Config struct {
 	Namespace string // of the Secret
 	Secret    string // name of the Secret with tls.crt and tls.key
@@ -37,7 +37,7 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Loader keeps the certificate that the webhook server uses equal to that of the Secret, without a restart.
+// Loader keeps the certificate of the webhook server equal to the one in the Secret, without a restart.
 type Loader struct {
 	key     types.NamespacedName
 	now     func() time.Time
@@ -46,7 +46,7 @@ type Loader struct {
 	expiry  prometheus.Gauge
 }
 
-// NewLoader makes a Loader without a certificate.
+// NewLoader returns a Loader without a certificate.
 func NewLoader(cfg Config) *Loader {
 	return &Loader{
 		key: types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.Secret}, now: cfg.Clock, log: cfg.Logger,
@@ -57,14 +57,14 @@ func NewLoader(cfg Config) *Loader {
 	}
 }
 
-// ByObject are the cache options of the types that only this package reads.
+// ByObject returns the cache options of the types that only this package reads.
 func (l *Loader) ByObject() cache.ByObject {
 	return cache.ByObject{&corev1.Secret{}: ctrlcache.ByObject{Namespaces: map[string]ctrlcache.Config{
 		l.key.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", l.key.Name)},
 	}}}
 }
 
-// GetCertificate is for tls.Config.
+// GetCertificate returns the current certificate; it is for tls.Config.
 func (l *Loader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if certificate := l.current.Load(); certificate != nil {
 		return certificate, nil
@@ -76,7 +76,7 @@ func (l *Loader) missing() error {
 	return fmt.Errorf("secret %s has no certificate: has the Job refit-certificates run?", l.key)
 }
 
-// Add adds the controller that follows the Secret, on every replica.
+// Add adds the controller that watches the Secret, on every replica.
 func Add(mgr ctrl.Manager, loader *Loader, metrics prometheus.Registerer) error {
 	if err := metrics.Register(loader.expiry); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -89,7 +89,7 @@ func Add(mgr ctrl.Manager, loader *Loader, metrics prometheus.Registerer) error 
 		Complete(&reconciler{Loader: loader, secrets: mgr.GetClient()})
 }
 
-// Ready reports why the API server cannot call the webhooks of this replica. It is a healthz.Checker.
+// Ready returns why the API server cannot call the webhooks of this replica. It is a healthz.Checker.
 func (l *Loader) Ready(*http.Request) error {
 	certificate := l.current.Load()
 	if certificate == nil {
@@ -118,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.load(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 }
 
-// load takes a certificate into use. One that cannot be parsed leaves the one before in use.
+// load parses a certificate and uses it. If it cannot be parsed, the previous one stays in use.
 func (l *Loader) load(certificate, key []byte) (ctrl.Result, error) {
 	if len(certificate) == 0 || len(key) == 0 {
 		l.log.Info("waiting for the certificate", "secret", l.key.String())

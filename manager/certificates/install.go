@@ -13,24 +13,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keyAuthority is where a Secret has the certificates of the authorities, as in Secrets of cert-manager.
+// keyAuthority is the key of the CA certificates in a Secret, as in Secrets of cert-manager.
 const keyAuthority = "ca.crt"
 
 // InstallConfig names the objects that Install writes.
 type InstallConfig struct {
 	Namespace       string   // of the Secrets and the Service
-	Service         string   // in front of the webhooks
-	Secret          string   // gets the serving certificate; the manager reads it
-	AuthoritySecret string   // gets the authority with its key; nothing else may read it
-	Webhooks        []string // names of the MutatingWebhookConfigurations that get the caBundle
+	Service         string   // of the webhooks
+	Secret          string   // for the serving certificate, which the manager reads
+	AuthoritySecret string   // for the CA certificate and its key; nothing else may read it
+	Webhooks        []string // names of the MutatingWebhookConfigurations whose caBundle is set
 	Logger          *slog.Logger
 }
 
-// Install makes the certificates of the webhooks or renews them, and has the API server trust their authority. It writes
-// only what is to change, so it can be run at any time. Both Secrets have to exist and may be empty.
+// Install creates or renews the certificates of the webhooks, and sets the CA bundle in the webhook configurations. It
+// writes only changes, so it can be run at any time. Both Secrets have to exist and may be empty.
 //
-// The API server is told of a new authority before a certificate of it is used, and trusts the one before as well until the
-// next run: replicas of the manager change over in their own time.
+// A new CA certificate is in the webhook configurations before a certificate signed with it is used, and the previous one
+// stays until the next run, because replicas of the manager change over at different times.
 func Install(ctx context.Context, api client.Client, cfg InstallConfig, now time.Time) error {
 	var authority, serving corev1.Secret
 	if err := api.Get(ctx, client.ObjectKey{Namespace: cfg.Namespace, Name: cfg.AuthoritySecret}, &authority); err != nil {
@@ -60,7 +60,7 @@ func Install(ctx context.Context, api client.Client, cfg InstallConfig, now time
 	return store(ctx, api, &serving, state.Serving, state.Bundle)
 }
 
-// names by which the API server, and users in the cluster, reach the Service.
+// names returns the DNS names of the Service, for the API server and for users in the cluster.
 func (c InstallConfig) names() []string {
 	domain := c.Service + "." + c.Namespace
 	return []string{domain + ".svc", domain, domain + ".svc.cluster.local"}

@@ -122,7 +122,7 @@ func TestInstallUpdatesTheWebhooksFirstAndWritesOnlyChanges(t *testing.T) {
 	}
 }
 
-// Whichever write fails, the certificate in use stays trusted, and the next run completes the change.
+// After a failure of any write, the certificate in use stays trusted, and the next run completes the change.
 func TestInterruptedInstallKeepsTheCertificateTrusted(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []string{"refit-manager", "authority", "cert"} {

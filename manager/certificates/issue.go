@@ -16,31 +16,32 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// authorityLifetime is long, as the API server has to be given every new authority.
+	// authorityLifetime is long, because every new CA certificate has to be distributed to the API server.
 	authorityLifetime = 10 * 365 * day
-	// authorityRenewal is how long before its end an authority is replaced: longer than a certificate of it lasts.
+	// authorityRenewal is how long before its expiry a CA certificate is replaced: longer than the validity of the
+	// certificates that it signs.
 	authorityRenewal = 2 * 365 * day
 	servingLifetime  = 365 * day
-	// servingRenewal leaves months in which a renewal that fails can be noticed.
+	// servingRenewal leaves months to notice that renewals fail.
 	servingRenewal = 120 * day
-	// clockSkew is how far clocks of the cluster may be behind ours.
+	// clockSkew is how far other clocks of the cluster may be behind ours.
 	clockSkew = time.Hour
 )
 
 // KeyPair is a certificate with its private key, in PEM.
 type KeyPair struct{ Certificate, Key []byte }
 
-// State is what is stored of the webhooks' certificates.
+// State is the stored state of the webhooks' certificates.
 type State struct {
 	Authority KeyPair
 	Serving   KeyPair
-	// Bundle are the certificates of the authorities that the API server is to trust, in PEM: the present one first, and
-	// after it the one before, while servers may still use a certificate of it.
+	// Bundle has the CA certificates that the API server is to trust, in PEM: the present one first, and then the previous
+	// one while servers may still use a certificate signed with it.
 	Bundle []byte
 }
 
-// Issue returns the state as it should be at a time, for a server with these DNS names, and what has been renewed; the
-// stored state and an empty string when nothing has to be.
+// Issue returns the wanted state at a time, for a server with these DNS names, and what has been renewed. If nothing has to
+// be renewed, it returns the stored state and an empty string.
 func Issue(stored State, names []string, now time.Time) (State, string, error) {
 	authority, key, err := parse(stored.Authority)
 	reason := ""
@@ -54,9 +55,9 @@ func Issue(stored State, names []string, now time.Time) (State, string, error) {
 			return State{}, "", err
 		}
 	}
-	if fault := checkServing(stored.Serving, authority, names, now); fault != nil {
+	if invalid := checkServing(stored.Serving, authority, names, now); invalid != nil {
 		if reason == "" {
-			reason = fmt.Sprintf("new serving certificate: %v", fault)
+			reason = fmt.Sprintf("new serving certificate: %v", invalid)
 		}
 		if next.Serving, err = newServing(authority, key, names, now); err != nil {
 			return State{}, "", err
@@ -71,7 +72,7 @@ func Issue(stored State, names []string, now time.Time) (State, string, error) {
 	return next, reason, nil
 }
 
-// trustedBefore returns the first other authority of a bundle that has not expired.
+// trustedBefore returns the first other CA certificate of a bundle that has not expired.
 func trustedBefore(bundle []byte, present *x509.Certificate, now time.Time) []byte {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
@@ -84,7 +85,7 @@ func trustedBefore(bundle []byte, present *x509.Certificate, now time.Time) []by
 
 var errMissing = errors.New("there is none yet")
 
-// parse also checks that certificate and key belong together.
+// parse parses a key pair. It also checks that certificate and key belong together.
 func parse(pair KeyPair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if len(pair.Certificate) == 0 && len(pair.Key) == 0 {
 		return nil, nil, errMissing
@@ -159,7 +160,7 @@ func newServing(authority *x509.Certificate, authorityKey *ecdsa.PrivateKey, nam
 	return pair, err
 }
 
-// create makes a key and its certificate, signed by the issuer, or by itself without one.
+// create returns a key and its certificate, signed by the issuer, or self-signed without one.
 func create(template, issuer *x509.Certificate, issuerKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, KeyPair, error) {
 	fail := func(err error) (*x509.Certificate, *ecdsa.PrivateKey, KeyPair, error) {
 		return nil, nil, KeyPair{}, fmt.Errorf("make certificate %s: %w", template.Subject.CommonName, err)

@@ -167,7 +167,7 @@ func TestKeysAreECDSA(t *testing.T) {
 	}
 }
 
-// FuzzIssue: nothing that is stored makes it panic, and what comes out is trusted.
+// FuzzIssue: no stored state causes a panic, and the result is trusted.
 func FuzzIssue(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, certificate, key []byte) {

@@ -2,7 +2,7 @@ package transport
 
 import "net/http"
 
-// Continued is a RoundTripper for a client whose first request has been answered already. It is used by one goroutine.
+// Continued is a RoundTripper for a client whose first request has already been answered. It is used by one goroutine.
 type Continued struct {
 	First *http.Response
 	Next  http.RoundTripper

@@ -1,4 +1,4 @@
-// Package transport sends HTTP requests over connections of their own, for probes.
+// Package transport sends HTTP requests for probes, each over a new connection.
 package transport
 
 import (
@@ -15,38 +15,38 @@ import (
 	"time"
 )
 
-// Transport sends each request over a connection of its own. A kept connection would prove that the server worked, not
-// that it does.
+// Transport sends each request over a new connection. A kept connection would only prove that the server worked before,
+// not that it works now.
 //
-// It does what http.Transport does for such a request, without its two goroutines and its bookkeeping of idle
-// connections, which take half of a probe's CPU; and it resets the connection in the end, so that thousands of probes
-// leave no ports in TIME_WAIT. There is no proxy: the thing probed is near, and a proxy of the environment would answer in
-// its place. Compression is not asked for: the limit is on what is read.
+// Transport does the same as http.Transport for such a request, without its two goroutines and its management of idle
+// connections, which take half of a probe's CPU time. At the end it resets the connection, so that thousands of probes
+// leave no ports in TIME_WAIT. It uses no proxy: the probed application is near, and a proxy from the environment would
+// answer in its place. It does not request compression, because the size limit applies to what is read.
 type Transport struct {
-	// Dial connects; TLS is for https.
+	// Dial connects. TLS is used for https.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS  *tls.Config
-	// MaxHeader bounds the header of a response, in bytes.
+	// MaxHeader limits the header of a response, in bytes.
 	MaxHeader int64
 }
 
 const (
-	// maxInformational bounds the responses of status 1xx before the one that counts, as net/http does.
+	// maxInformational limits the number of 1xx responses before the final one, like net/http.
 	maxInformational = 5
 	readBuffer       = 1 << 10
 )
 
-// readers are used by one probe after another: there are many probes, of which few run at the same moment.
+// readers are shared by all probes: there are many probes, and few run at the same moment.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-// Request is one that is sent many times, by one goroutine at a time. Make it with Prepare.
+// Request is a request that is sent many times, by one goroutine at a time. Create it with Prepare.
 type Request struct {
-	request *http.Request // which answers belong to; not changed
+	request *http.Request // set in responses; not changed
 	address string        // host:port
-	message []byte        // as it is sent
+	message []byte        // the bytes to send
 }
 
-// Prepare makes the bytes of a request without a body, once for all times that it is sent.
+// Prepare encodes a request without a body, once for all sends.
 func Prepare(request *http.Request) (*Request, error) {
 	port := request.URL.Port()
 	if port == "" {
@@ -54,7 +54,7 @@ func Prepare(request *http.Request) (*Request, error) {
 	}
 	sent := request.Clone(request.Context())
 	sent.Close = true
-	// As http.Client does it.
+	// http.Client does the same.
 	if user := sent.URL.User; user != nil && sent.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		sent.SetBasicAuth(user.Username(), password)
@@ -75,14 +75,14 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.Send(request.Context(), prepared)
 }
 
-// Send sends a request and reads the response, whose body has to be closed. Both end with ctx.
+// Send sends a request and reads the response, whose body must be closed. Both stop when ctx ends.
 func (t *Transport) Send(ctx context.Context, request *Request) (*http.Response, error) {
 	conn, err := t.connect(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	e := &exchange{conn: conn, reader: readers.Get().(*bufio.Reader)}      //nolint:forcetypeassert // of the pool's New
-	e.stop = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) }) // which ends reading and writing
+	e := &exchange{conn: conn, reader: readers.Get().(*bufio.Reader)}      //nolint:forcetypeassert // New of the pool returns this type
+	e.stop = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) }) // ends reading and writing
 	response, err := e.do(request, t.MaxHeader)
 	if err != nil {
 		_ = e.Close()
@@ -119,7 +119,7 @@ func (t *Transport) connect(ctx context.Context, request *Request) (net.Conn, er
 	return secure, nil
 }
 
-// exchange is one request and its response. It is closed with the response's body.
+// exchange is one request and its response. Closing the response's body closes it.
 type exchange struct {
 	conn   net.Conn
 	stop   func() bool
@@ -144,7 +144,7 @@ func (e *exchange) do(request *Request, maxHeader int64) (*http.Response, error)
 		case response.StatusCode >= 100 && response.StatusCode < 200 && response.StatusCode != http.StatusSwitchingProtocols:
 			continue
 		}
-		limited.N = 1 << 62 // the reader of the body has a limit of its own
+		limited.N = 1 << 62 // the body has a limit of its own
 		e.body, response.Body = response.Body, e
 		return response, nil
 	}
@@ -159,14 +159,14 @@ func (e *exchange) Read(p []byte) (int, error) {
 	return e.body.Read(p)
 }
 
-// Close ends the connection. What is left of the body is not read.
+// Close closes the connection without reading the rest of the body.
 func (e *exchange) Close() error {
 	if e.closed {
 		return nil
 	}
 	e.closed = true
 	e.stop()
-	_ = e.conn.Close() // an error would not change anything
+	_ = e.conn.Close() // an error would change nothing
 	e.reader.Reset(nil)
 	readers.Put(e.reader)
 	return nil

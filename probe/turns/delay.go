@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// delayWindow is what the delay is measured over.
+	// delayWindow is the time over which the delay is measured.
 	delayWindow = 10 * time.Second
-	// A delay is reported from delayed on, until it is below onTime again: factors of the period.
+	// A delay is reported when it reaches delayed, until it is below onTime again. Both are factors of the period.
 	delayed = 1.5
 	onTime  = 1.2
 )
 
-// Delay measures by how much longer than their periods the probes of a node take from one run to the next, as they wait
-// for their turns. A wait that is shorter than the period delays a probe, but not the next one.
+// Delay measures by how much longer than their periods the probes of a node take from one run to the next, because they
+// wait for their turns. A wait that is shorter than the period delays a probe, but not the next one.
 type Delay struct {
 	begin            time.Time
 	actual, expected time.Duration
@@ -22,8 +22,8 @@ type Delay struct {
 	known            bool
 }
 
-// Observe takes how long a probe has waited for its turn, and its period. It reports whether Factor has changed, or is
-// known for the first time.
+// Observe records how long a probe has waited for its turn, and its period. It reports whether Factor has changed, or
+// is known for the first time.
 func (d *Delay) Observe(wait, period time.Duration, now time.Time) bool {
 	if d.begin.IsZero() {
 		d.begin = now
@@ -40,7 +40,7 @@ func (d *Delay) Observe(wait, period time.Duration, now time.Time) bool {
 	return d.factor != before || !known
 }
 
-// set keeps the factor that is reported as long as the measured one is near it.
+// set keeps the reported factor while the measured one is near it.
 func (d *Delay) set(measured float64) {
 	switch {
 	case measured < onTime, d.factor == 0 && measured < delayed:
@@ -50,13 +50,13 @@ func (d *Delay) set(measured float64) {
 	}
 }
 
-// Reset forgets everything, as there are no probes any more. It reports the same as Observe.
+// Reset clears all measurements when there are no probes any more. It returns the same as Observe.
 func (d *Delay) Reset() bool {
 	before := *d
 	*d = Delay{known: true}
 	return before.factor != 0 || !before.known
 }
 
-// Factor is how many times longer than their periods the probes take, in steps of a half; 0 if they are on time. It is
-// not known before the first window is over.
+// Factor returns by which factor the time between runs exceeds the periods, in steps of a half, or 0 if the probes are
+// on time. It is not known before the end of the first window.
 func (d *Delay) Factor() (factor float64, known bool) { return d.factor, d.known }

@@ -1,21 +1,21 @@
 package turns
 
-// How the limit follows the node.
+// How the limit is adjusted to the load of the node.
 const (
-	// minLimit keeps a turn free for others where one command does not end.
+	// minLimit leaves a turn for others if one command does not end.
 	minLimit = 2
-	// maxPerCPU bounds the limit where commands wait for something else than the CPU.
+	// maxPerCPU is the upper limit per CPU, for commands that wait for something else than the CPU.
 	maxPerCPU = 16
-	// window is the least number of commands that a change is decided by.
+	// window is the minimum number of commands on which a change is based.
 	window = 10
-	// crowded and free are mean ratios of the time a command took alone to the time it took now: below the one the
-	// commands slow each other down, above the other there is room for one more.
+	// crowded and free are mean ratios of the time a command takes alone to the time it takes now. Below crowded the
+	// commands slow each other down; above free one more can run.
 	crowded = 0.6
 	free    = 0.8
 )
 
 // limit is how many commands may run at the same time. It grows by one while commands wait and run about as fast as
-// they ever did, and falls by a quarter where they do not.
+// ever, and decreases by a quarter if they do not.
 type limit struct {
 	value, max int
 	samples    int
@@ -28,7 +28,7 @@ func newLimit(cpus int) limit {
 	return limit{value: max(cpus, minLimit), max: max(maxPerCPU*cpus, minLimit)}
 }
 
-// observe takes the ratio of the shortest time that a command has ever taken to the time it took now.
+// observe records the ratio of the shortest time that a command has ever taken to the time it took now.
 func (l *limit) observe(ratio float64, waiting bool) {
 	l.samples++
 	l.sum += ratio

@@ -2,17 +2,17 @@ package turns
 
 import "time"
 
-// forget is by how much the shortest time of a command grows with each run, so that a command that has become slower is
-// not taken for a crowded node for ever.
+// forget is by how much the recorded shortest time of a command grows with each run, so that a command that has become
+// slower does not make the node look crowded for ever.
 const forget = 0.001
 
-// Pace knows how fast one probe's command can be.
+// Pace records the shortest time of one probe's command.
 type Pace struct {
 	shortest time.Duration
 }
 
-// Observe tells the queue how long the command took. One that did not end in time says something only if it has done so
-// before.
+// Observe reports to the queue how long the command took. A command that did not end in time only counts if it has
+// ended in time before.
 func (p *Pace) Observe(q *Queue, took time.Duration, ended bool) {
 	switch {
 	case p.shortest == 0 && ended:

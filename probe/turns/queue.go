@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// Owner is the pod that a command is run for.
+// Owner is the pod for which a command runs.
 type Owner struct {
 	Namespace, Pod string
 }
 
-// Queue grants turns. It has no goroutine of its own.
+// Queue grants turns. It has no goroutine.
 type Queue struct {
 	mu      sync.Mutex
 	limit   limit
 	running int
 	waiting int
-	grants  uint64 // so far
+	grants  uint64 // number of grants so far
 	spaces  map[string]*namespace
 	pods    int // in all namespaces
 }
 
-// namespace and pod are those with probes, waiting or not.
+// namespace and pod hold the owners with probes, waiting or not.
 type namespace struct {
 	share
 	pods map[string]*pod
@@ -33,13 +33,13 @@ type pod struct {
 	queue  []*waiter
 }
 
-// share is what an owner has had.
+// share is what an owner has been granted.
 type share struct {
 	running int
 	granted uint64 // number of its last grant
 }
 
-// before reports whether a is to be served before b.
+// before reports whether a comes before b.
 func (a share) before(b share) bool {
 	if a.running != b.running {
 		return a.running < b.running
@@ -48,15 +48,15 @@ func (a share) before(b share) bool {
 }
 
 type waiter struct {
-	granted chan struct{} // closed when it is
+	granted chan struct{} // closed when the turn is granted
 }
 
-// New makes a Queue for a node with so many CPUs.
+// New returns a Queue for a node with this number of CPUs.
 func New(cpus int) *Queue {
 	return &Queue{limit: newLimit(cpus), spaces: map[string]*namespace{}}
 }
 
-// Join says that an owner has one more probe. Take is for owners that have joined.
+// Join adds a probe of an owner. An owner must join before it calls Take.
 func (q *Queue) Join(o Owner) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +72,7 @@ func (q *Queue) Join(o Owner) {
 	n.pods[o.Pod].probes++
 }
 
-// Leave undoes one Join. A turn that is held may end later.
+// Leave removes a probe of an owner. A turn that it holds may end later.
 func (q *Queue) Leave(o Owner) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *Queue) find(o Owner) (*namespace, *pod) {
 	return n, n.pods[o.Pod]
 }
 
-// prune forgets an owner without probes and turns.
+// prune removes an owner without probes and turns.
 func (q *Queue) prune(o Owner, n *namespace, p *pod) {
 	if p.probes > 0 || p.running > 0 || len(p.queue) > 0 {
 		return
@@ -102,7 +102,7 @@ func (q *Queue) prune(o Owner, n *namespace, p *pod) {
 	}
 }
 
-// Take waits for a turn. The error is that of ctx.
+// Take waits for a turn. Its error is the error of ctx.
 func (q *Queue) Take(ctx context.Context, o Owner) (*Turn, error) {
 	w := &waiter{granted: make(chan struct{})}
 	q.mu.Lock()
@@ -124,7 +124,7 @@ func (q *Queue) Take(ctx context.Context, o Owner) (*Turn, error) {
 	}
 }
 
-// giveUp takes a waiter out of the queue, or gives its turn back if it has just got one.
+// giveUp removes a waiter from the queue, or ends its turn if it has just been granted.
 func (q *Queue) giveUp(o Owner, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,7 +140,7 @@ func (q *Queue) giveUp(o Owner, w *waiter) {
 	q.release(o)
 }
 
-// release ends a turn. mu is held.
+// release ends a turn. The caller holds mu.
 func (q *Queue) release(o Owner) {
 	n, p := q.find(o)
 	n.running--
@@ -150,7 +150,7 @@ func (q *Queue) release(o Owner) {
 	q.grant()
 }
 
-// grant gives turns to those who wait, as long as there are any to give. mu is held.
+// grant grants turns to waiters as long as there are turns. The caller holds mu.
 func (q *Queue) grant() {
 	for q.waiting > 0 && q.running < q.limit.value {
 		n, p := q.next()
@@ -168,9 +168,9 @@ func (q *Queue) grant() {
 	}
 }
 
-// next is the pod whose turn it is: that with the fewest turns at present, or else that was served the longest ago, in
-// the namespace of which the same is true. The last turn is not given to a namespace or pod that has all the others,
-// unless there is no other: commands that do not end would keep everybody waiting.
+// next returns the pod whose turn it is: the one with the fewest turns at present, and among these the one that was
+// served the longest ago, in the namespace chosen by the same rule. The last turn is not granted to a namespace or pod
+// that has all the others, unless no other one waits: commands that do not end would otherwise block everybody.
 func (q *Queue) next() (*namespace, *pod) {
 	var space *namespace
 	var chosen *pod
@@ -197,14 +197,14 @@ type Load struct {
 	Limit, Running, Waiting int
 }
 
-// Load returns how many commands may run, how many do, and how many wait.
+// Load returns how many commands may run, how many run, and how many wait.
 func (q *Queue) Load() Load {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Load{Limit: q.limit.value, Running: q.running, Waiting: q.waiting}
 }
 
-// observe reports how fast a command was, compared with how fast it could be.
+// observe records how fast a command was, compared with its fastest run.
 func (q *Queue) observe(ratio float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,7 +219,7 @@ type Turn struct {
 	once  sync.Once
 }
 
-// End gives the turn back. It may be called more than once.
+// End ends the turn. It may be called more than once.
 func (t *Turn) End() {
 	t.once.Do(func() {
 		t.queue.mu.Lock()

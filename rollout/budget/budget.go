@@ -1,28 +1,29 @@
 package budget
 
-// Hold is why a pod may not be taken out of service now; empty if it may.
+// Hold says why a pod may not be made unavailable now; empty if it may.
 type Hold string
 
 // The reasons.
 const (
-	// HoldUnavailable: as many pods are unavailable, or under way, as may be.
+	// HoldUnavailable means that as many pods are unavailable, or have an operation in progress, as allowed.
 	HoldUnavailable Hold = "MaxUnavailable"
-	// HoldDisruption: a PodDisruptionBudget does not allow it; Budget.Take names it.
+	// HoldDisruption means that a PodDisruptionBudget does not allow it; Budget.Take returns its name.
 	HoldDisruption Hold = "PodDisruptionBudget"
 )
 
-// Budget counts what may still be taken out of service. The zero value allows nothing.
+// Budget counts how many pods may still be made unavailable. The zero value allows nothing.
 type Budget struct {
 	limit, unavailable, underWay int
 	disruptions                  *Disruptions
 }
 
-// New makes a budget of at most limit unavailable pods. Missing is how many pods there should be beside these; if it is negative, there
-// are more than there should be, and as many that do not serve are not counted. Evicted is how many were evicted and are not
-// replaced: they are missing, and under way. Disruptions are nil if PodDisruptionBudgets are not to be asked.
+// New returns a budget of at most limit unavailable pods. missing is how many more pods there should be; if it is
+// negative, there are too many pods, and as many that do not serve are not counted. evicted is how many pods were
+// evicted and are not replaced yet: they are missing, and count as operations in progress. disruptions is nil if
+// PodDisruptionBudgets are ignored.
 func New(limit int, pods []Pod, missing, evicted int, disruptions *Disruptions) *Budget {
 	b := &Budget{limit: limit, unavailable: max(missing, 0) + evicted, underWay: evicted, disruptions: disruptions}
-	idle, stuck := 0, 0 // of those that do not serve; stuck are under way
+	idle, stuck := 0, 0 // pods that do not serve; an operation is in progress on the stuck ones
 	for i := range pods {
 		p := &pods[i]
 		if !p.Available {
@@ -47,16 +48,16 @@ func New(limit int, pods []Pod, missing, evicted int, disruptions *Disruptions) 
 	return b
 }
 
-// Unavailable is how many pods are not available, what was taken included.
+// Unavailable returns how many pods are not available, including those taken.
 func (b *Budget) Unavailable() int { return b.unavailable }
 
-// Allows reports whether Take would take the pod, if PodDisruptionBudgets are not asked.
+// Allows reports whether Take would allow the pod apart from PodDisruptionBudgets.
 func (b *Budget) Allows(p *Pod) bool {
 	switch {
 	case p.Stuck:
 		return true
 	case p.UnderWay:
-		return b.underWay <= b.limit // it counts already, with all others
+		return b.underWay <= b.limit // it already counts, like all others
 	}
 	without := b.unavailable
 	if !p.Available {
@@ -65,7 +66,7 @@ func (b *Budget) Allows(p *Pod) bool {
 	return b.underWay < b.limit && (!p.Ready || without < b.limit)
 }
 
-// Take takes a pod of the budget's pods out of service, if it may be. By is the PodDisruptionBudget that does not allow it.
+// Take makes one of the budget's pods unavailable if that is allowed. by is the PodDisruptionBudget that does not allow it.
 func (b *Budget) Take(p *Pod) (hold Hold, by string) {
 	if !b.Allows(p) {
 		return HoldUnavailable, ""

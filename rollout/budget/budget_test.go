@@ -53,6 +53,7 @@ func TestNoMorePodsAreTakenOutThanMayBeUnavailable(t *testing.T) {
 		"a pod that was evicted and is gone is under way":           {limit: 1, pods: []budget.Pod{blip, serving}, evicted: 1},
 		"pods that cannot come back go all at once":                 {limit: 1, pods: []budget.Pod{stuck, stuck, stuck, serving}, want: []int{0, 1, 2}},
 		"also while another is under way":                           {limit: 1, pods: []budget.Pod{down, stuck}, want: []int{1}},
+		"a blip and what is taken are two":                          {limit: 2, pods: []budget.Pod{serving, serving, blip}, want: []int{0, 2}},
 		"half":                                                      {limit: 2, pods: []budget.Pod{serving, serving, serving, serving}, want: []int{0, 1}},
 		"more than may be is under way by others":                   {limit: 1, pods: []budget.Pod{down, down, blip}},
 		"a surplus pod that is stuck is not needed":                 {limit: 1, pods: []budget.Pod{stuck, serving, serving}, missing: -1, want: []int{0}},
@@ -75,7 +76,7 @@ func TestNoMorePodsAreTakenOutThanMayBeUnavailable(t *testing.T) {
 // Evictions of pods that are not ready follow the same rules (KEP-3017).
 func TestDisruptionBudgetsAreAskedForPodsThatAreNotReadyToo(t *testing.T) {
 	t.Parallel()
-	always := policyv1.AlwaysAllow
+	always, ifHealthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
 	for name, tt := range map[string]struct {
 		pods             []budget.Pod
 		healthy, desired int32
@@ -88,6 +89,9 @@ func TestDisruptionBudgetsAreAskedForPodsThatAreNotReadyToo(t *testing.T) {
 		"enough others are healthy":                    {pods: []budget.Pod{serving, blip, serving}, healthy: 2, desired: 2, want: []int{1}},
 		"not enough others are healthy":                {pods: []budget.Pod{blip, blip, serving}, healthy: 1, desired: 2},
 		"unhealthy pods may always go":                 {pods: []budget.Pod{blip, blip, serving}, healthy: 1, desired: 2, policy: &always, want: []int{0, 1}},
+		"unhealthy pods follow the budget":             {pods: []budget.Pod{blip, blip, serving}, healthy: 1, desired: 2, policy: &ifHealthy},
+		"its controller has not counted yet":           {pods: []budget.Pod{blip}},
+		"a new pod that its controller has not seen":   {pods: []budget.Pod{serving, serving, serving, blip}, healthy: 3, desired: 2, want: []int{0, 3}},
 		"a pod that cannot come back is not asked for": {pods: []budget.Pod{stuck, serving, serving}, healthy: 2, desired: 3, want: []int{0}},
 		"the status does not show what is under way":   {pods: []budget.Pod{draining, serving, serving}, healthy: 3, desired: 2},
 		"the status does not show a blip yet":          {pods: []budget.Pod{serving, blip, serving}, healthy: 3, desired: 2, want: []int{1}},
@@ -116,6 +120,62 @@ func TestTheDisruptionBudgetThatHoldsAPodIsNamed(t *testing.T) {
 	object.Status.DisruptionsAllowed, object.Status.ObservedGeneration = 1, 1 // its controller has not seen the last change
 	b := budget.New(1, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods))
 	if hold, by := b.Take(&pods[0]); hold != budget.HoldDisruption || by != "one" {
+		t.Errorf("%q by %q", hold, by)
+	}
+}
+
+// By its last status one that is not ready might go; the change may be that it must not.
+func TestADisruptionBudgetThatHasJustBeenChangedProtectsPodsThatAreNotReadyToo(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []policyv1.UnhealthyPodEvictionPolicyType{policyv1.IfHealthyBudget, policyv1.AlwaysAllow} {
+		pods := []budget.Pod{serving, blip, serving}
+		object := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: 2},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, UnhealthyPodEvictionPolicy: &policy},
+			Status: policyv1.PodDisruptionBudgetStatus{
+				ObservedGeneration: 1, CurrentHealthy: 2, DesiredHealthy: 1, DisruptionsAllowed: 1, ExpectedPods: 3,
+			},
+		}
+		if got := taken(3, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods)); got != nil {
+			t.Errorf("%s: %v", policy, got)
+		}
+	}
+}
+
+func TestADisruptionBudgetCountsOnlyThePodsThatItSelects(t *testing.T) {
+	t.Parallel()
+	object := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: policyv1.PodDisruptionBudgetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}, Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 2, DesiredHealthy: 1, DisruptionsAllowed: 1, ExpectedPods: 2}}
+	web, other := map[string]string{"app": "web"}, map[string]string{"app": "db"}
+	pods := []budget.Pod{
+		{Labels: other, UnderWay: true, Ready: true}, {Labels: other}, {Labels: other, Ready: true, Available: true},
+		{Labels: web, Ready: true, Available: true}, {Labels: web, Ready: true, Available: true}, {Labels: other, Ready: true, Available: true},
+	}
+	got := taken(10, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods))
+	if want := []int{1, 2, 3, 5}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestADisruptionBudgetIsNotAskedAgainForAPodThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	pods := []budget.Pod{draining, serving}
+	object := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
+	b := budget.New(1, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods))
+	if hold, by := b.Take(&pods[0]); hold != "" {
+		t.Errorf("%q by %q", hold, by)
+	}
+}
+
+func TestADisruptionBudgetThatCannotBeReadProtectsEveryPod(t *testing.T) {
+	t.Parallel()
+	pods := []budget.Pod{serving}
+	selector := &metav1.LabelSelector{MatchExpressions: slices.Repeat([]metav1.LabelSelectorRequirement{{Key: "gone", Operator: metav1.LabelSelectorOpExists}}, 10_000)}
+	object := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "huge"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
+	object.Status.DisruptionsAllowed = 1
+	b := budget.New(1, pods, 0, 0, budget.NewDisruptions([]*policyv1.PodDisruptionBudget{object}, pods))
+	if hold, by := b.Take(&pods[0]); hold != budget.HoldDisruption || by != "huge" {
 		t.Errorf("%q by %q", hold, by)
 	}
 }

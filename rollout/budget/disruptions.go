@@ -2,35 +2,48 @@ package budget
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Disruptions counts what PodDisruptionBudgets still allow. What the status of one does not show yet is subtracted: pods on which
-// something is under way while they are ready, and pods that have become not ready since it was written.
+// Disruptions counts the disruptions that PodDisruptionBudgets still allow. It subtracts what the status of a budget
+// does not show yet: ready pods on which an operation is in progress, and pods that have become not ready since the
+// status was written.
 type Disruptions struct{ budgets []disruption }
 
 type disruption struct {
 	name    string
 	selects labels.Selector
-	// left is how many ready pods may be taken out, spare how many pods are healthy beyond those that have to be.
+	// left is how many ready pods may be disrupted, and spare how many pods are healthy beyond the required number.
 	left, spare int32
-	// unready: pods that are not ready may be taken out although not enough are healthy.
+	// unready says that pods that are not ready may be disrupted although not enough pods are healthy.
 	unready bool
 	desired int32
 }
 
-// NewDisruptions reads the budgets of a namespace. Pods are all that are known of it, whoever they belong to.
+// NewDisruptions reads the budgets of a namespace. pods are all known pods of the namespace, whoever they belong to.
 func NewDisruptions(budgets []*policyv1.PodDisruptionBudget, pods []Pod) *Disruptions {
 	d := &Disruptions{}
 	for _, object := range budgets {
-		selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)
-		if err != nil {
-			continue // the API server refuses such selectors
+		selector, readable := Selector(object)
+		if !readable {
+			d.budgets = append(d.budgets, disruption{name: object.Name, selects: selector, spare: -1})
+			continue
 		}
 		d.budgets = append(d.budgets, newDisruption(object, selector, pods))
 	}
 	return d
+}
+
+// Selector returns the selector of a PodDisruptionBudget. A selector that is out of bounds is not readable: it counts
+// as selecting every pod of the namespace and allowing no disruption, because it may protect any of them.
+func Selector(object *policyv1.PodDisruptionBudget) (selector labels.Selector, readable bool) {
+	selector, err := foreign.Selector(object.Spec.Selector)
+	if err != nil {
+		return labels.Everything(), false
+	}
+	return selector, true
 }
 
 func newDisruption(object *policyv1.PodDisruptionBudget, selector labels.Selector, pods []Pod) disruption {
@@ -39,7 +52,7 @@ func newDisruption(object *policyv1.PodDisruptionBudget, selector labels.Selecto
 		name: object.Name, selects: selector, left: status.DisruptionsAllowed, spare: status.CurrentHealthy - status.DesiredHealthy,
 		desired: status.DesiredHealthy, unready: policy != nil && *policy == policyv1.AlwaysAllow,
 	}
-	if status.ObservedGeneration < object.Generation { // the controller of budgets has not seen its last change
+	if status.ObservedGeneration < object.Generation { // the disruption controller has not observed its last change
 		b.left, b.spare, b.unready = 0, -1, false
 	}
 	var selected, unready, ending int32
@@ -61,15 +74,16 @@ func newDisruption(object *policyv1.PodDisruptionBudget, selector labels.Selecto
 	return b
 }
 
-// outdated is how many pods at least the status of a budget counts as healthy although they are not: of all that it expects,
-// or that there are, some are not ready.
+// outdated returns how many pods at least the status of a budget counts as healthy although they are not ready: of all
+// pods that it expects, or that exist, some are not ready.
 func outdated(status *policyv1.PodDisruptionBudgetStatus, selected, unready int32) int32 {
 	return max(0, status.CurrentHealthy-(max(status.ExpectedPods, selected)-unready))
 }
 
-// Take uses one disruption of every budget that selects the pod, or returns the name of one that does not allow it. The rules for a
-// pod that is not ready are those of evictions (KEP-3017): it may go if enough others are healthy. Not asked are pods on which
-// something is under way, which count already, and those that cannot become ready by themselves.
+// Take uses one disruption of every budget that selects the pod, or returns the name of one that does not allow it. For
+// a pod that is not ready it applies the rules of evictions (KEP-3017): the pod may be disrupted if enough others are
+// healthy. It does not check pods on which an operation is in progress, because they count already, and pods that
+// cannot become ready by themselves.
 func (d *Disruptions) Take(p *Pod) string {
 	if d == nil || p.UnderWay || p.Stuck {
 		return ""

@@ -10,44 +10,49 @@ import (
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
-// StuckAfter is how long a pod has to be not ready until it is no longer expected to become ready by itself. It is the default
-// of progressDeadlineSeconds of a Deployment. A record of an update that is older no longer shows that one is under way.
+// StuckAfter is how long a pod must be not ready until it is no longer expected to become ready by itself. It is the
+// default of progressDeadlineSeconds of a Deployment. The record of an older update does not show any more that an
+// update is in progress.
 const StuckAfter = 10 * time.Minute
 
-// stopLook is when to look again at a pod that is being stopped for a request that has ended, unless its status changes before.
+// stopLook is when to check a pod again that is being stopped for a completed request, unless its status changes before.
 const stopLook = 3 * time.Second
 
 // Pod is a pod as budgets see it.
 type Pod struct {
 	Name   string
 	Labels map[string]string
-	// Ready says that it serves: its condition Ready is True and it is not being deleted.
+	// Ready says that the pod serves: its condition Ready is True and it is not being deleted.
 	Ready bool
-	// Available says that it has been ready for as long as is asked for, and that nothing is under way on it.
+	// Available says that it has been ready for the required time, and that no operation is in progress on it.
 	Available bool
-	// UnderWay says that a restart, an update or an eviction has been begun and has not taken effect.
+	// UnderWay says that a restart, an update or an eviction has begun and has not taken effect, or that the pod has
+	// not been ready since then and may still become ready.
 	UnderWay bool
+	// Left says that the only operation in progress is a recorded update that some process must continue: nothing
+	// happens to the pod by itself.
+	Left bool
 	// Stuck says that it is not ready and cannot become ready by itself.
 	Stuck bool
 }
 
-// Observe says what a pod is. Requests are those of its namespace that name it, whoever has created them. Again is when the answer
-// changes although nothing else does; zero for never.
+// Observe returns the state of a pod for budgets. requests are the requests of its namespace that name it, whoever has
+// created them. again is when the state changes even without a change of the objects; zero means never.
 func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
 	return ObserveBeside("", pod, requests, minReady, now)
 }
 
-// ObserveBeside is Observe without the record of the update by one SidecarSet, of which the caller knows how far it has come.
+// ObserveBeside is like Observe, but ignores the record of the update by one SidecarSet, whose progress the caller knows.
 func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
 	p = Pod{Name: pod.Name, Labels: pod.Labels, Ready: pod.DeletionTimestamp == nil && kubelet.Ready(pod)}
-	underWay, until := underWay(pod, requests, sidecarSet, now)
-	p.UnderWay, again = underWay, until
+	p.UnderWay, p.Left, again = underWay(pod, requests, sidecarSet, now)
 	if !p.Ready {
 		stuck, at := stuck(pod, now)
 		p.Stuck = stuck
+		p.UnderWay = p.UnderWay || !stuck && recovering(pod, requests, now)
 		return p, crr.Earlier(at, again)
 	}
 	since := kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
@@ -60,53 +65,61 @@ func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.Conta
 	return p, again
 }
 
-// underWay reports whether something has been begun on the pod and has not taken effect, beside an update by the SidecarSet.
-func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (_ bool, until time.Time) {
+// underWay reports whether an operation on the pod has begun and has not taken effect, apart from an update by the
+// SidecarSet.
+func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (is, left bool, until time.Time) {
 	if pod.DeletionTimestamp != nil || pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
-		return true, time.Time{}
+		return true, false, time.Time{}
 	}
 	for _, request := range requests {
 		switch {
 		case !Restarts(request, pod):
 		case !crr.Completed(request) && request.DeletionTimestamp == nil:
-			return true, time.Time{}
+			return true, false, time.Time{}
 		case crr.StopUnderWay(request, pod, now):
-			return true, now.Add(stopLook)
+			return true, false, now.Add(stopLook)
 		}
 	}
 	if claim := ClaimOn(pod, now); claim != nil && claim.Holding {
-		return true, claim.Until.Time
+		return true, false, claim.Until.Time
 	}
+	return updating(pod, except, now)
+}
+
+// updating reports whether an update of the pod is recorded that has not ended. left says that the next action is a
+// write, which only a user's command makes.
+func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, until time.Time) {
 	known, err := facts.Read(pod)
 	if err != nil {
-		known = nil // what others have written there holds up nobody
+		known = nil // ignore unreadable annotations, which others may have written
 	}
 	for _, recorded := range record.All(pod) {
 		if except != "" && recorded.SidecarSet == except {
 			continue
 		}
 		written := recorded.Changed()
-		if age := now.Sub(written); age >= StuckAfter || age < -StuckAfter { // a time far ahead would last for ever
+		if !recent(written, now) {
 			continue
 		}
 		if kind := inplace.Next(pod, recorded, known, now).Kind; kind == inplace.KindStep || kind == inplace.KindWait {
-			return true, written.Add(StuckAfter)
+			of := kind == inplace.KindStep && recorded.SidecarSet == "" && recorded.State.Refit != nil
+			is, left, until = true, of && (left || !is), crr.Earlier(written.Add(StuckAfter), until)
 		}
 	}
-	return false, time.Time{}
+	return is, left, until
 }
 
-// Restarts reports whether the request is about this pod, and not about one that had its name before.
+// Restarts reports whether the request is for this pod, and not for an earlier pod with its name.
 func Restarts(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
 	uid := request.Labels[v1beta1.LabelPodUID]
 	return request.Spec.PodName == pod.Name && (uid == "" || uid == string(pod.UID))
 }
 
-// stuck reports whether a pod that is not ready stays so unless somebody does something, or when it is taken to.
+// stuck reports whether a pod that is not ready stays so without intervention, or otherwise when it will count as stuck.
 func stuck(pod *corev1.Pod, now time.Time) (_ bool, at time.Time) {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
-			if stays(pod, &statuses[i]) {
+			if staysDown(pod, &statuses[i]) {
 				return true, time.Time{}
 			}
 		}
@@ -121,9 +134,9 @@ func stuck(pod *corev1.Pod, now time.Time) (_ bool, at time.Time) {
 	return true, time.Time{}
 }
 
-// stays reports whether a container does not run and will not by itself, or not soon. The reasons are those that kubelet sets
-// (pkg/kubelet/container/sync_result.go, pkg/kubelet/images/types.go).
-func stays(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
+// staysDown reports whether a container does not run and will not run soon without intervention. The reasons come from
+// kubelet (pkg/kubelet/container/sync_result.go, pkg/kubelet/images/types.go).
+func staysDown(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
 	if waiting := status.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case "CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
@@ -132,7 +145,7 @@ func stays(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
 		}
 	}
 	if ended := status.State.Terminated; ended != nil && ended.ExitCode == 0 && !isMain(pod, status.Name) {
-		return false // an init container that has done its work
+		return false // an init container that has completed
 	}
 	return kubelet.RestartPolicyOf(pod, status.Name).Final(status)
 }

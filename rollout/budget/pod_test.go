@@ -88,6 +88,8 @@ func TestOnlyAPodThatCannotComeBackByItselfIsStuck(t *testing.T) {
 		"never started again":                      {pod: podOf(false, since(time.Second), exited(1, corev1.RestartPolicyNever)), stuck: true},
 		"an init container crashes":                {pod: podOf(false, since(time.Second), initWaits), stuck: true},
 		"an init container has done its work once": {pod: podOf(false, since(time.Second), func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }), again: 10*time.Minute - time.Second},
+		"an init container has failed for good":    {pod: podOf(false, since(time.Second), initFailed), stuck: true},
+		"kubelet has not reported a new pod":       {pod: podOf(false, unreported), again: 10*time.Minute - time.Second},
 		"kubelet has not reported the pod":         {pod: podOf(false, func(pod *corev1.Pod) { pod.Status = corev1.PodStatus{} }), stuck: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +110,15 @@ func TestOnlyAPodThatCannotComeBackByItselfIsStuck(t *testing.T) {
 
 func initWaits(pod *corev1.Pod) {
 	pod.Status.InitContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+}
+
+func initFailed(pod *corev1.Pod) {
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Status.InitContainerStatuses[0].State.Terminated.ExitCode = 1
+}
+
+func unreported(pod *corev1.Pod) {
+	pod.CreationTimestamp, pod.Status = metav1.NewTime(now.Add(-time.Second)), corev1.PodStatus{}
 }
 
 func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.T) {
@@ -153,6 +164,8 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		"an update of a SidecarSet":                     {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"log":`+begun(time.Minute)+`}`)), underWay: true},
 		"a record from long ago":                        {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(10*time.Minute)))},
 		"a record from the year 9999":                   {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, strings.Replace(begun(0), "2001", "9999", 1)))},
+		"a record from twenty minutes ahead":            {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, begun(-20*time.Minute)))},
+		"an image that is still to be written":          {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, pending(""))), underWay: true},
 		"a record without a time":                       {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{"lastContainerStatuses":{"app":{"imageID":"1"}}}`))},
 		"a record that cannot be read":                  {pod: ready(annotated(v1beta1.AnnotationInPlaceUpdateState, `{`), annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `[]`))},
 		"one of two records cannot be read":             {pod: ready(annotated(v1beta1.AnnotationSidecarSetInPlaceUpdateState, `{"a":1,"log":`+begun(time.Minute)+`}`)), underWay: true},
@@ -161,6 +174,9 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 		"somebody waits for the turn":                   {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now, false)))},
 		"the turn of a process that has died":           {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now.Add(-time.Minute), true)))},
 		"a turn for ever":                               {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, claim(now.Add(time.Hour), true)))},
+		"a turn in a claim that is too long":            {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, strings.Replace(claim(now, true), "somebody", strings.Repeat("s", 200), 1)))},
+		"a turn in the longest claim":                   {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, longest(claim(now, true)))), underWay: true},
+		"a turn of which a part cannot be read":         {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, strings.Replace(claim(now, true), `"somebody"`, "1", 1)))},
 		"a turn that cannot be read":                    {pod: ready(annotated(v1beta1.AnnotationDisruptionClaim, `{"holding":1}`))},
 		"a pod that is being deleted is going":          {pod: ready(func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), underWay: true},
 	} {
@@ -172,6 +188,49 @@ func TestWhateverIsUnderWayOnAPodMakesItUnavailableWhoeverHasBegunIt(t *testing.
 			}
 		})
 	}
+}
+
+func TestAPodThatIsBeingDeletedDoesNotServe(t *testing.T) {
+	t.Parallel()
+	if p, _ := budget.Observe(podOf(true, func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }), nil, 0, now); p.Ready {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Others may go first then: the command of the user has to be run again before anything happens.
+func TestOnlyTheNextWriteOfACommandIsLeftToAUser(t *testing.T) {
+	t.Parallel()
+	const own, others = v1beta1.AnnotationInPlaceUpdateState, v1beta1.AnnotationSidecarSetInPlaceUpdateState
+	for name, tt := range map[string]struct {
+		annotations map[string]string
+		left        bool
+	}{
+		"what kubelet does goes on":               {annotations: map[string]string{own: begun(time.Minute)}},
+		"the next write of a command":             {annotations: map[string]string{own: pending(`"refit":{},`)}, left: true},
+		"of OpenKruise":                           {annotations: map[string]string{own: pending("")}},
+		"of a SidecarSet":                         {annotations: map[string]string{others: `{"log":` + pending(`"refit":{},`) + `}`}},
+		"of a command, and a SidecarSet goes on":  {annotations: map[string]string{own: pending(`"refit":{},`), others: `{"log":` + begun(time.Minute) + `}`}},
+		"of a command, and a SidecarSet has done": {annotations: map[string]string{own: pending(`"refit":{},`), others: `{"log":` + begun(time.Hour) + `}`}, left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := podOf(true)
+			pod.Annotations = tt.annotations
+			if p, _ := budget.Observe(pod, nil, 0, now); !p.UnderWay || p.Left != tt.left {
+				t.Errorf("under way %t, left %t", p.UnderWay, p.Left)
+			}
+		})
+	}
+}
+
+// pending is the record of an update of which the next image has not been written.
+func pending(more string) string {
+	return `{"revision":"r",` + more + `"updateTimestamp":"` + now.Add(-time.Minute).UTC().Format(time.RFC3339) + `","nextContainerImages":{"app":"app:3"}}`
+}
+
+// longest fills a claim up to what is read of one.
+func longest(claim string) string {
+	return strings.Replace(claim, "somebody", strings.Repeat("s", 256-len(claim)+len("somebody")), 1)
 }
 
 func TestASidecarSetKnowsItsOwnUpdates(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// iterations of PBKDF2, as OWASP recommends for SHA-256: a digest of a weak password must not make it easy to guess, since
-// more users may read a RestartTrigger than a Secret, and etcd may store only Secrets encrypted.
+// iterations of PBKDF2, as recommended by OWASP for SHA-256. A weak password must not be easy to guess from its digest,
+// because more users may read a RestartTrigger than a Secret, and etcd may encrypt only Secrets.
 const iterations = 600_000
 
-// DigestConfigMap is a digest of the data of a ConfigMap.
+// DigestConfigMap returns a digest of the data of a ConfigMap.
 func DigestConfigMap(object *corev1.ConfigMap) string {
 	texts := make(map[string][]byte, len(object.Data))
 	for key, value := range object.Data {
@@ -25,8 +25,8 @@ func DigestConfigMap(object *corev1.ConfigMap) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// DigestSecret is a digest of the data of a Secret from which the data is expensive to guess: it takes a tenth of a second.
-// Salt is a value that no other RestartTrigger has.
+// DigestSecret returns a digest of the data of a Secret. It takes a tenth of a second, so that guessing the data is
+// expensive. salt must be unique for each RestartTrigger.
 func DigestSecret(object *corev1.Secret, salt string) (string, error) {
 	data := sha256.Sum256(canonical(object.Data))
 	sum, err := pbkdf2.Key(sha256.New, string(data[:]), []byte(salt), iterations, sha256.Size)
@@ -36,7 +36,7 @@ func DigestSecret(object *corev1.Secret, salt string) (string, error) {
 	return hex.EncodeToString(sum), nil
 }
 
-// canonical is one text for each content: keys in order, all quoted.
+// canonical returns a unique text for each content: sorted keys, everything quoted.
 func canonical(contents ...map[string][]byte) []byte {
 	var out []byte
 	for _, data := range contents {

@@ -1,6 +1,7 @@
-// Package configchange decides when the containers of a workload are restarted because ConfigMaps or Secrets that they use
-// have changed: which objects these are (References), what proves that a content has changed (the digests), and what is done
-// next for a RestartTrigger (Next).
+// Package configchange decides when the containers of a workload are restarted because ConfigMaps or Secrets that they
+// use have changed: which objects they use (References), how a change of the content is detected (the digests), and
+// what to do next for a RestartTrigger (Next).
 //
-// It holds decisions only: values in, values out, the time as an argument. Clients, goroutines and sleeping must stay out.
+// The package only decides: it takes values and the time as arguments and returns values. Clients, goroutines and
+// sleeping must stay out.
 package configchange

@@ -16,40 +16,41 @@ import (
 )
 
 const (
-	// quiet is how long nothing may have changed before a restart, so that several changes lead to one.
+	// quiet is how long nothing must have changed before a restart, so that several changes cause one restart.
 	quiet = 3 * time.Second
-	// refresh is how long kubelet has to update the volumes of the pods before a restart.
+	// refresh is the time for kubelet to update the volumes of the pods before a restart.
 	refresh = 3 * time.Second
-	// timeToLive of the RestartRollouts after their end, in seconds.
+	// timeToLive is the TTL of completed RestartRollouts, in seconds.
 	timeToLive = 24 * 60 * 60
 )
 
 // Observation is what has been read for a trigger.
 type Observation struct {
 	Settings Settings
-	// References of the containers, and the Objects as they are now, one for each reference that may be read. The digest of
-	// one that does not exist is empty.
+	// References are the references of the containers, and Objects the present objects, one for each reference that may
+	// be read. The digest of an object that does not exist is empty.
 	References []Reference
 	Objects    []v1alpha1.ConfigObject
-	// Busy is the name of a RestartRollout of the workload that has not ended; empty if there is none.
+	// Busy is the name of an unfinished RestartRollout of the workload; empty if there is none.
 	Busy string
 }
 
-// Decision is what Next answers. It is carried out in the order of its fields.
+// Decision is the result of Next. The caller applies its fields in order.
 type Decision struct {
-	// Refresh says that an annotation of the pods is to be changed, so that kubelet updates their volumes; with this value.
+	// Refresh is the new value of an annotation of the pods, whose change makes kubelet update their volumes; empty for
+	// no change.
 	Refresh string
-	// Create is the rollout that is due; nil if none is. Its name is made from the change and the number of rollouts before,
-	// so that it is created once.
+	// Create is the rollout to create, or nil. Its name is derived from the change and the number of earlier rollouts,
+	// so that it is created only once.
 	Create *v1alpha1.RestartRollout
-	// Status is the new status, to be written if it differs from the old one.
+	// Status is the new status, to write if it differs from the old one.
 	Status v1alpha1.RestartTriggerStatus
-	// Again is when to look again although nothing has changed; zero if that is not known.
+	// Again is when to call Next again even without a change; zero if that is not known.
 	Again time.Time
 }
 
-// Next says what is to be done about a trigger. An object that the trigger has not known begins with its present content,
-// and one that was deleted keeps the last one: neither restarts anything.
+// Next returns what to do about a trigger. For an object that is new to the trigger it records the present content, and
+// for a deleted object it keeps the last content: neither causes a restart.
 func Next(trigger *v1alpha1.RestartTrigger, observed Observation, now time.Time) Decision {
 	d := Decision{Status: *trigger.Status.DeepCopy()}
 	known := map[string]v1alpha1.ConfigObject{}
@@ -86,14 +87,14 @@ func Next(trigger *v1alpha1.RestartTrigger, observed Observation, now time.Time)
 	return d
 }
 
-// Invalid is the decision for a workload whose annotations cannot be read.
+// Invalid returns the decision for a workload whose annotations are unreadable.
 func Invalid(trigger *v1alpha1.RestartTrigger, err error, now time.Time) Decision {
 	d := Decision{Status: *trigger.Status.DeepCopy()}
 	d.condition(now, metav1.ConditionFalse, v1alpha1.ReasonInvalidAnnotation, err.Error())
 	return d
 }
 
-// pending takes the next step for objects that have changed.
+// pending takes the next step for changed objects.
 func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observation, changed []v1alpha1.ConfigObject, now time.Time) {
 	digest := sha256.New()
 	for _, object := range changed {
@@ -110,7 +111,7 @@ func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observatio
 		return
 	}
 	name := rolloutName(trigger, sum)
-	if observed.Busy != "" && observed.Busy != name { // it has this name if the status was not written after it was created
+	if observed.Busy != "" && observed.Busy != name { // it is our own if the status was not written after the creation
 		d.ready(now, v1alpha1.ReasonPending, reason+": waiting for the end of RestartRollout "+observed.Busy)
 		return
 	}
@@ -127,7 +128,7 @@ func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observatio
 	d.Create = newRollout(trigger, observed.Settings, name, changed[0], reason)
 }
 
-// reasonOf says which objects have changed.
+// reasonOf returns a text that says which objects have changed.
 func reasonOf(changed []v1alpha1.ConfigObject) string {
 	var names []string
 	for _, object := range changed {
@@ -164,16 +165,16 @@ func (d *Decision) condition(now time.Time, status metav1.ConditionStatus, reaso
 	})
 }
 
-// maxName leaves room in the names of ContainerRecreateRequests, which are made from those of rollouts.
+// maxName leaves space in the names of ContainerRecreateRequests, which are derived from the names of rollouts.
 const maxName = 180
 
-// rolloutName is that of the next rollout of the trigger, for this change.
+// rolloutName returns the name of the next rollout of the trigger, for this change.
 func rolloutName(trigger *v1alpha1.RestartTrigger, change string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", trigger.UID, trigger.Status.Rollouts+1, change))
 	return cut(trigger.Spec.TargetRef.Name) + "-" + hex.EncodeToString(sum[:5])
 }
 
-// TriggerName is the name of the RestartTrigger of a workload.
+// TriggerName returns the name of the RestartTrigger of a workload.
 func TriggerName(kind, name string) string {
 	full := strings.ToLower(kind) + "-" + name
 	if short := cut(full); short != full {

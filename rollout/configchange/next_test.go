@@ -2,6 +2,7 @@ package configchange_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,10 @@ func (f *fixture) reason() (string, string) {
 	return c.Reason, c.Message
 }
 
+func (f *fixture) isReady() bool {
+	return meta.IsStatusConditionTrue(f.trigger.Status.Conditions, v1alpha1.ConditionReady)
+}
+
 func TestChangedContentMakesOneRollout(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -123,7 +128,8 @@ func TestSeveralChangesMakeOneRollout(t *testing.T) {
 		t.Fatalf("restarted before it was quiet")
 	}
 	f.settle()
-	if len(f.created) != 1 || f.created[0].Annotations[v1beta1.AnnotationReason] != "ConfigMap env, ConfigMap settings have changed" {
+	want := map[string]string{v1alpha1.AnnotationTrigger: "ConfigMap/env", v1beta1.AnnotationReason: "ConfigMap env, ConfigMap settings have changed"}
+	if len(f.created) != 1 || !maps.Equal(f.created[0].Annotations, want) {
 		t.Errorf("%+v", f.created)
 	}
 }
@@ -229,12 +235,30 @@ func TestInvalidAnnotationIsInTheConditionAndLosesNoChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
 	f.trigger.Status = configchange.Invalid(f.trigger, errors.New("no container nope"), f.now).Status
-	if reason, message := f.reason(); reason != v1alpha1.ReasonInvalidAnnotation || message != "no container nope" {
-		t.Errorf("%s: %s", reason, message)
+	if reason, message := f.reason(); reason != v1alpha1.ReasonInvalidAnnotation || message != "no container nope" || f.isReady() {
+		t.Errorf("%s: %s, ready %t", reason, message, f.isReady())
 	}
 	f.set("env", "c")
 	if f.settle(); len(f.created) != 1 {
 		t.Error("lost")
+	}
+	if !f.isReady() {
+		t.Error("not ready although the annotation can be read again")
+	}
+}
+
+// One may be in a volume, and the other in the environment.
+func TestASecretIsNotTheConfigMapOfItsName(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	f.observed.References = append(f.observed.References, configchange.Reference{Kind: "Secret", Name: "settings"})
+	f.observed.Objects = append(f.observed.Objects, v1alpha1.ConfigObject{Kind: "Secret", Name: "settings", Digest: "s"})
+	if f.settle(); len(f.created) != 0 {
+		t.Fatalf("%+v", f.created)
+	}
+	f.observed.Objects[2].Digest = "t"
+	if f.settle(); len(f.created) != 1 || len(f.refresh) != 0 || f.created[0].Annotations[v1alpha1.AnnotationTrigger] != "Secret/settings" {
+		t.Errorf("%+v, refreshed %q", f.created, f.refresh)
 	}
 }
 

@@ -12,34 +12,39 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/rollout"
 )
 
-// Kinds of objects that are watched.
+// The watched kinds of objects.
 const (
 	ConfigMap = "ConfigMap"
 	Secret    = "Secret"
 )
 
-// Settings are what the annotations of a workload say.
+// Settings are the settings in the annotations of a workload.
 type Settings struct {
 	Containers     []string
-	MaxUnavailable *intstr.IntOrString // nil: the default of a RestartRollout
+	MaxUnavailable *intstr.IntOrString // nil means the default of a RestartRollout
 }
 
-// maxContainers is that of a RestartRollout.
-const maxContainers = 64
+const (
+	// maxContainers is the limit of a RestartRollout.
+	maxContainers = 64
+	// maxContainerName is the number of bytes of a name in a message: a container has no longer name.
+	maxContainerName = 63
+)
 
 var maxUnavailable = regexp.MustCompile(`^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$`) // the rule of the CRD of RestartRollouts
 
-// Read reads the annotations of a workload. The error is a *rollout.InvalidError.
+// Read parses the annotations of a workload. The error is a *rollout.InvalidError.
 func Read(annotations map[string]string, pod *corev1.PodSpec) (Settings, error) {
 	var s Settings
 	for name := range strings.SplitSeq(annotations[v1alpha1.AnnotationRestartOnConfigChange], ",") {
 		name = strings.TrimSpace(name)
 		switch {
 		case !hasContainer(pod, name):
-			return s, invalid(v1alpha1.AnnotationRestartOnConfigChange, fmt.Sprintf("must be names of containers, separated by commas: the pod template has no container %q", name))
+			return s, invalid(v1alpha1.AnnotationRestartOnConfigChange, fmt.Sprintf("must be names of containers, separated by commas: the pod template has no container %q", foreign.Shorten(name, maxContainerName)))
 		case slices.Contains(s.Containers, name):
 			return s, invalid(v1alpha1.AnnotationRestartOnConfigChange, fmt.Sprintf("must name each container once: %q is repeated", name))
 		}
@@ -61,7 +66,7 @@ func invalid(annotation, message string) error {
 	return &rollout.InvalidError{Field: "metadata.annotations[" + annotation + "]", Message: message}
 }
 
-// hasContainer reports whether a RestartRollout can restart the container: a container, or a native sidecar.
+// hasContainer reports whether the pod has a container or native sidecar with this name, which a RestartRollout can restart.
 func hasContainer(pod *corev1.PodSpec, name string) bool {
 	if crr.ContainerNamed(pod.Containers, name) != nil {
 		return true
@@ -76,7 +81,7 @@ type Reference struct {
 	Mounted    bool // in a volume, which kubelet updates some time after the object has changed
 }
 
-// References are the ConfigMaps and Secrets of which these containers have environment variables or mounted volumes,
+// References returns the ConfigMaps and Secrets used by environment variables or mounted volumes of these containers,
 // ordered by kind and name.
 func References(pod *corev1.PodSpec, containers []string) []Reference {
 	found := map[Reference]bool{}

@@ -1,6 +1,7 @@
 package configchange_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,7 +34,10 @@ func template() *corev1.PodSpec {
 				{Name: "E", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("files")}}},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "files"}, {Name: "secret"}, {Name: "projected"}},
-		}, {Name: "other", VolumeMounts: []corev1.VolumeMount{{Name: "unused"}}}},
+		}, {
+			Name: "other", VolumeMounts: []corev1.VolumeMount{{Name: "unused"}},
+			EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("log")}}},
+		}},
 		Volumes: []corev1.Volume{
 			{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("files")}}},
 			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}},
@@ -59,6 +63,7 @@ func TestReferencesAreThoseOfTheContainersOnly(t *testing.T) {
 			{Kind: "Secret", Name: "env"}, {Kind: "Secret", Name: "key"}, {Kind: "Secret", Name: "projected", Mounted: true}, {Kind: "Secret", Name: "tls", Mounted: true},
 		}},
 		"native sidecar": {[]string{"log"}, []configchange.Reference{{Kind: "ConfigMap", Name: "log", Mounted: true}}},
+		// The volume of the first is updated before the restart, although the second has only its environment of it.
 		"two containers": {[]string{"other", "log"}, []configchange.Reference{{Kind: "ConfigMap", Name: "log", Mounted: true}, {Kind: "ConfigMap", Name: "other", Mounted: true}}},
 		"none":           {[]string{"nope"}, nil},
 	} {
@@ -82,6 +87,10 @@ func TestAnnotationsAreReadOrRefusedWithTheirName(t *testing.T) {
 		"two":            {containers: "app, log", want: configchange.Settings{Containers: []string{"app", "log"}}},
 		"number":         {containers: "app", limit: "3", want: configchange.Settings{Containers: []string{"app"}, MaxUnavailable: new(intstr.FromInt32(3))}},
 		"percentage":     {containers: "app", limit: "25%", want: configchange.Settings{Containers: []string{"app"}, MaxUnavailable: new(intstr.FromString("25%"))}},
+		"the least":      {containers: "app", limit: "1%", want: configchange.Settings{Containers: []string{"app"}, MaxUnavailable: new(intstr.FromString("1%"))}},
+		"all":            {containers: "app", limit: "100%", want: configchange.Settings{Containers: []string{"app"}, MaxUnavailable: new(intstr.FromString("100%"))}},
+		"nothing":        {containers: "app", limit: "0%", error: "metadata.annotations[refit.dev/restart-max-unavailable]: "},
+		"no number":      {containers: "app", limit: "one", error: "must be a number"},
 		"empty":          {containers: "", error: "metadata.annotations[refit.dev/restart-on-config-change]: "},
 		"unknown":        {containers: "app,nope", error: `no container "nope"`},
 		"init container": {containers: "setup", error: `no container "setup"`},
@@ -107,6 +116,26 @@ func TestAnnotationsAreReadOrRefusedWithTheirName(t *testing.T) {
 				t.Errorf("%v\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// A RestartRollout can restart no other init container, and at most 64 containers.
+func TestContainersOfAnAnnotationCanBeRestartedByARollout(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.PodSpec{InitContainers: []corev1.Container{
+		{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}, {Name: "retried", RestartPolicy: new(corev1.ContainerRestartPolicyOnFailure)}, {Name: "setup"},
+	}}
+	var most []string
+	for i := range 64 {
+		most = append(most, fmt.Sprintf("c%d", i))
+		pod.Containers = append(pod.Containers, corev1.Container{Name: most[i]})
+	}
+	for names, wrong := range map[string]bool{
+		"mesh": false, "retried": true, "setup": true, strings.Join(most, ","): false, strings.Join(append(most, "mesh"), ","): true,
+	} {
+		if _, err := configchange.Read(map[string]string{v1alpha1.AnnotationRestartOnConfigChange: names}, pod); (err != nil) != wrong {
+			t.Errorf("%.40s: %v", names, err)
+		}
 	}
 }
 
@@ -139,5 +168,15 @@ func TestDigestsDifferExactlyWithTheContent(t *testing.T) {
 	}
 	if one := secret("x", "u"); one != secret("x", "u") || one == secret("y", "u") || one == secret("x", "v") {
 		t.Error("digests of Secrets do not tell contents and triggers apart")
+	}
+}
+
+// The message is written to a condition of the RestartTrigger, which has at most 32 KiB.
+func TestLongAnnotationIsShortenedInTheMessage(t *testing.T) {
+	t.Parallel()
+	annotations := map[string]string{v1alpha1.AnnotationRestartOnConfigChange: strings.Repeat("é\u202e", 20_000)}
+	_, err := configchange.Read(annotations, &corev1.PodSpec{})
+	if err == nil || len(err.Error()) > 500 || strings.Contains(err.Error(), "\u202e") {
+		t.Errorf("%.1000v", err)
 	}
 }

@@ -1,5 +1,6 @@
-// Package schedule decides what a RestartSchedule creates: it reads the cron expression (Times), admits schedules (Admit),
-// and says which RestartRollout is due and which have to be deleted (Next).
+// Package schedule decides what a RestartSchedule creates: it parses the cron expression (Times), admits schedules
+// (Admit), and decides which RestartRollout to create and which to delete (Next).
 //
-// It holds decisions only: values in, values out, the time as an argument. Clients, goroutines and sleeping must stay out.
+// The package only decides: it takes values and the time as arguments and returns values. Clients, goroutines and
+// sleeping must stay out.
 package schedule

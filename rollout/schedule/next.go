@@ -15,33 +15,34 @@ import (
 	"github.com/refit-project/refit/crr/requester"
 )
 
-// Defaults of the history limits, as those of CronJob.
+// Defaults of the history limits, the same as for CronJob.
 const (
 	defaultSuccessful = 3
 	defaultFailed     = 1
 )
 
-// Decision is what Next answers.
+// Decision is the result of Next.
 type Decision struct {
-	// Create is the rollout that is due; nil if none is. It is created before the status is written: its name is made from
-	// the scheduled time, so that it is created once.
+	// Create is the rollout to create, or nil. It is created before the status is written: its name is derived from the
+	// scheduled time, so that it is created only once.
 	Create *v1alpha1.RestartRollout
-	// Replace are rollouts that have not ended and that the one of the last scheduled time replaces: they are given the condition Replaced,
-	// by which they start no further restart, and end when what they have begun has ended.
+	// Replace are unfinished rollouts that the rollout of the last scheduled time replaces. The caller sets their
+	// condition Replaced, so that they start no further restarts and end when the restarts in progress have ended.
 	Replace []*v1alpha1.RestartRollout
-	// Replaced is that condition.
+	// Replaced is the condition to set.
 	Replaced metav1.Condition
-	// Delete are rollouts beyond the history limits, and those that were replaced and have ended.
+	// Delete are rollouts beyond the history limits, and replaced rollouts that have ended.
 	Delete []*v1alpha1.RestartRollout
-	// Status is the new status, to be written if it differs from the old one.
+	// Status is the new status, to write if it differs from the old one.
 	Status v1alpha1.RestartScheduleStatus
-	// Waiting is the name of the rollout that Create has to wait for by concurrencyPolicy Forbid; empty if nothing waits.
+	// Waiting is the name of the rollout that Create has to wait for because of concurrencyPolicy Forbid; empty if
+	// nothing waits.
 	Waiting string
-	// Again is when to look again although nothing has changed; zero if never.
+	// Again is when to call Next again even without a change; zero means never.
 	Again time.Time
 }
 
-// Next says what is to be done about a schedule. Rollouts are those that it has created.
+// Next returns what to do about a schedule. rollouts are the rollouts that it has created.
 func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.RestartRollout, now time.Time) Decision {
 	d := Decision{Status: *schedule.Status.DeepCopy()}
 	active := d.observe(schedule, rollouts)
@@ -71,13 +72,13 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 	return d
 }
 
-// unfinished reports whether the last rollout has not succeeded: it may not have reached all pods.
+// unfinished reports whether the last rollout has not succeeded, so that it may not have reached all pods.
 func (d *Decision) unfinished() bool {
 	last, succeeded := d.Status.LastScheduleTime, d.Status.LastSuccessfulTime
 	return last != nil && (succeeded == nil || succeeded.Before(last))
 }
 
-// Refuse takes back that Create has been created: its time stays due.
+// Refuse undoes the recording of Create in the status after its creation was refused: its scheduled time stays due.
 func (d *Decision) Refuse(schedule *v1alpha1.RestartSchedule) {
 	d.Status.LastScheduleTime = schedule.Status.LastScheduleTime.DeepCopy()
 	d.Status.Active = slices.DeleteFunc(d.Status.Active, func(name string) bool { return name == d.Create.Name })
@@ -86,7 +87,7 @@ func (d *Decision) Refuse(schedule *v1alpha1.RestartSchedule) {
 	}
 }
 
-// replace ends the rollouts that have not ended, if that is the policy.
+// replace ends the unfinished rollouts, if that is the policy.
 func (d *Decision) replace(schedule *v1alpha1.RestartSchedule, active []*v1alpha1.RestartRollout, by string, now time.Time) {
 	if schedule.Spec.ConcurrencyPolicy != v1alpha1.ScheduleReplace {
 		return
@@ -106,8 +107,8 @@ func replaced(r *v1alpha1.RestartRollout) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionReplaced)
 }
 
-// observe writes the status of the rollouts that exist, chooses those that are beyond the history limits, and returns those
-// that have not ended.
+// observe sets the status of the existing rollouts, selects those beyond the history limits, and returns the unfinished
+// ones.
 func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alpha1.RestartRollout) (active []*v1alpha1.RestartRollout) {
 	rollouts = slices.SortedFunc(slices.Values(rollouts), func(a, b *v1alpha1.RestartRollout) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -135,7 +136,7 @@ func (d *Decision) observe(schedule *v1alpha1.RestartSchedule, rollouts []*v1alp
 	return active
 }
 
-// beyond are the oldest of the rollouts, those beyond the limit.
+// beyond returns the oldest of the rollouts: those beyond the limit.
 func beyond(rollouts []*v1alpha1.RestartRollout, limit *int32, fallback int) []*v1alpha1.RestartRollout {
 	if limit != nil {
 		fallback = int(*limit)
@@ -143,7 +144,7 @@ func beyond(rollouts []*v1alpha1.RestartRollout, limit *int32, fallback int) []*
 	return rollouts[:max(0, len(rollouts)-fallback)]
 }
 
-// begin is the time after which scheduled times count.
+// begin returns the time after which scheduled times count.
 func begin(schedule *v1alpha1.RestartSchedule, now time.Time) time.Time {
 	from := schedule.CreationTimestamp.Time
 	if last := schedule.Status.LastScheduleTime; last != nil {

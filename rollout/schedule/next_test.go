@@ -219,6 +219,27 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+func TestHistoryMayBeKeptOfFailuresOnlyOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for failed, want := range map[int32][]string{0: nil, 2: {name(3 * 60), name(5 * 60)}} {
+		f := newFixture(t, func(s *v1alpha1.RestartScheduleSpec) {
+			s.SuccessfulRolloutsHistoryLimit, s.FailedRolloutsHistoryLimit = new(int32(0)), &failed
+		})
+		for hour := 1; hour <= 6; hour++ {
+			f.look(hour * 60)
+			f.end(hour*60+1, hour%2 == 0)
+		}
+		f.look(6*60 + 30)
+		var kept []string
+		for _, r := range f.rollouts {
+			kept = append(kept, r.Name)
+		}
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("%d failed ones are kept (-want +got):\n%s", failed, diff)
+		}
+	}
+}
+
 func TestWhoChangesTheScheduleAsksForItsRestarts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -260,4 +281,6 @@ func TestARolloutAfterOneThatHasNotReachedAllPodsBeginsWithTheOldest(t *testing.
 	oldest(180, "true") // the second has ended at its deadline
 	f.end(190, true)
 	oldest(240, "")
+	f.end(250, false)
+	oldest(300, "true") // that an earlier one has succeeded does not matter
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/refit-project/refit/rollout"
 )
 
-// Times are those of a schedule.
+// Times computes the scheduled times of a schedule.
 type Times struct {
 	cron cron.Schedule
 	zone *time.Location
 }
 
-// Read reads spec.schedule and spec.timeZone. The error is a *rollout.InvalidError.
+// Read parses spec.schedule and spec.timeZone. The error is a *rollout.InvalidError.
 func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 	if strings.Contains(spec.Schedule, "TZ=") {
 		return Times{}, invalid("spec.schedule", errors.New("must have no time zone; use spec.timeZone"))
@@ -43,15 +43,15 @@ func Read(spec *v1alpha1.RestartScheduleSpec) (Times, error) {
 	return Times{cron: parsed, zone: zone}, nil
 }
 
-// After is the first scheduled time after t; zero if there is none within five years.
+// After returns the first scheduled time after t, or zero if there is none within five years.
 func (s Times) After(t time.Time) time.Time {
 	return s.cron.Next(t.In(s.zone)).UTC()
 }
 
-// Last is the last scheduled time after begin and not after now; zero if there is none.
+// Last returns the last scheduled time after begin and not after now, or zero if there is none.
 func (s Times) Last(begin, now time.Time) time.Time {
 	const day = 24 * time.Hour
-	// From short to long times before now, so that a schedule of every minute is not counted through for years.
+	// Search from recent to earlier times, so that a per-minute schedule does not iterate over years.
 	for _, window := range []time.Duration{time.Hour, day, 31 * day, 366 * day, 5 * 366 * day} {
 		from := now.Add(-window)
 		if from.Before(begin) {

@@ -25,6 +25,7 @@ func TestWrongSchedulesAreRefusedWithTheField(t *testing.T) {
 		"cron's zone":       {schedule: "CRON_TZ=Europe/Paris 0 3 * * *", field: "spec.schedule"},
 		"unknown zone":      {schedule: "0 3 * * *", zone: "Europe/Atlantis", field: "spec.timeZone"},
 		"zone of a machine": {schedule: "0 3 * * *", zone: "local", field: "spec.timeZone"},
+		"the machine's":     {schedule: "0 3 * * *", zone: "Local", field: "spec.timeZone"},
 		"file":              {schedule: "0 3 * * *", zone: "../etc/passwd", field: "spec.timeZone"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,7 +173,7 @@ func TestNoOrderOfStepsOfProcessesTakesOutMoreThanMayBe(t *testing.T) {
 	}
 }
 
-// The model notices processes that look only once.
+// The model detects processes that look only once.
 func TestWithoutTheSecondLookTwoProcessesGoOn(t *testing.T) {
 	t.Parallel()
 	m := &model{n: 2, limit: 1, since: [3]int{1, 2}, hasty: true}

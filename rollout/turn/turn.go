@@ -8,58 +8,60 @@ import (
 	"github.com/refit-project/refit/rollout/budget"
 )
 
-// Step is what a process has to do.
+// Step is what a process has to do next.
 type Step string
 
 // The steps.
 const (
-	// Wait: renew the claim and look again later.
+	// Wait means to renew the claim and check again later.
 	Wait Step = "Wait"
-	// Hold: write that the process holds its turn, and look again.
+	// Hold means to write that the process holds its turn, and to check again.
 	Hold Step = "Hold"
-	// Go: take the pod out. The claim is removed when the record of the update is written, or with it.
+	// Go means to make the pod unavailable. The claim is removed together with, or after, the write of the record of
+	// the update.
 	Go Step = "Go"
-	// Retreat: write that the process waits, and look again later.
+	// Retreat means to write that the process waits, and to check again later.
 	Retreat Step = "Retreat"
 )
 
 // Pod is a pod of the workload.
 type Pod struct {
-	// Pod as budgets see it; the own one without its claim.
+	// Pod is the pod as budgets see it; the own pod without its claim.
 	budget.Pod
-	// Claim on it that has not ended; nil for none.
+	// Claim is the unexpired claim on the pod, or nil.
 	Claim *budget.Claim
 }
 
 // Observation is what has been read after the last write of the process.
 type Observation struct {
-	// Own is the index of the pod of the process, whose claim is that of the process.
+	// Own is the index of the process's pod, which carries its claim.
 	Own  int
 	Pods []Pod
-	// Limit is how many pods may be unavailable, Missing how many the workload lacks, see [budget.New].
+	// Limit is how many pods may be unavailable, and Missing how many pods the workload lacks, see [budget.New].
 	Limit, Missing int
-	// Disruptions returns what PodDisruptionBudgets allow; nil if they are not to be asked.
+	// Disruptions returns what PodDisruptionBudgets allow. It returns nil if they are ignored.
 	Disruptions func() *budget.Disruptions
 }
 
-// Decision is what Next answers.
+// Decision is the result of Next.
 type Decision struct {
 	Step Step
-	// Hold is why the process has to wait, and By the PodDisruptionBudget if that is why.
+	// Hold is why the process has to wait. By is the PodDisruptionBudget that does not allow the disruption.
 	Hold budget.Hold
 	By   string
 }
 
-// Next says what a process has to do that has written a claim on its pod.
+// Next returns what a process that has written a claim on its pod has to do.
 func Next(o Observation) Decision {
 	own := &o.Pods[o.Own]
-	free := o.budget()
-	if own.Claim == nil { // it has ended, or somebody has removed it
+	if own.Claim == nil { // it has expired, or somebody has removed it
 		return Decision{Step: Retreat}
 	}
+	o.resume()
+	free := o.budget()
 	if !own.Claim.Holding {
 		for _, p := range o.before() {
-			free.Take(&p.Pod) // whether it is allowed or not: if it is, it goes first
+			free.Take(&p.Pod) // ignore the result: if it is allowed, it comes first
 		}
 	}
 	hold, by := free.Take(&own.Pod)
@@ -74,6 +76,24 @@ func Next(o Observation) Decision {
 	return Decision{Step: Wait, Hold: hold, By: by}
 }
 
+// resume prefers one abandoned update over other abandoned ones whose processes wait for their turn, because nothing
+// happens to their pods before that. All these pods count as being changed, so the processes would wait for each other.
+// Pods that do not serve come first.
+func (o *Observation) resume() {
+	own := o.Pods[o.Own]
+	if !own.Left {
+		return
+	}
+	o.Pods = slices.Clone(o.Pods)
+	for i := range o.Pods {
+		p := &o.Pods[i]
+		waits := i != o.Own && p.Left && p.Claim != nil && !p.Claim.Holding
+		if waits && (own.Ready == p.Ready && order(&own, p) < 0 || !own.Ready && p.Ready) {
+			p.UnderWay, p.Available = false, p.Ready
+		}
+	}
+}
+
 func (o *Observation) budget() *budget.Budget {
 	pods := make([]budget.Pod, len(o.Pods))
 	for i := range o.Pods {
@@ -86,7 +106,7 @@ func (o *Observation) budget() *budget.Budget {
 	return budget.New(o.Limit, pods, o.Missing, 0, disruptions)
 }
 
-// before are the pods of those that have waited for longer, in order.
+// before returns the pods of the processes that have waited longer, in order.
 func (o *Observation) before() []*Pod {
 	own := &o.Pods[o.Own]
 	var before []*Pod

@@ -20,11 +20,50 @@ func claimed(name string, seconds int, holding bool) turn.Pod {
 	return turn.Pod{Pod: budget.Pod{Name: name, Ready: true, Available: !holding, UnderWay: holding}, Claim: &c}
 }
 
-// own is that of the process that asks: its own claim does not count.
+// own is the pod of the process that asks: its own claim does not count.
 func own(seconds int, holding bool) turn.Pod {
 	p := claimed("own", seconds, holding)
 	p.Available, p.UnderWay = true, false
 	return p
+}
+
+// left is a pod on which a process that has died has begun an update, with which another one waits to go on.
+func left(p turn.Pod, ready bool) turn.Pod {
+	p.Ready, p.Available, p.UnderWay, p.Left = ready, false, true, true
+	return p
+}
+
+// Each of them is under way, so that all would wait for one another until the records are old.
+func TestUpdatesThatWereLeftGoOnInTurn(t *testing.T) {
+	t.Parallel()
+	unclaimed := left(claimed("x", 0, false), true)
+	unclaimed.Claim = nil
+	written, ended := left(claimed("x", 4, false), false), left(claimed("x", 4, false), true)
+	written.Left, ended.Left = false, false
+	for name, tt := range map[string]struct {
+		own, other turn.Pod
+		want       turn.Step
+	}{
+		"it has waited for longer":            {left(own(5, false), true), left(claimed("x", 4, false), true), turn.Hold},
+		"the other has":                       {left(own(5, false), true), left(claimed("x", 6, false), true), turn.Wait},
+		"it does not serve":                   {left(own(5, false), false), left(claimed("x", 6, false), true), turn.Hold},
+		"the other does not serve":            {left(own(5, false), true), left(claimed("x", 4, false), false), turn.Wait},
+		"it is its turn":                      {left(own(5, true), true), left(claimed("x", 4, false), true), turn.Go},
+		"it is the turn of the other":         {left(own(5, false), true), left(claimed("x", 4, true), true), turn.Wait},
+		"both hold it":                        {left(own(5, true), true), left(claimed("x", 4, true), true), turn.Retreat},
+		"nobody goes on with the other":       {left(own(5, false), true), unclaimed, turn.Wait},
+		"kubelet is about to start the other": {left(own(5, false), true), written, turn.Wait},
+		"a restart of the other ends":         {left(own(5, false), true), ended, turn.Wait},
+		"neither serves":                      {left(own(5, false), false), left(claimed("x", 6, false), false), turn.Wait},
+		"nothing was begun on its own":        {own(5, false), left(claimed("x", 4, false), true), turn.Wait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := turn.Next(turn.Observation{Pods: []turn.Pod{tt.own, tt.other}, Limit: 1}); got.Step != tt.want {
+				t.Errorf("%+v, want %s", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestProcessesTakeOutPodsInTurn(t *testing.T) {
@@ -67,6 +106,29 @@ func TestProcessesTakeOutPodsInTurn(t *testing.T) {
 				t.Errorf("%+v does not say why", got)
 			}
 		})
+	}
+}
+
+// Pods that the workload lacks are unavailable, and of those that have waited for longer each takes a place.
+func TestPlacesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	down := turn.Pod{Pod: budget.Pod{Name: "x"}}
+	for name, tt := range map[string]struct {
+		others         []turn.Pod
+		limit, missing int
+		want           turn.Step
+	}{
+		"one is missing":               {nil, 1, 1, turn.Wait},
+		"one is missing, two may be":   {nil, 2, 1, turn.Hold},
+		"one does not serve":           {[]turn.Pod{down}, 1, 0, turn.Wait},
+		"a surplus one does not serve": {[]turn.Pod{down}, 1, -1, turn.Hold},
+		"two are before, two may be":   {[]turn.Pod{claimed("a", 7, false), claimed("b", 6, false)}, 2, 0, turn.Wait},
+		"two are before, three may be": {[]turn.Pod{claimed("a", 7, false), claimed("b", 6, false)}, 3, 0, turn.Hold},
+	} {
+		got := turn.Next(turn.Observation{Pods: append([]turn.Pod{own(5, false)}, tt.others...), Limit: tt.limit, Missing: tt.missing})
+		if got.Step != tt.want {
+			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
 	}
 }
 

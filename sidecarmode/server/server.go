@@ -1,6 +1,6 @@
-// Package server serves the sidecar's HTTP endpoints: TLS, and who may call.
+// Package server serves the sidecar's HTTP endpoints with TLS and authentication.
 //
-// It contains: the configuration of the server and the checks that every request has to pass. What the endpoints do must stay out.
+// It contains: the configuration of the server and the checks of every request. What the endpoints do must stay out.
 package server
 
 import (
@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/refit-project/refit/httpserver"
-	"github.com/refit-project/refit/sidecarmode/config"
+	"github.com/refit-project/refit/internal/httpserver"
+	"github.com/refit-project/refit/plugin/config"
 )
 
 // Start serves a handler in the group until ctx ends.
@@ -29,8 +29,8 @@ func Start(ctx context.Context, group *errgroup.Group, address string, handler h
 	})
 }
 
-// Authorized lets pass who sends the token in the file, which is read at each request since it may be renewed. A
-// file that is empty or not there refuses every request.
+// Authorized accepts requests with the token in the file, which is read at each request because it may be renewed. If the
+// file is empty or missing, every request is refused.
 func Authorized(tokenFile string, next http.Handler) http.Handler {
 	if tokenFile == "" {
 		return next
@@ -53,9 +53,9 @@ func Authorized(tokenFile string, next http.Handler) http.Handler {
 	})
 }
 
-// LocalOnly refuses what a browser sends on behalf of a page of another origin, to a port that is forwarded to somebody's
-// machine for instance. Without authentication the Host has to be an address or localhost, since a page can have its own
-// name resolve to 127.0.0.1.
+// LocalOnly refuses requests that a browser sends for a page of another origin, for example to a port that is forwarded to
+// a user's machine. Without authentication the Host has to be an address or localhost, because a page can let its own name
+// resolve to 127.0.0.1.
 func LocalOnly(authenticated bool, next http.Handler) http.Handler {
 	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -71,7 +71,7 @@ func LocalOnly(authenticated bool, next http.Handler) http.Handler {
 	return http.NewCrossOriginProtection().Handler(named)
 }
 
-// TLSConfig is nil without certificates. The files are read at each connection since they may be renewed.
+// TLSConfig returns nil without certificates. The files are read at each connection because they may be renewed.
 func TLSConfig(c config.TLS) (*tls.Config, error) {
 	if c.CertFile == "" {
 		return nil, nil //nolint:nilnil // plain HTTP is a configuration

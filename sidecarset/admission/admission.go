@@ -1,5 +1,5 @@
-// Package admission has the rules of SidecarSets that the schema of the CRD cannot state: those between fields of different
-// lists, and between SidecarSets.
+// Package admission has the rules for SidecarSets that the schema of the CRD cannot express: rules between fields of
+// different lists, and between SidecarSets.
 package admission
 
 import (
@@ -14,19 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/defaults"
 	"github.com/refit-project/refit/sidecarset/inject"
 	"github.com/refit-project/refit/sidecarset/match"
+	"github.com/refit-project/refit/sidecarset/podfields"
 )
 
-// Check returns what is wrong with a SidecarSet that is created or updated; old is nil if it is created. Others are all
-// SidecarSets of the cluster. Clashes with others that the old one had already are let through, so that such a SidecarSet
-// can still be changed.
+// Check returns the errors of a SidecarSet that is created or updated; old is nil if it is created. others are all
+// SidecarSets of the cluster. It ignores conflicts with others that the old version already had, so that such a
+// SidecarSet can still be changed.
 func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
 	errs := checkNames(set, old)
 	errs = append(errs, checkSelectors(&set.Spec, field.NewPath("spec"))...)
 	errs = append(errs, checkContainers(&set.Spec, field.NewPath("spec"))...)
+	errs = append(errs, checkPods(set, old)...)
 	errs = append(errs, checkEmptyImages(set, old)...)
 	errs = append(errs, checkMetadata(&set.Spec, field.NewPath("spec", "patchPodMetadata"))...)
+	errs = append(errs, podfields.Check(set)...)
 	errs = append(errs, checkCanary(set, old, others)...)
 	clashes := checkOthers(set, others)
 	if old != nil {
@@ -39,21 +43,8 @@ func Check(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.Err
 	return append(errs, clashes...)
 }
 
-// Complete sets what admission sets: the label by which an admission policy finds SidecarSets with failurePolicy Fail.
-func Complete(set *v1beta1.SidecarSet) {
-	switch policy := set.Spec.InjectionStrategy.FailurePolicy; policy {
-	case v1beta1.InjectionFail:
-		if set.Labels == nil {
-			set.Labels = map[string]string{}
-		}
-		set.Labels[v1beta1.LabelInjectionFailurePolicy] = string(policy)
-	case v1beta1.InjectionIgnore:
-		delete(set.Labels, v1beta1.LabelInjectionFailurePolicy)
-	}
-}
-
-// checkNames has the rules of Refit's CRDs for the name and the version, which are labels of ControllerRevisions; OpenKruise's CRDs
-// do not have them. What exists already can still be changed.
+// checkNames checks the rules of Refit's CRDs for the name and the version, which are labels of ControllerRevisions,
+// because OpenKruise's CRDs lack them. An existing SidecarSet that breaks the rules can still be changed.
 func checkNames(set, old *v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	if old == nil && (len(set.Name) > validation.LabelValueMaxLength || strings.Contains(set.Name, ".")) {
@@ -91,7 +82,7 @@ func checkSelectors(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorLis
 	return errs
 }
 
-// checkCanary: a canary takes the place of a base that is there and is no canary itself, and is not rolled out.
+// checkCanary checks that a canary replaces an existing base that is not a canary itself and is not being rolled out.
 func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
 	at := field.NewPath("metadata", "annotations").Key(v1beta1.AnnotationSidecarSetBase)
 	base := set.Annotations[v1beta1.AnnotationSidecarSetBase]
@@ -122,7 +113,7 @@ func isCanary(set *v1beta1.SidecarSet) bool {
 	return set.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true"
 }
 
-// checkOthers finds clashes with SidecarSets that can select the same pod.
+// checkOthers returns conflicts with SidecarSets that can select the same pod.
 func checkOthers(set *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	for _, other := range others {
@@ -134,7 +125,7 @@ func checkOthers(set *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.Er
 	return errs
 }
 
-// replaces reports whether a is a canary of b; a pod never gets both.
+// replaces reports whether a is a canary of b. A pod never gets both.
 func replaces(a, b *v1beta1.SidecarSet) bool {
 	return isCanary(a) && a.Annotations[v1beta1.AnnotationSidecarSetBase] == b.Name
 }
@@ -150,14 +141,18 @@ func clashes(set, other *v1beta1.SidecarSet) field.ErrorList {
 			errs = append(errs, field.Invalid(used.at, used.name, fmt.Sprintf("SidecarSet %s, which can select the same pods, has a container %s", other.Name, used.name)))
 		}
 	}
-	for i := range set.Spec.Volumes {
-		for j := range other.Spec.Volumes {
-			a, b := &set.Spec.Volumes[i], &other.Spec.Volumes[j]
+	volumes, others := defaults.Completed(&set.Spec).Volumes, defaults.Completed(&other.Spec).Volumes
+	for i := range volumes {
+		for j := range others {
+			a, b := &volumes[i], &others[j]
 			if a.Name == b.Name && !reflect.DeepEqual(a, b) {
 				errs = append(errs, field.Invalid(field.NewPath("spec", "volumes").Index(i), a.Name,
 					fmt.Sprintf("SidecarSet %s, which can select the same pods, has another volume %s", other.Name, a.Name)))
 			}
 		}
+	}
+	if err := podfields.Clash(set, other); err != nil {
+		errs = append(errs, err)
 	}
 	theirs := metadata(&other.Spec)
 	for _, mine := range metadata(&set.Spec) {
@@ -171,13 +166,14 @@ func clashes(set, other *v1beta1.SidecarSet) field.ErrorList {
 	return errs
 }
 
-// compatible: with Retain the first one wins, whichever that is, so only two Retains and two merges do not depend on order.
+// compatible reports whether the order of two policies does not matter. With Retain the first one wins, so only two
+// Retains or two merges are compatible.
 func compatible(a, b v1beta1.PatchPolicy) bool {
 	retain := func(p v1beta1.PatchPolicy) bool { return p == "" || p == v1beta1.PatchRetain }
 	return retain(a) && retain(b) || a == v1beta1.PatchMergeJSON && b == v1beta1.PatchMergeJSON
 }
 
-// name of a container in pods.
+// containerName is the name of a container in pods.
 type containerName struct {
 	name string
 	at   *field.Path
@@ -198,7 +194,7 @@ func names(spec *v1beta1.SidecarSetSpec) []containerName {
 	return list
 }
 
-// entry of patchPodMetadata.
+// entry is an entry of patchPodMetadata.
 type entry struct {
 	key    string
 	label  bool

@@ -32,6 +32,7 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 		want []string // empty: accepted
 	}{
 		"plain":                      {log("containers: [{name: a, image: a:1}]"), nil},
+		"service account":            {strings.Replace(log("containers: [{name: a, image: a:1}]"), "name: log", "name: log, annotations: {sidecarset.refit.dev/service-account: A_b}", 1), []string{"metadata.annotations[sidecarset.refit.dev/service-account]"}},
 		"image missing":              {log("containers: [{name: a}]"), []string{"spec.containers[0].image", "Required"}},
 		"the empty image":            {log("containers: [{name: b, image: e:1}, {name: a, image: e:1, " + hot + "}]"), []string{"spec.containers[1].upgradeStrategy.hotUpgradeEmptyImage", "another image than image"}},
 		"the empty image, native":    {log("initContainers: [{name: a, image: e:1, restartPolicy: Always, " + hot + "}]"), []string{"spec.initContainers[0].upgradeStrategy.hotUpgradeEmptyImage"}},
@@ -75,6 +76,19 @@ func TestSidecarSetsThatCannotWorkAreRefused(t *testing.T) {
 		"another version label":      {log("containers: [{name: a, image: a:1, versionLabel: version}]"), nil},
 		"label in an expression":     {"metadata: {name: log}\nspec: {selector: {matchExpressions: [{key: b, operator: Exists}, {key: app, operator: Exists}]}, containers: [{name: a, image: a:1, versionLabel: app}]}", []string{"versionLabel app"}},
 		"label in no expression":     {"metadata: {name: log}\nspec: {selector: {matchExpressions: [{key: b, operator: Exists}]}, containers: [{name: a, image: a:1, versionLabel: app}]}", nil},
+		"image of spaces":            {log("containers: [{name: a, image: ' '}]"), []string{"spec.containers[0].image", "Required"}},
+		"image of an init container": {log("initContainers: [{name: a}]"), []string{"spec.initContainers[0].image", "Required"}},
+		"mount and device at a path": {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}], volumeDevices: [{name: v, devicePath: /v}]}]"), []string{"volumeDevices[0].devicePath", "Duplicate"}},
+		"device without a path":      {log("podVolumes: [v], containers: [{name: a, image: a:1, volumeDevices: [{name: v, devicePath: ''}]}]"), []string{"volumeDevices[0].devicePath", "Required"}},
+		"mount of an init container": {log("initContainers: [{name: a, image: a:1, volumeMounts: [{name: v, mountPath: /v}]}]"), []string{"spec.initContainers[0].volumeMounts[0].name", "Not found"}},
+		"native label of selector":   {log("initContainers: [{name: a, image: a:1, restartPolicy: Always, versionLabel: app}]"), []string{"versionLabel app of container a"}},
+		"reserved version":           {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {version.sidecarset.kruise.io/a: x}}]"), []string{"reserved"}},
+		"reserved other version":     {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {versionalt.sidecarset.kruise.io/a: x}}]"), []string{"reserved"}},
+		"reserved by Refit":          {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{labels: {sidecarset.refit.dev/x: y}}]"), []string{"patchPodMetadata[0].labels[sidecarset.refit.dev/x]", "reserved"}},
+		"a label twice":              {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{labels: {k: x}}, {labels: {k: x}}]"), []string{"patchPodMetadata[1].labels[k]", "Duplicate"}},
+		"a label and an annotation":  {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{labels: {k: x}, annotations: {k: x}}]"), nil},
+		"capitals in an annotation":  {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {Example.com/A: x}}]"), nil},
+		"labels without a selector":  {"metadata: {name: log}\nspec: {containers: [{name: a, image: a:1, versionLabel: app}], patchPodMetadata: [{labels: {k: x}}]}", nil},
 		"operator of a selector":     {"metadata: {name: log}\nspec: {selector: {matchExpressions: [{key: a, operator: Is}]}, containers: [{name: a, image: a:1}]}", []string{"spec.selector.matchExpressions[0].operator"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +167,27 @@ func TestClashesBetweenSidecarSetsAreRefused(t *testing.T) {
 		},
 		"same volume":    {log("containers: [{name: a, image: a:1}], volumes: [{name: v, emptyDir: {}}]"), exists + "containers: [{name: b, image: a:1}], volumes: [{name: v, emptyDir: {}}]}", ""},
 		"another volume": {log("containers: [{name: a, image: a:1}], volumes: [{name: v, emptyDir: {}}]"), exists + "containers: [{name: b, image: a:1}], volumes: [{name: v, hostPath: {path: /}}]}", "another volume v"},
-		"annotation":     {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: x}}]"), exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: x}, patchPolicy: Overwrite}]}", "sets k as well"},
+		"the same volume, one with its defaults": {
+			log("containers: [{name: a, image: a:1}], volumes: [{name: v, secret: {secretName: s}}]"),
+			exists + "containers: [{name: b, image: a:1}], volumes: [{name: v, secret: {secretName: s, defaultMode: 420}}]}", "",
+		},
+		"label, both overwrite it": {
+			log("containers: [{name: a, image: a:1}], patchPodMetadata: [{labels: {k: x}, patchPolicy: Overwrite}]"),
+			exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{labels: {k: x}, patchPolicy: Overwrite}]}", "spec.patchPodMetadata[0].labels[k]",
+		},
+		"service account": {
+			strings.Replace(log("containers: [{name: a, image: a:1}]"), "name: log", "name: log, annotations: {sidecarset.refit.dev/service-account: a}", 1),
+			strings.Replace(exists+"containers: [{name: b, image: a:1}]}", "name: other", "name: other, annotations: {sidecarset.refit.dev/service-account: b}", 1), "asks for service account b",
+		},
+		"annotation": {log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: x}}]"), exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: x}, patchPolicy: Overwrite}]}", "sets k as well"},
+		"annotation, both overwrite it": {
+			log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: x}, patchPolicy: Overwrite}]"),
+			exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: x}, patchPolicy: Overwrite}]}", "sets k as well",
+		},
+		"annotation, kept by both": {
+			log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: x}}]"),
+			exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: y}, patchPolicy: Retain}]}", "",
+		},
 		"annotation, merged by both": {
 			log("containers: [{name: a, image: a:1}], patchPodMetadata: [{annotations: {k: '{}'}, patchPolicy: MergePatchJson}]"),
 			exists + "containers: [{name: b, image: a:1}], patchPodMetadata: [{annotations: {k: '{}'}, patchPolicy: MergePatchJson}]}", "",
@@ -212,13 +246,18 @@ func TestCanaries(t *testing.T) {
 func TestTheLabelFollowsTheFailurePolicy(t *testing.T) {
 	t.Parallel()
 	s := set(t, log("injectionStrategy: {failurePolicy: Fail}, containers: [{name: a, image: a:1}]"))
-	admission.Complete(s)
+	admission.Complete(s, nil)
 	if s.Labels[v1beta1.LabelInjectionFailurePolicy] != "Fail" {
 		t.Errorf("labels %v", s.Labels)
 	}
 	s.Spec.InjectionStrategy.FailurePolicy = v1beta1.InjectionIgnore
-	admission.Complete(s)
+	admission.Complete(s, nil)
 	if len(s.Labels) > 0 {
+		t.Errorf("labels %v", s.Labels)
+	}
+	s.Spec.InjectionStrategy.FailurePolicy = "" // as a client of v1alpha1 sends it, which does not have the field
+	s.Labels = map[string]string{v1beta1.LabelInjectionFailurePolicy: "Fail"}
+	if admission.Complete(s, nil); s.Labels[v1beta1.LabelInjectionFailurePolicy] != "Fail" {
 		t.Errorf("labels %v", s.Labels)
 	}
 }

@@ -6,12 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/defaults"
+	"github.com/refit-project/refit/sidecarset/podrules"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
@@ -51,6 +55,60 @@ func checkContainers(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorLi
 	return errs
 }
 
+// checkPods checks the rules of the API server for the parts of pods. Other fields of an existing SidecarSet that
+// breaks them can still be changed.
+func checkPods(set, old *v1beta1.SidecarSet) field.ErrorList {
+	spec, at := defaults.Completed(&set.Spec), field.NewPath("spec")
+	if old != nil {
+		was := defaults.Completed(&old.Spec)
+		if equality.Semantic.DeepEqual(spec.Containers, was.Containers) && equality.Semantic.DeepEqual(spec.InitContainers, was.InitContainers) &&
+			equality.Semantic.DeepEqual(spec.Volumes, was.Volumes) {
+			return nil
+		}
+	}
+	errs := podrules.Volumes(spec.Volumes, at.Child("volumes"))
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		errs = append(errs, podrules.Container(&c.Container, !revision.Native(c), at.Child("initContainers").Index(i))...)
+	}
+	for i := range spec.Containers {
+		errs = append(errs, podrules.Container(&spec.Containers[i].Container, false, at.Child("containers").Index(i))...)
+	}
+	return errs
+}
+
+// CheckPin returns the errors of spec.injectionStrategy.revision: the revision must exist, unless missingPolicy says
+// what to do if it does not. history holds the revisions of the SidecarSet. Other fields can be changed even if the
+// revision is gone.
+func CheckPin(set, old *v1beta1.SidecarSet, history []*appsv1.ControllerRevision) field.ErrorList {
+	if !Pins(set, old) || revision.Pinned(set, history) != nil {
+		return nil
+	}
+	pin := set.Spec.InjectionStrategy.Revision
+	at := field.NewPath("spec", "injectionStrategy", "revision")
+	if pin.RevisionName != nil && *pin.RevisionName != "" {
+		return field.ErrorList{field.NotFound(at.Child("revisionName"), *pin.RevisionName)}
+	}
+	version := ""
+	if pin.CustomVersion != nil {
+		version = *pin.CustomVersion
+	}
+	return field.ErrorList{field.NotFound(at.Child("customVersion"), version)}
+}
+
+// Pins reports whether the SidecarSet names a revision that must exist, and that the old version does not name.
+func Pins(set, old *v1beta1.SidecarSet) bool {
+	pin := set.Spec.InjectionStrategy.Revision
+	if pin == nil || pin.MissingPolicy != "" {
+		return false
+	}
+	if old == nil || old.Spec.InjectionStrategy.Revision == nil {
+		return true
+	}
+	was := old.Spec.InjectionStrategy.Revision
+	return !equality.Semantic.DeepEqual(pin.RevisionName, was.RevisionName) || !equality.Semantic.DeepEqual(pin.CustomVersion, was.CustomVersion)
+}
+
 func checkContainer(c *v1beta1.SidecarContainer, init bool, volumes map[string]bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if strings.TrimSpace(c.Image) == "" {
@@ -66,8 +124,9 @@ func checkContainer(c *v1beta1.SidecarContainer, init bool, volumes map[string]b
 	return append(errs, checkMounts(c.VolumeMounts, c.VolumeDevices, volumes, at)...)
 }
 
-// checkEmptyImages has a rule of Refit's CRDs; OpenKruise's do not have it. What exists already can still be changed. By its image it is
-// known which of the two containers of a hot upgrade is idle: otherwise one with a faulty image would not be repaired.
+// checkEmptyImages checks a rule of Refit's CRDs that OpenKruise's CRDs lack. An existing SidecarSet that breaks it can
+// still be changed. The image shows which of the two containers of a hot upgrade is idle; without this rule a container
+// with a faulty image would not be repaired.
 func checkEmptyImages(set, old *v1beta1.SidecarSet) field.ErrorList {
 	known := map[string]bool{}
 	if old != nil {
@@ -84,7 +143,7 @@ func checkEmptyImages(set, old *v1beta1.SidecarSet) field.ErrorList {
 	return errs
 }
 
-// emptyImages are the containers whose image is the one between hot upgrades too.
+// emptyImages returns the containers whose image is equal to their empty image for hot upgrades.
 func emptyImages(spec *v1beta1.SidecarSetSpec) (found []containerName) {
 	for _, list := range []struct {
 		field      string
@@ -113,7 +172,8 @@ func checkEnv(list []corev1.EnvVar, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// checkMounts: a volume that neither the SidecarSet has nor the pods are said to bring would have every pod refused.
+// checkMounts checks that all mounted volumes are in the SidecarSet or declared to be in the pods. Otherwise the API
+// server would refuse every pod.
 func checkMounts(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice, volumes map[string]bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := map[string]bool{}
@@ -140,7 +200,7 @@ func checkMounts(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice, vol
 	return errs
 }
 
-// reservedPrefixes are of annotations and labels that say what has been injected.
+// reservedPrefixes are the prefixes of annotations and labels that record what has been injected.
 var reservedPrefixes = []string{"kruise.io/sidecarset-", v1beta1.PrefixSidecarSetVersion, v1beta1.PrefixSidecarSetVersionAlt, "sidecarset.refit.dev/"}
 
 func checkMetadata(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
@@ -178,7 +238,7 @@ func checkMetadata(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorList
 	return errs
 }
 
-// selects reports whether the selector of pods depends on a label.
+// selects reports whether the pod selector depends on a label.
 func selects(spec *v1beta1.SidecarSetSpec, key string) bool {
 	if spec.Selector == nil {
 		return false

@@ -1,5 +1,5 @@
-// Package annotation reads and writes the annotations in which a pod carries what SidecarSets have injected into it:
-// OpenKruise's wire format, also in its older forms.
+// Package annotation reads and writes the annotations that record what SidecarSets have injected into a pod. They have
+// OpenKruise's format; older forms of it can be read too.
 package annotation
 
 import (
@@ -12,22 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
-// Entry is what a pod carries of one SidecarSet.
+// Entry is the record of one SidecarSet in a pod.
 type Entry struct {
 	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
 	Hash            string      `json:"hash"`
 	SidecarSetName  string      `json:"sidecarSetName"`
-	// SidecarList are the names of the containers and native sidecars in the SidecarSet, sorted.
+	// SidecarList holds the sorted names of the containers and native sidecars in the SidecarSet.
 	SidecarList []string `json:"sidecarList"`
-	// ControllerRevision is the name of the revision.
+	// ControllerRevision is the name of the ControllerRevision.
 	ControllerRevision string `json:"controllerRevision,omitempty"`
 }
 
-// UnmarshalJSON also reads the form of OpenKruise before 0.9: the hash alone.
+// UnmarshalJSON also reads the form used by OpenKruise before 0.9: only the hash.
 func (e *Entry) UnmarshalJSON(text []byte) error {
 	var hash string
 	if json.Unmarshal(text, &hash) == nil {
@@ -38,15 +38,15 @@ func (e *Entry) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(e))
 }
 
-// Injected is what a pod carries of a SidecarSet.
+// Injected is what a pod records about a SidecarSet.
 type Injected struct {
-	// Entry is that with the full hash.
+	// Entry is the entry with the full hash.
 	Entry
 	// WithoutImage is the hash of the containers without their images.
 	WithoutImage string
 }
 
-// Of reads what a pod carries of a SidecarSet. It is nil if the pod carries nothing of it, or nothing that can be read.
+// Of returns what a pod records about a SidecarSet, or nil if it records nothing or the record is unreadable.
 func Of(pod metav1.Object, sidecarSet string) *Injected {
 	full, ok := entries(pod, v1beta1.AnnotationSidecarSetHash)[sidecarSet]
 	if !ok {
@@ -55,7 +55,7 @@ func Of(pod metav1.Object, sidecarSet string) *Injected {
 	return &Injected{Entry: full, WithoutImage: entries(pod, v1beta1.AnnotationSidecarSetHashWithoutImage)[sidecarSet].Hash}
 }
 
-// entries of an annotation; those that cannot be read are left out.
+// entries returns the entries of an annotation, without unreadable ones.
 func entries(pod metav1.Object, key string) map[string]Entry {
 	raw := map[string]json.RawMessage{}
 	if text := pod.GetAnnotations()[key]; text == "" || foreign.JSON(text, &raw) != nil {
@@ -71,7 +71,7 @@ func entries(pod metav1.Object, key string) map[string]Entry {
 	return read
 }
 
-// Names are the SidecarSets that were injected into the pod.
+// Names returns the SidecarSets that were injected into the pod.
 func Names(pod metav1.Object) []string {
 	text := pod.GetAnnotations()[v1beta1.AnnotationSidecarSetList]
 	if text == "" {
@@ -80,7 +80,7 @@ func Names(pod metav1.Object) []string {
 	return strings.Split(text, ",")
 }
 
-// Sidecars are the names of the containers that the SidecarSet keeps running in a pod, sorted.
+// Sidecars returns the sorted names of the containers that the SidecarSet keeps running in a pod.
 func Sidecars(spec *v1beta1.SidecarSetSpec) []string {
 	names := make([]string, 0, len(spec.Containers)+len(spec.InitContainers))
 	for i := range spec.Containers {
@@ -103,8 +103,8 @@ type Version struct {
 	Sidecars   []string
 }
 
-// Write returns the annotations of a pod that say that it has this version of the SidecarSet, beside what they say of
-// others.
+// Write returns the annotations that record this version of the SidecarSet in a pod, together with the records of other
+// SidecarSets.
 func Write(pod metav1.Object, version *Version, now metav1.Time) map[string]string {
 	entry := Entry{UpdateTimestamp: now.Rfc3339Copy(), SidecarSetName: version.SidecarSet, SidecarList: version.Sidecars}
 	full, bare := entry, entry
@@ -121,7 +121,7 @@ func Write(pod metav1.Object, version *Version, now metav1.Time) map[string]stri
 	}
 }
 
-// with is the JSON object of an annotation with one more entry. One that cannot be read is replaced.
+// with returns the JSON object of an annotation with an entry added. It replaces an unreadable annotation.
 func with(pod metav1.Object, key, name string, value any) string {
 	all := map[string]any{}
 	raw := map[string]json.RawMessage{}
@@ -133,12 +133,12 @@ func with(pod metav1.Object, key, name string, value any) string {
 	all[name] = value
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic(fmt.Sprintf("encode annotation %s: %v", key, err)) // each entry has been decoded, or is of a type that can be encoded
+		panic(fmt.Sprintf("encode annotation %s: %v", key, err)) // cannot happen: each entry has been decoded, or has a type that can be encoded
 	}
 	return string(text)
 }
 
-// Working is the container that works of each sidecar that is upgraded hot.
+// Working returns the working container of each sidecar with hot upgrades.
 func Working(pod metav1.Object) map[string]string {
 	var working map[string]string
 	if foreign.JSON(pod.GetAnnotations()[v1beta1.AnnotationHotUpgradeWorking], &working) != nil {
@@ -147,7 +147,7 @@ func Working(pod metav1.Object) map[string]string {
 	return working
 }
 
-// WriteWorking returns the annotation's value after the changes.
+// WriteWorking returns the value of the annotation after changes.
 func WriteWorking(pod metav1.Object, changes map[string]string) string {
 	working := maps.Clone(Working(pod))
 	if working == nil {
@@ -156,7 +156,7 @@ func WriteWorking(pod metav1.Object, changes map[string]string) string {
 	maps.Copy(working, changes)
 	text, err := json.Marshal(working)
 	if err != nil {
-		panic(err) // a map of strings can always be encoded
+		panic(err) // cannot happen: a map of strings can always be encoded
 	}
 	return string(text)
 }

@@ -9,41 +9,42 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/sidecarset/inject"
 	"github.com/refit-project/refit/sidecarset/match"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
-// Candidate is a SidecarSet that may select a pod, with what could be injected.
+// Candidate is a SidecarSet that may select a pod, with the versions that could be injected.
 type Candidate struct {
 	SidecarSet *v1beta1.SidecarSet
 	Selector   match.Selector
-	// Latest is the version of the spec; Err is why it cannot be injected.
+	// Latest is the version of the spec. Err says why it cannot be injected.
 	Latest *inject.Set
 	Err    error
-	// Pinned is the revision that spec.injectionStrategy.revision names; nil if there is none.
+	// Pinned is the revision named by spec.injectionStrategy.revision, or nil.
 	Pinned *inject.Set
 }
 
-// Subject is what the choice depends on of a pod.
+// Subject is the part of a pod on which the choice depends.
 type Subject struct {
 	Labels, Annotations map[string]string
-	// Key is what a part of the pods is chosen by: it stays the same when a pod is created again under its name.
+	// Key decides which part of the pods a pod belongs to. It stays the same when a pod is created again with the same name.
 	Key string
 }
 
-// Active reports whether the SidecarSet injects anything at all.
+// Active reports whether the SidecarSet injects anything.
 func Active(set *v1beta1.SidecarSet) bool {
 	return !set.Spec.InjectionStrategy.Paused && set.DeletionTimestamp == nil
 }
 
-// InjectsLatest reports whether every pod that is created now and that the SidecarSet selects gets its latest revision from the
-// webhook. With a policy nobody knows of which revision that is, with a pinned revision some pods get another one.
+// InjectsLatest reports whether the webhook injects the latest revision into every selected pod that is created now. It
+// does not if a policy injects, because the revision of the policy is not known, or if a revision is pinned for some
+// pods.
 func InjectsLatest(set *v1beta1.SidecarSet, latest string, history []*appsv1.ControllerRevision) bool {
 	strategy := &set.Spec.InjectionStrategy
 	if !Active(set) || strategy.Engine == v1beta1.EnginePolicy {
@@ -53,7 +54,7 @@ func InjectsLatest(set *v1beta1.SidecarSet, latest string, history []*appsv1.Con
 	return strategy.Revision == nil || pinned != nil && pinned.Name == latest
 }
 
-// Choose makes the plan for a pod that all candidates select.
+// Choose returns the plan for a pod that all candidates select, and warnings.
 func Choose(pod Subject, candidates []*Candidate) (inject.Plan, []string, error) {
 	var plan inject.Plan
 	var warnings []string
@@ -97,7 +98,7 @@ func Choose(pod Subject, candidates []*Candidate) (inject.Plan, []string, error)
 	return plan, warnings, nil
 }
 
-// optedOut reads "false", or a list such as "-log,-mesh".
+// optedOut reports whether the value excludes the name. It is "false", or a list such as "-log,-mesh".
 func optedOut(value, name string) bool {
 	if value == "false" {
 		return true
@@ -110,8 +111,8 @@ func optedOut(value, name string) bool {
 	return false
 }
 
-// bases are the SidecarSets that canaries take the place of in this pod, with the canaries. A canary without a version for the pod
-// is not injected, so it takes no place.
+// bases returns the SidecarSets that are replaced by canaries in this pod, with their canaries. A canary without a
+// version for the pod is not injected, so it replaces nothing.
 func bases(pod Subject, candidates []*Candidate) map[string]string {
 	replaced := map[string]string{}
 	for _, c := range candidates {
@@ -119,14 +120,14 @@ func bases(pod Subject, candidates []*Candidate) map[string]string {
 		if c.SidecarSet.Annotations[v1beta1.AnnotationSidecarSetCanary] != "true" || base == "" {
 			continue
 		}
-		if set, err := c.version(pod); set != nil || err != nil { // the pod is refused for the latter
+		if set, err := c.version(pod); set != nil || err != nil { // an error makes the pod be refused later
 			replaced[base] = c.SidecarSet.Name
 		}
 	}
 	return replaced
 }
 
-// version is the one that this pod gets; nil for none.
+// version returns the version that this pod gets, or nil for none.
 func (c *Candidate) version(pod Subject) (*inject.Set, error) {
 	pin := c.SidecarSet.Spec.InjectionStrategy.Revision
 	if pin != nil && c.pinned(pod) {
@@ -150,14 +151,14 @@ func (c *Candidate) refuse(format string, args ...any) error {
 	return &inject.Refusal{SidecarSet: c.SidecarSet.Name, Field: "spec", Message: fmt.Sprintf(format, args...)}
 }
 
-// pinned reports whether this pod gets the pinned revision and not the latest.
+// pinned reports whether this pod gets the pinned revision instead of the latest one.
 func (c *Candidate) pinned(pod Subject) bool {
 	strategy := &c.SidecarSet.Spec.UpdateStrategy
 	if strategy.Paused || c.SidecarSet.Spec.InjectionStrategy.Revision.Policy != v1beta1.RevisionPartial {
 		return true
 	}
 	if strategy.Selector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(strategy.Selector)
+		selector, err := foreign.Selector(strategy.Selector)
 		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
 			return true
 		}
@@ -165,7 +166,7 @@ func (c *Candidate) pinned(pod Subject) bool {
 	return bucket(c.SidecarSet.Name, pod.Key) < percentage(strategy.Partition)
 }
 
-// percentage of pods that keep the old version; a number counts as 0.
+// percentage returns the percentage of pods that keep the old version; an absolute number counts as 0.
 func percentage(partition *intstr.IntOrString) int {
 	if partition == nil || partition.Type != intstr.String {
 		return 0
@@ -177,7 +178,7 @@ func percentage(partition *intstr.IntOrString) int {
 	return n
 }
 
-// bucket is a number from 0 to 99 that depends on nothing but the SidecarSet and the pod.
+// bucket returns a number from 0 to 99 that only depends on the SidecarSet and the pod.
 func bucket(set, key string) int {
 	sum := fnv.New64a()
 	sum.Write([]byte(set + "\x00" + key))

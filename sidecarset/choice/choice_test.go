@@ -49,31 +49,39 @@ func TestChoice(t *testing.T) {
 		sets    []string
 		pinned  bool
 		pod     choice.Subject
-		want    string // names of versions, then skipped ones after a minus
+		want    string // names of versions, then skipped ones after a minus, and those that are kept as they are after an equals sign
+		why     string // the reason of one that is skipped
 		warning string
 		refused string
 	}{
 		"latest":                              {sets: []string{fmt.Sprintf(log, "")}, want: "log/latest"},
 		"pinned":                              {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ""))}, pinned: true, want: "log/pinned"},
 		"pinned revision missing":             {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ""))}, want: "log/latest"},
-		"pinned revision missing, Skip":       {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", missingPolicy: Skip"))}, want: "-log"},
+		"pinned revision missing, Skip":       {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", missingPolicy: Skip"))}, want: "-log", why: "the revision of spec.injectionStrategy.revision does not exist"},
 		"pinned revision missing, Fail":       {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", missingPolicy: Fail"))}, refused: "missingPolicy is Fail"},
 		"partial, paused":                     {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {paused: true}")}, pinned: true, want: "log/pinned"},
 		"partial, without partition":          {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial"))}, pinned: true, want: "log/latest"},
 		"partial, a number as partition":      {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {partition: 7}")}, pinned: true, want: "log/latest"},
 		"partial, all kept":                   {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {partition: 100%}")}, pinned: true, want: "log/pinned"},
 		"partial, not selected":               {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchLabels: {canary: blue}}}")}, pinned: true, want: "log/pinned"},
+		"partial, a selector that is none":    {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchExpressions: [{key: a, operator: Like}]}}")}, pinned: true, want: "log/pinned"},
+		"partial, a partition that is none":   {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {partition: most%}")}, pinned: true, want: "log/latest"},
+		"always, without partition":           {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Always")+", updateStrategy: {partition: 0%}")}, pinned: true, want: "log/pinned"},
 		"partial, selected":                   {sets: []string{fmt.Sprintf(log, fmt.Sprintf(pin, ", policy: Partial")+", updateStrategy: {selector: {matchLabels: {canary: blue}}}")}, pod: choice.Subject{Labels: map[string]string{"canary": "blue"}}, pinned: true, want: "log/latest"},
-		"canary":                              {sets: []string{fmt.Sprintf(log, ""), canary}, want: "new/latest -log"},
+		"canary":                              {sets: []string{fmt.Sprintf(log, ""), canary}, want: "new/latest -log", why: "replaced by the canary new"},
+		"a canary without the annotation":     {sets: []string{fmt.Sprintf(log, ""), "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-base: log}}"}, want: "log/latest new/latest"},
+		"no canary":                           {sets: []string{fmt.Sprintf(log, ""), "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-canary: 'false', apps.kruise.io/sidecarset-base: log}}"}, want: "log/latest new/latest"},
+		"a canary of another":                 {sets: []string{fmt.Sprintf(log, ""), "metadata: {name: new, annotations: {apps.kruise.io/sidecarset-canary: 'true', apps.kruise.io/sidecarset-base: mesh}}"}, want: "log/latest new/latest"},
 		"opted out of the canary":             {sets: []string{fmt.Sprintf(log, ""), canary + "\nspec: {injectionStrategy: {allowedPodOverrides: [OptOut]}}"}, pod: opt("-new"), want: "log/latest -new"},
 		"canary without its revision":         {sets: []string{fmt.Sprintf(log, ""), canary + "\nspec: {" + fmt.Sprintf(pin, ", missingPolicy: Skip") + "}"}, want: "log/latest -new"},
 		"canary without its revision, Latest": {sets: []string{fmt.Sprintf(log, ""), canary + "\nspec: {" + fmt.Sprintf(pin, "") + "}"}, want: "new/latest -log"},
 		"canary without its revision, Fail":   {sets: []string{fmt.Sprintf(log, ""), canary + "\nspec: {" + fmt.Sprintf(pin, ", missingPolicy: Fail") + "}"}, refused: "missingPolicy is Fail"},
-		"opted out":                           {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("false"), want: "-log"},
+		"opted out":                           {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("false"), want: "-log", why: "the pod's annotation " + v1beta1.AnnotationSidecarInject},
 		"opted out by name":                   {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("-mesh, -log"), want: "-log"},
 		"opted out of another":                {sets: []string{fmt.Sprintf(log, "injectionStrategy: {allowedPodOverrides: [OptOut]}")}, pod: opt("-mesh"), want: "log/latest"},
 		"opted out where that is not allowed": {sets: []string{fmt.Sprintf(log, "")}, pod: opt("false"), want: "log/latest", warning: "has no effect"},
-		"a policy injects":                    {sets: []string{fmt.Sprintf(log, "injectionStrategy: {engine: Policy}")}, want: ""},
+		"a policy injects":                    {sets: []string{fmt.Sprintf(log, "injectionStrategy: {engine: Policy}")}, want: "=log"},
+		"a policy injects, opted out":         {sets: []string{fmt.Sprintf(log, "injectionStrategy: {engine: Policy, allowedPodOverrides: [OptOut]}")}, pod: opt("false"), want: "=log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,8 +98,14 @@ func TestChoice(t *testing.T) {
 			for _, s := range plan.Sets {
 				got = append(got, s.Name())
 			}
-			for name := range plan.Skipped {
+			for name, why := range plan.Skipped {
 				got = append(got, "-"+name)
+				if tc.why != "" && why != tc.why {
+					t.Errorf("%s is skipped since %q, want %q", name, why, tc.why)
+				}
+			}
+			for _, name := range plan.Keep {
+				got = append(got, "="+name)
 			}
 			if strings.Join(got, " ") != tc.want {
 				t.Errorf("got %v, want %s", got, tc.want)
@@ -100,6 +114,37 @@ func TestChoice(t *testing.T) {
 				t.Errorf("warnings %v", warnings)
 			}
 		})
+	}
+}
+
+// It would be created without its sidecars. A pinned revision is as it was.
+func TestAPodIsRefusedWhereTheSidecarSetIsNotValid(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		strategy string
+		pinned   bool
+		want     string // of the version; empty: refused
+	}{
+		"the latest":                  {"", false, ""},
+		"the pinned":                  {"injectionStrategy: {revision: {customVersion: v1}}", true, "log/pinned"},
+		"the pinned does not exist":   {"injectionStrategy: {revision: {customVersion: v1}}", false, ""},
+		"the latest is for this pod":  {"injectionStrategy: {revision: {customVersion: v1, policy: Partial}}", true, ""},
+		"the latest is not for it":    {"injectionStrategy: {revision: {customVersion: v1, policy: Partial}}, updateStrategy: {paused: true}", true, "log/pinned"},
+		"it is skipped, with no such": {"injectionStrategy: {revision: {customVersion: v1, missingPolicy: Skip}}", false, "-log"},
+	} {
+		c := candidate(t, "metadata: {name: log}\nspec: {"+tc.strategy+"}", tc.pinned)
+		c.Err = errors.New("no image")
+		plan, _, err := choice.Choose(choice.Subject{}, []*choice.Candidate{c})
+		got := ""
+		for _, s := range plan.Sets {
+			got += s.Name()
+		}
+		for name := range plan.Skipped {
+			got += "-" + name
+		}
+		if got != tc.want || (err != nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), "the SidecarSet is not valid: no image") {
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, tc.want)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package expression evaluates the expressions of resourcesPolicy, such as max(cpu*50%, 50m). Numbers are exact.
+// Package expression evaluates the expressions of resourcesPolicy, for example max(cpu*50%, 50m). Its arithmetic is exact.
 package expression
 
 import (
@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Errors of expressions that can be read and have no value.
+// Errors of valid expressions that have no value.
 var (
 	ErrDivisionByZero = errors.New("division by zero")
 	ErrNegative       = errors.New("the result is negative")
@@ -19,7 +19,7 @@ var (
 	ErrTooLarge       = errors.New("the number is too large")
 )
 
-// Unit says in which steps a result is rounded up, and what the variable is called.
+// Unit says how results are rounded up, and how the variable is called.
 type Unit int
 
 // Units.
@@ -28,7 +28,7 @@ const (
 	Memory             // bytes
 )
 
-// Variable is the name by which an expression refers to the pod's own resources.
+// Variable returns the name by which an expression refers to the pod's own resources.
 func (u Unit) Variable() string {
 	if u == CPU {
 		return "cpu"
@@ -36,7 +36,7 @@ func (u Unit) Variable() string {
 	return "memory"
 }
 
-// maxBits bounds numerators and denominators while an expression is evaluated.
+// maxBits limits numerators and denominators during the evaluation of an expression.
 const maxBits = 512
 
 // value is a number, or an amount of a resource.
@@ -45,7 +45,7 @@ type value struct {
 	quantity bool
 }
 
-// Expression is one that has been parsed.
+// Expression is a parsed expression.
 type Expression struct {
 	root     node
 	unit     Unit
@@ -55,7 +55,7 @@ type Expression struct {
 // UsesVariable reports whether the value depends on the resources of the pod's own containers.
 func (e *Expression) UsesVariable() bool { return e.variable }
 
-// node of an expression, with the value of the variable.
+// node is a part of an expression. It computes its value for a value of the variable.
 type node func(variable *big.Rat) (value, error)
 
 // Evaluate returns the value of the expression for the resources of the pod's own containers.

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/sidecarset/expression"
-	"github.com/refit-project/refit/testkit/watchdog"
+	"github.com/refit-project/refit/test/kit/watchdog"
 )
 
 func TestExpressions(t *testing.T) {
@@ -48,6 +48,24 @@ func TestExpressions(t *testing.T) {
 		"":                            {expression.CPU, "1", "!end"},
 		"(cpu":                        {expression.CPU, "1", "!end"},
 		"cpu # 1":                     {expression.CPU, "1", "!character"},
+		"1k - 1e3":                    {expression.Memory, "0", "0"},
+		"1M - 1e6":                    {expression.Memory, "0", "0"},
+		"1G - 1e9":                    {expression.Memory, "0", "0"},
+		"1T - 1e12":                   {expression.Memory, "0", "0"},
+		"1P - 1e15":                   {expression.Memory, "0", "0"},
+		"1Ki + 1":                     {expression.Memory, "0", "1025"},
+		"1Gi - 1024Mi":                {expression.Memory, "0", "0"},
+		"1Ti - 1024Gi":                {expression.Memory, "0", "0"},
+		"1Pi - 1024Ti":                {expression.Memory, "0", "0"},
+		"memory * 1Ki":                {expression.Memory, "1", "!quantities"},
+		"min(2, 1) + max(2, 3)":       {expression.CPU, "0", "4"},
+		"cpu - cpu":                   {expression.CPU, "1", "0"},
+		"9223372036854775807 + 1":     {expression.Memory, "0", "!too large"},
+		"9223372036854775807":         {expression.Memory, "0", "9223372036854775807"},
+		"- - 1":                       {expression.CPU, "0", "1"},
+		"2 * (1 + 2":                  {expression.CPU, "0", "!end"},
+		"1 +":                         {expression.CPU, "0", "!end"},
+		"* 2":                         {expression.CPU, "0", "!unexpected \"*\" before position 1"},
 		"9e99 * 9e99 * cpu":           {expression.CPU, "1", "!too large"},
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -78,6 +96,13 @@ func TestExpressionsAreBounded(t *testing.T) {
 	} {
 		if _, err := expression.Parse(text, expression.CPU); err == nil {
 			t.Errorf("%s: accepted", name)
+		}
+	}
+	for name, text := range map[string]string{
+		"as long as may be": "1" + strings.Repeat(" ", 1023), "as deep as may be": strings.Repeat("(", 63) + "1" + strings.Repeat(")", 63),
+	} {
+		if _, err := expression.Parse(text, expression.CPU); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Bounds of an expression: its length in bytes, and how deep it may be nested.
+// Limits of an expression: its length in bytes, and its nesting depth.
 const (
 	maxLength = 1024
 	maxDepth  = 64
 )
 
-// token: a number with an exponent, a percent sign or a suffix; a word; or a sign.
+// token matches a number with an exponent, a percent sign or a suffix; a word; or an operator.
 var token = regexp.MustCompile(`^(?:([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?([A-Za-z]+|%)?|([A-Za-z_]+)|([-+*/(),]))`)
 
-// factors of the suffixes of quantities.
+// factors holds the factors of the suffixes of quantities.
 var factors = map[string]*big.Rat{
 	"m": big.NewRat(1, 1000), "k": big.NewRat(1e3, 1), "M": big.NewRat(1e6, 1), "G": big.NewRat(1e9, 1), "T": big.NewRat(1e12, 1),
 	"P": big.NewRat(1e15, 1), "Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "Gi": big.NewRat(1<<30, 1),
@@ -24,15 +24,15 @@ var factors = map[string]*big.Rat{
 }
 
 type parser struct {
-	text    string // what has not been read
+	text    string // the rest of the input
 	whole   string
 	unit    Unit
 	depth   int
-	current []string // parts of the next token; nil at the end
-	used    bool     // the variable has been read
+	current []string // groups of the next token; nil at the end
+	used    bool     // the variable has been used
 }
 
-// Parse reads an expression.
+// Parse parses an expression.
 func Parse(text string, unit Unit) (*Expression, error) {
 	if len(text) > maxLength {
 		return nil, fmt.Errorf("the expression has %d bytes, and may have %d", len(text), maxLength)
@@ -99,7 +99,7 @@ func (p *parser) sum() (node, error) { return p.left(p.product, "+", "-") }
 
 func (p *parser) product() (node, error) { return p.left(p.unary, "*", "/") }
 
-// left reads operands with operators between them that are evaluated from left to right.
+// left parses operands separated by left-associative operators.
 func (p *parser) left(operand func() (node, error), operators ...string) (node, error) {
 	result, err := operand()
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *parser) number() (node, error) {
 	return constant(v), p.next()
 }
 
-// word is the variable or a function, without regard to case.
+// word parses the variable or a function, ignoring case.
 func (p *parser) word() (node, error) {
 	name := strings.ToLower(p.current[4])
 	if err := p.next(); err != nil {

@@ -8,22 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Policy is a resourcesPolicy.
+// Policy is a compiled resourcesPolicy.
 type Policy struct {
-	// Target is which containers it is computed from.
+	// Target selects the containers whose resources are used.
 	Target *regexp.Regexp
 
 	mode             v1beta1.TargetContainersMode
 	limits, requests pair
 }
 
-// pair of expressions; nil where there is none.
+// pair holds two expressions; a missing one is nil.
 type pair struct{ cpu, memory *Expression }
 
-// NewPolicy reads the patterns and expressions. The error names the field.
+// NewPolicy compiles the patterns and expressions. The error names the field.
 func NewPolicy(source *v1beta1.ResourcesPolicy) (*Policy, error) {
 	target, err := regexp.Compile(source.TargetContainersNameRegex)
 	if err != nil {
@@ -56,8 +56,8 @@ func parseList(list *v1beta1.ResourceExprList) (parsed pair, err error) {
 	return parsed, nil
 }
 
-// Evaluate computes resources from those of the containers that are targets. The error for quantities with which nothing can
-// be computed wraps foreign.ErrUnreadable.
+// Evaluate computes resources from the resources of the target containers. If their quantities are too large or too
+// small to compute with, the error wraps foreign.ErrUnreadable.
 func (p *Policy) Evaluate(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
 	var result corev1.ResourceRequirements
 	for _, target := range targets {
@@ -83,7 +83,7 @@ func (p *Policy) Evaluate(targets []corev1.ResourceRequirements) (corev1.Resourc
 			}
 			amount, all := aggregate(targets, p.mode, kind.from, one.name)
 			if kind.name == "limits" && one.e.UsesVariable() && !all {
-				continue // a share of what is unlimited is unlimited
+				continue // a part of unlimited is unlimited
 			}
 			value, err := one.e.Evaluate(amount)
 			if err != nil {
@@ -98,7 +98,7 @@ func (p *Policy) Evaluate(targets []corev1.ResourceRequirements) (corev1.Resourc
 	return result, nil
 }
 
-// aggregate is the sum or maximum, and whether every target has the resource. A missing one counts as 0.
+// aggregate returns the sum or maximum, and whether every target has the resource. A missing resource counts as 0.
 func aggregate(targets []corev1.ResourceRequirements, mode v1beta1.TargetContainersMode, list func(corev1.ResourceRequirements) corev1.ResourceList, name corev1.ResourceName) (resource.Quantity, bool) {
 	var total resource.Quantity
 	all := true

@@ -100,7 +100,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	if kind := w.act(); kind != hotupgrade.Upgrade {
 		t.Fatal(kind)
 	}
-	// What the containers are told: the new one has the higher number.
+	// The annotations for the containers: the new one has the higher number.
 	if s := w.sidecar.Twins; s[1].Version != "100" || s[1].Alt != "1" || s[0].Version != "1" || s[0].Alt != "100" {
 		t.Errorf("versions %+v", s)
 	}
@@ -134,8 +134,39 @@ func TestAThirdImageReplacesTheBrokenOne(t *testing.T) {
 	w.sidecar.Image = "v2"
 	w.act()
 	w.sidecar.Image = "v3"
+	if kind := w.act(); kind != hotupgrade.Retarget {
+		t.Fatal(kind)
+	}
+	// Both get a version above the failed one.
+	if s := w.sidecar.Twins; s[1].Version != "101" || s[1].Alt != "1" || s[0].Version != "1" || s[0].Alt != "101" {
+		t.Errorf("versions %+v", s)
+	}
 	w.settle()
 	w.is(empty, "v3", "x-2")
+}
+
+// An image that was changed when the time of the one before is over is tried, and one that has taken over at the last moment is kept.
+func TestOnlyTheWantedImageIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		image     string // that is wanted now
+		takenOver bool
+		want      hotupgrade.Kind
+	}{
+		"the same":                       {"v2", false, hotupgrade.Abort},
+		"it has taken over":              {"v2", true, hotupgrade.Reset},
+		"another":                        {"v3", false, hotupgrade.Retarget},
+		"the one before":                 {"v1", false, hotupgrade.Return},
+		"another, and it has taken over": {"v3", true, hotupgrade.Reset},
+	} {
+		w := newWorld(t)
+		w.sidecar.Image = "v2"
+		w.act()
+		w.sidecar.Image, w.sidecar.TimedOut, w.sidecar.TakenOver = tc.image, true, tc.takenOver
+		if got := w.sidecar.Next().Kind; got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
 }
 
 func TestTimeOutGoesBackToTheOldContainer(t *testing.T) {
@@ -171,12 +202,14 @@ func TestLostAnnotationsAreFoundAgain(t *testing.T) {
 		w.settle()
 		w.is(empty, "v2", "x-2")
 	}
-	w := newWorld(t)
-	w.sidecar.Twins[0].Version = "99999999999999999999"
-	w.sidecar.Image = "v2"
-	w.act()
-	if got := w.sidecar.Twins[1].Version; got != "100" {
-		t.Errorf("version %s", got)
+	for _, absurd := range []string{"99999999999999999999", "9000000000000000000"} {
+		w := newWorld(t)
+		w.sidecar.Twins[0].Version = absurd
+		w.sidecar.Image = "v2"
+		w.act()
+		if got := w.sidecar.Twins[1].Version; got != "100" {
+			t.Errorf("version %s after %s", got, absurd)
+		}
 	}
 }
 

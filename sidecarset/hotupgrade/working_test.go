@@ -53,7 +53,7 @@ func TestWhichContainerWorks(t *testing.T) {
 	}
 }
 
-// The containers compare versions as numbers: that of the new one has to be the highest that any of them has seen.
+// The containers compare versions as numbers: the new one's has to be the highest that any of them has seen.
 func TestVersionsGrow(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -61,8 +61,8 @@ func TestVersionsGrow(t *testing.T) {
 		want          string
 	}{
 		"the SidecarSet's":              {hotupgrade.Twin{Version: "1", Alt: "0"}, hotupgrade.Twin{Version: "0", Alt: "1"}, "100"},
-		"above that of the working one": {hotupgrade.Twin{Version: "200", Alt: "0"}, hotupgrade.Twin{Version: "0", Alt: "1"}, "201"},
-		"above that of the other":       {hotupgrade.Twin{Version: "1", Alt: "300"}, hotupgrade.Twin{Version: "0", Alt: "1"}, "301"},
+		"above the working container's": {hotupgrade.Twin{Version: "200", Alt: "0"}, hotupgrade.Twin{Version: "0", Alt: "1"}, "201"},
+		"above the other container's":   {hotupgrade.Twin{Version: "1", Alt: "300"}, hotupgrade.Twin{Version: "0", Alt: "1"}, "301"},
 		"no numbers":                    {hotupgrade.Twin{Version: "x", Alt: "-1"}, hotupgrade.Twin{Version: "0", Alt: ""}, "100"},
 	} {
 		t.Run(name, func(t *testing.T) {

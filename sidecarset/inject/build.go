@@ -1,7 +1,6 @@
 package inject
 
 import (
-	"encoding/json"
 	"path"
 	"regexp"
 	"slices"
@@ -9,11 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/podmeta"
 )
 
-// buildContainer makes a container of a SidecarSet as it is to be in this pod, or two for hot upgrades.
+// buildContainer returns a container of a SidecarSet as it is injected into this pod, or two containers for hot upgrades.
 func (in *injection) buildContainer(set *Set, source *v1beta1.SidecarContainer, init bool) ([]built, error) {
 	spec := source.DeepCopy().Container
 	if err := in.override(set, source, &spec); err != nil {
@@ -41,7 +41,7 @@ func (in *injection) buildContainer(set *Set, source *v1beta1.SidecarContainer, 
 	return in.pairForHotUpgrade(set, source, &spec, before), nil
 }
 
-// pairForHotUpgrade makes the container that works and the one that waits with the empty image.
+// pairForHotUpgrade returns the container that works and the one that waits with the empty image.
 func (in *injection) pairForHotUpgrade(set *Set, source *v1beta1.SidecarContainer, spec *corev1.Container, before bool) []built {
 	var list []built
 	for i, name := range ContainerNames(source, false) {
@@ -74,7 +74,7 @@ func podWith(annotations map[string]string) *corev1.Pod {
 	return pod
 }
 
-// addEnv appends variables whose names are not taken.
+// addEnv appends variables whose names are not used yet.
 func addEnv(list, added []corev1.EnvVar) []corev1.EnvVar {
 	for _, env := range added {
 		if !slices.ContainsFunc(list, func(e corev1.EnvVar) bool { return e.Name == env.Name }) {
@@ -84,14 +84,14 @@ func addEnv(list, added []corev1.EnvVar) []corev1.EnvVar {
 	return list
 }
 
-// sharing is what a container gets of the pod's own containers.
+// sharing is what a container gets from the pod's own containers.
 type sharing struct {
 	mounts  []corev1.VolumeMount
 	devices []corev1.VolumeDevice
-	env     []corev1.EnvVar // that subPathExpr of the mounts refer to
+	env     []corev1.EnvVar // used in subPathExpr of the mounts
 }
 
-// reference in a subPathExpr.
+// reference matches a variable reference in a subPathExpr.
 var reference = regexp.MustCompile(`\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
 func (in *injection) share(source *v1beta1.SidecarContainer) sharing {
@@ -114,7 +114,7 @@ func (in *injection) share(source *v1beta1.SidecarContainer) sharing {
 	return s
 }
 
-// named is the variable of a name; of several the last, which counts.
+// named returns the variable with a name; of several the last one, which is effective.
 func named(list []corev1.EnvVar, name string) []corev1.EnvVar {
 	all := allNamed(list, name)
 	return all[max(0, len(all)-1):]
@@ -130,7 +130,8 @@ func allNamed(list []corev1.EnvVar, name string) []corev1.EnvVar {
 	return all
 }
 
-// mergeMounts adds shared mounts and devices to a container's own. A path is used once; the container's own come first.
+// mergeMounts adds shared mounts and devices to a container's own. Each path is used once; the container's own mounts
+// take precedence.
 func mergeMounts(c *corev1.Container, shared sharing) ([]corev1.VolumeMount, []corev1.VolumeDevice) {
 	taken := map[string]bool{}
 	for _, mount := range c.VolumeMounts {
@@ -155,10 +156,10 @@ func mergeMounts(c *corev1.Container, shared sharing) ([]corev1.VolumeMount, []c
 	return mounts, devices
 }
 
-// fieldPath is metadata.labels['KEY'] or metadata.annotations['KEY'].
+// fieldPath matches metadata.labels['KEY'] and metadata.annotations['KEY'].
 var fieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
 
-// transfer finds the variables that a container takes from the pod's own.
+// transfer returns the variables that a container copies from the pod's own containers.
 func (in *injection) transfer(set *Set, source *v1beta1.SidecarContainer) ([]corev1.EnvVar, error) {
 	var list []corev1.EnvVar
 	for _, rule := range source.TransferEnv {
@@ -188,7 +189,7 @@ func (in *injection) transfer(set *Set, source *v1beta1.SidecarContainer) ([]cor
 	return list, nil
 }
 
-// override applies the resourcesPolicy, and what the pod's annotations ask for and the SidecarSet allows.
+// override applies the resourcesPolicy, and what the pod's annotations request and the SidecarSet allows.
 func (in *injection) override(set *Set, source *v1beta1.SidecarContainer, spec *corev1.Container) error {
 	if p := set.policies[source.Name]; p != nil {
 		resources, err := in.resources(set, source.Name, p)
@@ -214,7 +215,7 @@ func (in *injection) override(set *Set, source *v1beta1.SidecarContainer, spec *
 		return nil
 	}
 	var resources corev1.ResourceRequirements
-	if err := json.Unmarshal([]byte(text), &resources); err != nil {
+	if err := foreign.JSON(text, &resources); err != nil {
 		return refuse(set.name, "metadata.annotations["+key+"]", "must be JSON as the resources of a container: %v", err)
 	}
 	spec.Resources = resources

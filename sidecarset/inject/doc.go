@@ -1,7 +1,7 @@
-// Package inject decides what SidecarSets add to a pod that is being created. It works on the JSON of the pod: what it does
-// not have to change is not decoded, so that fields which this version does not know are kept.
+// Package inject decides what SidecarSets add to a new pod. It works on the JSON of the pod: parts that it does not
+// change are not decoded, so that fields unknown to this version are kept.
 //
-// The outcome depends on nothing but the pod, the SidecarSets and the key of the request. Injection of a pod that has been
-// injected, because the webhook is invoked again or because a user creates a pod from the manifest of another, has the
-// outcome of injection of the pod before.
+// The result only depends on the pod, the SidecarSets and the key of the request. If the pod has already been injected,
+// because the webhook is called again or because a user creates a pod from the manifest of another one, the result is
+// the same as for the pod before its injection.
 package inject

@@ -154,18 +154,14 @@ func TestAForgedListOfSidecarsRemovesNothingOfOthers(t *testing.T) {
 	}
 }
 
-// Quantities that take minutes to compare, or that crash who compares them, are text like other text.
+// Where the API has no quantities, those that take minutes to compare, or that crash who compares them, are text like other text.
 func TestAHugeNumberInAPodTakesNoTime(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	for _, number := range []string{"1e300000000", "1e2147483647", "1e-300000000", "1E300000000", strings.Repeat("9", 1<<20)} {
 		for _, container := range []string{
 			strings.Replace(asInjected, "value: ours", `value: "`+number+`"`, 1), asInjected + `, args: ["` + number + `"]`,
-			strings.Replace(asInjected, "value: ours", `value: ours, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: "`+number+`"}}`, 1),
 		} {
-			if strings.Contains(container, "divisor") && number != "1e300000000" {
-				continue // the API server decodes the quantities of a pod before it sends it
-			}
 			if got := fmt.Sprint(injectedInto(t, request(t, asJSON(t, brought(container))))); strings.Contains(got, number) {
 				t.Errorf("%.20s... stays", number)
 			}

@@ -3,7 +3,6 @@ package inject_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,15 +12,13 @@ import (
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/inject"
+	"github.com/refit-project/refit/test/kit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var now = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 
@@ -46,19 +43,8 @@ func TestInjection(t *testing.T) {
 			t.Parallel()
 			in := read(t, file)
 			got := outcome(t, in)
-			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s\n(-want +got):\n%s", in.Says, diff)
-			}
+			t.Log(in.Says)
+			golden.Check(t, strings.TrimSuffix(file, ".yaml")+".golden", got)
 		})
 	}
 }

@@ -62,7 +62,7 @@ func (in *injection) patchContainers() error {
 func (in *injection) patchContainer(set *Set, patch *v1beta1.SidecarSetPatchContainer, listPath string, c *container) error {
 	policy := set.conflicts()
 	if policy == v1beta1.ConflictFail && in.carries(set) {
-		policy = v1beta1.ConflictOverride // what is there may be from an earlier version of the SidecarSet
+		policy = v1beta1.ConflictOverride // the present value may be from an earlier version of the SidecarSet
 	}
 	var env []corev1.EnvVar
 	for _, e := range patch.Env {
@@ -100,8 +100,8 @@ func allEqual(list []corev1.EnvVar, wanted corev1.EnvVar) bool {
 	return !slices.ContainsFunc(list, func(has corev1.EnvVar) bool { return !subset.Equal(mustEncode(has), wanted) })
 }
 
-// add puts variables and mounts into a container of the pod, in the place of those with the same name or path. Everything
-// else of its JSON stays as it is.
+// add adds variables and mounts to a container of the pod, and replaces those with the same name or path. The rest of
+// its JSON does not change.
 func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(c.raw, &fields); err != nil {
@@ -126,7 +126,7 @@ func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error 
 			}
 			if at := slices.IndexFunc(list, is); at >= 0 {
 				list[at] = raw
-				list = append(list[:at+1], slices.DeleteFunc(list[at+1:], is)...) // the last of several would count
+				list = append(list[:at+1], slices.DeleteFunc(list[at+1:], is)...) // remove the others: the last one would be effective
 			} else {
 				list = append(list, raw)
 			}
@@ -162,7 +162,7 @@ func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error 
 func mustEncode(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // types of the API can always be encoded
+		panic(err) // cannot happen: API types can always be encoded
 	}
 	return raw
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/refit-project/refit/sidecarset/subset"
 )
 
-// place puts the containers that have been built into the pod.
+// place puts the built containers into the pod.
 func (in *injection) place() error {
 	for _, list := range []struct {
 		path  string
@@ -37,7 +37,7 @@ func (in *injection) place() error {
 	return nil
 }
 
-// placeAll puts containers before or behind those of the pod, or in the place of what was injected before.
+// placeAll inserts containers before or after the pod's own ones, or in place of previously injected ones.
 func (in *injection) placeAll(path string, list []container, added []built) ([]container, error) {
 	var before, behind []container
 	for _, b := range added {
@@ -53,7 +53,7 @@ func (in *injection) placeAll(path string, list []container, added []built) ([]c
 			}
 			continue
 		}
-		inject, err := in.settle(path, b, append(append([]container(nil), before...), behind...))
+		inject, err := in.mayInject(path, b, append(append([]container(nil), before...), behind...))
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (in *injection) placeAll(path string, list []container, added []built) ([]c
 	return append(append(before, list...), behind...), nil
 }
 
-// same reports whether an old container of the pod is the one that would be injected.
+// same reports whether an old container of the pod is equal to the one that would be injected.
 func (in *injection) same(has *container, b built) (bool, error) {
 	if in.claims.Ours(b.set.name, has.name) {
 		wanted, err := encodeContainer(b.spec, b.more)
@@ -85,9 +85,9 @@ func (in *injection) same(has *container, b built) (bool, error) {
 	return subset.Equal(has.raw, wanted), err
 }
 
-// settle decides about a container whose name is taken: whether it is injected. With Override, one of the pod in the other
-// list is removed.
-func (in *injection) settle(path string, b built, placed []container) (bool, error) {
+// mayInject decides whether a container whose name is already used is injected. With Override, it removes a container
+// of the pod from the other list.
+func (in *injection) mayInject(path string, b built, placed []container) (bool, error) {
 	policy, name := b.set.conflicts(), b.spec.Name
 	other, otherPath := &in.initContainers, pathInitContainers
 	if path == pathInitContainers {
@@ -109,7 +109,7 @@ func (in *injection) settle(path string, b built, placed []container) (bool, err
 		return true, nil
 	}
 	if there >= 0 && (*other)[there].old {
-		return true, nil // removed by place
+		return true, nil // place removes the other container
 	}
 	switch policy {
 	case v1beta1.ConflictKeepPod:
@@ -127,7 +127,7 @@ func (in *injection) settle(path string, b built, placed []container) (bool, err
 		"the pod has a container %s; rename it, or set injectionStrategy.conflictPolicy of the SidecarSet", name)
 }
 
-// keep notes that a sidecar is left out, so that nothing takes the pod's container for it later.
+// keep records that a sidecar is left out, so that the pod's container is not mistaken for it later.
 func (in *injection) keep(b built, whose string) {
 	in.kept[b.set.name+"/"+b.source] = true
 	in.warnings = append(in.warnings, "SidecarSet "+b.set.name+" does not inject the container "+b.spec.Name+": the pod keeps "+whose)
@@ -149,7 +149,7 @@ func find(list []container, name string) int {
 	return -1
 }
 
-// addVolumes adds the volumes of a SidecarSet that are mounted, and checks that the pod has the others.
+// addVolumes adds the mounted volumes of a SidecarSet, and checks that the pod has the others.
 func (in *injection) addVolumes(set *Set, mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) error {
 	names := make([]string, 0, len(mounts)+len(devices))
 	for _, mount := range mounts {
@@ -198,7 +198,7 @@ func (in *injection) addVolume(set *Set, name string) error {
 	switch policy := set.conflicts(); {
 	case policy == v1beta1.ConflictKeepPod:
 		return nil
-	case policy == v1beta1.ConflictOverride || in.carries(set): // or the pod comes from the manifest of an injected one
+	case policy == v1beta1.ConflictOverride || in.carries(set): // the latter if the pod was created from the manifest of an injected one
 		*has = volume{name: name, spec: wanted, set: set.name}
 		in.changed[pathVolumes] = true
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// Operation of a JSON patch (RFC 6902).
+// Operation is an operation of a JSON patch (RFC 6902).
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -26,17 +26,17 @@ type document struct {
 	secretNames                map[string]bool
 	annotations, labels        map[string]string
 
-	changed map[string]bool // paths of the parts that are to be written
+	changed map[string]bool // paths of the parts to write
 }
 
-// container of a pod.
+// container is a container of a pod.
 type container struct {
 	name string
-	raw  json.RawMessage       // of one that the pod brought
+	raw  json.RawMessage       // only for containers that the pod brought
 	spec *corev1.Container     // decoded
-	more v1beta1.UnknownFields // of one without raw: fields that spec cannot have
-	set  *Set                  // that has injected it; nil for the pod's own
-	old  bool                  // injected before, by the pod's annotations, and not confirmed yet
+	more v1beta1.UnknownFields // only without raw: fields that spec cannot have
+	set  *Set                  // the SidecarSet that has injected it; nil for the pod's own
+	old  bool                  // injected before according to the pod's annotations, and not confirmed yet
 }
 
 type volume struct {
@@ -46,7 +46,7 @@ type volume struct {
 	set  string // name of the SidecarSet that has added it; empty for the pod's own
 }
 
-// Parts of a pod that are changed as a whole.
+// Parts of a pod that are written as a whole.
 const (
 	pathContainers     = "/spec/containers"
 	pathInitContainers = "/spec/initContainers"
@@ -56,7 +56,7 @@ const (
 	pathLabels         = "/metadata/labels"
 )
 
-// paths in the order in which they are written.
+// paths lists the parts in the order in which they are written.
 var paths = []string{pathLabels, pathAnnotations, pathInitContainers, pathContainers, pathVolumes, pathSecrets}
 
 func parsePod(raw []byte) (*document, error) {
@@ -95,7 +95,7 @@ func pair(raw []json.RawMessage, specs []corev1.Container) []container {
 	return list
 }
 
-// operations are the patch, empty if nothing has changed.
+// operations returns the patch, which is empty if nothing has changed.
 func (d *document) operations() ([]Operation, error) {
 	var list []Operation
 	for _, path := range paths {
@@ -106,7 +106,7 @@ func (d *document) operations() ([]Operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Operation{Op: "add", Path: path, Value: value}) // of a member that exists: replaces it
+		list = append(list, Operation{Op: "add", Path: path, Value: value}) // replaces an existing member
 	}
 	return list, nil
 }
@@ -161,7 +161,7 @@ func encodeContainer(spec *corev1.Container, more v1beta1.UnknownFields) (json.R
 	return raw, nil
 }
 
-// own are the pod's own containers, which no SidecarSet has injected.
+// own returns the pod's own containers, which no SidecarSet has injected.
 func own(containers []container) []*corev1.Container {
 	var list []*corev1.Container
 	for i := range containers {

@@ -12,8 +12,8 @@ import (
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
-// record writes the annotations that say what has been injected. What the pod carries of other SidecarSets, as one that was
-// created from the manifest of another pod, is left out.
+// record writes the annotations that record what has been injected. It removes the records of other SidecarSets, which
+// a pod that was created from the manifest of another one may have.
 func (in *injection) record() error {
 	if err := in.recordSkipped(); err != nil || len(in.plan.Sets) == 0 {
 		return err
@@ -37,7 +37,7 @@ func (in *injection) record() error {
 		version.Sidecars = slices.DeleteFunc(slices.Clone(version.Sidecars), func(name string) bool { return in.kept[set.name+"/"+name] })
 		if carried := annotation.Of(in.pod, set.name); carried != nil && carried.Hash == version.Hashes.Full &&
 			carried.ControllerRevision == version.Revision && slices.Equal(carried.SidecarList, version.Sidecars) {
-			at = carried.UpdateTimestamp // the webhook has been invoked again
+			at = carried.UpdateTimestamp // the webhook has been called again
 		}
 		add(&version, at)
 	}
@@ -63,7 +63,7 @@ func (in *injection) recordSkipped() error {
 	return nil
 }
 
-// recordChecked says in a pod that came with records which SidecarSets have been looked at.
+// recordChecked records in a pod that was sent with records which SidecarSets have been processed.
 func (in *injection) recordChecked() error {
 	var injected []string
 	for _, set := range in.plan.Sets {

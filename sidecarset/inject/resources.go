@@ -6,7 +6,7 @@ import (
 	"github.com/refit-project/refit/sidecarset/expression"
 )
 
-// resources computes those of a container from the pod's own containers and native sidecars.
+// resources computes the resources of a container from the pod's own containers and native sidecars.
 func (in *injection) resources(set *Set, name string, p *expression.Policy) (corev1.ResourceRequirements, error) {
 	var targets []corev1.ResourceRequirements
 	for _, c := range own(in.initContainers) {
@@ -29,7 +29,8 @@ func (in *injection) resources(set *Set, name string, p *expression.Policy) (cor
 	return result, nil
 }
 
-// isTarget: containers that are called as a sidecar are replaced by it, if at all.
+// isTarget reports whether a container of the pod is used in the computation. A container with the name of a sidecar is
+// not, because the sidecar replaces it.
 func (in *injection) isTarget(p *expression.Policy, name string) bool {
 	for _, set := range in.plan.Sets {
 		if set.declares(name) {

@@ -13,18 +13,18 @@ import (
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
-// Set is a version of a SidecarSet, prepared for injection. It is not changed after it has been made.
+// Set is a version of a SidecarSet, prepared for injection. It is immutable.
 type Set struct {
 	name    string
 	spec    *v1beta1.SidecarSetSpec
 	version annotation.Version
-	// policies of containers by name, and patterns of patchContainers by index.
+	// policies holds the policies of containers by name, and patterns of patchContainers by index.
 	policies map[string]*expression.Policy
 	patterns []*regexp.Regexp
 }
 
-// Compile prepares a version of a SidecarSet. The name of its ControllerRevision may be empty if it is not known. The error
-// names the field.
+// Compile prepares a version of a SidecarSet. revisionName, the name of its ControllerRevision, may be empty if it is
+// not known. The error names the field.
 func Compile(set *v1beta1.SidecarSet, revisionName string) (*Set, error) {
 	s := &Set{name: set.Name, spec: &set.Spec, policies: map[string]*expression.Policy{}, version: annotation.Version{
 		SidecarSet: set.Name, Revision: revisionName, Hashes: revision.HashesOf(&set.Spec), Sidecars: annotation.Sidecars(&set.Spec),
@@ -58,7 +58,7 @@ func Compile(set *v1beta1.SidecarSet, revisionName string) (*Set, error) {
 	return s, nil
 }
 
-// Name of the SidecarSet.
+// Name returns the name of the SidecarSet.
 func (s *Set) Name() string { return s.name }
 
 func (s *Set) conflicts() v1beta1.ConflictPolicy {
@@ -72,7 +72,7 @@ func (s *Set) allows(override v1beta1.PodOverride) bool {
 	return slices.Contains(s.spec.InjectionStrategy.AllowedPodOverrides, override)
 }
 
-// ContainerNames are the names that a container of a SidecarSet has in pods.
+// ContainerNames returns the names that a container of a SidecarSet has in pods.
 func ContainerNames(c *v1beta1.SidecarContainer, init bool) []string {
 	if hot(c, init) {
 		return []string{c.Name + "-1", c.Name + "-2"}
@@ -80,12 +80,12 @@ func ContainerNames(c *v1beta1.SidecarContainer, init bool) []string {
 	return []string{c.Name}
 }
 
-// hot: containers that run once have nothing to upgrade.
+// hot reports whether a container has hot upgrades. Init containers that run once do not.
 func hot(c *v1beta1.SidecarContainer, init bool) bool {
 	return c.UpgradeStrategy.UpgradeType == v1beta1.HotUpgrade && (!init || revision.Native(c))
 }
 
-// declares reports whether the SidecarSet has a container that is called so in pods.
+// declares reports whether the SidecarSet has a container with this name in pods.
 func (s *Set) declares(name string) bool {
 	for i := range s.spec.Containers {
 		if slices.Contains(ContainerNames(&s.spec.Containers[i], false), name) {

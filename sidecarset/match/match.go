@@ -1,4 +1,4 @@
-// Package match decides which pods a SidecarSet selects, and whether there can be a pod that two of them select.
+// Package match decides which pods a SidecarSet selects, and whether two SidecarSets can select the same pod.
 package match
 
 import (
@@ -9,38 +9,39 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Selector is the part of a SidecarSet that selects pods.
 type Selector struct {
 	pods       labels.Selector
-	namespace  string          // empty for all
-	namespaces labels.Selector // nil for all
+	namespace  string          // empty means all
+	namespaces labels.Selector // nil means all
 }
 
-// NewSelector compiles the selectors of a spec. One without a selector of pods selects nothing.
+// NewSelector compiles the selectors of a spec. Without a pod selector it selects nothing.
 func NewSelector(spec *v1beta1.SidecarSetSpec) (Selector, error) {
 	s := Selector{pods: labels.Nothing(), namespace: spec.Namespace}
 	var err error
 	if spec.Selector != nil && !empty(spec.Selector) {
-		if s.pods, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+		if s.pods, err = foreign.Selector(spec.Selector); err != nil {
 			return Selector{}, fmt.Errorf("spec.selector: %w", err)
 		}
 	}
 	if spec.NamespaceSelector != nil {
-		if s.namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector); err != nil {
+		if s.namespaces, err = foreign.Selector(spec.NamespaceSelector); err != nil {
 			return Selector{}, fmt.Errorf("spec.namespaceSelector: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// Pod reports whether pods with such labels are selected, where their namespace is.
+// Pod reports whether the pod selector matches these labels. The namespace is checked separately.
 func (s *Selector) Pod(podLabels map[string]string) bool {
 	return s.pods.Matches(labels.Set(podLabels))
 }
 
-// Labels is the selector of pods alone, to list them by.
+// Labels returns the pod selector alone, to list pods.
 func (s *Selector) Labels() labels.Selector { return s.pods }
 
 // Namespace reports whether pods of the namespace are selected.
@@ -58,7 +59,7 @@ func empty(selector *metav1.LabelSelector) bool {
 	return len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0
 }
 
-// Overlap reports whether there can be a pod that both select. Selectors that are not valid count as overlapping.
+// Overlap reports whether a pod can exist that both select. Invalid selectors count as overlapping.
 func Overlap(a, b *v1beta1.SidecarSetSpec) bool {
 	if a.Selector == nil || b.Selector == nil || empty(a.Selector) || empty(b.Selector) {
 		return false
@@ -81,15 +82,15 @@ func Overlap(a, b *v1beta1.SidecarSetSpec) bool {
 	return satisfiable(named...)
 }
 
-// demand is what selectors ask of one label.
+// demand is what selectors require of one label.
 type demand struct {
-	in            map[string]bool // nil: any value
+	in            map[string]bool // nil means any value
 	notIn         map[string]bool
 	exist, absent bool
 }
 
-// satisfiable reports whether one set of labels can satisfy all selectors. Labels do not depend on each other, so each is
-// looked at alone.
+// satisfiable reports whether one set of labels can match all selectors. Labels are independent of each other, so it
+// checks each one separately.
 func satisfiable(selectors ...*metav1.LabelSelector) bool {
 	demands := map[string]*demand{}
 	of := func(key string) *demand {
@@ -136,7 +137,8 @@ func (d *demand) oneOf(values []string) {
 	d.in = allowed
 }
 
-// satisfiable: NotIn is satisfied by a label that is absent, and excludes finitely many of the values of one that exists.
+// satisfiable reports whether a label can meet the demand. NotIn is met by a missing label, and excludes only finitely
+// many values.
 func (d *demand) satisfiable() bool {
 	if d.absent {
 		return !d.exist && d.in == nil

@@ -72,3 +72,18 @@ func TestPausesBeginAnewAfterASuccess(t *testing.T) {
 		t.Errorf("a pause of %s after a success", pause)
 	}
 }
+
+// For example of a StatefulSet, whose new pod has the name of the previous one.
+func TestAReplacementOfTheSameNameThatMissesItsInjectionPausesTheRepair(t *testing.T) {
+	t.Parallel()
+	for reason, paused := range map[missed.Reason]bool{missed.NotReached: true, missed.Skipped: false} {
+		c := newCluster(t)
+		if !c.next() {
+			t.Fatal("nothing is evicted")
+		}
+		c.pods[key(c.evicted[0][:1], 0)] = missed.Pod{Reason: reason, Workload: c.evicted[0][:1], Created: metav1.NewTime(c.now), Ready: true}
+		if c.evicted[0] != "a-0" || c.next() == paused {
+			t.Errorf("%s: evicted %v, want a pause: %t", reason, c.evicted, paused)
+		}
+	}
+}

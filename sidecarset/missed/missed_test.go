@@ -48,6 +48,7 @@ func TestWhyAPodWasNotInjected(t *testing.T) {
 		"has a hot sidecar":        {containers: []corev1.Container{hot}, want: missed.Detached},
 		"has a native sidecar":     {initial: []corev1.Container{native}, want: missed.Detached},
 		"a container of that name": {containers: []corev1.Container{{Name: "agent"}}, want: missed.NotReached},
+		"a sidecar of another one": {containers: []corev1.Container{{Name: "proxy", Env: agent.Env}}, want: missed.NotReached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +195,7 @@ func TestAPodThatIsNotReadyForAMomentIsNotEvictedBesideAnother(t *testing.T) {
 	}
 }
 
-// As while the webhook cannot be reached: pods must not be evicted again and again.
+// For example while the webhook cannot be reached: pods must not be evicted again and again.
 func TestReplacementsThatMissTheirInjectionTooPauseTheRepair(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

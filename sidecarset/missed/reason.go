@@ -9,53 +9,56 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/inject"
 )
 
-// Reason is why a pod was not injected.
+// Reason says why a pod was not injected.
 type Reason string
 
-// The reasons. Pods are evicted for the first two only: the others would not be injected if they were created again, or
-// would override a decision of a user.
+// The reasons. Pods are only evicted for the first two: for the others their replacements would not be injected either,
+// or the eviction would override a decision of a user.
 const (
-	// NotReached: the pod is younger than the SidecarSet. refit-manager could not be reached, or did not know the SidecarSet.
+	// NotReached means that the pod is younger than the SidecarSet. refit-manager could not be reached, or did not know
+	// the SidecarSet.
 	NotReached Reason = "refit-manager could not be reached when the pod was created"
-	// Older: the pod was created before the SidecarSet, or before it had the labels that the SidecarSet selects.
+	// Older means that the pod was created before the SidecarSet, or before it had the labels that the SidecarSet selects.
 	Older Reason = "the pod is older than the SidecarSet"
-	// Excluded: the webhook is not called for pods of the namespace.
+	// Excluded means that the webhook is not called for pods of the namespace.
 	Excluded Reason = "injection is disabled for the namespace"
-	// Mirror: the pod is one of kubelet's own.
+	// Mirror means that the pod is a static pod of kubelet.
 	Mirror Reason = "the pod is a static one"
-	// Skipped: the pod's annotation says why.
+	// Skipped means that the pod was skipped, for a reason in its annotation.
 	Skipped Reason = "skipped"
-	// Detached: it has the containers, and its annotations do not say so.
+	// Detached means that the pod has the containers, and its annotations do not record them.
 	Detached Reason = "the pod has the sidecars, and its annotations have been changed"
 )
 
-// Pod that was not injected.
+// Pod is a pod that was not injected.
 type Pod struct {
 	Reason Reason
-	// Message says more than the reason.
+	// Message gives more details than the reason.
 	Message string
-	// Workload identifies the controller of the pod; empty if nothing would create the pod again.
+	// Workload identifies the controller of the pod; empty if nothing would replace the pod.
 	Workload string
 	UID      types.UID
 	Created  metav1.Time
 	Ready    bool
-	// UnderWay says that somebody has begun a restart or an update of it, Stuck that it is not ready and cannot become so by itself.
+	// UnderWay says that a restart or an update of the pod is in progress. Stuck says that it is not ready and cannot
+	// become ready by itself.
 	UnderWay, Stuck bool
 }
 
-// Judge says why a pod was not injected. Seen is the pod as budgets see it. Disabled says that the webhook is not called for its namespace.
+// Judge returns why a pod was not injected. seen is the pod as budgets see it. disabled says that the webhook is not
+// called for its namespace.
 func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, seen *budget.Pod, disabled bool) Pod {
 	p := Pod{UID: pod.UID, Created: pod.CreationTimestamp, Ready: seen.Ready, UnderWay: seen.UnderWay, Stuck: seen.Stuck}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		p.Workload = string(owner.UID)
 	}
 	var skipped map[string]string
-	_ = foreign.JSON(pod.Annotations[v1beta1.AnnotationSidecarSetSkipped], &skipped) // without an entry it does not count
+	_ = foreign.JSON(pod.Annotations[v1beta1.AnnotationSidecarSetSkipped], &skipped) // an unreadable annotation is ignored
 	switch {
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		p.Reason = Mirror
@@ -76,22 +79,24 @@ func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, seen *budget.Pod, disabled 
 	return p
 }
 
-// doubtful is for how long a pod that has missed its injection tells that the next one would miss it too.
+// doubtful is for how long a pod without its sidecars suggests that the next one would not get them either.
 const doubtful = time.Hour
 
-// DoubtfulUntil is until when pods should not be evicted for the sidecars that new ones get: one that was created lately has got
-// none. Zero if all did.
-func DoubtfulUntil(pods map[types.NamespacedName]Pod, now time.Time) time.Time {
-	var until time.Time
-	for _, pod := range pods {
-		if at := pod.Created.Add(doubtful); pod.Reason == NotReached && now.Before(at) && at.After(until) {
-			until = at
+// Doubtful returns the namespaces in which pods should not be evicted, because a pod that was recently created there
+// has not been injected, and until when. It does not apply to other namespaces, although the cause may be the same
+// there: a user who may label pods after their creation can make them look like that, and could stop all evictions.
+func Doubtful(pods map[types.NamespacedName]Pod, now time.Time) map[string]time.Time {
+	until := map[string]time.Time{}
+	for key := range pods {
+		pod := pods[key]
+		if at := pod.Created.Add(doubtful); pod.Reason == NotReached && now.Before(at) && at.After(until[key.Namespace]) {
+			until[key.Namespace] = at
 		}
 	}
 	return until
 }
 
-// detached reports whether the pod has an injected container of the SidecarSet, which its annotations do not name.
+// detached reports whether the pod has an injected container of the SidecarSet that its annotations do not name.
 func detached(pod *corev1.Pod, set *v1beta1.SidecarSet) bool {
 	var names []string
 	for i := range set.Spec.Containers {
@@ -110,13 +115,13 @@ func detached(pod *corev1.Pod, set *v1beta1.SidecarSet) bool {
 	return false
 }
 
-// repairable reports whether another pod in its place would be injected.
+// repairable reports whether a replacement of the pod would be injected.
 func (p *Pod) repairable() bool {
 	return p.Workload != "" && (p.Reason == NotReached || p.Reason == Older)
 }
 
-// evictable reports whether the pod may be evicted in a workload that is like this: a pod that is not ready may be so only for a
-// moment, and one that somebody restarts is left to them.
+// evictable reports whether the pod may be evicted, given the state of its workload. A pod that is not ready may become
+// ready in a moment, and a pod that somebody restarts must not be evicted.
 func (p *Pod) evictable(workload Workload) bool {
 	switch {
 	case !p.repairable():
@@ -130,7 +135,7 @@ func (p *Pod) evictable(workload Workload) bool {
 	}
 }
 
-// Repairable counts the pods that are to be evicted.
+// Repairable returns the number of pods to evict.
 func Repairable(pods map[types.NamespacedName]Pod) (n int) {
 	for _, pod := range pods {
 		if pod.repairable() {

@@ -11,48 +11,50 @@ import (
 )
 
 const (
-	// replaceLimit is how long the replacement of an evicted pod is waited for: its workload may have been scaled down.
+	// replaceLimit is how long to wait for the replacement of an evicted pod. Its workload may have been scaled down.
 	replaceLimit = 5 * time.Minute
-	// firstPause is how long nothing is evicted after a replacement has missed its injection too. It doubles each time.
+	// firstPause is the pause after a replacement was not injected either. It doubles each time.
 	firstPause = time.Minute
 	lastPause  = time.Hour
-	// afterRefusal is how long nothing is evicted after the eviction of one pod was refused: the next one may be refused too.
+	// afterRefusal is the pause after the eviction of a pod was refused, because the next one may be refused too.
 	afterRefusal = time.Second
 )
 
-// Repair is the course of evictions for one SidecarSet. The zero value has evicted nothing.
+// Repair is the state of the evictions for one SidecarSet. The zero value means that nothing has been evicted.
 type Repair struct {
-	// under way: the pod that was evicted last, until its replacement is ready.
+	// In progress: the pod that was evicted last, until its replacement is ready.
 	uid      types.UID
 	workload string
-	pods     int                           // that the workload had
+	pods     int                           // number of pods of its workload
 	gone     time.Time                     // when it is killed at the latest
-	known    map[types.NamespacedName]bool // pods that were not injected before
-	// failures in a row, and until when nothing is evicted for them.
+	known    map[types.NamespacedName]bool // pods that already were without sidecars
+	// Number of consecutive failures, and until when nothing is evicted because of them.
 	failures int
 	until    time.Time
-	// refused are pods whose eviction was refused. They hold up no others.
+	// refused holds pods whose eviction was refused. They do not delay others.
 	refused map[types.UID]refusal
 }
 
-// refusal is how often the eviction of a pod was refused in a row, and until when it is not tried again.
+// refusal is the number of consecutive refusals for a pod, and when its eviction may be tried again.
 type refusal struct {
 	failures int
 	until    time.Time
 }
 
-// Workload is what is known of the pods of one workload, injected or not.
+// Workload is what is known about the pods of one workload, injected or not.
 type Workload struct {
-	// Pods are all of them, Ready those that are ready and on which nothing is under way, UnderWay those on which something is.
+	// Pods is their number, Ready the number of ready ones without an operation in progress, and UnderWay the number of
+	// those with one.
 	Pods, Ready, UnderWay int
 }
 
-// Next returns the pod to evict now, if any, and when to look again although nothing has changed; zero for never. One pod is
-// evicted at a time: the next one when the workload has as many pods as before and all are ready, and never when another
-// pod of its workload is not ready. A pod that is not ready comes first, unless something is under way on another one of its workload. After it has evicted the pod the caller calls Evicted.
+// Next returns the pod to evict now, if any, and when to call it again even without a change; zero means never. Only
+// one pod is evicted at a time: the next one follows when the workload has as many pods as before and all are ready. A
+// pod is never evicted while another pod of its workload is not ready. Pods that are not ready come first, unless an
+// operation is in progress on another pod of the workload. After the eviction the caller must call Evicted.
 func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again time.Time) {
 	if r.uid != "" {
-		if r.settle(pods, workload(r.workload), now); r.uid != "" {
+		if r.endRepair(pods, workload(r.workload), now); r.uid != "" {
 			return key, false, r.gone.Add(replaceLimit)
 		}
 	}
@@ -69,7 +71,7 @@ func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) W
 	}), true, time.Time{}
 }
 
-// candidates are the pods that may be evicted; again is when one may be whose eviction was refused, zero if there is none.
+// candidates returns the pods that may be evicted. again is when a refused eviction may be tried again, or zero.
 func (r *Repair) candidates(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (keys []types.NamespacedName, again time.Time) {
 	left := map[types.UID]refusal{}
 	for key := range pods {
@@ -90,7 +92,7 @@ func (r *Repair) candidates(pods map[types.NamespacedName]Pod, workload func(str
 	return keys, again
 }
 
-// compare puts false first.
+// compare orders false before true.
 func compare(a, b bool) int {
 	switch {
 	case a == b:
@@ -101,7 +103,8 @@ func compare(a, b bool) int {
 	return 1
 }
 
-// Evicted notes that a pod has been evicted, one of the pods that Next has chosen from. It is killed at the time gone at the latest.
+// Evicted records that a pod has been evicted. pods are the pods from which Next has chosen it. gone is when it is
+// killed at the latest.
 func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types.NamespacedName]Pod, of Workload, gone time.Time) {
 	r.uid, r.workload, r.pods, r.gone, r.known = uid, pods[key].Workload, of.Pods, gone, map[types.NamespacedName]bool{}
 	for other := range pods {
@@ -111,7 +114,7 @@ func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types
 	}
 }
 
-// UnderWay is the workload whose pod has been evicted and is not replaced yet; empty if there is none.
+// UnderWay returns the workload whose pod has been evicted and not replaced yet, or "".
 func (r *Repair) UnderWay() string {
 	if r.uid == "" {
 		return ""
@@ -119,8 +122,9 @@ func (r *Repair) UnderWay() string {
 	return r.workload
 }
 
-// Adopt notes an eviction that is not known, as of a replica that led before, unless a repair is under way; it reports whether it
-// did. The workload had those of the pods, and as many that were injected, that are older than the eviction.
+// Adopt records an eviction by somebody else, for example the previous leader, unless a repair is in progress, and
+// reports whether it did. The size of the workload is the number of pods that are older than the eviction: those in
+// pods, and injected others.
 func (r *Repair) Adopt(key types.NamespacedName, pod *rollout.Leaving, pods map[types.NamespacedName]Pod, injected int) bool {
 	if r.uid != "" {
 		return false
@@ -135,8 +139,8 @@ func (r *Repair) Adopt(key types.NamespacedName, pod *rollout.Leaving, pods map[
 	return true
 }
 
-// Refused notes that a pod could not be evicted, as by a PodDisruptionBudget, and returns when to go on with others. It is tried
-// again after a pause that doubles each time.
+// Refused records that a pod could not be evicted, for example because of a PodDisruptionBudget, and returns when to
+// continue with others. Its eviction is tried again after a pause that doubles each time.
 func (r *Repair) Refused(uid types.UID, now time.Time) time.Time {
 	if r.refused == nil {
 		r.refused = map[types.UID]refusal{}
@@ -147,7 +151,7 @@ func (r *Repair) Refused(uid types.UID, now time.Time) time.Time {
 	return r.until
 }
 
-// pauseAfter is how long to wait after so many failures and one more.
+// pauseAfter returns the pause after one more failure than the given number.
 func pauseAfter(failures int) time.Duration { return min(firstPause<<min(failures, 10), lastPause) }
 
 func (r *Repair) pause(now time.Time) time.Time {
@@ -156,12 +160,12 @@ func (r *Repair) pause(now time.Time) time.Time {
 	return r.until
 }
 
-// settle ends the repair that is under way when its outcome is known.
-func (r *Repair) settle(pods map[types.NamespacedName]Pod, workload Workload, now time.Time) {
+// endRepair ends the repair in progress when its outcome is known.
+func (r *Repair) endRepair(pods map[types.NamespacedName]Pod, workload Workload, now time.Time) {
 	for key, pod := range pods {
 		if pod.Workload == r.workload && !r.known[key] && pod.Reason == NotReached {
 			r.uid = ""
-			r.pause(now) // evicting more would only create more such pods
+			r.pause(now) // further evictions would only create more such pods
 			return
 		}
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// Workloads counts the pods of workloads: those that were not injected, and those of the fleet, which were. Others are pods on which
-// others have begun something lately that they may not show yet.
+// Workloads returns a function that counts the pods of a workload: the ones that were not injected, and the injected
+// ones in the fleet. others are pods on which other controllers have recently begun an operation that the pods may not
+// show yet.
 func Workloads(pods map[types.NamespacedName]Pod, fleet *rollout.Fleet, others map[types.UID]time.Time, now time.Time) func(string) Workload {
 	missing, begun := notInjected(pods, others), map[string]int{}
 	for uid := range others {

@@ -11,8 +11,8 @@ import (
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// Otherwise pods would be evicted to be injected while those that have their sidecars do not serve.
-func TestInjectedPodsThatDoNotServeAreNotCountedAsReady(t *testing.T) {
+// Otherwise pods would be evicted to be injected while others of their workload do not serve.
+func TestPodsThatDoNotServeAreNotCountedAsReady(t *testing.T) {
 	t.Parallel()
 	fleet := rollout.NewFleet(nil)
 	for name, pod := range map[string]rollout.Pod{
@@ -27,10 +27,12 @@ func TestInjectedPodsThatDoNotServeAreNotCountedAsReady(t *testing.T) {
 	pods := map[types.NamespacedName]missed.Pod{
 		key("a", 0): {Workload: "a", Ready: true},
 		key("a", 1): {Workload: "a", Ready: true, UnderWay: true},
+		key("a", 2): {Workload: "a", Ready: true, UID: "begun"}, // it does not show it yet
 		key("b", 0): {Workload: "b", Ready: true},
 	}
-	got := missed.Workloads(pods, fleet, map[types.UID]time.Time{"beside": start.Add(time.Minute)}, start)("a")
-	if diff := cmp.Diff(missed.Workload{Pods: 6, Ready: 2, UnderWay: 3}, got); diff != "" {
+	others := map[types.UID]time.Time{"beside": start.Add(time.Minute), "begun": start.Add(time.Minute)}
+	got := missed.Workloads(pods, fleet, others, start)("a")
+	if diff := cmp.Diff(missed.Workload{Pods: 7, Ready: 2, UnderWay: 4}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -19,6 +19,14 @@ func TestVersionOfAnImage(t *testing.T) {
 	}
 }
 
+func TestAnEmptyAnnotationIsMergedIntoAsNone(t *testing.T) {
+	t.Parallel()
+	got, err := podmeta.PatchAnnotation(map[string]string{"k": ""}, "k", `{"b":2}`, v1beta1.PatchMergeJSON)
+	if err != nil || got != `{"b":2}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func TestMergeKeepsTextThatAlreadyHasIt(t *testing.T) {
 	t.Parallel()
 	const had = `{ "a": 1,  "b": 2 }`

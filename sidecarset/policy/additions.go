@@ -23,14 +23,14 @@ type added struct {
 	initBefore, initAfter []json.RawMessage
 	before, after         []json.RawMessage
 	volumes, secrets      []json.RawMessage
-	// entries are those of the SidecarSet in annotations whose values are JSON objects.
+	// entries are the entries of the SidecarSet in annotations whose values are JSON objects.
 	entries map[string]json.RawMessage
 }
 
-// own is the name of the containers of a pod into which the SidecarSet is injected to see what that adds.
+// own is the name of the containers in the test pod into which the SidecarSet is injected to find out what it adds.
 const own = "refit-policy-own"
 
-// additions has the webhook's code inject into a pod of one container of each kind.
+// additions runs the webhook's injection on a pod with one container of each kind, and returns what it adds.
 func additions(set *v1beta1.SidecarSet, namespace string, now time.Time) (*added, error) {
 	expected, err := revision.New(set, namespace, 0)
 	if err != nil {
@@ -83,7 +83,8 @@ func additions(set *v1beta1.SidecarSet, namespace string, now time.Time) (*added
 	return a, nil
 }
 
-// around are the containers before and behind the pod's own. The first of the former is added last, at the same place.
+// around returns the containers before and after the pod's own. The containers before are added in reverse order, all
+// at the same place.
 func around(list []json.RawMessage) (before, after []json.RawMessage) {
 	at := slices.IndexFunc(list, func(raw json.RawMessage) bool {
 		var c corev1.Container
@@ -92,13 +93,13 @@ func around(list []json.RawMessage) (before, after []json.RawMessage) {
 	return list[:at], list[at+1:]
 }
 
-// quote writes a string literal of CEL. JSON's escapes are among those of CEL.
+// quote returns a string literal of CEL. CEL understands the escapes of JSON.
 func quote(text string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(text); err != nil {
-		panic(err) // a string can always be encoded
+		panic(err) // cannot happen: a string can always be encoded
 	}
 	return strings.TrimSpace(out.String())
 }
@@ -106,18 +107,19 @@ func quote(text string) string {
 func mustEncode(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it has been decoded before
+		panic(err) // cannot happen: it has been decoded before
 	}
 	return text
 }
 
-// literal writes a JSON value as a literal of CEL. The values of maps and lists of CEL have one type: dyn.
+// literal returns a JSON value as a literal of CEL. The values of maps and lists are converted to dyn, because CEL
+// requires one type.
 func literal(raw json.RawMessage) string {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
-		panic(err) // it has been encoded before
+		panic(err) // cannot happen: it has been encoded before
 	}
 	return write(value)
 }

@@ -62,7 +62,7 @@ func TestAPodThatSaysItIsInjectedGetsTheSidecarsOfThePolicy(t *testing.T) {
 	})
 }
 
-// Annotations that are no records are replaced, so that the pod's own stays readable; those of others are kept.
+// Annotations that are no records are replaced, so that the pod's own record stays readable; records of others are kept.
 func TestThePolicyWritesRecordsThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	set := sidecarSet(t, simple)

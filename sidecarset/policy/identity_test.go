@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -202,6 +203,7 @@ func TestThePolicyFollowsTheSidecarSet(t *testing.T) {
 		"paused":  func(s *v1beta1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true },
 		"webhook": func(s *v1beta1.SidecarSet) { s.Spec.InjectionStrategy.Engine = v1beta1.EngineWebhook },
 		"default": func(s *v1beta1.SidecarSet) { s.Spec.InjectionStrategy.Engine = "" },
+		"deleted": func(s *v1beta1.SidecarSet) { s.DeletionTimestamp = new(metav1.Now()) },
 	} {
 		changed := set.DeepCopy()
 		change(changed)

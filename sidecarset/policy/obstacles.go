@@ -9,8 +9,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// obstacles are the fields because of which a SidecarSet cannot be compiled: what they add depends on the pod, on other
-// objects, or on chance.
+// obstacles returns the fields that prevent the compilation of a SidecarSet: what they add depends on the pod, on other
+// objects, or on random values.
 func obstacles(set *v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -23,6 +23,10 @@ func obstacles(set *v1beta1.SidecarSet) field.ErrorList {
 		"the SidecarSet has to be as it is stored in the cluster: kubectl get sidecarset NAME --output=yaml")
 	refuse(set.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true", field.NewPath("metadata", "annotations").Key(v1beta1.AnnotationSidecarSetCanary),
 		"a policy does not know which other SidecarSets select the pod")
+	for _, key := range []string{v1beta1.AnnotationSidecarSetServiceAccount, v1beta1.AnnotationSidecarSetShareProcesses} {
+		_, asked := set.Annotations[key]
+		refuse(asked, field.NewPath("metadata", "annotations").Key(key), "the outcome depends on what the pod says itself")
+	}
 	refuse(set.Spec.Selector == nil, spec.Child("selector"), "without it no pod is selected")
 	strategy := &set.Spec.InjectionStrategy
 	at := spec.Child("injectionStrategy")

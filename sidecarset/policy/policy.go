@@ -1,5 +1,5 @@
-// Package policy compiles a SidecarSet into a MutatingAdmissionPolicy, which the API server evaluates by itself: pods are
-// injected while no refit-manager runs. Only SidecarSets that add the same to every pod can be compiled.
+// Package policy compiles a SidecarSet to a MutatingAdmissionPolicy, which the API server evaluates itself: pods are
+// injected even if no refit-manager runs. Only SidecarSets that add the same to every pod can be compiled.
 package policy
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// prefix of the names of the policies.
+// prefix is the prefix of the names of the policies.
 const prefix = "refit-sidecarset-"
 
 // Policy is a MutatingAdmissionPolicy with its binding.
@@ -25,9 +25,9 @@ type Policy struct {
 	Binding *admissionregistrationv1.MutatingAdmissionPolicyBinding
 }
 
-// Compile makes the policy of a SidecarSet as it is stored in the cluster: its hashes are of what the API server has completed.
-// Namespace is that of refit-manager, whose pods are not injected. Now is noted in the pods as the time of their update. The
-// errors name the fields because of which it is not possible.
+// Compile returns the policy of a SidecarSet as stored in the cluster, because its hashes are computed after the API
+// server has set defaults. namespace is the namespace of refit-manager, whose pods are not injected. now is recorded in
+// the pods as the time of their update. The errors name the fields that prevent the compilation.
 func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy, field.ErrorList) {
 	if errs := obstacles(set); len(errs) > 0 {
 		return nil, errs
@@ -70,7 +70,7 @@ func Compile(set *v1beta1.SidecarSet, namespace string, now time.Time) (*Policy,
 	return p, nil
 }
 
-// constraints select the pods that the SidecarSet selects, and that the webhook would be called for.
+// constraints match the pods that the SidecarSet selects and for which the webhook would be called.
 func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrationv1.MatchResources {
 	namespaces := &metav1.LabelSelector{}
 	if set.Spec.NamespaceSelector != nil {
@@ -94,8 +94,8 @@ func constraints(set *v1beta1.SidecarSet, namespace string) *admissionregistrati
 	}
 }
 
-// patches are the expressions of the mutations. A list is added in the expression that adds to it: an empty one does not outlive
-// a mutation.
+// patches returns the expressions of the mutations. A missing list is added in the same expression that adds to it,
+// because an empty list does not survive a mutation.
 func (a *added) patches() []string {
 	var list []string
 	for _, group := range []struct {
@@ -113,7 +113,7 @@ func (a *added) patches() []string {
 		}
 		for _, value := range group.after {
 			term := "[" + operation(group.path+"/-", literal(value)) + "]"
-			if group.path == secretsPath { // the pod may have it
+			if group.path == secretsPath { // the pod may already have it
 				term = "(has(object.spec.imagePullSecrets) && object.spec.imagePullSecrets.exists(s, s.name == " + quote(nameOf(value)) + ") ? [] : " + term + ")"
 			}
 			terms = append(terms, term)
@@ -125,21 +125,21 @@ func (a *added) patches() []string {
 
 const secretsPath = "/spec/imagePullSecrets" //nolint:gosec // a path
 
-// nameOf is the name of a container, a volume or a pull secret.
+// nameOf returns the name of a container, a volume or a pull secret.
 func nameOf(value json.RawMessage) string {
 	var named corev1.LocalObjectReference
 	if err := json.Unmarshal(value, &named); err != nil {
-		panic(err) // it has been encoded from one
+		panic(err) // cannot happen: it has been encoded from one
 	}
 	return named.Name
 }
 
-// member is the field of a pod at a path.
+// member returns the CEL expression for the field of a pod at a path.
 func member(path string) string {
 	return "object." + strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
-// ifMissing adds an empty list or map where the pod has none, so that something can be added to it.
+// ifMissing returns an expression that adds an empty list or map if the pod has none, so that something can be added to it.
 func ifMissing(path, empty string) string {
 	return "(has(" + member(path) + ") && " + member(path) + " != null ? [] : [" + operation(path, empty) + "])"
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/refit-project/refit/sidecarset/proof"
 )
 
-// maxRecord bounds the annotations that a policy reads, in bytes: an expression that costs too much would end the policy, and
-// with failurePolicy Ignore the pod would be created as it was sent.
+// maxRecord limits the annotations that a policy reads, in bytes: an expression that exceeds its cost limit would end
+// the policy, and with failurePolicy Ignore the pod would be created unchanged.
 const maxRecord = 8192
 
-// variables of a policy: whether the pod says that it has been injected, which annotations its client has sent, and which of
-// [proof.Keys] it has not.
+// variables returns the variables of a policy: whether the pod claims to have been injected, which annotations its
+// client has sent, and which of [proof.Keys] it has not sent.
 func (a *added) variables() []admissionregistrationv1.Variable {
 	return []admissionregistrationv1.Variable{
 		{Name: "listed", Expression: quote(a.set) + " in " + record(v1beta1.AnnotationSidecarSetList) + ".split(',')"},
@@ -36,15 +36,15 @@ func texts(list []string) []any {
 	return values
 }
 
-// record is an annotation of the pod as text; empty if there is none, or one that is too long to be a record.
+// record returns an expression for an annotation of the pod as text; it is empty if the annotation is missing or too long.
 func record(key string) string {
 	text := "object.metadata.?annotations[?" + quote(key) + "].orValue('')"
 	return "(size(" + text + ") <= " + fmt.Sprint(maxRecord) + " ? " + text + " : '')"
 }
 
-// removals are the expressions that remove what a pod brings under the names of what is added, if it says that it has been
-// injected: nobody has compared it. Each removes one element, since that moves the others. What a pod has of the same name
-// without saying so stays, and the API server refuses the pod.
+// removals returns the expressions that remove elements with the names of added ones from a pod that claims to have
+// been injected, because nobody has verified them. Each expression removes one element, because removal moves the
+// others. If a pod without the claim has an element with the same name, it is kept, and the API server refuses the pod.
 func (a *added) removals() []string {
 	var list []string
 	remove := func(path, name, condition string) {
@@ -65,7 +65,7 @@ func (a *added) removals() []string {
 	return list
 }
 
-// Patterns of what SidecarSets write into annotations: a JSON object of hashes, or of flat objects, without escapes.
+// Patterns of the records in annotations: a JSON object of hashes, or of flat objects, without escapes.
 const (
 	patternText   = `"[^"\\\x00-\x1f]*"`
 	patternMember = patternText + `:(` + patternText + `|\[(` + patternText + `(,` + patternText + `)*)?\]|null)`
@@ -73,8 +73,8 @@ const (
 	patternRecord = `^\{(` + patternText + `:` + patternEntry + `(,` + patternText + `:` + patternEntry + `)*)?\}$`
 )
 
-// annotations is the expression that adds the SidecarSet to what the pod carries of others. An annotation that is not a record
-// is replaced, as by the webhook.
+// annotations returns the expression that adds the SidecarSet to the records of others. Like the webhook, it replaces
+// an annotation that is not a valid record.
 func (a *added) annotations() string {
 	terms := []string{ifMissing("/metadata/annotations", "{}")}
 	for _, key := range slices.Sorted(maps.Keys(a.entries)) {
@@ -90,8 +90,8 @@ func (a *added) annotations() string {
 	return strings.Join(append(terms, a.checked()...), " + ")
 }
 
-// checked are the terms that write what [proof.Claims.Record] writes: the policy of required sidecars believes no annotation that
-// the client has sent.
+// checked returns the terms that write the same as [proof.Claims.Record]: the policy of required sidecars does not
+// trust annotations that the client has sent.
 func (a *added) checked() []string {
 	var fields []any
 	for _, key := range proof.Records {

@@ -1,7 +1,7 @@
-// Package proof decides what is believed of a pod that says that SidecarSets have been injected into it. That is so when the webhook
-// is invoked again in one request, after other webhooks have changed what it injected, and for pods that are created from the
-// manifest of another one. Whoever may create pods can write the same annotations and containers, so nothing is believed that the
-// client has sent: it is compared.
+// Package proof decides what to trust in a pod that claims to have been injected. Such pods occur if the webhook is
+// called again in one request, after other webhooks have changed what it injected, and if a pod is created from the
+// manifest of another one. Whoever may create pods can write the same annotations and containers. So nothing that the
+// client has sent is trusted: it is compared.
 package proof
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/refit-project/refit/sidecarset/subset"
 )
 
-// Keys are the annotations of which one, that the client has not sent, says what admission has done in this request.
+// Keys are annotations. One of them that the client has not sent tells what admission has done in this request.
 var Keys = []string{v1beta1.AnnotationSidecarSetChecked, v1beta1.AnnotationSidecarSetCheckedAgain}
 
 // Records are the annotations that a client sends only if it creates a pod from the manifest of another one.
 var Records = append([]string{v1beta1.AnnotationSidecarSetHash, v1beta1.AnnotationSidecarSetList, v1beta1.AnnotationSidecarSetSkipped}, Keys...)
 
-// Claims are what a pod says of itself, and who has written it.
+// Claims is what a pod claims about its injection, and who has written it.
 type Claims struct {
 	sent  *sent
 	pod   *corev1.Pod
-	again map[string]bool // names of SidecarSets that were injected earlier in this request
+	again map[string]bool // SidecarSets that were injected earlier in this request
 }
 
 // Read reads the claims of a pod as the webhook gets it.
@@ -42,22 +42,22 @@ func Read(pod *corev1.Pod) *Claims {
 	return c
 }
 
-// Sent reports whether the client has sent a container of that name.
+// Sent reports whether the client has sent a container with this name.
 func (c *Claims) Sent(container string) bool { return c.sent.container(container) }
 
-// Ours reports whether what has become of a container of the SidecarSet since it was injected or compared is by other webhooks.
+// Ours reports whether only other webhooks can have changed a container of the SidecarSet since it was injected or compared.
 func (c *Claims) Ours(sidecarSet, container string) bool {
 	return !c.sent.container(container) || c.again[sidecarSet]
 }
 
-// Expected is a container to inject as the API server would complete it, if the pod's has that: with the mount of the service
-// account's token, with ports of the host, and with the pull policy Always.
+// Expected returns an injected container with the changes by the API server, as far as the container in the pod has
+// them: the mount of the service account's token, ports of the host, and the pull policy Always.
 func (c *Claims) Expected(has, injected *corev1.Container) *corev1.Container {
 	wanted := injected.DeepCopy()
 	if n := len(has.VolumeMounts); n == len(wanted.VolumeMounts)+1 && isToken(&has.VolumeMounts[n-1]) {
 		wanted.VolumeMounts = append(wanted.VolumeMounts, has.VolumeMounts[n-1])
 	}
-	if has.ImagePullPolicy == corev1.PullAlways { // by the admission plugin AlwaysPullImages
+	if has.ImagePullPolicy == corev1.PullAlways { // set by the admission plugin AlwaysPullImages
 		wanted.ImagePullPolicy = corev1.PullAlways
 	}
 	if c.pod.Spec.HostNetwork {
@@ -70,15 +70,15 @@ func (c *Claims) Expected(has, injected *corev1.Container) *corev1.Container {
 	return wanted
 }
 
-// isToken recognizes what the admission plugin ServiceAccount adds to every container. It takes any volume of such a name, so
-// what an owner of pods could put there he can without this mount.
+// isToken recognizes the mount that the admission plugin ServiceAccount adds to every container. It accepts any volume
+// with such a name. A user could put the same data into the pod without this mount.
 func isToken(mount *corev1.VolumeMount) bool {
 	const path, volumes = "/var/run/secrets/kubernetes.io/serviceaccount", "kube-api-access-"
 	return strings.HasPrefix(mount.Name, volumes) && reflect.DeepEqual(*mount, corev1.VolumeMount{Name: mount.Name, MountPath: path, ReadOnly: true})
 }
 
-// SameVolume reports whether a volume of the pod is the one that a SidecarSet has. Carried says that the pod claims to have been
-// injected.
+// SameVolume reports whether a volume of the pod is the one of the SidecarSet. carried says that the pod claims to have
+// been injected.
 func (c *Claims) SameVolume(sidecarSet string, carried bool, has json.RawMessage, wanted *corev1.Volume) bool {
 	if carried && (!c.sent.volume(wanted.Name) || c.again[sidecarSet]) {
 		return subset.Covers(has, wanted)
@@ -86,9 +86,10 @@ func (c *Claims) SameVolume(sidecarSet string, carried bool, has json.RawMessage
 	return subset.Equal(has, wanted)
 }
 
-// Record is the annotation that says which SidecarSets have been injected or skipped: its key, its value, and the keys that have to
-// be removed. It is for the next call in this request, and for the policy of required sidecars; without a key there is none, as for
-// a pod without records from its client, where the records themselves prove it.
+// Record returns the annotation that records which SidecarSets have been injected or skipped: its key, its value, and
+// the keys to remove. The next call in this request and the policy of required sidecars read it. An empty key means
+// that none is needed, for example because the client has sent no records, so that the records themselves are the
+// proof.
 func (c *Claims) Record(injected, skipped []string) (key, value string, removed []string) {
 	if c.sent == nil || !slices.ContainsFunc(Records, c.sent.annotation) {
 		return "", "", nil
@@ -102,13 +103,13 @@ func (c *Claims) Record(injected, skipped []string) (key, value string, removed 
 		}
 	}
 	if key == "" {
-		return "", "", removed // somebody has sent both: nothing can be proved
+		return "", "", removed // the client has sent both: nothing can be proved
 	}
 	names := slices.Clone(injected)
 	for _, name := range skipped {
 		names = append(names, "-"+name)
 	}
-	for name := range strings.SplitSeq(c.pod.Annotations[key], ",") { // by a policy, or an earlier call
+	for name := range strings.SplitSeq(c.pod.Annotations[key], ",") { // written by a policy, or by an earlier call
 		if name != "" {
 			names = append(names, name)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -75,6 +76,82 @@ func TestTheRecordHasAKeyThatTheClientHasNotSent(t *testing.T) {
 				t.Errorf("%q %q, removed %q", key, value, removed)
 			}
 		})
+	}
+}
+
+// What the API server adds to every container is no forgery; anything else would be.
+func TestWhatTheAPIServerAddsIsExpected(t *testing.T) {
+	t.Parallel()
+	spool := corev1.VolumeMount{Name: "spool", MountPath: "/spool"}
+	token := corev1.VolumeMount{Name: "kube-api-access-x", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}
+	with := func(change func(*corev1.VolumeMount)) corev1.VolumeMount {
+		m := token
+		change(&m)
+		return m
+	}
+	for name, tc := range map[string]struct {
+		mounts   []corev1.VolumeMount // that the pod's container has
+		expected int                  // mounts that it may have
+	}{
+		"as injected":           {[]corev1.VolumeMount{spool}, 1},
+		"with the token":        {[]corev1.VolumeMount{spool, token}, 2},
+		"the token first":       {[]corev1.VolumeMount{token, spool}, 1},
+		"the token, and more":   {[]corev1.VolumeMount{spool, {Name: "x", MountPath: "/x"}, token}, 1},
+		"another one":           {[]corev1.VolumeMount{spool, {Name: "x", MountPath: "/x"}}, 1},
+		"of another volume":     {[]corev1.VolumeMount{spool, with(func(m *corev1.VolumeMount) { m.Name = "evil" })}, 1},
+		"somewhere else":        {[]corev1.VolumeMount{spool, with(func(m *corev1.VolumeMount) { m.MountPath = "/usr" })}, 1},
+		"that can be written":   {[]corev1.VolumeMount{spool, with(func(m *corev1.VolumeMount) { m.ReadOnly = false })}, 1},
+		"a part of the volume":  {[]corev1.VolumeMount{spool, with(func(m *corev1.VolumeMount) { m.SubPath = "x" })}, 1},
+		"the token and no more": {[]corev1.VolumeMount{token}, 1},
+	} {
+		injected := &corev1.Container{VolumeMounts: []corev1.VolumeMount{spool}}
+		got := proof.Read(pod(nil)).Expected(&corev1.Container{VolumeMounts: tc.mounts}, injected)
+		if len(got.VolumeMounts) != tc.expected || !cmp.Equal(got.VolumeMounts[0], spool) || len(injected.VolumeMounts) != 1 {
+			t.Errorf("%s: %+v", name, got.VolumeMounts)
+		}
+	}
+	injected := &corev1.Container{ImagePullPolicy: corev1.PullIfNotPresent, Ports: []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 82}}}
+	for _, host := range []bool{false, true} {
+		p := pod(nil)
+		p.Spec.HostNetwork = host
+		for _, policy := range []corev1.PullPolicy{corev1.PullAlways, corev1.PullNever, ""} {
+			want := injected.DeepCopy()
+			if host {
+				want.Ports[0].HostPort = 80
+			}
+			if policy == corev1.PullAlways {
+				want.ImagePullPolicy = corev1.PullAlways
+			}
+			if diff := cmp.Diff(want, proof.Read(p).Expected(&corev1.Container{ImagePullPolicy: policy}, injected)); diff != "" {
+				t.Errorf("host network %t, pull policy %q (-want +got):\n%s", host, policy, diff)
+			}
+		}
+	}
+}
+
+// A volume may have more than the SidecarSet's only if other webhooks have added it.
+func TestAVolumeOfAPodIsThatOfTheSidecarSetOnlyIfItIsTheSame(t *testing.T) {
+	t.Parallel()
+	const sent, other = `{"f:spec":{"f:volumes":{"k:{\"name\":\"spool\"}":{}}}}`, `{"f:spec":{"f:volumes":{"k:{\"name\":\"x\"}":{}}}}`
+	wanted := &corev1.Volume{Name: "spool", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	const same, more, another = `{"name":"spool","emptyDir":{}}`, `{"name":"spool","emptyDir":{"medium":"Memory"}}`, `{"name":"spool","hostPath":{"path":"/"}}`
+	for name, tc := range map[string]struct {
+		pod     *corev1.Pod
+		carried bool
+		more    bool // it may have more
+	}{
+		"the pod makes no claim":            {pod(nil, other), false, false},
+		"the client has not sent it":        {pod(nil, other), true, true},
+		"the client has sent it":            {pod(nil, sent), true, false},
+		"it was compared in this request":   {pod(map[string]string{proof.Keys[0]: "set"}, sent), true, true},
+		"compared, and the pod claims none": {pod(map[string]string{proof.Keys[0]: "set"}, sent), false, false},
+		"there are no managed fields":       {pod(nil), true, false},
+	} {
+		for has, want := range map[string]bool{same: true, more: tc.more, another: false} {
+			if got := proof.Read(tc.pod).SameVolume("set", tc.carried, []byte(has), wanted); got != want {
+				t.Errorf("%s: %s is the same: %t", name, has, got)
+			}
+		}
 	}
 }
 

@@ -5,11 +5,14 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// sent is what the client that creates a pod has sent, by metadata.managedFields. The API server computes these before admission:
-// whatever the client writes into them itself, they have every field that it sends, and none that webhooks, policies and the API
-// server add. Nil stands for managed fields that are missing or cannot be read; then everything counts as sent.
+// sent is what the client has sent in a new pod, according to metadata.managedFields. The API server computes these
+// before admission: whatever the client writes into them, they contain every field that it has sent, and no field that
+// webhooks, policies and the API server have added. Nil means that the managed fields are missing or unreadable; then
+// everything counts as sent.
 type sent struct{ containers, volumes, annotations map[string]bool }
 
 func readSent(entries []metav1.ManagedFieldsEntry) *sent {
@@ -36,7 +39,7 @@ func (s *sent) add(entry *metav1.ManagedFieldsEntry) bool {
 			Volumes        map[string]json.RawMessage `json:"f:volumes"`
 		} `json:"f:spec"`
 	}
-	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+	if foreign.Object(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false
 	}
 	for key := range fields.Metadata.Annotations {
@@ -45,17 +48,17 @@ func (s *sent) add(entry *metav1.ManagedFieldsEntry) bool {
 	return addNames(s.containers, fields.Spec.Containers) && addNames(s.containers, fields.Spec.InitContainers) && addNames(s.volumes, fields.Spec.Volumes)
 }
 
-// addNames reads keys such as k:{"name":"app"}; false if one cannot be read.
+// addNames adds names from keys such as k:{"name":"app"}. It returns false if a key is unreadable.
 func addNames(names map[string]bool, fields map[string]json.RawMessage) bool {
 	for key := range fields {
 		text, ok := strings.CutPrefix(key, "k:")
 		if !ok {
-			continue // the list itself
+			continue // the entry of the list itself
 		}
 		var element struct {
 			Name string `json:"name"`
 		}
-		if json.Unmarshal([]byte(text), &element) != nil {
+		if foreign.JSON(text, &element) != nil {
 			return false
 		}
 		names[element.Name] = true

@@ -1,3 +1,3 @@
-// Package revision has what identifies a version of a SidecarSet: hashes of its containers, which pods carry, and
-// ControllerRevisions, from which earlier versions are restored. Both are OpenKruise's wire format.
+// Package revision identifies versions of a SidecarSet: by hashes of its containers, which pods carry, and by
+// ControllerRevisions, from which earlier versions are restored. Both have OpenKruise's format.
 package revision

@@ -9,20 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/defaults"
 )
 
-// Hashes of the containers of a SidecarSet. They do not cover volumes, pull secrets and metadata.
+// Hashes are hashes of the containers of a SidecarSet. They do not cover volumes, pull secrets and metadata.
 type Hashes struct {
-	// Full is of all fields that OpenKruise knows, WithoutImage of all but the images.
+	// Full covers all fields that OpenKruise knows. WithoutImage covers the same fields except images.
 	Full, WithoutImage string
 }
 
-// HashesOf are those of a spec. They are equal to OpenKruise's, so that pods can be handed over in either direction.
-func HashesOf(spec *v1beta1.SidecarSetSpec) Hashes {
+// HashesOf returns the hashes of a spec with its defaults. They are equal to OpenKruise's, so that a pod can change
+// between OpenKruise and Refit in either direction.
+func HashesOf(spec *v1beta1.SidecarSetSpec) Hashes { return AsWritten(defaults.Normal(spec)) }
+
+// AsWritten returns the hashes of a spec without adding defaults. Pods injected by an earlier version of Refit carry them.
+func AsWritten(spec *v1beta1.SidecarSetSpec) Hashes {
 	return Hashes{Full: hash(spec, false), WithoutImage: hash(spec, true)}
 }
 
-// hashedContainer is the part of a container that is hashed, field by field in OpenKruise's order.
+// hashedContainer is the hashed part of a container, field by field in OpenKruise's order.
 type hashedContainer struct {
 	corev1.Container `json:",inline"`
 
@@ -43,19 +48,19 @@ func hash(spec *v1beta1.SidecarSetSpec, withoutImage bool) string {
 	content := map[string]any{"containers": hashed(spec.Containers, withoutImage)}
 	for i := range spec.InitContainers {
 		if Native(&spec.InitContainers[i]) {
-			content["initContainers"] = hashed(spec.InitContainers, withoutImage) // all of them, also those that run once
+			content["initContainers"] = hashed(spec.InitContainers, withoutImage) // all of them, including those that run once
 			break
 		}
 	}
 	text, err := json.Marshal(content)
 	if err != nil {
-		panic(err) // types of the API can always be encoded
+		panic(err) // cannot happen: API types can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return rand.SafeEncodeString(hex.EncodeToString(sum[:]))
 }
 
-// hashed keeps nil nil: the hash tells it from empty.
+// hashed returns nil for nil, because the hash distinguishes nil from empty.
 func hashed(containers []v1beta1.SidecarContainer, withoutImage bool) []hashedContainer {
 	if containers == nil {
 		return nil

@@ -18,36 +18,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/sidecarset/defaults"
 )
 
-// LabelHash is the label of a ControllerRevision with the hash that is in its name.
+// LabelHash is the label of a ControllerRevision with the hash that is part of its name.
 const LabelHash = "controller.kubernetes.io/hash"
 
-// maxName leaves room for '-' and the hash in the name of a ControllerRevision.
+// maxName leaves space for '-' and the hash in the name of a ControllerRevision.
 const maxName = 223
 
 // ErrMalformed is wrapped by errors about the data of a ControllerRevision.
 var ErrMalformed = errors.New("malformed ControllerRevision")
 
-// data is what a ControllerRevision keeps of a spec. Null is written for what is not set, as OpenKruise does.
+// data is the part of a spec that a ControllerRevision stores. Like in OpenKruise, unset fields are written as null.
 type data struct {
 	Spec dataSpec `json:"spec"`
 }
 
 type dataSpec struct {
-	Patch            string                               `json:"$patch"` // "replace": what is not here is not restored
+	Patch            string                               `json:"$patch"` // "replace": fields that are missing here are not restored
 	Volumes          []corev1.Volume                      `json:"volumes"`
 	Containers       []v1beta1.SidecarContainer           `json:"containers"`
 	InitContainers   []v1beta1.SidecarContainer           `json:"initContainers"`
 	ImagePullSecrets []corev1.LocalObjectReference        `json:"imagePullSecrets"`
 	PatchPodMetadata []v1beta1.SidecarSetPatchPodMetadata `json:"patchPodMetadata"`
-	// PodVolumes and PatchContainers are Refit's alone, and left out when there are none.
+	// PodVolumes and PatchContainers only exist in Refit. They are omitted if empty.
 	PodVolumes      []string                           `json:"podVolumes,omitempty"`
 	PatchContainers []v1beta1.SidecarSetPatchContainer `json:"patchContainers,omitempty"`
 }
 
-// encode is the data of a revision; keys are sorted, as OpenKruise's are.
+// encode returns the data of a revision. Keys are sorted, like in OpenKruise.
 func encode(spec *v1beta1.SidecarSetSpec) ([]byte, error) {
+	spec = defaults.Normal(spec)
 	text, err := json.Marshal(data{Spec: dataSpec{
 		Patch: "replace", Volumes: spec.Volumes, Containers: spec.Containers, InitContainers: spec.InitContainers,
 		ImagePullSecrets: spec.ImagePullSecrets, PatchPodMetadata: spec.PatchPodMetadata, PodVolumes: spec.PodVolumes,
@@ -63,10 +66,11 @@ func encode(spec *v1beta1.SidecarSetSpec) ([]byte, error) {
 	return json.Marshal(generic)
 }
 
-// Restore returns the part of the spec that a ControllerRevision keeps: containers, volumes, pull secrets and metadata.
+// Restore returns the part of the spec that a ControllerRevision stores, as it was written: containers, volumes, pull
+// secrets and metadata. Revisions written by an earlier version of Refit lack defaults.
 func Restore(revision *appsv1.ControllerRevision) (*v1beta1.SidecarSetSpec, error) {
 	var d data
-	if err := json.Unmarshal(revision.Data.Raw, &d); err != nil {
+	if err := foreign.Object(revision.Data.Raw, &d); err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrMalformed, revision.Name, err)
 	}
 	return &v1beta1.SidecarSetSpec{
@@ -76,8 +80,8 @@ func Restore(revision *appsv1.ControllerRevision) (*v1beta1.SidecarSetSpec, erro
 	}, nil
 }
 
-// New makes the ControllerRevision of a SidecarSet. Its name depends on the data and the SidecarSet's collision count; its
-// number is that of the caller.
+// New returns the ControllerRevision of a SidecarSet. Its name depends on the data and the SidecarSet's collision
+// count. The caller chooses its number.
 func New(set *v1beta1.SidecarSet, namespace string, number int64) (*appsv1.ControllerRevision, error) {
 	raw, err := encode(&set.Spec)
 	if err != nil {
@@ -92,7 +96,7 @@ func New(set *v1beta1.SidecarSet, namespace string, number int64) (*appsv1.Contr
 	hashes := HashesOf(&set.Spec)
 	revision := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: raw}, Revision: number}
 	revision.Namespace, revision.Name = namespace, set.Name[:min(len(set.Name), maxName)]+"-"+suffix
-	revision.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion().WithKind(v1beta1.KindSidecarSet))}
+	revision.OwnerReferences = ownedBy(set)
 	revision.Labels = map[string]string{}
 	maps.Copy(revision.Labels, set.Labels)
 	revision.Labels[v1beta1.LabelSidecarSetName], revision.Labels[LabelHash] = set.Name, suffix
@@ -105,12 +109,12 @@ func New(set *v1beta1.SidecarSet, namespace string, number int64) (*appsv1.Contr
 	return revision, nil
 }
 
-// CustomVersion is the name that the user has given to this version; empty for none.
+// CustomVersion returns the name that the user has given to this version, or "".
 func CustomVersion(set *v1beta1.SidecarSet) string {
 	return cmp.Or(set.Spec.CustomVersion, set.Labels[v1beta1.LabelSidecarSetCustomVersion])
 }
 
-// SetCustomVersion replaces the name of this version where the user has given it: in the spec, or in the label of v1alpha1.
+// SetCustomVersion sets the name of this version where the user has set it: in the spec, or in the label of v1alpha1.
 func SetCustomVersion(set *v1beta1.SidecarSet, version string) {
 	_, labelled := set.Labels[v1beta1.LabelSidecarSetCustomVersion]
 	if !labelled || set.Spec.CustomVersion != "" {
@@ -124,29 +128,32 @@ func SetCustomVersion(set *v1beta1.SidecarSet, version string) {
 	}
 }
 
-// equal reports whether two revisions restore the same.
+// equal reports whether two revisions restore the same spec, after adding defaults that an earlier version of Refit has
+// not stored.
 func equal(a, b *appsv1.ControllerRevision) bool {
 	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
 		return true
 	}
-	var left, right any
-	if json.Unmarshal(a.Data.Raw, &left) != nil || json.Unmarshal(b.Data.Raw, &right) != nil {
+	left, errLeft := Restore(a)
+	right, errRight := Restore(b)
+	if errLeft != nil || errRight != nil {
 		return false
 	}
-	normalLeft, errLeft := json.Marshal(left)
-	normalRight, errRight := json.Marshal(right)
+	normalLeft, errLeft := encode(left)
+	normalRight, errRight := encode(right)
 	return errLeft == nil && errRight == nil && bytes.Equal(normalLeft, normalRight)
 }
 
-// Change is what is to be written so that the newest revision is that of the spec. At most one of the fields is set.
+// Change is what to write so that the newest revision matches the spec. At most one of the fields is set.
 type Change struct {
-	// Create is a new revision. If its name is taken by one with other data, the collision count is to be raised.
+	// Create is a new revision. If its name is used by a revision with other data, the caller must increase the
+	// collision count.
 	Create *appsv1.ControllerRevision
 	// Update is an earlier revision that becomes the newest, or gets another custom version.
 	Update *appsv1.ControllerRevision
 }
 
-// Plan compares the revisions of a SidecarSet with its spec. Latest is the revision of the spec.
+// Plan compares the revisions of a SidecarSet with its spec. latest is the revision of the spec.
 func Plan(set *v1beta1.SidecarSet, namespace string, history []*appsv1.ControllerRevision) (latest *appsv1.ControllerRevision, change Change, err error) {
 	history = Sorted(history)
 	next := int64(1)
@@ -181,7 +188,7 @@ func Plan(set *v1beta1.SidecarSet, namespace string, history []*appsv1.Controlle
 	return wanted, change, nil
 }
 
-// Sorted puts revisions in order, the newest last.
+// Sorted returns the revisions in order, the newest last.
 func Sorted(history []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	sorted := slices.Clone(history)
 	slices.SortFunc(sorted, func(a, b *appsv1.ControllerRevision) int {
@@ -190,11 +197,15 @@ func Sorted(history []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	return sorted
 }
 
-// defaultLimit is how many revisions are kept where spec.revisionHistoryLimit does not say.
+func ownedBy(set *v1beta1.SidecarSet) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion().WithKind(v1beta1.KindSidecarSet))}
+}
+
+// defaultLimit is the default of spec.revisionHistoryLimit.
 const defaultLimit = 10
 
-// Expired are the revisions beyond the limit of the SidecarSet, the oldest first. Those that pods were injected with, that
-// the injection is pinned to, and the newest are kept.
+// Expired returns the revisions beyond the limit of the SidecarSet, the oldest first. It leaves out the newest
+// revision, and revisions that pods were injected with or to which the injection is pinned.
 func Expired(set *v1beta1.SidecarSet, history []*appsv1.ControllerRevision, used func(name string) bool) []*appsv1.ControllerRevision {
 	history = Sorted(history)
 	limit := defaultLimit
@@ -218,8 +229,8 @@ func Expired(set *v1beta1.SidecarSet, history []*appsv1.ControllerRevision, used
 	return expired
 }
 
-// Pinned is the revision that new pods are to get by spec.injectionStrategy.revision: the one of that name, or the newest
-// of that custom version. It is nil if there is none.
+// Pinned returns the revision that new pods get according to spec.injectionStrategy.revision: the one with this name,
+// or the newest one with this custom version. It returns nil if there is none.
 func Pinned(set *v1beta1.SidecarSet, history []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	pin := set.Spec.InjectionStrategy.Revision
 	if pin == nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/sidecarset/defaults"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
@@ -82,11 +83,15 @@ func TestSpecIsRestored(t *testing.T) {
 	h.set.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	h.set.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}}
 	h.set.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{Annotations: map[string]string{"a": "b"}}}
+	h.set.Spec.PodVolumes = []string{"data"}
+	h.set.Spec.PatchContainers = []v1beta1.SidecarSetPatchContainer{{NameRegex: "app", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}}
 	restored, err := revision.Restore(h.apply("log:1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&h.set.Spec, restored); diff != "" {
+	want := defaults.Normal(&h.set.Spec)
+	want.UpdateStrategy, want.RevisionHistoryLimit = v1beta1.SidecarSetUpdateStrategy{}, nil // which no revision keeps
+	if diff := cmp.Diff(want, restored); diff != "" {
 		t.Errorf("-spec +restored:\n%s", diff)
 	}
 	if revision.HashesOf(restored) != revision.HashesOf(&h.set.Spec) {
@@ -95,6 +100,25 @@ func TestSpecIsRestored(t *testing.T) {
 	broken := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":1}`)}}
 	if _, err := revision.Restore(broken); !errors.Is(err, revision.ErrMalformed) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A revision stored by an earlier version of Refit lacks the defaults. It is the revision of the spec with them too.
+func TestDefaultsMakeNoNewRevision(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	first := h.apply("log:1")
+	first.Data.Raw = []byte(`{"spec":{"$patch":"replace","volumes":null,"containers":[{"name":"log","image":"log:1","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{}}],` +
+		`"initContainers":null,"imagePullSecrets":null,"patchPodMetadata":null}}`)
+	h.all[0].Data.Raw = first.Data.Raw
+	defaults.Complete(&h.set.Spec)
+	latest, change, err := revision.Plan(h.set, "refit-system", h.all)
+	if err != nil || change.Create != nil || change.Update != nil || latest.Name != first.Name {
+		t.Errorf("%v, %+v, %v", latest, change, err)
+	}
+	h.set.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+	if _, change, _ := revision.Plan(h.set, "refit-system", h.all); change.Create == nil {
+		t.Error("another pull policy is taken for the default")
 	}
 }
 
@@ -175,7 +199,7 @@ func TestNothingIsWrittenForASpecThatHasItsRevision(t *testing.T) {
 	}
 	h.all[0].Data.Raw = []byte("broken")
 	if _, change, _ := revision.Plan(h.set, "refit-system", h.all); change.Create == nil {
-		t.Error("a revision that cannot be read counts as that of the spec")
+		t.Error("an unreadable revision counts as the revision of the spec")
 	}
 }
 
@@ -235,5 +259,21 @@ func TestAsManyRevisionsAsTheLimitAreKept(t *testing.T) {
 	slices.Reverse(h.all)
 	if expired := revision.Expired(h.set, h.all, func(string) bool { return false }); len(expired) != 2 || expired[0].Revision != 1 {
 		t.Errorf("not the oldest: %+v", expired)
+	}
+}
+
+// Commands choose a revision by its number, so no two of one history may have the same.
+func TestRevisionsAreNumberedOnAfterOldOnesHaveExpired(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.set.Spec.RevisionHistoryLimit = new(int32(2))
+	for i := range 4 {
+		latest := h.apply(fmt.Sprintf("log:%d", i))
+		if latest.Revision != int64(i+1) {
+			t.Errorf("revision %d has the number %d", i+1, latest.Revision)
+		}
+		for _, expired := range revision.Expired(h.set, h.all, func(string) bool { return false }) {
+			h.all = slices.DeleteFunc(h.all, func(r *appsv1.ControllerRevision) bool { return r.Name == expired.Name })
+		}
 	}
 }

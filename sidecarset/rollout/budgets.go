@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -8,61 +9,100 @@ import (
 	"github.com/refit-project/refit/rollout/budget"
 )
 
-// Beside is what others do to the pods of a fleet. The zero value says that they do nothing.
+// Beside describes operations by others on the pods of a fleet. The zero value means that there are none.
 type Beside struct {
-	// Begun are pods on which others have begun something lately, and until when that counts: the pods may not show it yet.
+	// Begun maps pods on which others have recently begun an operation to when it stops counting. The pods may not show
+	// the operation yet.
 	Begun map[types.UID]time.Time
-	// Gone is the workload of a pod that has been evicted for another reason and is not replaced; empty if none is.
+	// Gone is the workload of a pod that has been evicted for another reason and is not replaced yet; empty if there is
+	// none.
 	Gone string
-	// Disruptions are the PodDisruptionBudgets of a namespace; nil for none.
+	// Ending are pods that are being deleted for another reason than an eviction. They count in their workloads.
+	Ending map[types.NamespacedName]Ending
+	// Doubtful maps namespaces in which no pod is evicted, because a replacement might not get the sidecars, to when
+	// that ends.
+	Doubtful map[string]time.Time
+	// Disruptions returns the PodDisruptionBudgets of a namespace, or nil.
 	Disruptions func(namespace string) *budget.Disruptions
 }
 
-// budgets are how many more pods may become unavailable, in all and of each workload.
+// budgets says how many more pods may become unavailable, in all and of each workload.
 type budgets struct {
 	fleet    *Fleet
 	strategy *Strategy
 	beside   *Beside
 	now      time.Time
-	again    time.Time // when there may be more without another change; zero for never
+	again    time.Time // when there may be more even without a change; zero means never
+	limit    int       // for unavailable pods
 
-	all         *budget.Budget
-	workloads   map[string]*budget.Budget
+	all *budget.Budget
+	// exempt is the namespace whose pods no longer block other namespaces, see holding; empty if there is none. others
+	// is the budget of the other namespaces.
+	exempt      string
+	others      *budget.Budget
+	next        func(namespace string) time.Time // when another namespace may become exempt, for a pod of this namespace
+	workloads   map[string]*workloadBudget
 	unavailable map[string][]budget.Pod // by workload
-	missing     map[string]int          // pods of a workload that are not in the fleet
+	missing     map[string]int          // number of pods of a workload that are not in the fleet
 	disruptions map[string]*budget.Disruptions
 }
 
 func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now time.Time) *budgets {
-	if beside == nil {
-		beside = &Beside{}
-	}
 	b := &budgets{
 		fleet: f, strategy: s, beside: beside, now: now,
-		workloads: map[string]*budget.Budget{}, unavailable: map[string][]budget.Pod{}, disruptions: map[string]*budget.Disruptions{},
+		workloads: map[string]*workloadBudget{}, unavailable: map[string][]budget.Pod{}, disruptions: map[string]*budget.Disruptions{},
 	}
 	var missing int
 	missing, b.missing, b.again = f.missing(now)
-	limit := s.maxUnavailable(f.counts.Matched + missing)
+	b.limit = s.maxUnavailable(f.counts.Matched + missing)
 	if beside.Gone != "" {
 		missing++
 		b.missing[beside.Gone]++
 	}
-	var disturbed []budget.Pod
+	b.ending()
+	var disturbed []*Pod
 	for _, pod := range append(unavailable, b.begun()...) {
-		view := b.view(pod)
 		if pod.disturbed() || b.byOthers(pod) {
-			disturbed = append(disturbed, view)
+			disturbed = append(disturbed, pod)
 		}
 		if pod.Workload != "" {
-			b.unavailable[pod.Workload] = append(b.unavailable[pod.Workload], view)
+			b.unavailable[pod.Workload] = append(b.unavailable[pod.Workload], b.view(pod))
 		}
 	}
-	b.all = budget.New(limit, disturbed, 0, missing, nil)
+	b.all = budget.New(b.limit, b.views(disturbed), 0, missing, nil)
+	f.holding.note(disturbed, now)
+	b.exempt, b.next = f.holding.exempt(disturbed, now), f.holding.next(disturbed, now)
+	b.others = budget.New(b.limit, b.views(f.holding.without(disturbed, b.exempt, now)), 0, missing, nil)
 	return b
 }
 
-// begun are the pods that are available but for what others have begun on them.
+// ending counts the pods that are being deleted and are not counted as evicted, until their time limit.
+func (b *budgets) ending() {
+	for key, pod := range b.beside.Ending {
+		if b.now.Before(pod.Until) && b.fleet.evicted[key].uid != pod.UID {
+			b.missing[pod.Workload]++
+			b.again = Earliest(b.again, pod.Until)
+		}
+	}
+}
+
+func (b *budgets) views(pods []*Pod) []budget.Pod {
+	views := make([]budget.Pod, len(pods))
+	for i, pod := range pods {
+		views[i] = b.view(pod)
+	}
+	return views
+}
+
+// overall returns the budget of all workloads for a pod of a namespace.
+func (b *budgets) overall(namespace string) *budget.Budget {
+	if namespace == b.exempt {
+		return b.all
+	}
+	return b.others
+}
+
+// begun returns the pods that are available except for operations that others have begun on them.
 func (b *budgets) begun() (pods []*Pod) {
 	for uid, until := range b.beside.Begun {
 		key, ok := b.fleet.uids[uid]
@@ -77,7 +117,7 @@ func (b *budgets) begun() (pods []*Pod) {
 	return pods
 }
 
-// view is a pod as budgets see it.
+// view returns a pod as budgets see it.
 func (b *budgets) view(pod *Pod) budget.Pod {
 	at, ready := pod.availableAt(b.strategy.MinReady)
 	p := budget.Pod{Name: pod.Key.Name, Labels: pod.Labels, Ready: pod.Ready, Stuck: pod.Stuck, UnderWay: b.underWay(pod)}
@@ -89,25 +129,52 @@ func (b *budgets) underWay(pod *Pod) bool {
 	return pod.InFlight || b.byOthers(pod)
 }
 
-// byOthers reports whether something is under way on the pod that this SidecarSet has not begun, or that it has evicted another for.
+// byOthers reports whether an operation on the pod is in progress that this SidecarSet has not begun, or the pod
+// replaces an evicted one.
 func (b *budgets) byOthers(pod *Pod) bool {
 	return pod.UnderWay || b.fleet.starting(pod) || !b.beside.Begun[pod.UID].IsZero()
 }
 
-// of is the budget of a workload; nil for a pod without one.
-func (b *budgets) of(workload string) *budget.Budget {
+// workloadBudget says how many more pods of a workload may become unavailable.
+type workloadBudget struct {
+	// all counts every pod that is not available, against maxUnavailablePerWorkload.
+	all *budget.Budget
+	// recovering counts the pods that are expected to become available by themselves, against maxUnavailable. These
+	// include pods that were created to replace others, even if this replica of refit-manager does not know of the
+	// eviction. They only count for their own workload: otherwise the owner of one pod could block the rollout of all
+	// workloads.
+	recovering *budget.Budget
+}
+
+func (w *workloadBudget) allows(pod *budget.Pod) bool {
+	return w == nil || w.all.Allows(pod) && w.recovering.Allows(pod)
+}
+
+func (w *workloadBudget) take(pod *budget.Pod) {
+	if w != nil {
+		w.all.Take(pod)
+		w.recovering.Take(pod)
+	}
+}
+
+// of returns the budget of a workload, or nil for a pod without a workload.
+func (b *budgets) of(workload string) *workloadBudget {
 	if workload == "" {
 		return nil
 	}
 	if b.workloads[workload] == nil {
-		missing := b.missing[workload]
-		limit := b.strategy.workloadMaxUnavailable(b.fleet.workloads[workload] + missing)
-		b.workloads[workload] = budget.New(limit, b.unavailable[workload], 0, missing, nil)
+		missing, unavailable := b.missing[workload], b.unavailable[workload]
+		total := b.fleet.workloads[workload] + missing
+		recovering := slices.DeleteFunc(slices.Clone(unavailable), func(pod budget.Pod) bool { return pod.Stuck && !pod.UnderWay })
+		b.workloads[workload] = &workloadBudget{
+			all:        budget.New(b.strategy.workloadMaxUnavailable(total), unavailable, 0, missing, nil),
+			recovering: budget.New(b.limit, recovering, 0, missing, nil),
+		}
 	}
 	return b.workloads[workload]
 }
 
-// in are the PodDisruptionBudgets of a namespace; nil if there are none.
+// in returns the PodDisruptionBudgets of a namespace, or nil if there are none.
 func (b *budgets) in(namespace string) *budget.Disruptions {
 	if b.beside.Disruptions == nil {
 		return nil
@@ -120,7 +187,7 @@ func (b *budgets) in(namespace string) *budget.Disruptions {
 	return disruptions
 }
 
-// take goes through the pods in order until as many are taken as are allowed.
+// take selects pods in order until the allowed number is reached.
 func (b *budgets) take(pods []*Pod, allowed int) Selection {
 	var selection Selection
 	hold := func(reason Hold) {
@@ -146,7 +213,7 @@ func (b *budgets) take(pods []*Pod, allowed int) Selection {
 	return selection
 }
 
-// one takes a pod, if it may be. By is the PodDisruptionBudget that does not allow it.
+// one selects a pod if the budgets allow it. by is the PodDisruptionBudget that does not allow it.
 func (b *budgets) one(pod *Pod) (hold Hold, by string) {
 	if pod.InFlight {
 		return "", "" // it counts already, and the newest spec may repair it
@@ -154,12 +221,13 @@ func (b *budgets) one(pod *Pod) (hold Hold, by string) {
 	p, workload := b.view(pod), b.of(pod.Workload)
 	counted := p
 	if !pod.disturbed() && !p.UnderWay {
-		counted.Available = true // until now it has not been counted in all
+		counted.Available = true // so far it has not been counted in all
 	}
 	switch {
-	case !b.all.Allows(&counted):
+	case !b.overall(pod.Key.Namespace).Allows(&counted):
+		b.again = Earliest(b.again, b.next(pod.Key.Namespace))
 		return HoldUnavailable, ""
-	case workload != nil && !workload.Allows(&p):
+	case !workload.allows(&p):
 		return HoldWorkload, ""
 	}
 	if pod.Stops {
@@ -167,9 +235,8 @@ func (b *budgets) one(pod *Pod) (hold Hold, by string) {
 			return HoldDisruption, by
 		}
 	}
-	b.all.Take(&counted)
-	if workload != nil {
-		workload.Take(&p)
-	}
+	b.all.Take(&counted) // unless it is already full
+	b.others.Take(&counted)
+	workload.take(&p)
 	return "", ""
 }

@@ -1,5 +1,6 @@
-// Package rollout decides which pods of a SidecarSet are updated next: order, scatter, partition, budgets, pauses. It keeps
-// what is known of the pods in a Fleet, so that the change of one pod costs the same however many there are.
+// Package rollout decides which pods of a SidecarSet are updated next: order, scatter, partition, budgets, pauses. A
+// Fleet stores what is known about the pods, so that the cost of a change of one pod does not depend on the number of
+// pods.
 //
-// How one pod is updated is decided in package upgrade. Clients, clocks and goroutines must stay out.
+// Package upgrade decides how one pod is updated. Clients, clocks and goroutines must stay out.
 package rollout

@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// replaceLimit is how long the replacement of an evicted pod is waited for, after its grace period: its workload may have been
-// scaled down.
+// replaceLimit is how long to wait for the replacement of an evicted pod, after its grace period. Its workload may have
+// been scaled down.
 const replaceLimit = 5 * time.Minute
 
-// LongestEnd is how long the end of an evicted pod is waited for at most, whatever its grace period is: the owner of one pod may
-// have written a year, and others wait for their sidecars.
+// LongestEnd limits how long to wait for the end of an evicted pod, whatever its grace period: the owner of a pod may
+// have set a year, while others wait for their sidecars.
 const LongestEnd = 10 * time.Minute
 
-// evictions are pods that were evicted so that their workloads create others in their place.
+// evictions holds pods that were evicted so that their workloads replace them.
 type evictions map[types.NamespacedName]eviction
 
 type eviction struct {
 	uid      types.UID
 	workload string
-	pods     int                // that the workload had
+	pods     int                // number of pods of its workload before the eviction
 	before   map[types.UID]bool // pods that are not replacements
 	until    time.Time
 }
@@ -31,9 +31,10 @@ func (e evictions) has(pod *Pod) bool {
 	return ok && one.uid == pod.UID
 }
 
-// Evicted notes that a pod has been evicted, which is killed at the time gone at the latest. It counts as unavailable until its
-// workload has as many pods as before: a pod that is being deleted is none of the fleet any more, and that of a StatefulSet is
-// created again only when it is gone. From then on the pod that replaces it counts as under way until it is ready.
+// Evicted records that a pod has been evicted. gone is when it is killed at the latest. The pod counts as unavailable
+// until its workload has as many pods as before: a pod that is being deleted is no longer in the fleet, and a
+// StatefulSet creates its replacement only when it is gone. From then on the replacement counts as having an operation
+// in progress until it is ready.
 func (f *Fleet) Evicted(key types.NamespacedName, gone time.Time) {
 	pod, ok := f.pods[key]
 	if !ok {
@@ -43,7 +44,7 @@ func (f *Fleet) Evicted(key types.NamespacedName, gone time.Time) {
 	f.Set(*pod)
 }
 
-// before are the pods of a workload, or those of them that were created before a time that is not zero.
+// before returns the pods of a workload. If at is not zero, it only returns those created before at.
 func (f *Fleet) before(workload string, at time.Time) map[types.UID]bool {
 	uids := map[types.UID]bool{}
 	for _, pod := range f.pods {
@@ -54,7 +55,7 @@ func (f *Fleet) before(workload string, at time.Time) map[types.UID]bool {
 	return uids
 }
 
-// starting reports whether the pod replaces one that was evicted and is not ready yet.
+// starting reports whether the pod replaces an evicted one and is not ready yet.
 func (f *Fleet) starting(pod *Pod) bool {
 	if pod.Ready || pod.Stuck {
 		return false
@@ -67,7 +68,7 @@ func (f *Fleet) starting(pod *Pod) bool {
 	return false
 }
 
-// replaced reports whether the workload of an evicted pod has as many pods as before, and no new one that is not ready yet.
+// replaced reports whether the workload of an evicted pod has as many pods as before, and all new ones are ready.
 func (f *Fleet) replaced(e *eviction) bool {
 	if f.workloads[e.workload] < e.pods {
 		return false
@@ -80,16 +81,16 @@ func (f *Fleet) replaced(e *eviction) bool {
 	return true
 }
 
-// Inherit takes over the evictions of the fleet of an earlier spec.
+// Inherit copies the evictions from the fleet of an earlier spec.
 func (f *Fleet) Inherit(before *Fleet) { maps.Copy(f.evicted, before.evicted) }
 
-// missing counts the pods that were evicted and are gone, and whose replacements have not come, by workload. Again is when the
-// first of them is given up.
+// missing returns the number of pods that were evicted and are gone, and whose replacements do not exist yet, in total
+// and by workload. again is when the first of them stops counting.
 func (f *Fleet) missing(now time.Time) (total int, workloads map[string]int, again time.Time) {
 	workloads = map[string]int{}
 	for key, e := range f.evicted {
 		pod, ok := f.pods[key]
-		left := ok && f.evicted.has(pod) // and counts by itself
+		left := ok && f.evicted.has(pod) // it counts by itself
 		if !now.Before(e.until) || !left && f.replaced(&e) {
 			delete(f.evicted, key)
 			continue

@@ -92,18 +92,41 @@ func TestEvictedPodThatIsNotReplacedIsGivenUp(t *testing.T) {
 	}
 }
 
-// The status counts it until then.
-func TestAnEvictedPodIsGivenUpAlsoWhenNoneIsLeftToBeUpdated(t *testing.T) {
+// A replica that begins to lead when the evicted pod is gone has two that are ready and one that starts, of three. It evicted the next one,
+// and one pod of three was ready.
+func TestThePodInThePlaceOfAnEvictedOneCountsAlsoForAReplicaThatKnowsOfNoEviction(t *testing.T) {
 	t.Parallel()
-	f := fleetOf(&rollout.Strategy{}, kind{2, []change{updated, of("db")}})
-	f.Leave(keyOf(8), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
-	until := now.Add(5 * time.Minute)
-	if got := f.Select(&rollout.Strategy{}, now, nil); !got.Again.Equal(until) || f.Evictions(now) != 1 || f.Evictions(until) != 0 {
-		t.Errorf("again at %s, %d are not replaced", got.Again, f.Evictions(now))
+	s := &rollout.Strategy{Recreate: true}
+	starts := []change{updated, original, notReady, of("db")}
+	f := fleetOf(s, kind{2, []change{notUpgradable, of("db")}}, kind{1, starts}, kind{1, []change{notUpgradable, of("web")}})
+	got := f.Select(s, now, nil)
+	if len(got.Pods) != 1 || got.Pods[0] != keyOf(3) {
+		t.Errorf("%+v, want the pod of the other workload only", got)
+	}
+	f.Delete(keyOf(3))
+	if got := f.Select(s, now, nil); len(got.Pods) != 0 || got.Held != rollout.HoldWorkload {
+		t.Errorf("%+v, want none", got)
+	}
+	f.Set(pod(2, updated, original, of("db")))
+	if got := f.Select(s, now, nil); len(got.Pods) != 1 {
+		t.Errorf("after it is ready: %+v", got)
 	}
 }
 
-// As after a change of the leader: the pod is being deleted, and nothing is known of what its workload had.
+// The status counts it until then.
+func TestAnEvictedPodIsGivenUpAlsoWhenNoneIsLeftToBeUpdated(t *testing.T) {
+	t.Parallel()
+	for _, s := range []*rollout.Strategy{{}, {Recreate: true}} {
+		f := fleetOf(s, kind{2, []change{updated, of("db")}})
+		f.EvictedByOther(keyOf(8), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
+		until := now.Add(5 * time.Minute)
+		if got := f.Select(s, now, nil); !got.Again.Equal(until) || f.Evictions(now) != 1 || f.Evictions(until) != 0 {
+			t.Errorf("again at %s, %d are not replaced", got.Again, f.Evictions(now))
+		}
+	}
+}
+
+// For example after a change of the leader: the pod is being deleted, and the size of its workload is not known.
 func TestEvictionThatIsNotKnownCountsUntilThePodIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := &rollout.Strategy{Recreate: true}
@@ -113,7 +136,7 @@ func TestEvictionThatIsNotKnownCountsUntilThePodIsReplaced(t *testing.T) {
 		"of others": {{1, []change{notUpgradable, of("other")}}},
 	} {
 		f := fleetOf(s, kinds...)
-		f.Leave(keyOf(8), leaving)
+		f.EvictedByOther(keyOf(8), leaving)
 		if got := f.Select(s, now, nil); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable || !got.Again.Equal(now.Add(5*time.Minute+30*time.Second)) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -121,7 +144,7 @@ func TestEvictionThatIsNotKnownCountsUntilThePodIsReplaced(t *testing.T) {
 		if got := f.Select(s, now, nil); len(got.Pods) != 1 {
 			t.Errorf("%s, after the replacement: %+v", name, got)
 		}
-		f.Leave(keyOf(8), leaving)
+		f.EvictedByOther(keyOf(8), leaving)
 		if got := f.Select(s, now, nil); len(got.Pods) != 1 {
 			t.Errorf("%s, with a replacement that was there before: %+v", name, got)
 		}
@@ -133,7 +156,7 @@ func TestEvictionsThatAreNotKnownAddUp(t *testing.T) {
 	s := &rollout.Strategy{Recreate: true, MaxUnavailable: number(2)}
 	f := fleetOf(s, kind{3, []change{notUpgradable, of("db")}})
 	for i := range 2 {
-		f.Leave(keyOf(8+i), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
+		f.EvictedByOther(keyOf(8+i), &rollout.Leaving{UID: "old", Workload: "db", At: now, Gone: now})
 	}
 	for replaced := range 3 {
 		if got := f.Select(s, now, nil); len(got.Pods) != replaced {

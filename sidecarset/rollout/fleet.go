@@ -8,31 +8,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fleet is what is known of all pods that have the sidecars of one SidecarSet. It is not safe for concurrent use.
+// Fleet stores what is known about all pods that have the sidecars of one SidecarSet. It is not safe for concurrent use.
 //
-// Set and Delete cost the same however many pods there are; Select costs as much as there are pods to be updated.
+// The cost of Set and Delete does not depend on the number of pods. The cost of Select depends on the number of
+// outdated pods.
 type Fleet struct {
 	pods map[types.NamespacedName]*Pod
-	// outdated are candidates of an update or an eviction, unsettled those that are not ready or became ready lately.
+	// outdated are candidates of an update or an eviction. unsettled are pods that are not ready or became ready recently.
 	outdated, unsettled map[types.NamespacedName]*Pod
 	uids                map[types.UID]types.NamespacedName
-	workloads           map[string]int // pods by workload
+	workloads           map[string]int // number of pods by workload
 	evicted             evictions
+	holding             holding
 	labels              map[string]map[string]int
 	labelKeys           []string
 	counts              Counts
 }
 
-// Counts are numbers of pods.
+// Counts holds numbers of pods.
 type Counts struct {
 	Matched, Updated, Ready, UpdatedReady int
 	NotUpgradable, InFlight, Failed       int
 	Aborted                               int
-	// FailedUpdated are those of the failed that have been updated to the newest spec.
+	// FailedUpdated is the number of failed pods that have been updated to the newest spec.
 	FailedUpdated int
 }
 
-// NewFleet makes an empty one. The labels of the strategy's scatter terms are counted.
+// NewFleet returns an empty Fleet. It counts the labels of the strategy's scatter terms.
 func NewFleet(scatter []Term) *Fleet {
 	f := &Fleet{
 		pods: map[types.NamespacedName]*Pod{}, outdated: map[types.NamespacedName]*Pod{}, unsettled: map[types.NamespacedName]*Pod{},
@@ -47,14 +49,15 @@ func NewFleet(scatter []Term) *Fleet {
 	return f
 }
 
-// Counts of all pods.
+// Counts returns the numbers of all pods.
 func (f *Fleet) Counts() Counts { return f.counts }
 
-// Outdated are the pods that are to be updated, in no order.
+// Outdated returns the pods that need an update, in no order.
 func (f *Fleet) Outdated() []types.NamespacedName { return slices.Collect(maps.Keys(f.outdated)) }
 
-// Workload counts the pods of a workload, those of them that are not ready or on which something is under way, and the latter alone.
-// Pods that were evicted and not replaced are under way, and those that replace them until they are ready.
+// Workload returns the number of pods of a workload, of those that are not ready or have an operation in progress, and
+// of those with an operation in progress. Evicted pods count as having an operation in progress until they are
+// replaced, and their replacements until they are ready.
 func (f *Fleet) Workload(workload string, now time.Time) (pods, unavailable, underWay int) {
 	for _, pod := range f.unsettled {
 		if pod.Workload != workload {
@@ -72,18 +75,23 @@ func (f *Fleet) Workload(workload string, now time.Time) (pods, unavailable, und
 	return f.workloads[workload] + gone, unavailable + gone, underWay + gone
 }
 
-// Evictions counts the pods that were evicted and whose replacements have not come.
+// Evictions returns the number of evicted pods whose replacements do not exist yet.
 func (f *Fleet) Evictions(now time.Time) int {
 	missing, _, _ := f.missing(now)
-	for key := range f.evicted {
-		if pod, ok := f.pods[key]; ok && f.evicted.has(pod) {
-			missing++
-		}
-	}
-	return missing
+	return missing + f.evictedThere()
 }
 
-// Get returns what is known of a pod.
+// evictedThere returns the number of evicted pods that are still in the fleet.
+func (f *Fleet) evictedThere() (n int) {
+	for key := range f.evicted {
+		if pod, ok := f.pods[key]; ok && f.evicted.has(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// Get returns what is known about a pod.
 func (f *Fleet) Get(key types.NamespacedName) (Pod, bool) {
 	pod, ok := f.pods[key]
 	if !ok {
@@ -92,10 +100,10 @@ func (f *Fleet) Get(key types.NamespacedName) (Pod, bool) {
 	return *pod, true
 }
 
-// Find returns what is known of the pod with that UID.
+// Find returns what is known about the pod with this UID.
 func (f *Fleet) Find(uid types.UID) (Pod, bool) { return f.Get(f.uids[uid]) }
 
-// Set adds a pod or replaces what is known of it.
+// Set adds a pod, or replaces what is known about it.
 func (f *Fleet) Set(pod Pod) {
 	f.Delete(pod.Key)
 	p := &pod
@@ -107,10 +115,10 @@ func (f *Fleet) Set(pod Pod) {
 	if p.State == Outdated || p.State == NotUpgradable {
 		f.outdated[p.Key] = p
 	}
-	f.unsettled[p.Key] = p // Select takes out those that have become available
+	f.unsettled[p.Key] = p // Select removes pods that have become available
 }
 
-// Delete takes a pod out.
+// Delete removes a pod.
 func (f *Fleet) Delete(key types.NamespacedName) {
 	pod, ok := f.pods[key]
 	if !ok {
@@ -156,7 +164,7 @@ func (f *Fleet) count(pod *Pod, by int) {
 	}
 }
 
-// unavailable are the pods that are not available now, and when the first of them may be without another change.
+// unavailable returns the pods that are not available now, and when the first of them may become available without a change.
 func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod, again time.Time) {
 	settled := 0
 	for key, pod := range f.unsettled {
@@ -165,6 +173,7 @@ func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod,
 		case !ready:
 		case !now.Before(at):
 			delete(f.unsettled, key)
+			delete(f.holding, pod.UID)
 			settled++
 			continue
 		case again.IsZero() || at.Before(again):
@@ -173,7 +182,7 @@ func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod,
 		pods = append(pods, pod)
 	}
 	if settled > 64 && settled > len(f.unsettled) {
-		f.unsettled = maps.Clone(f.unsettled) // iterating a map costs as much as it once had entries
+		f.unsettled = maps.Clone(f.unsettled) // the cost of iterating a map depends on the largest size it has had
 	}
 	return pods, again
 }

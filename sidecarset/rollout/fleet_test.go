@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// The numbers are those of the status of the SidecarSet.
+// The numbers match the status of the SidecarSet.
 func TestCountsFollowEveryChangeOfAPod(t *testing.T) {
 	t.Parallel()
 	f := fleetOf(&rollout.Strategy{},
@@ -77,8 +78,12 @@ func TestChangesThatMatterToARollout(t *testing.T) {
 		"others begin":        {func(p *rollout.Pod) { p.UnderWay = true }, false},
 		"stuck":               {func(p *rollout.Pod) { p.Stuck = true }, false},
 		"stops nothing":       {func(p *rollout.Pod) { p.Stops = true }, false},
+		"broken before":       {broken, false},
+		"not judged":          {func(p *rollout.Pod) { p.Unjudged = true }, false},
+		"never updated":       {original, false},
 		"not scheduled":       {func(p *rollout.Pod) { p.Scheduled = false }, false},
-		"not running":         {func(p *rollout.Pod) { p.Running = false }, false},
+		"pending":             {phase(corev1.PodPending), false},
+		"unknown":             {phase(corev1.PodUnknown), false},
 		"labels":              {labelled("app", "db"), false},
 		"restarts":            {func(p *rollout.Pod) { p.Restarts = 7 }, true},
 	} {

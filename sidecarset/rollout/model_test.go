@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -27,7 +28,8 @@ type model struct {
 type modelPod struct {
 	rollout.Pod
 	version int
-	// stopped says that the pod was available when its update began, and has not become available since.
+	// stopped says that the pod was available when its update began, and has not become available since. One that was ready after it, is not ready for
+	// a reason of its own and is of an older spec again no longer counts.
 	stopped bool
 	denied  bool
 	refused int         // writes in a row
@@ -58,7 +60,7 @@ func (m *model) create() {
 	workload := fmt.Sprint("w", m.random.IntN(4))
 	p := &modelPod{version: m.version, updates: map[int]int{}, Pod: rollout.Pod{
 		Key: keyOf(m.created), Workload: workload, Labels: map[string]string{"app": workload}, Ready: m.random.IntN(6) > 0,
-		Scheduled: true, Running: true, Created: m.now,
+		Scheduled: true, Phase: corev1.PodRunning, Created: m.now,
 	}}
 	m.ready(p, p.Ready)
 	m.pods[p.Key] = p
@@ -72,11 +74,12 @@ func (m *model) ready(p *modelPod, ready bool) {
 	}
 }
 
-// see tells the fleet of a pod.
+// see sets a pod in the fleet.
 func (m *model) see(p *modelPod) {
 	p.State = rollout.Updated
 	if p.version != m.version {
 		p.State = rollout.Outdated
+		p.stopped = p.stopped && (p.Ready || p.InFlight || p.UnderWay)
 	}
 	m.fleet.Set(p.Pod)
 }
@@ -235,7 +238,7 @@ func TestModel(t *testing.T) {
 				m.kubelet(3)
 				m.disturb()
 			}
-			// A rollback to a good image heals, but for the pods whose updates are denied for good.
+			// A rollback to a good image repairs all pods except those whose updates are always denied.
 			m.faulty = map[int]bool{}
 			m.spec(0)
 			for range 400 {

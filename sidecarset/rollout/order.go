@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// order sorts pods: those whose update harms least are first, then by priority, then scattered. All is all matched pods,
-// of which some are candidates.
+// order sorts pods: first the pods whose update does the least harm, then by priority, then scattered. counts covers
+// all matched pods, not only the candidates.
 func (s *Strategy) order(candidates []*Pod, counts labelCounts) []*Pod {
 	slices.SortFunc(candidates, leastHarm)
 	switch {
@@ -31,13 +32,13 @@ func (s *Strategy) order(candidates []*Pod, counts labelCounts) []*Pod {
 	return s.scatter(candidates, counts)
 }
 
-// leastHarm puts pods that do not serve before those that do, as Kubernetes does when it removes pods: not scheduled, not
-// running, not ready, ready for a short time, often restarted, young. Pods that are alike come in the order of a hash, so
-// that the same ones are first every time.
+// leastHarm orders pods that do not serve before those that do, like Kubernetes when it removes pods: not scheduled,
+// pending, unknown, running, not ready, ready for a short time, often restarted, young. Equal pods are ordered by a
+// hash, so that the order is the same every time.
 func leastHarm(a, b *Pod) int {
 	return cmp.Or(
 		compareBool(a.Scheduled, b.Scheduled),
-		compareBool(a.Running, b.Running),
+		cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)),
 		compareBool(a.Ready, b.Ready),
 		b.ReadySince.Compare(a.ReadySince),
 		cmp.Compare(b.Restarts, a.Restarts),
@@ -47,7 +48,19 @@ func leastHarm(a, b *Pod) int {
 	)
 }
 
-// compareBool puts false first.
+// phaseRank returns the position of a pod by its phase. A pod is Unknown if its node does not report; it may still serve.
+func phaseRank(phase corev1.PodPhase) int {
+	switch phase {
+	case corev1.PodRunning:
+		return 2
+	case corev1.PodUnknown:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// compareBool orders false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -65,8 +78,8 @@ func stableHash(text string) uint64 {
 	return hash.Sum64()
 }
 
-// byOrderedKey compares by the first key that a pod has, and then by the number at the end of its value, highest first. Pods
-// with none of the keys are last.
+// byOrderedKey compares by the first key that a pod has, and then by the number at the end of its value, highest first.
+// Pods without any of the keys come first, like in OpenKruise.
 func (s *Strategy) byOrderedKey(a, b *Pod) int {
 	keyOf := func(pod *Pod) (int, string) {
 		for i, key := range s.Orders {
@@ -74,16 +87,16 @@ func (s *Strategy) byOrderedKey(a, b *Pod) int {
 				return i, value
 			}
 		}
-		return len(s.Orders), ""
+		return -1, ""
 	}
 	left, leftValue := keyOf(a)
 	right, rightValue := keyOf(b)
 	return cmp.Or(cmp.Compare(left, right), cmp.Compare(trailingNumber(rightValue), trailingNumber(leftValue)))
 }
 
-// trailingNumber is the number at the end of a text, 0 without one. One that is too large counts as the largest.
+// trailingNumber returns the number at the end of a text, or 0. A number that is too large counts as the largest one.
 func trailingNumber(text string) uint64 {
 	digits := text[len(strings.TrimRight(text, "0123456789")):]
-	number, _ := strconv.ParseUint(digits, 10, 64) // the largest number on overflow, 0 for none
+	number, _ := strconv.ParseUint(digits, 10, 64) // returns the largest number on overflow, and 0 for ""
 	return number
 }

@@ -37,8 +37,8 @@ func TestPodsThatAreNotReadyForAMomentAreNotUpdatedAllAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := fleetOf(&tt.strategy, tt.kinds...).Select(&tt.strategy, now, nil)
-			if len(got.Pods) != tt.want || got.Held != tt.held {
-				t.Errorf("%d pods, held by %q; want %d, %q", len(got.Pods), got.Held, tt.want, tt.held)
+			if len(got.Pods) != tt.want || got.Held != tt.held || got.Disruption != "" {
+				t.Errorf("%d pods, held by %q%s; want %d, %q", len(got.Pods), got.Held, got.Disruption, tt.want, tt.held)
 			}
 		})
 	}
@@ -63,12 +63,18 @@ func TestWhatOthersHaveBegunCountsAsUnavailable(t *testing.T) {
 		"a pod that is still ready is restarted": {rollout.Strategy{}, []kind{old(1, updated, underWay), old(2)}, 0, rollout.HoldUnavailable},
 		"a pod that is restarted may be updated": {rollout.Strategy{}, []kind{old(1, underWay, of("a")), old(1, of("a"))}, 1, rollout.HoldUnavailable},
 		"all pods are restarted by somebody":     {rollout.Strategy{}, []kind{old(3, underWay, of("a"))}, 0, rollout.HoldUnavailable},
+		"a pod that cannot become ready by itself is restarted": {
+			rollout.Strategy{MaxUnavailable: number(9)}, []kind{old(1, of("a"), updated, notReady, original, stuck, underWay), old(2, of("a"))}, 1, rollout.HoldWorkload,
+		},
+		"the reason of the first that is held is shown": {
+			rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: number(1), Partition: number(2)}, []kind{old(2, of("a")), old(2, of("b"))}, 2, rollout.HoldWorkload,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := fleetOf(&tt.strategy, tt.kinds...).Select(&tt.strategy, now, nil)
-			if len(got.Pods) != tt.want || got.Held != tt.held {
-				t.Errorf("%d pods, held by %q; want %d, %q", len(got.Pods), got.Held, tt.want, tt.held)
+			if len(got.Pods) != tt.want || got.Held != tt.held || got.Disruption != "" {
+				t.Errorf("%d pods, held by %q%s; want %d, %q", len(got.Pods), got.Held, got.Disruption, tt.want, tt.held)
 			}
 		})
 	}
@@ -92,6 +98,12 @@ func TestWhatAnotherControllerBeginsAtTheSameMomentCounts(t *testing.T) {
 	if got := f.Select(s, now, &rollout.Beside{Begun: map[types.UID]time.Time{"p0002": shown}}); len(got.Pods) != 0 || !got.Again.Equal(shown) {
 		t.Errorf("%+v, while another pod is out", got)
 	}
+	two := &rollout.Strategy{MaxUnavailable: number(2)}
+	f.Set(pod(2, updated, notReady, func(p *rollout.Pod) { p.UID = "p0002" }))
+	if got := f.Select(two, now, &rollout.Beside{Begun: map[types.UID]time.Time{"p0002": shown}}); len(got.Pods) != 1 {
+		t.Errorf("%+v, when it is not ready: it counts once", got)
+	}
+	f.Set(pod(2, updated, func(p *rollout.Pod) { p.UID = "p0002" }))
 	if got := f.Select(s, now, nil); len(got.Pods) != 1 {
 		t.Errorf("%+v afterwards", got)
 	}
@@ -107,6 +119,29 @@ func TestAnEvictionForAnotherReasonCountsAsUnavailable(t *testing.T) {
 	}
 	if got := f.Select(&rollout.Strategy{}, now, &rollout.Beside{Gone: "a"}); len(got.Pods) != 0 || got.Held != rollout.HoldUnavailable {
 		t.Errorf("%+v, want none beside the one that is gone", got)
+	}
+}
+
+// A pod that is deleted, as for a rollout of the template, is missed in its workload until it is gone. Other workloads go on.
+func TestAPodThatIsBeingDeletedCountsInItsWorkload(t *testing.T) {
+	t.Parallel()
+	ends := map[types.NamespacedName]rollout.Ending{keyOf(8): {UID: "old", Workload: "a", Until: now.Add(time.Minute)}, keyOf(9): {UID: "completed", Workload: "b"}}
+	s := &rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: number(1)}
+	f := fleetOf(s, kind{2, []change{of("a")}}, kind{2, []change{of("b")}})
+	got := f.Select(s, now, &rollout.Beside{Ending: ends})
+	if len(got.Pods) != 1 || got.Pods[0] != keyOf(2) && got.Pods[0] != keyOf(3) || got.Held != rollout.HoldWorkload || !got.Again.Equal(now.Add(time.Minute)) {
+		t.Errorf("%+v, want one of the other workload", got)
+	}
+	if got := f.Select(s, now.Add(time.Minute), &rollout.Beside{Ending: ends}); len(got.Pods) != 2 {
+		t.Errorf("%+v, want one of each: its end is held up", got)
+	}
+	if got := f.Select(&rollout.Strategy{}, now, &rollout.Beside{Ending: ends}); len(got.Pods) != 1 {
+		t.Errorf("%+v, want one: it does not count for all", got)
+	}
+	f.EvictedByOther(keyOf(8), &rollout.Leaving{UID: "old", Workload: "a", At: now, Gone: now})
+	s.WorkloadMaxUnavailable = number(2)
+	if got := f.Select(s, now, &rollout.Beside{Ending: ends}); len(got.Pods) != 3 {
+		t.Errorf("%+v, want 3: an eviction that is known counts once", got)
 	}
 }
 
@@ -141,5 +176,34 @@ func TestPodDisruptionBudgetsAreAskedBeforeAContainerIsStopped(t *testing.T) {
 		if tt.want == 0 && (got.Held != rollout.HoldDisruption || got.Disruption != "shop/db") {
 			t.Errorf("%s: held by %q, budget %q", name, got.Held, got.Disruption)
 		}
+	}
+}
+
+// What one pod has taken of a budget the next cannot take.
+func TestAPodDisruptionBudgetAllowsNoMoreThanItSays(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{MaxUnavailable: number(9)}
+	disruptionBudget := func(name string, allowed int32) *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+		b.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, CurrentHealthy: 3, DesiredHealthy: 3 - allowed, ExpectedPods: 3}
+		return b
+	}
+	beside := &rollout.Beside{Disruptions: func(string) *budget.Disruptions {
+		return budget.NewDisruptions([]*policyv1.PodDisruptionBudget{disruptionBudget("db", 1), disruptionBudget("web", 0)}, nil)
+	}}
+	db, web := labelled("app", "db"), labelled("app", "web")
+	got := fleetOf(s, kind{3, []change{db, stops}}, kind{1, []change{web, stops}}).Select(s, now, beside)
+	if len(got.Pods) != 1 || got.Held != rollout.HoldDisruption || got.Disruption != "shop/db" {
+		t.Errorf("%+v, want one, and the budget that holds the next in the order", got)
+	}
+	got = fleetOf(s, kind{1, []change{web, stops}}, kind{3, []change{db, stops}}).Select(s, now, beside)
+	if len(got.Pods) != 1 || got.Disruption != "shop/web" {
+		t.Errorf("%+v, want one, and the budget that holds the first in the order", got)
+	}
+	one := &rollout.Strategy{}
+	got = fleetOf(one, kind{2, []change{db}}, kind{1, []change{web, stops}}).Select(one, now, beside)
+	if len(got.Pods) != 1 || got.Held != rollout.HoldUnavailable || got.Disruption != "" {
+		t.Errorf("%+v, want one, and no budget: it was not asked", got)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// labelCounts is how many of all matched pods have a value of a label.
+// labelCounts says how many of all matched pods have a value of a label.
 type labelCounts struct {
 	total  int
 	values map[string]map[string]int // by key and value
 }
 
-// scatter distributes candidates with the label of a term among the others, term by term. Matching pods are spread as they
-// are among all matched pods, so that a rollout that is resumed goes on as it began; one of them is kept for the very end.
+// scatter distributes candidates that match a term among the others, term by term. They are spread like the matching
+// pods among all matched pods, so that a resumed rollout continues as it began. One of them is kept for the very end.
 func (s *Strategy) scatter(candidates []*Pod, counts labelCounts) []*Pod {
 	if len(candidates) == 0 {
 		return candidates
@@ -25,7 +25,7 @@ func (s *Strategy) scatter(candidates []*Pod, counts labelCounts) []*Pod {
 	return candidates
 }
 
-// terms are those of the strategy with "*" replaced by the values that candidates have; the most frequent ones are first.
+// terms returns the terms of the strategy with "*" replaced by the values that candidates have, the most frequent first.
 func (s *Strategy) terms(candidates []*Pod) []Term {
 	var terms []Term
 	for _, term := range s.Scatter {
@@ -78,9 +78,9 @@ func scatterBy(candidates []*Pod, term Term, counts labelCounts) []*Pod {
 	with = with[:len(with)-1]
 	allWith := counts.values[term.Key][term.Value]
 	allWithout := counts.total - allWith
-	var ahead []*Pod // those that are not distributed: too many have been left over by what was updated before
+	var ahead []*Pod // pods that are not distributed, because too many are left over from earlier updates
 	if float64(allWithout)/float64(allWith) < float64(len(without))/float64(len(with)+1) {
-		// Among the candidates the label is rarer than among all pods: keep to the spacing of all.
+		// The label is rarer among the candidates than among all pods: keep the spacing of all pods.
 		spacing := float64(allWithout) / float64(max(allWith-1, 1))
 		if surplus := len(without) - int(math.Ceil(spacing*float64(len(with)))); surplus > 0 {
 			ahead, without = without[:surplus], without[surplus:]
@@ -91,7 +91,7 @@ func scatterBy(candidates []*Pod, term Term, counts labelCounts) []*Pod {
 	return append(scattered, last)
 }
 
-// interleave distributes two lists evenly, beginning with the first.
+// interleave merges two lists evenly, beginning with the first list.
 func interleave(first, second []*Pod) []*Pod {
 	groups := min(len(first), len(second))
 	merged := make([]*Pod, 0, len(first)+len(second))
@@ -102,7 +102,7 @@ func interleave(first, second []*Pod) []*Pod {
 	return merged
 }
 
-// part is the i-th of n parts of a list, which differ in length by at most one.
+// part returns the i-th of n parts of a list. The lengths of the parts differ by at most one.
 func part(pods []*Pod, i, n int) []*Pod {
 	return pods[i*len(pods)/n : (i+1)*len(pods)/n]
 }

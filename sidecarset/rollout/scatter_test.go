@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,6 +22,9 @@ func TestScatterOfSeveralValues(t *testing.T) {
 		},
 		"every value, the most frequent one first": {
 			rollout.Term{Key: "app", Value: "*"}, []kind{{2, []change{db}}, {5, []change{web}}, {4, nil}}, "dww.w.w..wd",
+		},
+		"values that are as frequent, by their names": {
+			rollout.Term{Key: "app", Value: "*"}, []kind{{3, []change{web}}, {3, []change{db}}, {3, nil}}, "wdd.w..dw",
 		},
 		"most of those with the label have been updated": {
 			rollout.Term{Key: "app", Value: "d"}, []kind{{2, []change{db}}, {8, []change{db, updated}}, {10, nil}}, "........d..d",
@@ -46,5 +50,32 @@ func TestScatterOfSeveralValues(t *testing.T) {
 				t.Errorf("updated in the order %q, want %q", order.String(), tc.want)
 			}
 		})
+	}
+}
+
+// Each value is counted once, however many terms name its key: the spacing would be another.
+func TestScatterByTwoTermsOfOneKey(t *testing.T) {
+	t.Parallel()
+	db, web := labelled("app", "d"), labelled("app", "w")
+	orders := map[string]bool{}
+	for _, terms := range [][]rollout.Term{{{Key: "app", Value: "d"}}, {{Key: "app", Value: "d"}, {Key: "app", Value: "none"}}} {
+		s := &rollout.Strategy{MaxUnavailable: number(99), Scatter: terms}
+		orders[fmt.Sprint(fleetOf(s, kind{2, []change{db}}, kind{8, []change{db, updated}}, kind{10, []change{web}}).Select(s, now, nil).Pods)] = true
+	}
+	if len(orders) != 1 {
+		t.Errorf("a term that no pod has changes the order: %v", orders)
+	}
+}
+
+// Which of two pods that are alike is updated first does not change from one look to the next.
+func TestPodsThatAreAlikeComeInTheSameOrderEveryTime(t *testing.T) {
+	t.Parallel()
+	s := &rollout.Strategy{MaxUnavailable: number(99)}
+	orders := map[string]bool{}
+	for range 20 {
+		orders[fmt.Sprint(fleetOf(s, kind{6, []change{created(now)}}).Select(s, now, nil).Pods)] = true
+	}
+	if len(orders) != 1 {
+		t.Errorf("%d orders: %v", len(orders), orders)
 	}
 }

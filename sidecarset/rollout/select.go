@@ -7,45 +7,49 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Hold is why no more pods are updated now, although some are outdated.
+// Hold says why no more pods are updated now, although some are outdated.
 type Hold string
 
 // The reasons.
 const (
-	// HoldPaused: by the user.
+	// HoldPaused means that the user has paused the rollout.
 	HoldPaused Hold = "Paused"
-	// HoldFailures: so many pods have failed that the rollout pauses by itself.
+	// HoldFailures means that the rollout has paused itself because of too many failed pods.
 	HoldFailures Hold = "PausedByFailures"
-	// HoldPartition: as many pods are old as are to be kept so.
+	// HoldPartition means that as many of the updatable pods are old as the partition keeps.
 	HoldPartition Hold = "Partition"
-	// HoldSelector: the selector of the update matches none of the others.
+	// HoldSelector means that the selector of the update matches none of the remaining pods.
 	HoldSelector Hold = "Selector"
-	// HoldUnavailable: as many pods are unavailable as may be.
+	// HoldUnavailable means that maxUnavailable pods are unavailable.
 	HoldUnavailable Hold = "MaxUnavailable"
-	// HoldWorkload: of the workloads of the others as many pods are unavailable as may be.
+	// HoldWorkload means that the workloads of the remaining pods have as many unavailable pods as allowed.
 	HoldWorkload Hold = "WorkloadMaxUnavailable"
-	// HoldDisruption: a PodDisruptionBudget does not allow that the others are updated.
+	// HoldDisruption means that PodDisruptionBudgets do not allow updates of the remaining pods.
 	HoldDisruption Hold = "PodDisruptionBudget"
-	// HoldRetry: a write to the others has failed and is tried again.
+	// HoldRetry means that writes to the remaining pods have failed and will be retried.
 	HoldRetry Hold = "Retry"
 )
 
-// Selection is what is to be done next.
+// Selection is what to do next.
 type Selection struct {
-	// Pods are to be updated now, in this order.
+	// Pods are the pods to update now, in this order.
 	Pods []types.NamespacedName
-	// Held is why not more are; empty if none is left.
+	// Held says why there are no more; empty if no outdated pod is left.
 	Held Hold
-	// Disruption is a PodDisruptionBudget that does not allow another one, as namespace/name; empty if none is in the way.
+	// Disruption is a PodDisruptionBudget that does not allow another update, as namespace/name, or "".
 	Disruption string
-	// Again is when to look although nothing has changed; zero for never.
+	// Again is when to select again even without a change; zero means never.
 	Again time.Time
 }
 
-// Select chooses the pods that are to be updated now. Never more than the strategy allows are made unavailable, by whomever, as package
-// budget defines it: a pod that is not ready comes first, but is bounded too. A pod on which this SidecarSet has begun an update is
-// given the newest spec at once. Beside may be nil. Whoever updates the pods has to Set each before the next call.
+// Select returns the pods to update now. It never makes more pods unavailable than the strategy allows, as defined by
+// package budget, and counts operations by others: a pod that is not ready comes first, but is limited too. A pod on
+// which this SidecarSet has begun an update gets the newest spec at once. beside may be nil. The caller must call Set
+// for each updated pod before it calls Select again.
 func (f *Fleet) Select(s *Strategy, now time.Time, beside *Beside) Selection {
+	if beside == nil {
+		beside = &Beside{}
+	}
 	unavailable, again := f.unavailable(s.MinReady, now)
 	if len(f.outdated) == 0 || len(f.outdated) == f.counts.NotUpgradable && !s.Recreate {
 		_, _, givenUp := f.missing(now)
@@ -55,32 +59,34 @@ func (f *Fleet) Select(s *Strategy, now time.Time, beside *Beside) Selection {
 	case s.Paused:
 		return Selection{Held: HoldPaused}
 	case s.Halted, s.MaxFailed > 0 && f.counts.FailedUpdated >= s.MaxFailed:
-		return f.failedOnly(s, now)
+		return f.failedOnly(s, now, beside)
 	}
-	allowed := f.outdatedInAll() - s.kept(f.counts.Matched)
-	if allowed <= 0 {
+	candidates, possible, retry, doubt := f.candidates(s, now, beside)
+	missing, _, _ := f.missing(now)
+	allowed := possible - s.kept(f.counts.Matched+missing)
+	if possible > 0 && allowed <= 0 {
 		return Selection{Held: HoldPartition}
 	}
-	candidates, retry := f.candidates(s, now)
 	if len(candidates) == 0 {
 		if !retry.IsZero() {
-			return Selection{Held: HoldRetry, Again: retry}
+			return Selection{Held: HoldRetry, Again: Earliest(retry, doubt)}
 		}
-		if f.outdatedInAll() > f.counts.NotUpgradable {
-			return Selection{Held: HoldSelector}
+		if len(f.outdated) > f.counts.NotUpgradable {
+			return Selection{Held: HoldSelector, Again: doubt}
 		}
-		return Selection{}
+		return Selection{Again: Earliest(again, doubt)}
 	}
 	b := f.budgets(s, unavailable, beside, now)
 	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
-	selection.Again = Earliest(Earliest(again, retry), b.again)
+	selection.Again = Earliest(Earliest(Earliest(again, retry), doubt), b.again)
 	return selection
 }
 
-// failedOnly goes on with pods that a new spec may repair although the rollout has paused: they have failed and are outdated.
-func (f *Fleet) failedOnly(s *Strategy, now time.Time) Selection {
+// failedOnly selects pods that a new spec may repair although the rollout has paused itself: they have failed and are
+// outdated.
+func (f *Fleet) failedOnly(s *Strategy, now time.Time, beside *Beside) Selection {
 	selection := Selection{Held: HoldFailures}
-	candidates, retry := f.candidates(s, now)
+	candidates, _, retry, _ := f.candidates(s, now, beside)
 	for _, pod := range s.order(candidates, labelCounts{}) {
 		if pod.Failed {
 			selection.Pods = append(selection.Pods, pod.Key)
@@ -90,15 +96,22 @@ func (f *Fleet) failedOnly(s *Strategy, now time.Time) Selection {
 	return selection
 }
 
-// outdatedInAll counts every pod that is not updated, also those that cannot be: the partition is of all.
-func (f *Fleet) outdatedInAll() int { return f.counts.Matched - f.counts.Updated }
-
-func (f *Fleet) candidates(s *Strategy, now time.Time) (candidates []*Pod, retry time.Time) {
+// candidates returns the pods that may be updated or evicted now. possible is the number of pods that may be updated at
+// some time, of which the partition keeps some. retry is when there may be more candidates after a failed write, and
+// doubt when there may be more because a namespace is no longer doubtful; both may be zero.
+func (f *Fleet) candidates(s *Strategy, now time.Time, beside *Beside) (candidates []*Pod, possible int, retry, doubt time.Time) {
 	for _, pod := range f.outdated {
-		if pod.State == NotUpgradable && (!s.Recreate || pod.InFlight) {
+		if pod.Unjudged || pod.State == NotUpgradable && (!s.Recreate || f.evicted.has(pod)) {
 			continue
 		}
 		if s.Selector != nil && !s.Selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if possible++; pod.State == NotUpgradable && pod.InFlight {
+			continue // the update in progress ends first
+		}
+		if until := beside.Doubtful[pod.Key.Namespace]; pod.State == NotUpgradable && !until.IsZero() {
+			doubt = Earliest(doubt, until)
 			continue
 		}
 		if now.Before(pod.RetryAt) {
@@ -107,10 +120,10 @@ func (f *Fleet) candidates(s *Strategy, now time.Time) (candidates []*Pod, retry
 		}
 		candidates = append(candidates, pod)
 	}
-	return candidates, retry
+	return candidates, possible, retry, doubt
 }
 
-// Earliest is the earlier of two times; a zero time is none.
+// Earliest returns the earlier of two times; a zero time means none.
 func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

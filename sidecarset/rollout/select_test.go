@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -25,7 +26,7 @@ func keyOf(i int) types.NamespacedName {
 // pod is outdated and has been ready for an hour; its age grows with i.
 func pod(i int, change ...func(*rollout.Pod)) rollout.Pod {
 	p := rollout.Pod{
-		Key: keyOf(i), State: rollout.Outdated, Ready: true, ReadySince: now.Add(-time.Hour), Scheduled: true, Running: true,
+		Key: keyOf(i), State: rollout.Outdated, Ready: true, ReadySince: now.Add(-time.Hour), Scheduled: true, Phase: corev1.PodRunning,
 		Created: now.Add(-time.Hour - time.Duration(i)*time.Second),
 	}
 	for _, c := range change {
@@ -34,7 +35,10 @@ func pod(i int, change ...func(*rollout.Pod)) rollout.Pod {
 	return p
 }
 
-func updated(p *rollout.Pod)       { p.State = rollout.Updated }
+func updated(p *rollout.Pod) { p.State = rollout.Updated }
+func phase(is corev1.PodPhase) func(*rollout.Pod) {
+	return func(p *rollout.Pod) { p.Phase = is }
+}
 func notReady(p *rollout.Pod)      { p.Ready, p.ReadySince = false, time.Time{} }
 func notUpgradable(p *rollout.Pod) { p.State = rollout.NotUpgradable }
 func stuck(p *rollout.Pod)         { p.Stuck = true }
@@ -90,7 +94,10 @@ func TestHowManyPodsAreUpdated(t *testing.T) {
 		{"updated and not ready count", rollout.Strategy{MaxUnavailable: number(3)}, []kind{old(5), old(2, updated, notReady)}, 1, rollout.HoldUnavailable},
 		{"updated and not ready since before do not", rollout.Strategy{}, []kind{old(5), old(2, updated, notReady, broken)}, 1, rollout.HoldUnavailable},
 		{"nor those that were created with the newest spec", rollout.Strategy{}, []kind{old(5), old(2, updated, notReady, original)}, 1, rollout.HoldUnavailable},
-		{"which count for their own workload", rollout.Strategy{}, []kind{old(2, of("a")), old(1, of("a"), updated, notReady, original)}, 1, rollout.HoldUnavailable},
+		{"which count for their own workload", rollout.Strategy{}, []kind{old(2, of("a")), old(1, of("a"), updated, notReady, original)}, 0, rollout.HoldWorkload},
+		{"and not for others", rollout.Strategy{}, []kind{old(2, of("a")), old(1, of("b"), updated, notReady, original)}, 1, rollout.HoldUnavailable},
+		{"nor if they cannot become ready", rollout.Strategy{}, []kind{old(2, of("a")), old(1, of("a"), updated, notReady, original, stuck)}, 1, rollout.HoldUnavailable},
+		{"as many as may be unavailable", rollout.Strategy{MaxUnavailable: number(2)}, []kind{old(4, of("a")), old(1, of("a"), updated, notReady, original)}, 1, rollout.HoldWorkload},
 		{"as one that others take out does for all", rollout.Strategy{}, []kind{old(5), old(1, updated, notReady, original, underWay)}, 0, rollout.HoldUnavailable},
 		{"a workload with two that do not serve", rollout.Strategy{}, []kind{old(1, of("a")), old(2, of("a"), updated, notReady, original)}, 0, rollout.HoldWorkload},
 		{"nor while they are updated", rollout.Strategy{}, []kind{old(5), old(2, updated, notReady, broken, inFlight)}, 1, rollout.HoldUnavailable},
@@ -107,10 +114,17 @@ func TestHowManyPodsAreUpdated(t *testing.T) {
 		{"partition 99% leaves one", rollout.Strategy{MaxUnavailable: number(9), Partition: percent("99%")}, []kind{old(5)}, 1, rollout.HoldPartition},
 		{"partition 1% keeps one", rollout.Strategy{MaxUnavailable: number(9), Partition: percent("1%")}, []kind{old(5)}, 4, rollout.HoldPartition},
 		{"partition 100%", rollout.Strategy{MaxUnavailable: number(9), Partition: percent("100%")}, []kind{old(5)}, 0, rollout.HoldPartition},
-		{"pods that cannot be updated are among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(3)},
-			[]kind{old(5), old(3, notUpgradable)}, 5, ""},
-		{"pods whose hot upgrade was given up are among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(2)},
-			[]kind{old(3), old(1, aborted)}, 2, rollout.HoldPartition},
+		{"pods that cannot be updated are not among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(3)},
+			[]kind{old(5), old(3, notUpgradable)}, 2, rollout.HoldPartition},
+		{"half of the pods cannot be updated, and half are kept", rollout.Strategy{MaxUnavailable: number(9), Partition: number(5)},
+			[]kind{old(5), old(5, notUpgradable)}, 0, rollout.HoldPartition},
+		{"pods that can be evicted are among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(3), Recreate: true},
+			[]kind{old(5), old(3, notUpgradable)}, 5, rollout.HoldPartition},
+		{"pods whose hot upgrade was given up are not among the kept ones", rollout.Strategy{MaxUnavailable: number(9), Partition: number(2)},
+			[]kind{old(3), old(1, aborted)}, 1, rollout.HoldPartition},
+		{"pods that are not selected are not among the kept ones", rollout.Strategy{
+			MaxUnavailable: number(9), Partition: number(1), Selector: labels.SelectorFromSet(labels.Set{"canary": "yes"}),
+		}, []kind{old(5), old(3, labelled("canary", "yes"))}, 2, rollout.HoldPartition},
 		{"a large one", rollout.Strategy{MaxUnavailable: number(100), Partition: number(180)},
 			[]kind{old(200), old(760, updated), old(40, updated, notReady)}, 20, rollout.HoldPartition},
 		{"selector", rollout.Strategy{MaxUnavailable: number(9), Selector: labels.SelectorFromSet(labels.Set{"canary": "yes"})},
@@ -183,23 +197,31 @@ func TestOrder(t *testing.T) {
 	}{
 		"who serves nobody is first": {
 			rollout.Strategy{}, []rollout.Pod{
-				pod(0), pod(1, notReady), pod(2, notReady, func(p *rollout.Pod) { p.Running = false }),
-				pod(3, notReady, func(p *rollout.Pod) { p.Running, p.Scheduled = false, false }),
+				pod(0), pod(1, notReady), pod(2, notReady, phase(corev1.PodUnknown)),
+				pod(3, notReady, func(p *rollout.Pod) { p.Phase, p.Scheduled = corev1.PodPending, false }),
 				pod(4, func(p *rollout.Pod) { p.ReadySince = now }), pod(5, func(p *rollout.Pod) { p.Restarts = 3 }),
-			}, []int{3, 2, 1, 4, 5, 0},
+				pod(6, notReady, phase(corev1.PodPending)), pod(7, phase(corev1.PodUnknown)),
+			}, []int{3, 6, 2, 7, 1, 4, 5, 0},
 		},
 		"the youngest is first": {rollout.Strategy{}, []rollout.Pod{pod(2), pod(0), pod(1)}, []int{0, 1, 2}},
 		"weights": {
 			rollout.Strategy{Weights: []rollout.Weight{
 				{Weight: 10, Selector: labels.SelectorFromSet(labels.Set{"a": "1"})}, {Weight: 20, Selector: labels.SelectorFromSet(labels.Set{"b": "1"})},
-			}}, []rollout.Pod{pod(0), pod(1, labelled("a", "1")), pod(2, labelled("b", "1"))}, []int{2, 1, 0},
+			}}, []rollout.Pod{
+				pod(0), pod(1, labelled("a", "1")), pod(2, labelled("b", "1")), pod(3, func(p *rollout.Pod) { p.Labels = map[string]string{"a": "1", "b": "1"} }),
+			}, []int{3, 2, 1, 0},
 		},
-		// Defect 8 of the peer: there those without any key are first.
-		"numbers at the end of labels; without a label last": {
+		"keys in their order, each with its numbers": {
+			rollout.Strategy{Orders: []string{"tier", "rank"}}, []rollout.Pod{
+				pod(0, labelled("rank", "9")), pod(1, labelled("tier", "p-1")), pod(2, labelled("tier", "p-99999999999999999999999")), pod(3, labelled("rank", "10")),
+				pod(4, func(p *rollout.Pod) { p.Labels = map[string]string{"rank": "100", "tier": "p-2"} }), pod(5),
+			}, []int{5, 2, 4, 1, 3, 0},
+		},
+		"numbers at the end of labels; without a label first, as with OpenKruise": {
 			rollout.Strategy{Orders: []string{"priority"}}, []rollout.Pod{
 				pod(0), pod(1, func(p *rollout.Pod) { priority(p, "p-2") }), pod(2, func(p *rollout.Pod) { priority(p, "p-10") }),
 				pod(3, func(p *rollout.Pod) { priority(p, "none") }),
-			}, []int{2, 1, 3, 0},
+			}, []int{0, 2, 1, 3},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

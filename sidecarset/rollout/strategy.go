@@ -3,51 +3,54 @@ package rollout
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 // Strategy says how fast and in which order pods are updated. The zero value updates one pod at a time.
 type Strategy struct {
-	// Paused: nothing is updated.
+	// Paused says to update nothing.
 	Paused bool
-	// Selector restricts the update to some pods; nil for all.
+	// Selector restricts the update to some pods; nil means all.
 	Selector labels.Selector
-	// Partition is how many pods keep the old sidecars, of all matched ones; nil for 0. Percentages are rounded up.
+	// Partition is how many of the updatable pods keep the old sidecars; nil means 0. Percentages are of all matched
+	// pods, rounded up.
 	Partition *intstr.IntOrString
-	// MaxUnavailable is how many updated pods may be unavailable, of all matched ones; nil for 1. Percentages are rounded up.
+	// MaxUnavailable is how many updated pods may be unavailable; nil means 1. Percentages are of all matched pods,
+	// rounded up.
 	MaxUnavailable *intstr.IntOrString
-	// WorkloadMaxUnavailable is how many pods of one workload may be unavailable when one more is updated. Percentages are of
-	// the workload's matched pods, rounded down, but at least 1. Nil: all but one; a workload of one pod is updated too.
+	// WorkloadMaxUnavailable is how many pods of one workload may be unavailable when one more is updated. Percentages
+	// are of the workload's matched pods, rounded down, but at least 1. Nil means all but one; a workload with one pod
+	// is updated too.
 	WorkloadMaxUnavailable *intstr.IntOrString
-	// MinReady is how long an updated pod has to be ready before it counts as available.
+	// MinReady is how long an updated pod must be ready until it counts as available.
 	MinReady time.Duration
-	// MaxFailed is how many pods may fail with the newest spec before the rollout pauses by itself; 0 for any number.
+	// MaxFailed is how many pods may fail with the newest spec before the rollout pauses itself; 0 means no limit.
 	MaxFailed int
-	// Halted: it has paused by itself, and goes on only with another spec.
+	// Halted says that the rollout has paused itself. It continues only with another spec.
 	Halted bool
-	// Recreate: pods that cannot be updated in place are chosen as well, to be evicted.
+	// Recreate says to also select pods that cannot be updated in place, to evict them.
 	Recreate bool
 
-	// Weights or Orders put pods in order; Scatter then distributes those with the same label.
+	// Weights or Orders order the pods; Scatter then distributes pods with the same label.
 	Weights []Weight
 	Orders  []string // label keys
 	Scatter []Term
 }
 
-// Weight is added for the pods that the selector matches; pods with the highest sum are first.
+// Weight is added for pods that the selector matches; pods with the highest sum come first.
 type Weight struct {
 	Weight   int32
 	Selector labels.Selector
 }
 
-// Term is a label by which pods are distributed. The value "*" stands for each value that occurs.
+// Term is a label by which pods are distributed. The value "*" means each value that occurs.
 type Term struct{ Key, Value string }
 
-// NewStrategy compiles the strategy of a SidecarSet. Errors are about selectors, which admission refuses.
+// NewStrategy compiles the strategy of a SidecarSet. It returns errors about selectors, which admission refuses.
 func NewStrategy(from *v1beta1.SidecarSetUpdateStrategy, halted bool) (Strategy, error) {
 	s := Strategy{
 		Paused: from.Paused || from.Type == v1beta1.SidecarSetNotUpdate, Partition: from.Partition, MaxUnavailable: from.MaxUnavailable,
@@ -59,7 +62,7 @@ func NewStrategy(from *v1beta1.SidecarSetUpdateStrategy, halted bool) (Strategy,
 	}
 	var err error
 	if from.Selector != nil {
-		if s.Selector, err = metav1.LabelSelectorAsSelector(from.Selector); err != nil {
+		if s.Selector, err = foreign.Selector(from.Selector); err != nil {
 			return s, err
 		}
 	}
@@ -74,7 +77,7 @@ func NewStrategy(from *v1beta1.SidecarSetUpdateStrategy, halted bool) (Strategy,
 	}
 	for i := range from.PriorityStrategy.WeightPriority {
 		term := &from.PriorityStrategy.WeightPriority[i]
-		matches, err := metav1.LabelSelectorAsSelector(&term.MatchSelector)
+		matches, err := foreign.Selector(&term.MatchSelector)
 		if err != nil {
 			return s, err
 		}
@@ -83,19 +86,25 @@ func NewStrategy(from *v1beta1.SidecarSetUpdateStrategy, halted bool) (Strategy,
 	return s, nil
 }
 
-// scaled is an absolute number, or a percentage of the total.
+// Selects reports whether the user wants a pod with these labels to be updated, now or later.
+func (s *Strategy) Selects(pod labels.Set) bool {
+	return !s.Paused && (s.Selector == nil || s.Selector.Matches(pod))
+}
+
+// scaled returns an absolute number, or a percentage of total.
 func scaled(value *intstr.IntOrString, total int, roundUp bool, otherwise int) int {
 	if value == nil {
 		return otherwise
 	}
 	number, err := intstr.GetScaledValueFromIntOrPercent(value, total, roundUp)
 	if err != nil {
-		return otherwise // refused by admission
+		return otherwise // admission refuses such values
 	}
 	return max(number, 0)
 }
 
-// kept is how many pods the partition keeps old: a percentage below 100% lets at least one of several be updated.
+// kept returns how many pods the partition keeps old. A percentage below 100% allows the update of at least one of
+// several pods.
 func (s *Strategy) kept(total int) int {
 	kept := min(scaled(s.Partition, total, true, 0), total)
 	if s.Partition != nil && s.Partition.Type == intstr.String && s.Partition.StrVal != "100%" && kept == total && total > 1 {

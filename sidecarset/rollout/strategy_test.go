@@ -104,3 +104,46 @@ func TestRetriesAreWaitedFor(t *testing.T) {
 		t.Errorf("in a pause by failures: %+v", got)
 	}
 }
+
+func TestWhichPodsTheUserWantsUpdated(t *testing.T) {
+	t.Parallel()
+	web := labels.SelectorFromSet(labels.Set{"app": "web"})
+	for name, tt := range map[string]struct {
+		strategy rollout.Strategy
+		want     [2]bool // web, db
+	}{
+		"all":                {rollout.Strategy{}, [2]bool{true, true}},
+		"pods with a label":  {rollout.Strategy{Selector: web}, [2]bool{true, false}},
+		"none, while paused": {rollout.Strategy{Paused: true}, [2]bool{}},
+		"none, with a label": {rollout.Strategy{Paused: true, Selector: web}, [2]bool{}},
+	} {
+		for i, app := range []string{"web", "db"} {
+			if got := tt.strategy.Selects(labels.Set{"app": app}); got != tt.want[i] {
+				t.Errorf("%s: %s: %t", name, app, got)
+			}
+		}
+	}
+}
+
+// Admission refuses them; a SidecarSet that was stored before does not update everything at once.
+func TestNumbersThatAreNoneAreTheDefault(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		strategy rollout.Strategy
+		want     int
+		held     rollout.Hold
+	}{
+		"maxUnavailable":                       {rollout.Strategy{MaxUnavailable: percent("most")}, 1, rollout.HoldUnavailable},
+		"a negative maxUnavailable":            {rollout.Strategy{MaxUnavailable: number(-1)}, 0, rollout.HoldUnavailable},
+		"maxUnavailablePerWorkload":            {rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: percent("most")}, 4, rollout.HoldWorkload},
+		"maxUnavailablePerWorkload of 0":       {rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: number(0)}, 1, rollout.HoldWorkload},
+		"maxUnavailablePerWorkload of a third": {rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: percent("39%")}, 1, rollout.HoldWorkload},
+		"partition":                            {rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: number(9), Partition: percent("most")}, 5, ""},
+		"a negative partition":                 {rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: number(9), Partition: number(-1)}, 5, ""},
+	} {
+		got := fleetOf(&tt.strategy, kind{5, []change{of("a")}}).Select(&tt.strategy, now, nil)
+		if len(got.Pods) != tt.want || got.Held != tt.held {
+			t.Errorf("%s: %d pods, held by %q; want %d, %q", name, len(got.Pods), got.Held, tt.want, tt.held)
+		}
+	}
+}

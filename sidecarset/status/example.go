@@ -5,15 +5,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/sidecarset/missed"
 )
 
-// longestExample is the most of an example that the status has, in bytes.
+// longestExample limits an example in the status, in bytes.
 const longestExample = 500
 
-// Example is what is wrong with one of the pods that have failed or cannot be updated, with their reasons, or else of those that were
-// not injected: the same one as long as nothing changes. It is empty if there is none.
+// Example returns the problem of one pod: of the pods that have failed or cannot be updated, or else of those that were
+// not injected. It returns the same one as long as nothing changes, and "" if there is none.
 func Example(reasons map[types.NamespacedName]string, notInjected map[types.NamespacedName]missed.Pod) string {
 	key, text := first(reasons)
 	if key.Name == "" {
@@ -26,7 +26,7 @@ func Example(reasons map[types.NamespacedName]string, notInjected map[types.Name
 	return key.String() + ": " + foreign.Cut(text, longestExample)
 }
 
-// first is the pod whose key is the smallest; without a name if there is none.
+// first returns the pod with the smallest key; its name is empty if there is none.
 func first[V any](pods map[types.NamespacedName]V) (key types.NamespacedName, value V) {
 	for k, v := range pods {
 		if key.Name == "" || cmp.Compare(k.String(), key.String()) < 0 {

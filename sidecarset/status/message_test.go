@@ -18,6 +18,7 @@ func TestMessagesSayHowFarAndWhy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed       status.Observed
 		maxUnavailable *intstr.IntOrString
+		notUpdate      bool
 		lastProgress   time.Duration
 		kind, want     string // reason and message of this condition
 	}{
@@ -69,6 +70,58 @@ func TestMessagesSayHowFarAndWhy(t *testing.T) {
 			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Ready: 3}}, maxUnavailable: new(intstr.FromString("x")),
 			kind: v1beta1.ConditionAvailable, want: "MinimumUnavailable: 3 of 5 pods are ready; at most 1 may be unavailable",
 		},
+		"not updated": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 1, UpdatedReady: 1}, Held: rollout.HoldPaused}, notUpdate: true,
+			kind: v1beta1.ConditionProgressing, want: "NotUpdate: 1 of 5 pods are updated, 1 of them are ready; running pods are left alone",
+		},
+		"paused": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 1, UpdatedReady: 1}, Held: rollout.HoldPaused},
+			kind:     v1beta1.ConditionProgressing, want: "Paused: 1 of 5 pods are updated, 1 of them are ready",
+		},
+		"one has failed and paused it": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 1, FailedUpdated: 1}, Held: rollout.HoldFailures},
+			kind:     v1beta1.ConditionProgressing, want: "PausedByFailures: 1 of 5 pods are updated, 0 of them are ready; 1 pod has failed: change the spec to go on",
+		},
+		"the others cannot be updated": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 3, UpdatedReady: 3, NotUpgradable: 2}},
+			kind:     v1beta1.ConditionProgressing, want: "NotUpgradable: 3 of 5 pods are updated, 3 of them are ready; 2 pods cannot be updated in place and keep the old version",
+		},
+		"one cannot be updated": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 4, UpdatedReady: 4, NotUpgradable: 1}},
+			kind:     v1beta1.ConditionProgressing, want: "NotUpgradable: 4 of 5 pods are updated, 4 of them are ready; 1 pod cannot be updated in place and keeps the old version",
+		},
+		"some cannot be updated, an updated one is not ready": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 3, UpdatedReady: 2, NotUpgradable: 2}},
+			kind:     v1beta1.ConditionProgressing, want: "Updating: 3 of 5 pods are updated, 2 of them are ready",
+		},
+		"complete": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 5, UpdatedReady: 5}},
+			kind:     v1beta1.ConditionProgressing, want: "Completed: 5 of 5 pods are updated, 5 of them are ready",
+		},
+		"too few, where none may be unavailable": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Ready: 4}}, maxUnavailable: new(intstr.FromInt32(0)),
+			kind: v1beta1.ConditionAvailable, want: "MinimumUnavailable: 4 of 5 pods are ready; at most 0 may be unavailable",
+		},
+		"a failure before what cannot be updated, and what was not injected": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Failed: 1, NotUpgradable: 1}, NotInjected: 1},
+			kind:     v1beta1.ConditionDegraded, want: "UpdateFailed: 1 pod has failed",
+		},
+		"what cannot be updated before what was not injected": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, NotUpgradable: 1}, NotInjected: 1},
+			kind:     v1beta1.ConditionDegraded, want: "NotUpgradable: 1 pod cannot be updated in place",
+		},
+		"not injected, with an example": {
+			observed: status.Observed{NotInjected: 2, Example: "shop/web: no webhook"},
+			kind:     v1beta1.ConditionDegraded, want: "NotInjected: 2 pods were not injected, as shop/web: no webhook",
+		},
+		"one was not injected": {
+			observed: status.Observed{NotInjected: 1},
+			kind:     v1beta1.ConditionDegraded, want: "NotInjected: 1 pod was not injected",
+		},
+		"all is well": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 5, UpdatedReady: 5, Ready: 5}},
+			kind:     v1beta1.ConditionDegraded, want: "AsExpected: ",
+		},
 		"failed, with an example": {
 			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Failed: 2}, Example: "shop/web: no such image"},
 			kind:     v1beta1.ConditionDegraded, want: "UpdateFailed: 2 pods have failed, as shop/web: no such image",
@@ -82,6 +135,9 @@ func TestMessagesSayHowFarAndWhy(t *testing.T) {
 			t.Parallel()
 			s := set()
 			s.Spec.UpdateStrategy.MaxUnavailable = tc.maxUnavailable
+			if tc.notUpdate {
+				s.Spec.UpdateStrategy.Type = v1beta1.SidecarSetNotUpdate
+			}
 			s.Status.LastProgressTime = &metav1.Time{Time: now.Add(-tc.lastProgress)}
 			next, _ := status.Next(s, &tc.observed, now)
 			c := meta.FindStatusCondition(next.Conditions, tc.kind)

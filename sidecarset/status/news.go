@@ -8,15 +8,15 @@ import (
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// News is what an Event says of a SidecarSet.
+// News is the content of an Event about a SidecarSet.
 type News struct{ Severity, Reason, Message string }
 
-// Changed are the states of a rollout that have changed from one status to the next.
+// Changed returns the conditions of a rollout that have changed from one status to the next.
 func Changed(before, after *v1beta1.SidecarSet) []News {
 	var list []News
 	for _, kind := range []string{v1beta1.ConditionProgressing, v1beta1.ConditionDegraded} {
 		was, is := meta.FindStatusCondition(before.Status.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind)
-		if is == nil || is.Reason == ReasonAsExpected || kind == v1beta1.ConditionProgressing && is.Reason == ReasonNotUpgradable || // Degraded says so
+		if is == nil || is.Reason == ReasonAsExpected || kind == v1beta1.ConditionProgressing && is.Reason == ReasonNotUpgradable || // reported by Degraded
 			was != nil && was.Reason == is.Reason {
 			continue
 		}

@@ -8,16 +8,16 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// Writes of counters alone are at least this far apart. During a rollout counters change with every pod, and would cost as
-// many writes as the pods themselves.
+// Minimum time between writes in which only counters change. During a rollout counters change with every pod, and would
+// cost as many writes as the pods themselves.
 const (
 	pacePerPod   = 100 * time.Millisecond
 	shortestPace = 500 * time.Millisecond
 	longestPace  = 15 * time.Second
 )
 
-// Due is when a status that has changed is to be written, if the last one was written at that time: at once if a condition
-// has another status or reason, and otherwise the later the more pods there are.
+// Due returns when a changed status has to be written, given when the last one was written: at once if the status or
+// reason of a condition has changed, and otherwise later the more pods there are.
 func Due(old, next *v1beta1.SidecarSetStatus, written time.Time) time.Time {
 	if urgent(old, next) {
 		return written

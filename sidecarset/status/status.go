@@ -1,4 +1,4 @@
-// Package status says in the status of a SidecarSet how far its rollout has come.
+// Package status computes the status of a SidecarSet from the progress of its rollout.
 package status
 
 import (
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
@@ -30,30 +31,30 @@ const (
 	ReasonAsExpected    = "AsExpected"
 )
 
-// defaultDeadline is progressDeadlineSeconds where the user does not say.
+// defaultDeadline is the default of progressDeadlineSeconds.
 const defaultDeadline = 600 * time.Second
 
-// Observed is what the status is made from.
+// Observed is the input for the status.
 type Observed struct {
 	Counts      rollout.Counts
 	NotInjected int
 	// Revision is the name of the ControllerRevision of the spec.
 	Revision       string
 	CollisionCount *int32
-	// Held is why no more pods are updated now.
+	// Held says why no more pods are updated now.
 	Held rollout.Hold
-	// Disruption is the PodDisruptionBudget that holds a pod, as namespace/name; empty if none does.
+	// Disruption is the PodDisruptionBudget that blocks a pod, as namespace/name; empty if there is none.
 	Disruption string
-	// Evicted is how many pods were evicted and are not replaced, Evictions how many are to be evicted.
+	// Evicted is the number of pods that were evicted and are not replaced yet, and Evictions the number of pods to evict.
 	Evicted, Evictions int
-	// Leaving is how many pods others have evicted or deleted that are not replaced yet.
+	// Leaving is the number of pods that others have evicted or deleted and that are not replaced yet.
 	Leaving int
-	// Example says of one pod why it has failed, cannot be updated or was not injected; empty if all is well.
+	// Example says why one pod has failed, cannot be updated or was not injected; empty if there is no problem.
 	Example string
 }
 
-// Next returns the status that the SidecarSet is to have, and when it is to be computed again; zero for not before
-// something changes. It is equal to the old one if nothing has changed.
+// Next returns the status that the SidecarSet should have, and when to compute it again; zero means only after a
+// change. If nothing has changed it is equal to the old one.
 func Next(set *v1beta1.SidecarSet, o *Observed, now time.Time) (next *v1beta1.SidecarSetStatus, again time.Time) {
 	old := &set.Status
 	next = old.DeepCopy()
@@ -81,7 +82,8 @@ func Next(set *v1beta1.SidecarSet, o *Observed, now time.Time) (next *v1beta1.Si
 
 func number(pods int) int32 { return int32(pods) } //nolint:gosec // pods of a cluster
 
-// Paused reports whether failures have paused the update of the newest revision, and the user has not changed the spec since.
+// Paused reports whether the update to the newest revision has paused itself because of failures, and the user has not
+// changed the spec since.
 func Paused(set *v1beta1.SidecarSet, latest string) bool {
 	return set.Status.PausedRevision != "" && set.Status.PausedRevision == latest && set.Status.ObservedGeneration == set.Generation
 }
@@ -93,13 +95,13 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 	switch {
 	case o.Held == rollout.HoldFailures:
 		condition.Status, condition.Reason = metav1.ConditionFalse, string(o.Held)
-		condition.Message = fmt.Sprintf("%s; %d pods have failed: change the spec to go on", numbers, c.FailedUpdated)
+		condition.Message = fmt.Sprintf("%s; %s: change the spec to go on", numbers, wording.Count(c.FailedUpdated, "pod has failed", "pods have failed"))
 	case set.Spec.UpdateStrategy.Type == v1beta1.SidecarSetNotUpdate:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, ReasonNotUpdate, numbers+"; running pods are left alone"
 	case o.Held == rollout.HoldPaused:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, string(o.Held), numbers
 	case o.complete(&set.Status) && c.NotUpgradable > 0:
-		condition.Reason, condition.Message = ReasonNotUpgradable, fmt.Sprintf("%s; %d pods cannot be updated in place and keep the old version", numbers, c.NotUpgradable)
+		condition.Reason, condition.Message = ReasonNotUpgradable, numbers+"; "+wording.Count(c.NotUpgradable, "pod cannot be updated in place and keeps the old version", "pods cannot be updated in place and keep the old version")
 	case o.complete(&set.Status):
 		condition.Reason, condition.Message = ReasonCompleted, numbers
 	case (o.Held == rollout.HoldPartition || o.Held == rollout.HoldSelector) && c.InFlight == 0 && c.Updated == c.UpdatedReady:
@@ -137,7 +139,7 @@ func (o *Observed) numbers() string {
 	return numbers
 }
 
-// held says why no more pods are updated now.
+// held returns why no more pods are updated now.
 func (o *Observed) held() string {
 	if o.Disruption != "" && o.Held != rollout.HoldDisruption {
 		return fmt.Sprintf("%s, and by PodDisruptionBudget %s", o.Held, o.Disruption)
@@ -145,8 +147,8 @@ func (o *Observed) held() string {
 	return strings.TrimSpace(string(o.Held) + " " + o.Disruption)
 }
 
-// complete reports whether nothing is left to be done. Once that was so, pods that are not ready for other reasons, as a restart, or that
-// others have evicted, do not change it: the condition Available is about those.
+// complete reports whether nothing is left to do. Once true, it does not become false because of pods that are not
+// ready for other reasons, for example a restart, or that others have evicted: the condition Available reports those.
 func (o *Observed) complete(old *v1beta1.SidecarSetStatus) bool {
 	c := &o.Counts
 	outdated := c.Matched - c.Updated - c.NotUpgradable
@@ -190,11 +192,11 @@ func degraded(o *Observed) metav1.Condition {
 	condition := metav1.Condition{Type: v1beta1.ConditionDegraded, Status: metav1.ConditionTrue}
 	switch {
 	case c.Failed > 0:
-		condition.Reason, condition.Message = ReasonUpdateFailed, fmt.Sprintf("%d pods have failed", c.Failed)
+		condition.Reason, condition.Message = ReasonUpdateFailed, wording.Count(c.Failed, "pod has failed", "pods have failed")
 	case c.NotUpgradable > 0:
-		condition.Reason, condition.Message = ReasonNotUpgradable, fmt.Sprintf("%d pods cannot be updated in place", c.NotUpgradable)
+		condition.Reason, condition.Message = ReasonNotUpgradable, wording.Count(c.NotUpgradable, "pod", "pods")+" cannot be updated in place"
 	case o.NotInjected > 0:
-		condition.Reason, condition.Message = ReasonNotInjected, fmt.Sprintf("%d pods were not injected", o.NotInjected)
+		condition.Reason, condition.Message = ReasonNotInjected, wording.Count(o.NotInjected, "pod was not injected", "pods were not injected")
 	default:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ReasonAsExpected, ""
 		return condition

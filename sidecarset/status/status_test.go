@@ -155,8 +155,41 @@ func TestProgressDeadlineBeginsWithTheLastProgress(t *testing.T) {
 	}
 	s.Status = *next
 	o.Counts.Updated = 2
-	if _, again = status.Next(s, o, now.Add(time.Minute)); !again.Equal(now.Add(11 * time.Minute)) {
+	next, again = status.Next(s, o, now.Add(time.Minute))
+	if !again.Equal(now.Add(11 * time.Minute)) {
 		t.Errorf("again at %s", again)
+	}
+	s.Status = *next
+	o.Counts.UpdatedReady = 1
+	next, again = status.Next(s, o, now.Add(2*time.Minute))
+	if !again.Equal(now.Add(12 * time.Minute)) {
+		t.Errorf("after an updated pod has become ready: again at %s", again)
+	}
+	s.Status = *next
+	o.Counts.Updated, o.Counts.UpdatedReady, o.Counts.Ready = 1, 0, 2 // one is gone, for example because its workload is scaled down
+	if _, again = status.Next(s, o, now.Add(3*time.Minute)); !again.Equal(now.Add(12 * time.Minute)) {
+		t.Errorf("without progress: again at %s", again)
+	}
+}
+
+// It was so before, and the pod that is not ready is the concern of the condition Available.
+func TestAnUpdateOfAllThatCanBeUpdatedStaysComplete(t *testing.T) {
+	t.Parallel()
+	s := set()
+	next, _ := status.Next(s, &status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 2, Ready: 3, UpdatedReady: 2, NotUpgradable: 1}, Revision: "r"}, now)
+	s.Status = *next
+	for name, tt := range map[string]struct {
+		counts rollout.Counts
+		want   string
+	}{
+		"a pod is restarted":                         {rollout.Counts{Matched: 3, Updated: 2, Ready: 2, UpdatedReady: 1, NotUpgradable: 1}, status.ReasonNotUpgradable},
+		"all can be updated, and one has just been":  {rollout.Counts{Matched: 3, Updated: 3, Ready: 2, UpdatedReady: 2}, status.ReasonUpdating},
+		"the pod that could not be updated is ready": {rollout.Counts{Matched: 3, Updated: 3, Ready: 3, UpdatedReady: 3}, status.ReasonCompleted},
+	} {
+		next, _ := status.Next(s, &status.Observed{Counts: tt.counts, Revision: "r"}, now)
+		if c := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionProgressing); c.Reason != tt.want {
+			t.Errorf("%s: %s: %s", name, c.Reason, c.Message)
+		}
 	}
 }
 
@@ -173,5 +206,18 @@ func TestPauseByFailuresLastsUntilTheSpecChanges(t *testing.T) {
 	}
 	if next, _ = status.Next(s, &status.Observed{Revision: "r"}, now); next.PausedRevision != "" {
 		t.Errorf("paused revision %s", next.PausedRevision)
+	}
+}
+
+// The deadline of a version does not begin with the last pod of the version before.
+func TestProgressDeadlineBeginsWithEachVersion(t *testing.T) {
+	t.Parallel()
+	s := set()
+	next, _ := status.Next(s, &status.Observed{Counts: rollout.Counts{Matched: 3, Updated: 3, Ready: 3, UpdatedReady: 3}, Revision: "r1"}, now)
+	s.Status = *next
+	later := now.Add(time.Hour)
+	next, again := status.Next(s, &status.Observed{Counts: rollout.Counts{Matched: 3, Ready: 3}, Revision: "r2"}, later)
+	if c := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionProgressing); c.Reason != status.ReasonUpdating || !again.Equal(later.Add(10*time.Minute)) {
+		t.Errorf("%s: %s, again at %s", c.Reason, c.Message, again)
 	}
 }

@@ -3,19 +3,20 @@ package subset
 import (
 	"encoding/json"
 	"maps"
-	"strings"
+
+	defaulting "github.com/refit-project/refit/sidecarset/defaults"
 )
 
-// probe has the defaults of a probe.
+// probe holds the defaults of a probe.
 var probe = map[string]any{
 	"timeoutSeconds": json.Number("1"), "periodSeconds": json.Number("10"), "successThreshold": json.Number("1"), "failureThreshold": json.Number("3"),
 }
 
-// mode of the files of a volume.
+// mode is the default mode of the files of a volume.
 var mode = map[string]any{"defaultMode": json.Number("420")}
 
-// defaults of the API server for objects in containers and volumes, by the field that has them. They are added to both sides of a
-// comparison, so a field that the API server does not complete there does no harm.
+// defaults holds the defaults of the API server for objects in containers and volumes, by the field that contains them.
+// They are added to both sides of a comparison, so a default that the API server does not set there does no harm.
 var defaults = map[string]map[string]any{
 	"ports":         {"protocol": "TCP"},
 	"livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
@@ -31,11 +32,11 @@ var defaults = map[string]map[string]any{
 	"rbd":                 {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
 	"azureDisk":           {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": false, "kind": "Shared"},
 	"scaleIO":             {"storageMode": "ThinProvisioned", "fsType": "xfs"},
-	"spec":                {"volumeMode": "Filesystem"}, // of an ephemeral volume's claim
+	"spec":                {"volumeMode": "Filesystem"}, // claim of an ephemeral volume
 }
 
-// complete adds the defaults of the API server to a container, a volume, or what they consist of. Fields that are null are
-// removed: they are the same as none.
+// complete adds the defaults of the API server to a container, a volume, or a part of them. It removes fields that are
+// null, because they mean the same as missing fields.
 func complete(at place, value any) {
 	switch value := value.(type) {
 	case []any:
@@ -58,21 +59,21 @@ func complete(at place, value any) {
 	}
 }
 
-// completeWhole adds the defaults of a container, which has an image as text, or of a volume.
+// completeWhole adds the defaults of a container, which has a string as image, or of a volume.
 func completeWhole(object map[string]any) {
 	image, isContainer := object["image"].(string)
 	switch {
 	case isContainer:
 		set(object, "terminationMessagePath", "/dev/termination-log")
 		set(object, "terminationMessagePolicy", "File")
-		set(object, "imagePullPolicy", pullPolicy(image))
+		set(object, "imagePullPolicy", string(defaulting.PullPolicy(image)))
 		completeResources(object)
-	case len(object) == 1: // a name
+	case len(object) == 1: // only a name
 		object["emptyDir"] = map[string]any{}
 	}
 	if source, ok := object["image"].(map[string]any); ok {
 		reference, _ := source["reference"].(string)
-		set(source, "pullPolicy", pullPolicy(reference))
+		set(source, "pullPolicy", string(defaulting.PullPolicy(reference)))
 	}
 }
 
@@ -82,7 +83,7 @@ func set(object map[string]any, key, value string) {
 	}
 }
 
-// completeResources: what is limited and not requested is requested as it is limited.
+// completeResources sets missing requests to the limits.
 func completeResources(container map[string]any) {
 	resources, ok := container["resources"].(map[string]any)
 	if !ok {
@@ -98,14 +99,4 @@ func completeResources(container map[string]any) {
 		maps.Copy(requests, requested)
 	}
 	resources["requests"] = requests
-}
-
-// pullPolicy is that of an image by its tag: one without tag and digest is the latest.
-func pullPolicy(image string) string {
-	name, _, digested := strings.Cut(image, "@")
-	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
-	if tag == "latest" || !tagged && !digested {
-		return "Always"
-	}
-	return "IfNotPresent"
 }

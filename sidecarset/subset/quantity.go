@@ -3,11 +3,11 @@ package subset
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// sameQuantity: the API server writes quantities in another form than people do, and rounds them up to thousandths. One that is out
-// of bounds is the same as nothing but its own text.
+// sameQuantity compares quantities by value: the API server writes quantities in another form than users do, and rounds
+// them up to thousandths. A quantity that is out of bounds only equals its own text.
 func sameQuantity(a, b string) bool {
 	left, err := foreign.Quantity(a)
 	if err != nil {

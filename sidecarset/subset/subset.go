@@ -1,25 +1,26 @@
-// Package subset compares what an API object is to have with what it has. Text is compared as text, and quantities only where the
-// API has quantities: the objects come from people who may write anything.
+// Package subset compares the desired and the actual parts of an API object. Text is compared as text, and quantities
+// only where the API has quantities, because users may write anything into the objects.
 package subset
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"slices"
+
+	"github.com/refit-project/refit/internal/foreign"
 )
 
-// Covers reports whether JSON of a container or volume has everything of a value. What it has more comes from the API server's
-// defaults and from other webhooks: whoever calls it knows that nobody else has written it. Lists of objects with a key are
-// compared by it.
+// Covers reports whether the JSON of a container or volume has everything in wanted. Additional fields may come from
+// the API server's defaults and from other webhooks; the caller must know that nobody else has written them. Lists of
+// objects with a key are compared by the key.
 func Covers(raw json.RawMessage, wanted any) bool {
 	has, ok := decode(raw)
 	want, decoded := decode(encode(wanted))
 	return ok && decoded && contains(place{}, has, want)
 }
 
-// Equal reports whether JSON of a container or volume is a value, when the API server's defaults have been added to both. What
-// it has more is a difference, also of fields that Refit does not know.
+// Equal reports whether the JSON of a container or volume equals a value, after the API server's defaults have been
+// added to both. Additional fields are differences, even if Refit does not know them.
 func Equal(raw json.RawMessage, wanted any) bool {
 	has, ok := decode(raw)
 	want, decoded := decode(encode(wanted))
@@ -34,24 +35,22 @@ func Equal(raw json.RawMessage, wanted any) bool {
 func encode(value any) []byte {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // types of the API can always be encoded
+		panic(err) // cannot happen: API types can always be encoded
 	}
 	return raw
 }
 
-// decode keeps numbers as they are written: a float64 cannot hold every user ID.
 func decode(raw []byte) (value any, ok bool) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	return value, decoder.Decode(&value) == nil
+	value, err := foreign.Value(raw)
+	return value, err == nil
 }
 
-// place is where in an object a value is: its field, the field that has that one, and the next.
+// place is the position of a value in an object: its field, the field that contains that one, and the next outer one.
 type place struct{ field, parent, grandparent string }
 
 func (p place) of(field string) place { return place{field, p.field, p.parent} }
 
-// quantity reports whether the API has quantities there.
+// quantity reports whether the API has quantities at this place.
 func (p place) quantity() bool {
 	switch {
 	case p.grandparent == "resources":
@@ -90,7 +89,7 @@ func equal(at place, has, want any) bool {
 	return reflect.DeepEqual(has, want)
 }
 
-// keys by which elements of lists are found, the first that they have.
+// keys are the keys by which elements of lists are found; the first one that the elements have is used.
 var keys = []string{"mountPath", "devicePath", "name", "containerPort", "key", "path"}
 
 func contains(at place, has, want any) bool {
@@ -104,7 +103,7 @@ func contains(at place, has, want any) bool {
 		}
 		for key, value := range want {
 			if inner, ok := value.(map[string]any); ok && len(inner) == 0 && key == "resources" {
-				continue // a struct that is encoded even if it is empty
+				continue // a struct that is always encoded, even if it is empty
 			}
 			if !contains(at.of(key), object[key], value) {
 				return false
@@ -128,7 +127,7 @@ func containsAll(at place, has, want []any) bool {
 	}
 	for _, value := range want {
 		object, ok := value.(map[string]any)
-		// Of several variables with one name, the last counts.
+		// Of several variables with one name, the last one is effective.
 		if !ok || !contains(at, last(has, key, object[key]), value) {
 			return false
 		}
@@ -136,7 +135,7 @@ func containsAll(at place, has, want []any) bool {
 	return true
 }
 
-// last is the last element of a list whose key has this value; nil if there is none.
+// last returns the last element of a list whose key has this value, or nil.
 func last(list []any, key string, value any) any {
 	for _, element := range slices.Backward(list) {
 		if object, ok := element.(map[string]any); ok && reflect.DeepEqual(object[key], value) {
@@ -146,7 +145,7 @@ func last(list []any, key string, value any) any {
 	return nil
 }
 
-// keyOf is the key that all elements have, and no two with the same value; empty if there is none.
+// keyOf returns a key that all elements have with distinct values, or "".
 func keyOf(list []any) string {
 	for _, key := range keys {
 		seen := map[any]bool{}

@@ -118,6 +118,35 @@ func TestNothingMayBeMoreThanTheDefaultsOfTheAPIServer(t *testing.T) {
 	}
 }
 
+// The API server adds them when the pod is created, and a pod that a client sends again has them.
+func TestDefaultsOfTheAPIServerAreNoDifference(t *testing.T) {
+	t.Parallel()
+	const probe = `"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3`
+	for sent, stored := range map[string]string{
+		`{"image":"a","ports":[{"containerPort":1}]}`:          `{"image":"a","ports":[{"containerPort":1,"protocol":"TCP"}]}`,
+		`{"image":"a","livenessProbe":{"httpGet":{"port":1}}}`: `{"image":"a","livenessProbe":{` + probe + `,"httpGet":{"port":1,"path":"/","scheme":"HTTP"}}}`,
+		`{"image":"a","readinessProbe":{"grpc":{"port":1}}}`:   `{"image":"a","readinessProbe":{` + probe + `,"grpc":{"port":1,"service":""}}}`,
+		`{"image":"a","startupProbe":{"exec":{}}}`:             `{"image":"a","startupProbe":{` + probe + `,"exec":{}}}`,
+		`{"image":"a"}`: `{"image":"a","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"Always","resources":{}}`,
+		`{"image":"a","env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x"}}}]}`:           `{"image":"a","env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"x","apiVersion":"v1"}}}]}`,
+		`{"image":"a","env":[{"name":"A","valueFrom":{"fileKeyRef":{"key":"x"}}}]}`:               `{"image":"a","env":[{"name":"A","valueFrom":{"fileKeyRef":{"key":"x","optional":false}}}]}`,
+		`{"image":"a","resources":{"limits":{"cpu":"1","memory":"1"},"requests":{"cpu":"500m"}}}`: `{"image":"a","resources":{"limits":{"cpu":"1","memory":"1"},"requests":{"cpu":"500m","memory":"1"}}}`,
+		`{"name":"v","configMap":{"name":"c"}}`:                                                   `{"name":"v","configMap":{"name":"c","defaultMode":420}}`,
+		`{"name":"v","downwardAPI":{"items":[]}}`:                                                 `{"name":"v","downwardAPI":{"items":[],"defaultMode":420}}`,
+		`{"name":"v","projected":{"sources":[{"serviceAccountToken":{"path":"t"}}]}}`:             `{"name":"v","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"path":"t","expirationSeconds":3600}}]}}`,
+		`{"name":"v","hostPath":{"path":"/"}}`:                                                    `{"name":"v","hostPath":{"path":"/","type":""}}`,
+		`{"name":"v","iscsi":{"lun":0}}`:                                                          `{"name":"v","iscsi":{"lun":0,"iscsiInterface":"default"}}`,
+		`{"name":"v","rbd":{"image":"i"}}`:                                                        `{"name":"v","rbd":{"image":"i","pool":"rbd","user":"admin","keyring":"/etc/ceph/keyring"}}`,
+		`{"name":"v","azureDisk":{"diskName":"d"}}`:                                               `{"name":"v","azureDisk":{"diskName":"d","cachingMode":"ReadWrite","fsType":"ext4","readOnly":false,"kind":"Shared"}}`,
+		`{"name":"v","scaleIO":{"system":"s"}}`:                                                   `{"name":"v","scaleIO":{"system":"s","storageMode":"ThinProvisioned","fsType":"xfs"}}`,
+		`{"name":"v","image":{}}`:                                                                 `{"name":"v","image":{"pullPolicy":"IfNotPresent"}}`,
+	} {
+		if !subset.Equal([]byte(stored), json.RawMessage(sent)) || !subset.Equal([]byte(sent), json.RawMessage(stored)) {
+			t.Errorf("%s is not %s", stored, sent)
+		}
+	}
+}
+
 func TestWhatIsMissingOrAnotherIsADifference(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -145,6 +174,10 @@ func TestWhatIsMissingOrAnotherIsADifference(t *testing.T) {
 		"text and quantity":                     {`{"resources":{"limits":{"cpu":"zero"}}}`, `{"resources":{"limits":{"cpu":"0"}}}`, false},
 		"the last of several variables counts":  {`{"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}`, `{"env":[{"name":"A","value":"1"}]}`, false},
 		"null is nothing":                       {`{"grpc":{"port":1,"service":""}}`, `{"grpc":{"port":1,"service":null}}`, true},
+		"devices are found by their path":       {`{"volumeDevices":[{"name":"v","devicePath":"/b"},{"name":"v","devicePath":"/a"}]}`, `{"volumeDevices":[{"name":"v","devicePath":"/a"}]}`, true},
+		"ports are found by their number":       {`{"ports":[{"containerPort":1},{"containerPort":2}]}`, `{"ports":[{"containerPort":2}]}`, true},
+		"items are found by their key":          {`{"items":[{"key":"a","path":"x"},{"key":"b","path":"x"}]}`, `{"items":[{"key":"b","path":"x"}]}`, true},
+		"files are found by their path":         {`{"items":[{"path":"a"},{"path":"b"}]}`, `{"items":[{"path":"b"}]}`, true},
 		"elements that are found by their path": {`{"volumeMounts":[{"name":"v","mountPath":"/b"},{"name":"v","mountPath":"/a"}]}`, `{"volumeMounts":[{"name":"v","mountPath":"/a"}]}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {

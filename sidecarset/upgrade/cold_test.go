@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
@@ -75,18 +74,14 @@ func TestAnnotationsCannotFakeAnUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("log", "log:1"))
 	w.image("log:2")
-	for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
-		w.pod.Annotations[key] = value
-	}
+	w.forge()
 	w.is("Outdated")
 	w.update()
 	w.is("Updated")
 	w.spec(func(s *v1beta1.SidecarSetSpec) {
 		s.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 	})
-	for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
-		w.pod.Annotations[key] = value
-	}
+	w.forge()
 	w.is("NotUpgradable: env LEVEL of container log is not as in the spec")
 }
 
@@ -131,6 +126,16 @@ func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 			"NotUpgradable: podInjectPolicy of container log has changed, and cannot in a running pod",
 		},
 		// Defect 5 of the peer: the hash ignores volumes, so the new image gets the old volume.
+		"two volumes": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Containers[1].VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: "/a"}}
+				s.Volumes = []corev1.Volume{{Name: "a"}, {Name: "conf"}}
+			}, "NotUpgradable: volumeMounts of container other has changed, and cannot in a running pod; volume a has changed, and cannot in a running pod; volume conf has changed, and cannot in a running pod",
+		},
+		"a container that is to be upgraded hot": {
+			func(s *v1beta1.SidecarSetSpec) { hot(&s.Containers[1]) },
+			"NotUpgradable: the pod has no container other-1; the pod has no container other-2; upgradeType of container other has changed, and cannot in a running pod",
+		},
 		"source of a volume, with the image": {
 			func(s *v1beta1.SidecarSetSpec) {
 				s.Containers[0].Image = "log:2"
@@ -156,6 +161,9 @@ func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 				s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 			}, "Updated",
 		},
+		"the label that names a version": {
+			func(s *v1beta1.SidecarSetSpec) { s.Containers[0].VersionLabel = "log-version" }, "Updated",
+		},
 		"volumes that no sidecar mounts": {
 			func(s *v1beta1.SidecarSetSpec) { s.Volumes = append(s.Volumes, corev1.Volume{Name: "unused"}) }, "Updated",
 		},
@@ -171,7 +179,7 @@ func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 
 func TestResourcesAreResizedAndThenTheImage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+	w := newWorld(t, cold("log", "log:1", requests("100m")))
 	w.spec(func(s *v1beta1.SidecarSetSpec) {
 		s.Containers[0].Image, s.Containers[0].Resources = "log:2", cpu("200m")
 	})
@@ -196,7 +204,7 @@ func TestResourcesAreResizedAndThenTheImage(t *testing.T) {
 
 func TestRemovedRequestIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, cold("log", "log:1", func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }))
+	w := newWorld(t, cold("log", "log:1", requests("100m")))
 	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = corev1.ResourceRequirements{} })
 	_, err := w.target.Begin(w.pod, w.now)
 	if refused := (*plan.RefusedError)(nil); !errors.As(err, &refused) || !refused.Has(plan.ReasonRemovedResource) {
@@ -243,10 +251,11 @@ func TestUpdateThatIsNeverReportedIsOverAfterAMinute(t *testing.T) {
 	w.update()
 	status := &w.pod.Status.ContainerStatuses[1]
 	status.Image, status.ImageID = "log:1", "sha256:log:1"
-	if v := w.judge(); !v.InFlight || v.Again.IsZero() {
-		t.Errorf("%+v", v)
+	until := w.now.Add(59 * time.Second) // a second after it was begun
+	if v := w.judge(); !v.InFlight || !v.Again.Equal(until) {
+		t.Errorf("%+v, want again at %s", v, until)
 	}
-	w.now = w.now.Add(62 * time.Second)
+	w.now = until
 	w.is("Updated")
 	w.pod.Status.ObservedGeneration--
 	if v := w.judge(); !v.InFlight {
@@ -260,21 +269,6 @@ func TestUpdateThatIsNeverReportedIsOverAfterAMinute(t *testing.T) {
 			t.Errorf("a container that is not ready counts as updated, or the pod is looked at again at once: %+v", v)
 		}
 	}
-}
-
-func TestPodMayHaveItsOwnImage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, cold("log", "log:1"))
-	w.pod.Annotations[v1beta1.PrefixSidecarImage+"log"] = "log:debug"
-	w.is("Updated") // not allowed
-	w.spec(func(s *v1beta1.SidecarSetSpec) {
-		s.InjectionStrategy.AllowedPodOverrides = []v1beta1.PodOverride{v1beta1.OverrideImage}
-	})
-	w.update()
-	if image := w.pod.Spec.Containers[1].Image; image != "log:debug" {
-		t.Error(image)
-	}
-	w.is("Updated")
 }
 
 func TestImagesOfATarget(t *testing.T) {

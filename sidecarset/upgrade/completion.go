@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
 )
 
 func aborted(pod *corev1.Pod, sidecarSet string) string { return abortedIn(pod)[sidecarSet] }
@@ -51,7 +51,7 @@ func (p *progress) takenOver(s *sidecar, container string) bool {
 	}
 }
 
-// deadline is when the new container is to have taken over; false if it has all the time.
+// deadline returns until when the new container must have taken over, and false if there is no limit.
 func deadline(p *progress, s *sidecar) (time.Time, bool) {
 	completion := s.UpgradeStrategy.Completion
 	if p.record == nil || completion == nil || completion.TimeoutSeconds == nil {

@@ -7,18 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// Reasons of the condition SidecarSetUpgradable, shared with OpenKruise.
+// Reasons of the condition SidecarSetUpgradable, which OpenKruise uses too.
 const (
 	reasonUpgradable    = "AllSidecarsetUpgradable"
 	reasonNotUpgradable = "UpdateImmutableField"
 )
 
-// Condition is the condition SidecarSetUpgradable of a pod; nil if the pod has it already. Its message is a JSON object from
-// the name of a SidecarSet to whether it can update the pod in place. A pod that every SidecarSet can update needs none.
-func Condition(pod *corev1.Pod, sidecarSet string, upgradable bool) *corev1.PodCondition {
+// Condition returns the condition SidecarSetUpgradable to write to a pod, or nil. Its message is a JSON object that
+// maps the names of SidecarSets to whether they can update the pod in place. Like in OpenKruise it becomes true after
+// an update, and false only while the strategy would update the pod. In addition, Refit corrects a value that is no
+// longer true even without an update.
+func Condition(pod *corev1.Pod, sidecarSet string, v *Verdict, strategy *rollout.Strategy) *corev1.PodCondition {
+	upgradable := v.State != rollout.NotUpgradable
 	said := map[string]bool{}
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; string(c.Type) == v1beta1.ConditionSidecarSetUpgradable {
@@ -28,7 +32,12 @@ func Condition(pod *corev1.Pod, sidecarSet string, upgradable bool) *corev1.PodC
 			}
 		}
 	}
-	if was, ok := said[sidecarSet]; ok && was == upgradable || !ok && upgradable {
+	switch was, ok := said[sidecarSet]; {
+	case ok && was == upgradable:
+		return nil
+	case upgradable && !ok && (v.State != rollout.Updated || !v.InPlace): // injected at creation: nothing to report
+		return nil
+	case !upgradable && !strategy.Selects(pod.Labels):
 		return nil
 	}
 	said[sidecarSet] = upgradable
@@ -40,7 +49,7 @@ func Condition(pod *corev1.Pod, sidecarSet string, upgradable bool) *corev1.PodC
 	}
 	text, err := json.Marshal(said)
 	if err != nil {
-		panic(err) // a map of booleans can always be encoded
+		panic(err) // cannot happen: a map of booleans can always be encoded
 	}
 	condition.Message = string(text)
 	return condition

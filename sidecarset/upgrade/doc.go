@@ -1,6 +1,6 @@
-// Package upgrade decides about one pod that a SidecarSet has been injected into: whether its sidecars are those of the spec,
-// whether they can be updated in place and why not, and what is to be written next. Every pod is compared with the spec;
-// what its annotations say is not trusted alone.
+// Package upgrade decides about one pod with the containers of a SidecarSet: whether its sidecars match the spec,
+// whether they can be updated in place and why not, and what to write next. Every pod is compared with the spec; its
+// annotations alone are not trusted.
 //
-// Which pods are updated is decided in package rollout, how the containers of a pod are changed in package inplace.
+// Package rollout decides which pods are updated, and package inplace how the containers of a pod are changed.
 package upgrade

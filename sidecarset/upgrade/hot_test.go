@@ -133,9 +133,9 @@ func TestHotUpgradeIsCompletedByAcknowledgement(t *testing.T) {
 		"condition": {
 			v1beta1.HotUpgradeCompletion{Type: v1beta1.CompletionCondition, ConditionType: "TookOver"},
 			func(pod *corev1.Pod) {
-				pod.Status.Conditions = []corev1.PodCondition{{Type: "TookOver", Status: corev1.ConditionFalse}}
+				pod.Status.Conditions = []corev1.PodCondition{{Type: "Other", Status: corev1.ConditionTrue}, {Type: "TookOver", Status: corev1.ConditionFalse}}
 			},
-			func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionTrue },
+			func(pod *corev1.Pod) { pod.Status.Conditions[1].Status = corev1.ConditionTrue },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

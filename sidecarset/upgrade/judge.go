@@ -7,24 +7,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/foreign"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// unclear is how long an update is waited for although all sidecars are ready and kubelet has seen the change. The runtime
-// does not always tell whether a container runs the new image, as when two tags are one digest.
-const unclear = time.Minute
+// unclearTimeout is how long to wait for an update although all sidecars are ready and kubelet has observed the change.
+// The runtime does not always show whether a container runs the new image, for example if two tags have one digest.
+const unclearTimeout = time.Minute
 
-// Judge compares a pod with the target. Obstacles are those of [Target.Obstacles], or why an update was refused.
+// Judge compares a pod with the target. obstacles are the result of [Target.Obstacles], or the reasons why an update
+// was refused.
 //
-// A pod with something that is not readable is not upgradable, whatever else is said of it.
+// A pod with unreadable parts is not upgradable, whatever else is known about it.
 func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdict {
 	if err := t.readable(pod); err != nil {
 		return Verdict{State: rollout.NotUpgradable, Stops: true, Unreadable: true, Message: foreign.Cut(err.Error(), maxMessage)}
@@ -36,20 +37,21 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 	v.Failed = v.Failed || changes.late
 	broken, at := p.brokenBefore()
 	v.BrokenBefore, v.Again = broken, rollout.Earliest(rollout.Earliest(v.Again, changes.again), at)
-	v.Original = p.record == nil && !t.hot()
+	v.InPlace = p.record != nil
+	v.Original = !v.InPlace && !t.hot()
 	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case len(obstacles) > 0:
 		v.State, v.Stops, v.Message = rollout.NotUpgradable, true, strings.Join(obstacles, "; ")
-	case t.hot() && aborted(pod, t.SidecarSet) == t.Hashes.Full:
+	case t.hot() && t.is(aborted(pod, t.SidecarSet)):
 		v.State, v.Message = rollout.Aborted, "the new container of a hot upgrade did not take over in time"
-	case injected == nil || injected.Hash != t.Hashes.Full || changes.any():
+	case !t.has(injected) || changes.any():
 		v.State = rollout.Outdated
 	}
 	return v
 }
 
-// progress is how far the update that was begun last has come.
+// progress is the progress of the last update of a pod.
 type progress struct {
 	pod      *corev1.Pod
 	record   *record.Record
@@ -77,13 +79,13 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 	case inplace.KindDone:
 		return p
 	case inplace.KindStep:
-		p.inFlight, p.step = true, recorded.State.Revision == t.Hashes.Full
+		p.inFlight, p.step = true, t.is(recorded.State.Revision)
 	case inplace.KindBlocked:
 		p.inFlight, p.failed = true, true
 	case inplace.KindWait:
-		until := recorded.State.UpdateTimestamp.Add(unclear)
-		if until.After(now.Add(unclear + clockSkew)) {
-			until = time.Time{} // whoever may annotate the pod writes any time
+		until := recorded.State.UpdateTimestamp.Add(unclearTimeout)
+		if until.After(now.Add(unclearTimeout + clockSkew)) {
+			until = time.Time{} // the time is not trusted: users who may annotate the pod can write it
 		}
 		if !now.Before(until) && t.running(pod) {
 			return p
@@ -91,16 +93,16 @@ func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
 		p.inFlight, p.again = true, until
 	}
 	p.message = decision.Message
-	if !decision.Again.IsZero() {
-		p.again = decision.Again
-	}
 	if !now.Before(p.again) {
 		p.again = time.Time{}
+	}
+	if now.Before(decision.Again) {
+		p.again = rollout.Earliest(p.again, decision.Again)
 	}
 	return p
 }
 
-// running reports whether all containers of the SidecarSet are ready and kubelet has seen the pod as it is.
+// running reports whether all containers of the SidecarSet are ready and kubelet has observed the present pod.
 func (t *Target) running(pod *corev1.Pod) bool {
 	if pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
 		return false
@@ -120,14 +122,15 @@ func ready(pod *corev1.Pod, container string) bool {
 	return status != nil && status.Ready && status.State.Running != nil
 }
 
-// changes are what is different between a pod and the target.
+// changes are the differences between a pod and the target.
 type changes struct {
 	images    map[string]string
 	resources map[string]corev1.ResourceRequirements
 	hot       []action
-	// begun: a hot upgrade is under way. Finish: the last step of one can be written. Late: one has not taken over in time.
+	// begun says that a hot upgrade is in progress, finish that the last step of one can be written, and late that a
+	// container has not taken over in time.
 	begun, finish, late bool
-	// busy: kubelet has not emptied the container yet that the next hot upgrade needs.
+	// busy says that kubelet has not yet emptied the container that the next hot upgrade needs.
 	busy  bool
 	again time.Time
 }
@@ -137,7 +140,7 @@ type action struct {
 	hotupgrade.Action
 }
 
-// any reports whether an update is needed, beside the last steps of hot upgrades.
+// any reports whether an update is needed, apart from the last steps of hot upgrades.
 func (c *changes) any() bool {
 	if len(c.images)+len(c.resources) > 0 {
 		return true
@@ -151,8 +154,9 @@ func (c *changes) any() bool {
 	return false
 }
 
-// stop reports whether kubelet stops a container when they are written. A hot upgrade does too: that of the idle container, and later of
-// the old one, makes the pod not ready until they run again, although nothing that serves is stopped.
+// stop reports whether kubelet stops a container when the changes are written. A hot upgrade stops containers too: it
+// makes the pod not ready until the idle container, and later the old one, runs again, although no serving container is
+// stopped.
 func (c *changes) stop(pod *corev1.Pod) bool {
 	if len(c.images) > 0 {
 		return true
@@ -187,12 +191,13 @@ func (t *Target) compare(p *progress) *changes {
 func (t *Target) compareHot(c *changes, p *progress, s *sidecar) {
 	pair, ok := t.pair(p, s)
 	if !ok {
-		return // an obstacle
+		return // this is an obstacle
 	}
 	next := pair.Next()
 	if next.Kind == hotupgrade.Upgrade && p.inFlight && !p.failed {
-		// An image that the container had before would leave it as it is: kubelet compares images. It would be taken for the
-		// one that has taken over, and the one that serves would be emptied.
+		// The container must not get an image that it had just before: kubelet compares images, and would not restart
+		// it. It would then be mistaken for the container that has taken over, and the serving container would be
+		// emptied.
 		c.busy = true
 		return
 	}
@@ -203,14 +208,14 @@ func (t *Target) compareHot(c *changes, p *progress, s *sidecar) {
 		c.finish = true
 	case hotupgrade.Wait:
 		if until, ok := deadline(p, s); ok && p.now.Before(until) {
-			c.again = until
+			c.again = rollout.Earliest(c.again, until)
 		} else if ok {
 			c.late = true
 		}
 	}
 }
 
-// pair is the two containers of a sidecar that is upgraded hot; false if the pod does not have them.
+// pair returns the two containers of a sidecar with hot upgrades, and false if the pod does not have them.
 func (t *Target) pair(p *progress, s *sidecar) (*hotupgrade.Sidecar, bool) {
 	pair := &hotupgrade.Sidecar{
 		Name: s.Name, Working: annotation.Working(p.pod)[s.Name], Image: t.image(p.pod, s), Empty: s.UpgradeStrategy.HotUpgradeEmptyImage,
@@ -231,11 +236,11 @@ func (t *Target) pair(p *progress, s *sidecar) (*hotupgrade.Sidecar, bool) {
 	return pair, true
 }
 
-// quantities are compared as resources, since "1" and "1000m" are equal.
+// compareResources compares quantities by value, because "1" and "1000m" are equal.
 func (t *Target) compareResources(c *changes, pod *corev1.Pod) {
 	injected := annotation.Of(pod, t.SidecarSet)
-	if injected == nil || injected.Hash == t.Hashes.Full {
-		return // what others have changed since, as an autoscaler, is theirs
+	if injected == nil || t.has(injected) {
+		return // changes by others since then, for example an autoscaler, are kept
 	}
 	before := t.history.of(injected)
 	if before == nil {
@@ -263,7 +268,7 @@ func (t *Target) compareResources(c *changes, pod *corev1.Pod) {
 	}
 }
 
-// changed is a list with the difference between two others.
+// changed returns has with the difference between was and is applied.
 func changed(has, was, is corev1.ResourceList) corev1.ResourceList {
 	list := has.DeepCopy()
 	for name := range was {

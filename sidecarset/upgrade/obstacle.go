@@ -11,10 +11,11 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/defaults"
 )
 
-// Obstacles are what keeps the sidecars of a pod from being updated in place, for people; empty if nothing does. They stay
-// the same as long as the target and the pod's annotations of the SidecarSet do.
+// Obstacles returns what prevents an in-place update of the sidecars of a pod, in text for users; empty if nothing
+// does. The result is the same as long as the target and the pod's annotations of the SidecarSet do not change.
 func (t *Target) Obstacles(pod *corev1.Pod) []string {
 	injected := annotation.Of(pod, t.SidecarSet)
 	if injected == nil {
@@ -44,7 +45,7 @@ func (t *Target) Obstacles(pod *corev1.Pod) []string {
 	return append(found, t.changed(injected)...)
 }
 
-// missing says why the container is not there; empty if it has been left out on purpose.
+// missing returns why the container does not exist, or "" if it was left out on purpose.
 func (t *Target) missing(s *sidecar, pod *corev1.Pod, name string) string {
 	switch {
 	case s.named(&pod.Spec, name) == nil:
@@ -55,11 +56,11 @@ func (t *Target) missing(s *sidecar, pod *corev1.Pod, name string) string {
 	return fmt.Sprintf("container %s of the pod has not been injected, and is left alone", name)
 }
 
-// changed compares the spec with that of which the pod was made.
+// changed compares the spec with the spec from which the pod was created.
 func (t *Target) changed(injected *annotation.Injected) []string {
 	before := t.history.of(injected)
 	if before == nil {
-		if injected.WithoutImage != t.Hashes.WithoutImage {
+		if t.history.withoutImage(injected.WithoutImage) != t.Hashes.WithoutImage {
 			return []string{"the pod is of a revision that is no longer known, and more than images has changed"}
 		}
 		return nil
@@ -108,8 +109,8 @@ func volume(spec *v1beta1.SidecarSetSpec, name string) *corev1.Volume {
 	return nil
 }
 
-// changedFields are the fields of a container that differ, without those that can be changed in a running pod, and those
-// that only say how that is done.
+// changedFields returns the fields of a container that differ, except fields that can be changed in a running pod, and
+// fields that only control the update.
 func changedFields(was, is *v1beta1.SidecarContainer) []string {
 	before, after := fields(was), fields(is)
 	for _, list := range []map[string]any{before, after} {
@@ -117,8 +118,18 @@ func changedFields(was, is *v1beta1.SidecarContainer) []string {
 			delete(list, field)
 		}
 	}
+	if followsTag(was) && followsTag(is) {
+		delete(before, "imagePullPolicy")
+		delete(after, "imagePullPolicy")
+	}
 	before["upgradeType"], after["upgradeType"] = hot(was), hot(is)
 	return differing(before, after)
+}
+
+// followsTag reports whether the pull policy is the default for the image, so that it has only changed together with
+// the tag. Pods keep their pull policy.
+func followsTag(c *v1beta1.SidecarContainer) bool {
+	return c.ImagePullPolicy == defaults.PullPolicy(c.Image)
 }
 
 func hot(c *v1beta1.SidecarContainer) bool {
@@ -141,9 +152,10 @@ func differing(a, b map[string]any) []string {
 	return names
 }
 
-// lacking are the fields in which a pod's container does not have what the spec asks for, whatever the pod's annotations say.
-// What it has more comes from the API server's defaults or other webhooks: what its client had added was removed at admission.
-// Only such fields are looked at that decide what the container does, and that others have no reason to change.
+// lacking returns the fields in which a pod's container does not have what the spec requires, whatever the pod's
+// annotations say. Additional values come from the API server's defaults or other webhooks: admission has removed
+// additions by the client. It only checks fields that determine what the container does, and that others have no reason
+// to change.
 func lacking(s *sidecar, container *corev1.Container) []string {
 	var names []string
 	if len(s.Command) > 0 && !slices.Equal(s.Command, container.Command) {
@@ -162,7 +174,7 @@ func lacking(s *sidecar, container *corev1.Container) []string {
 	return names
 }
 
-// variables by name: of several with one name the last counts.
+// variables returns variables by name. Of several with one name the last one is effective.
 func variables(list []corev1.EnvVar) map[string]*corev1.EnvVar {
 	named := make(map[string]*corev1.EnvVar, len(list))
 	for i := range list {

@@ -45,3 +45,54 @@ func TestContainerOfTheApplicationIsNeverChanged(t *testing.T) {
 		}
 	}
 }
+
+func TestPodMayHaveItsOwnImage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.pod.Annotations[v1beta1.PrefixSidecarImage+"log"] = "log:debug"
+	w.is("Updated") // not allowed
+	w.spec(func(s *v1beta1.SidecarSetSpec) {
+		s.InjectionStrategy.AllowedPodOverrides = []v1beta1.PodOverride{v1beta1.OverrideImage}
+	})
+	w.update()
+	if image := w.pod.Spec.Containers[1].Image; image != "log:debug" {
+		t.Error(image)
+	}
+	w.is("Updated")
+	w.pod.Annotations[v1beta1.PrefixSidecarImage+"log"] = ""
+	w.is("Outdated")
+	w.update()
+	if image := w.pod.Spec.Containers[1].Image; image != "log:1" {
+		t.Errorf("without an image of its own: %s", image)
+	}
+}
+
+// The hash of the SidecarSet is the same all the time.
+func TestPodMayHaveItsOwnImageOfASidecarThatIsUpgradedHot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("proxy", "proxy:1", hot))
+	w.spec(func(s *v1beta1.SidecarSetSpec) {
+		s.InjectionStrategy.AllowedPodOverrides = []v1beta1.PodOverride{v1beta1.OverrideImage}
+	})
+	ask := func(image string) { w.pod.Annotations[v1beta1.PrefixSidecarImage+"proxy"] = image }
+	w.is("Updated")
+	ask("proxy:debug")
+	w.is("Outdated")
+	w.update()
+	w.twins("empty:1", "proxy:debug", "proxy-2")
+	w.faulty["bad"] = true
+	ask("bad")
+	w.update()
+	w.is("Updated, in flight, failed: container proxy-1: no such image")
+	ask("proxy:3")
+	w.is("Outdated, in flight, failed: container proxy-1: no such image")
+	w.update()
+	w.twins("proxy:3", "empty:1", "proxy-1")
+	ask("bad")
+	w.update()
+	ask("proxy:3")
+	w.is("Outdated, in flight, failed: container proxy-2: no such image")
+	w.update()
+	w.twins("proxy:3", "empty:1", "proxy-1")
+	w.is("Updated")
+}

@@ -15,30 +15,40 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
+	"github.com/refit-project/refit/sidecarset/podmeta"
 )
 
-// Begin is the first write of the update of a pod to the target. A [plan.RefusedError] says that it is not possible in place.
-// Nil means that the pod is as it is to be, or is not readable.
+// Step continues an update in progress. Otherwise it begins an update if begin is set.
+func (t *Target) Step(pod *corev1.Pod, begin bool, now time.Time) (*inplace.Step, error) {
+	step, err := t.Continue(pod, now)
+	if step != nil || err != nil || !begin {
+		return step, err
+	}
+	return t.Begin(pod, now)
+}
+
+// Begin returns the first write of the update of a pod to the target. A [plan.RefusedError] says that it is not
+// possible in place. It returns nil if the pod needs no update or is unreadable.
 func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
 	if t.readable(pod) != nil {
-		return nil, nil // as Judge says
+		return nil, nil // like Judge
 	}
 	p := t.progress(pod, now)
 	c := t.compare(p)
 	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
-	case c.finish: // what was begun before comes first
+	case c.finish: // complete the upgrade in progress first
 		return t.Continue(pod, now)
 	case c.busy:
 		return nil, nil
-	case injected != nil && injected.Hash == t.Hashes.Full && !c.any():
+	case t.has(injected) && !c.any():
 		return nil, nil
 	}
 	return t.begin(p, c, now)
 }
 
-// Continue is the next write of an update that was begun, nil if there is none now: a later stage, or the last step of a
-// hot upgrade.
+// Continue returns the next write of an update in progress, or nil if there is none now: a later stage, or the last
+// step of a hot upgrade.
 func (t *Target) Continue(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
 	if t.readable(pod) != nil {
 		return nil, nil
@@ -60,7 +70,7 @@ func (t *Target) Continue(pod *corev1.Pod, now time.Time) (*inplace.Step, error)
 	return t.finish(p, last, now)
 }
 
-// next is the next step of the record.
+// next returns the next step of the record.
 func (t *Target) next(p *progress, now time.Time) *inplace.Step {
 	known, err := facts.Read(p.pod)
 	if err != nil {
@@ -68,10 +78,10 @@ func (t *Target) next(p *progress, now time.Time) *inplace.Step {
 	}
 	step := inplace.Next(p.pod, p.record, known, now).Step
 	injected := annotation.Of(p.pod, t.SidecarSet)
-	if step == nil || step.Subresource != "" || injected != nil && injected.Hash == t.Hashes.Full {
+	if step == nil || step.Subresource != "" || t.has(injected) {
 		return step
 	}
-	// The last stage, or the record that the only one is over: from now on the pod is of the target.
+	// This is the last stage, or the record that the only stage is complete: from now on the pod matches the target.
 	return step.With(t.labels(p.pod), t.annotations(p.pod, t.compare(p), now))
 }
 
@@ -91,7 +101,7 @@ func (t *Target) begin(p *progress, c *changes, now time.Time) (*inplace.Step, e
 	return step, nil
 }
 
-// finish empties the containers that are not needed any more.
+// finish empties the containers that are no longer needed.
 func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, error) {
 	update, err := t.plan(p, c)
 	if err != nil {
@@ -111,7 +121,8 @@ func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, 
 	return inplace.BeginSidecars(p.pod, t.SidecarSet, p.record, update, nil, now).With(nil, marks), nil
 }
 
-// plan of an update. All containers are replaced by one write: the order of several sidecars does not matter to each other.
+// plan returns the plan of an update. All containers are replaced by one write: several sidecars do not depend on each
+// other's order.
 func (t *Target) plan(p *progress, c *changes) (*plan.Update, error) {
 	old := plan.Template(p.pod)
 	updated := old.DeepCopy()
@@ -144,11 +155,12 @@ func (t *Target) plan(p *progress, c *changes) (*plan.Update, error) {
 	return &update, err
 }
 
-// annotations say that the pod is of the target.
+// annotations returns the annotations that record that the pod matches the target.
 func (t *Target) annotations(pod *corev1.Pod, c *changes, now time.Time) map[string]string {
 	marks := annotation.Write(pod, &t.Version, metav1.NewTime(now))
 	maps.Copy(marks, hotAnnotations(pod, c))
-	maps.Copy(marks, t.patched(pod))
+	patched, _ := podmeta.Changes(&pod.ObjectMeta, t.spec.PatchPodMetadata)
+	maps.Copy(marks, patched)
 	return marks
 }
 
@@ -171,7 +183,7 @@ func hotAnnotations(pod *corev1.Pod, c *changes) map[string]string {
 func encode(value map[string]string) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // a map of strings can always be encoded
+		panic(err) // cannot happen: a map of strings can always be encoded
 	}
 	return string(text)
 }

@@ -15,7 +15,7 @@ func TestAnUpdateSaysWhetherItStopsAContainer(t *testing.T) {
 	restarted := func(c *v1beta1.SidecarContainer) {
 		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 	}
-	small := func(c *v1beta1.SidecarContainer) { c.Resources = cpu("100m") }
+	small := requests("100m")
 	larger := func(s *v1beta1.SidecarSetSpec) {
 		s.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
 	}

@@ -8,14 +8,15 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/annotation"
+	"github.com/refit-project/refit/sidecarset/defaults"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
-// Target is the version of a SidecarSet that pods are to have. It is not changed after it has been made.
+// Target is the version of a SidecarSet that pods should have. It is immutable.
 type Target struct {
 	annotation.Version
-	// Number of the version, for hot upgrades; the resource version of the SidecarSet, as OpenKruise has it.
+	// Number is the number of the version for hot upgrades: the resource version of the SidecarSet, like in OpenKruise.
 	Number uint64
 
 	spec     *v1beta1.SidecarSetSpec
@@ -31,12 +32,12 @@ type sidecar struct {
 
 func (s *sidecar) hot() bool { return s.UpgradeStrategy.UpgradeType == v1beta1.HotUpgrade }
 
-// hot reports whether a sidecar is upgraded hot.
+// hot reports whether any sidecar has hot upgrades.
 func (t *Target) hot() bool {
 	return slices.ContainsFunc(t.sidecars, func(s sidecar) bool { return s.hot() })
 }
 
-// containers are its names in a pod.
+// containers returns the names of the sidecar's containers in a pod.
 func (s *sidecar) containers() []string {
 	if s.hot() {
 		names := hotupgrade.Containers(s.Name)
@@ -45,23 +46,32 @@ func (s *sidecar) containers() []string {
 	return []string{s.Name}
 }
 
-// NewTarget makes the target of a SidecarSet whose spec has this revision. History are its revisions.
+// NewTarget returns the target for a SidecarSet whose spec has this revision. history has its revisions.
 func NewTarget(set *v1beta1.SidecarSet, revisionName string, number uint64, history History) *Target {
-	t := &Target{spec: &set.Spec, Number: number, history: history, Version: annotation.Version{
-		SidecarSet: set.Name, Revision: revisionName, Hashes: revision.HashesOf(&set.Spec), Sidecars: annotation.Sidecars(&set.Spec),
+	spec := defaults.Normal(&set.Spec)
+	t := &Target{spec: spec, Number: number, history: history, Version: annotation.Version{
+		SidecarSet: set.Name, Revision: revisionName, Hashes: revision.HashesOf(spec), Sidecars: annotation.Sidecars(spec),
 	}}
-	for i := range set.Spec.InitContainers {
-		if c := &set.Spec.InitContainers[i]; revision.Native(c) {
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; revision.Native(c) {
 			t.sidecars = append(t.sidecars, sidecar{c, true})
 		}
 	}
-	for i := range set.Spec.Containers {
-		t.sidecars = append(t.sidecars, sidecar{&set.Spec.Containers[i], false})
+	for i := range spec.Containers {
+		t.sidecars = append(t.sidecars, sidecar{&spec.Containers[i], false})
 	}
 	return t
 }
 
-// Images are those that pods get by an update, sorted, without the ones of single pods.
+// has reports whether the pod claims to match the target.
+func (t *Target) has(injected *annotation.Injected) bool {
+	return injected != nil && t.is(injected.Hash)
+}
+
+// is reports whether a hash from a pod is the hash of the target.
+func (t *Target) is(hash string) bool { return t.history.full(hash) == t.Hashes.Full }
+
+// Images returns the sorted images that pods get by an update, without images of single pods.
 func (t *Target) Images() []string {
 	var images []string
 	for i := range t.sidecars {
@@ -74,7 +84,7 @@ func (t *Target) Images() []string {
 	return slices.Compact(images)
 }
 
-// image is what the container is to run in this pod.
+// image returns the image that the container should run in this pod.
 func (t *Target) image(pod *corev1.Pod, s *sidecar) string {
 	if slices.Contains(t.spec.InjectionStrategy.AllowedPodOverrides, v1beta1.OverrideImage) {
 		return cmp.Or(pod.Annotations[v1beta1.PrefixSidecarImage+s.Name], s.Image)
@@ -82,7 +92,7 @@ func (t *Target) image(pod *corev1.Pod, s *sidecar) string {
 	return s.Image
 }
 
-// ownResources reports whether the resources of the container are not those in the SidecarSet.
+// ownResources reports whether the resources of the container are not taken from the SidecarSet.
 func (t *Target) ownResources(pod *corev1.Pod, s *sidecar) bool {
 	if s.ResourcesPolicy != nil {
 		return true
@@ -91,8 +101,8 @@ func (t *Target) ownResources(pod *corev1.Pod, s *sidecar) bool {
 	return overridden && slices.Contains(t.spec.InjectionStrategy.AllowedPodOverrides, v1beta1.OverrideResources)
 }
 
-// find is the container that was injected into a pod for the sidecar; nil if there is none. One that the pod has of its own
-// is left alone, whatever its name.
+// find returns the container that was injected into a pod for the sidecar, or nil. It ignores the pod's own containers,
+// whatever their names.
 func (s *sidecar) find(pod *corev1.PodSpec, name string) *corev1.Container {
 	if container := s.named(pod, name); container != nil && v1beta1.IsInjected(container) {
 		return container
@@ -100,7 +110,7 @@ func (s *sidecar) find(pod *corev1.PodSpec, name string) *corev1.Container {
 	return nil
 }
 
-// named is the container of that name, in the list of its kind.
+// named returns the container with this name in the list of its kind, or nil.
 func (s *sidecar) named(pod *corev1.PodSpec, name string) *corev1.Container {
 	list := pod.Containers
 	if s.native {

@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
-// clockSkew is how far the clocks of a node and of the API server may be apart.
+// clockSkew is the maximum assumed difference between the clocks of a node and of the API server.
 const clockSkew = time.Minute
 
-// notReadySince is when the pod became not ready; false if it is ready, or if kubelet has not reported that yet.
+// notReadySince returns when the pod became not ready, and false if it is ready, or if kubelet has not reported it yet.
 func notReadySince(pod *corev1.Pod) (metav1.Time, bool) {
 	condition := kubelet.Condition(&pod.Status, corev1.PodReady)
 	if condition == nil || condition.Status == corev1.ConditionTrue {
@@ -23,8 +23,9 @@ func notReadySince(pod *corev1.Pod) (metav1.Time, bool) {
 	return condition.LastTransitionTime, true
 }
 
-// unready is what the record of an update that begins now keeps of a pod that is not ready; nil if that is, or may be, because of the
-// update before it, so that a spec with the next fault does not take out one more pod.
+// unready returns what the record of an update that begins now stores about a pod that is not ready. If the previous
+// update is, or may be, the cause, the record says so, so that a series of faulty specs does not make one more pod
+// unavailable each.
 func (p *progress) unready() *v1beta1.InPlaceUpdateUnready {
 	since, unready := notReadySince(p.pod)
 	if !unready {
@@ -36,22 +37,23 @@ func (p *progress) unready() *v1beta1.InPlaceUpdateUnready {
 			return was
 		}
 		if since.After(begun.Add(-clockSkew)) && since.Time.Before(p.record.Changed().Add(budget.StuckAfter)) {
-			return nil
+			return &v1beta1.InPlaceUpdateUnready{Since: since, Updated: true}
 		}
 	}
 	now, _ := budget.Observe(p.pod, nil, 0, p.now)
 	return &v1beta1.InPlaceUpdateUnready{Since: since, Stuck: now.Stuck}
 }
 
-// brokenBefore reports whether the pod has not been ready since before the update in the record, and cannot become ready by itself: it
-// could not then, or has not for as long as budgets expect it to. Otherwise at is when it is taken to; zero for never.
+// brokenBefore reports whether the pod has not been ready since before the update in the record, and cannot become
+// ready by itself: it could not then, or has not for as long as budgets expect it to. Otherwise at is when it will
+// count as broken, or zero for never.
 func (p *progress) brokenBefore() (_ bool, at time.Time) {
 	since, unready := notReadySince(p.pod)
 	if p.record == nil || !unready {
 		return false, time.Time{}
 	}
 	was := p.record.Extension().Unready
-	if was == nil || !was.Since.Equal(&since) {
+	if was == nil || was.Updated || !was.Since.Equal(&since) {
 		return false, time.Time{}
 	}
 	if at = since.Add(budget.StuckAfter); !was.Stuck && p.now.Before(at) {

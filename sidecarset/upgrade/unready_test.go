@@ -85,11 +85,46 @@ func TestAPodThatAnUpdateHasTakenOutIsNotBrokenBeforeTheNext(t *testing.T) {
 	w.broken(true, time.Time{})
 }
 
-// The annotation may also be one that OpenKruise has written over that of Refit.
+// The time of the condition is from the node's clock, the time of the record from refit-manager's.
+func TestAPodThatAnUpdateHasTakenOutIsNotBrokenBeforeTheNextAlsoIfTheClockOfItsNodeIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.image("log:2")
+	begun := w.now
+	w.update()
+	since := begun.Add(-59 * time.Second)
+	w.now = w.now.Add(time.Minute)
+	w.unready(since, true)
+	w.image("log:3")
+	w.update()
+	w.unready(since, true)
+	w.broken(false, time.Time{})
+}
+
+// For example if a spec whose image cannot be pulled is corrected, and corrected again a minute later.
+func TestAPodThatAnUpdateHasTakenOutIsNotBrokenBeforeThoseThatSupersedeIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cold("log", "log:1"))
+	w.image("log:2")
+	w.faulty["log:2"] = true
+	w.update()
+	since := w.now.Add(time.Second)
+	for _, image := range []string{"log:3", "log:4", "log:5"} {
+		w.now = w.now.Add(2 * time.Minute)
+		w.unready(since, true)
+		w.image(image)
+		w.faulty[image] = true
+		w.update()
+		w.unready(since, true)
+		w.broken(false, time.Time{})
+	}
+}
+
+// OpenKruise may also have overwritten Refit's annotation.
 func TestAPodThatWasBrokenLongBeforeARecordOfOpenKruiseIsBrokenBeforeTheNextUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("log", "log:1"))
-	since := w.now.Add(-time.Hour)
+	since := w.now.Add(-2*time.Minute - time.Second) // more than clocks are apart before the record
 	w.unready(since, true)
 	w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState] = `{"logs":{"revision":"r","updateTimestamp":"` + w.now.Add(-time.Minute).Format(time.RFC3339) +
 		`","lastContainerStatuses":{"log":{"imageID":"sha256:log:0"}}}}`

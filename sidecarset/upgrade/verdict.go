@@ -9,51 +9,61 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/refit-project/refit/foreign"
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
-// Verdict is what a pod is, compared with the target.
+// Verdict is the state of a pod compared with the target.
 type Verdict struct {
 	State rollout.State
-	// InFlight says that an update has been begun and has not taken effect, Failed that something is in its way.
+	// InFlight says that an update has begun and has not taken effect. Failed says that something prevents it.
 	InFlight, Failed bool
 	// BrokenBefore says that the pod has not been ready since before the update, and cannot become ready by itself.
 	BrokenBefore bool
-	// Original says that no update was ever begun: the pod was created with the sidecars that it has.
+	// Original says that no update was ever begun: the pod has the sidecars with which it was created.
 	Original bool
-	// Stops says that the update, or what is left of it, stops a container.
+	// InPlace says that this SidecarSet has updated the pod in place, as far as recorded.
+	InPlace bool
+	// Stops says that the update, or the rest of it, stops a container.
 	Stops bool
-	// Continue says that Continue has something to write.
+	// Continue says that Target.Continue has something to write.
 	Continue bool
-	// Unreadable says that the pod is not upgradable since something of it is not readable.
+	// Unreadable says that the pod is not upgradable because part of it is unreadable.
 	Unreadable bool
-	// Message says what is waited for, or why the pod cannot be updated.
+	// Message says what the update waits for, or why the pod cannot be updated.
 	Message string
-	// Again is when to judge again although nothing has changed; zero for never.
+	// Again is when to judge again even without a change; zero means never.
 	Again time.Time
 }
 
-// maxMessage bounds the message about a pod that is not readable, in bytes.
+// maxMessage limits the message about an unreadable pod, in bytes.
 const maxMessage = 512
 
-// readable says what of the pod is not, of that which an update depends on.
+// readable returns an error if a part of the pod that an update depends on is unreadable.
 func (t *Target) readable(pod *corev1.Pod) error {
 	_, err := record.ReadSidecars(pod, t.SidecarSet)
 	return errors.Join(foreign.Pod(pod), err)
 }
 
-// Pod is what the fleet keeps of a pod. Beside is what budgets see of it apart from the update by this SidecarSet. RetryAt is when the
-// next write to it may be tried; zero if none has failed.
+// Active reports whether a pod may be updated: it has not ended, is not being deleted, and its sidecars are not about
+// to be stopped because its main containers have ended, as in pods of Jobs, some of them by another image.
+func Active(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
+		kubelet.Condition(&pod.Status, v1beta1.ConditionSidecarTerminated) == nil
+}
+
+// Pod returns the pod for the fleet. beside is how budgets see the pod apart from the update by this SidecarSet.
+// retryAt is when the next write to it may be tried; zero if none has failed.
 func (v *Verdict) Pod(pod *corev1.Pod, beside *budget.Pod, retryAt time.Time) rollout.Pod {
 	p := rollout.Pod{
 		Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, Labels: pod.Labels, RetryAt: retryAt,
 		State: v.State, InFlight: v.InFlight, Failed: v.Failed, BrokenBefore: v.BrokenBefore, Original: v.Original, Stops: v.Stops, UnderWay: beside.UnderWay, Stuck: beside.Stuck, Ready: beside.Ready,
 		Created:   pod.CreationTimestamp.Time,
-		Scheduled: pod.Spec.NodeName != "", Running: pod.Status.Phase == corev1.PodRunning,
+		Scheduled: pod.Spec.NodeName != "", Phase: pod.Status.Phase,
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		p.Workload = string(owner.UID)
@@ -67,7 +77,16 @@ func (v *Verdict) Pod(pod *corev1.Pod, beside *budget.Pod, retryAt time.Time) ro
 	return p
 }
 
-// String is what the verdict says, for logs.
+// Unjudged returns the pod for the fleet if it could not be evaluated: nothing is begun on it, and it is not available.
+// An update that had begun before counts until it can be evaluated again.
+func Unjudged(pod *corev1.Pod, before *rollout.Pod) rollout.Pod {
+	v := Verdict{State: rollout.NotUpgradable, Stops: true, InFlight: before.InFlight && before.UID == pod.UID}
+	p := v.Pod(pod, &budget.Pod{}, time.Time{})
+	p.Unjudged = true
+	return p
+}
+
+// String describes the verdict, for logs.
 func (v *Verdict) String() string {
 	text := string(v.State)
 	if v.InFlight {

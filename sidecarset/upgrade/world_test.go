@@ -99,6 +99,13 @@ func (w *world) image(image string) {
 	})
 }
 
+// forge makes the pod say that it has the newest sidecars.
+func (w *world) forge() {
+	for key, value := range annotation.Write(w.pod, &w.target.Version, metav1.NewTime(w.now)) {
+		w.pod.Annotations[key] = value
+	}
+}
+
 // inject makes the pod, as the webhook does.
 func (w *world) inject() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod", ResourceVersion: "1", Generation: 1, Annotations: map[string]string{}}}
@@ -120,7 +127,7 @@ func (w *world) inject() {
 			*list.into = append(*list.into, first, second)
 			pod.Annotations[v1beta1.PrefixSidecarSetVersion+first.Name], pod.Annotations[v1beta1.PrefixSidecarSetVersionAlt+first.Name] = "1", "0"
 			pod.Annotations[v1beta1.PrefixSidecarSetVersion+second.Name], pod.Annotations[v1beta1.PrefixSidecarSetVersionAlt+second.Name] = "0", "1"
-			pod.Annotations[v1beta1.AnnotationHotUpgradeWorking] = fmt.Sprintf(`{%q:%q}`, c.Name, first.Name)
+			pod.Annotations[v1beta1.AnnotationHotUpgradeWorking] = annotation.WriteWorking(pod, map[string]string{c.Name: first.Name})
 		}
 	}
 	for key, value := range annotation.Write(pod, &w.target.Version, metav1.NewTime(w.now)) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Cgroup reads the text of /proc/<pid>/cgroup (cgroups(7)): one line "number:controllers:path" per
-// hierarchy with cgroup v1, the single line "0::path" with v2. It gives the container's ID, or nothing for a
-// process outside of any. Two lines that name different containers are an error, not a guess.
+// Cgroup reads the text of /proc/<pid>/cgroup (cgroups(7)): one line "number:controllers:path" per hierarchy with cgroup
+// v1, the single line "0::path" with v2. It returns the container's ID, or an empty string for a process outside of
+// containers. Two lines with different containers are an error.
 //
-// Seen from another cgroup namespace, as a sidecar sees its neighbours, a path begins with "/..".
+// In another cgroup namespace, such as a sidecar's view of other containers, a path begins with "/..".
 func Cgroup(b []byte) (string, error) {
 	var found string
 	for line := range bytes.Lines(b) {
@@ -35,9 +35,9 @@ func Cgroup(b []byte) (string, error) {
 	return found, nil
 }
 
-// containerOf takes the container ID out of a cgroup path: the first ID after the last element that speaks
-// of kubepods, or the first of all. What lies below a container's cgroup is that container's own invention
-// (systemd or Docker inside it); what lies above kubepods is the node's (a node that is a container itself).
+// containerOf returns the container ID in a cgroup path: the first ID after the last element with kubepods, or the first
+// ID. Cgroups below a container's cgroup are made by that container (systemd or Docker inside it); cgroups above kubepods
+// belong to the node (a node that is a container itself).
 func containerOf(path string) string {
 	elements := strings.Split(path, "/")
 	for i := len(elements) - 1; i >= 0; i-- {
@@ -54,7 +54,7 @@ func containerOf(path string) string {
 	return ""
 }
 
-// elementID reads one path element. The forms in use:
+// elementID returns the ID in one path element. The forms in use:
 //
 //	<id>                                            cgroupfs driver of containerd and Docker
 //	cri-containerd-<id>.scope                       systemd driver of containerd

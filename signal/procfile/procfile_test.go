@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/refit-project/refit/testkit/procfs"
+	"github.com/refit-project/refit/test/kit/procfs"
 )
 
 func TestParseStat(t *testing.T) {

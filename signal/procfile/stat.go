@@ -1,5 +1,5 @@
-// Package procfile parses files of a process in proc(5). All of them are bytes from outside: a process chooses its name,
-// and a container its cgroups.
+// Package procfile parses files of a process in proc(5). All of them are untrusted: a process chooses its name, and a
+// container its cgroups.
 package procfile
 
 import (
@@ -17,7 +17,7 @@ const MaxPID = 4 << 20
 // kernelThread is PF_KTHREAD of include/linux/sched.h.
 const kernelThread = 0x00200000
 
-// Stat is what is used of /proc/<pid>/stat.
+// Stat has the used fields of /proc/<pid>/stat.
 type Stat struct {
 	Comm   []byte // aliases the input
 	State  byte
@@ -30,8 +30,8 @@ type Stat struct {
 // Dead reports whether the process has ended, so that a signal has no effect.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
 
-// ParseStat reads the text of /proc/<pid>/stat. A process may call itself "a) S 1", newline included, and
-// the kernel does not escape it here; so comm ends at the last parenthesis.
+// ParseStat reads the text of /proc/<pid>/stat. A process may call itself "a) S 1", including a newline, and the kernel
+// does not escape it here; so comm ends at the last parenthesis.
 func ParseStat(b []byte) (Stat, error) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
@@ -70,15 +70,15 @@ func ParseStat(b []byte) (Stat, error) {
 	return s, nil
 }
 
-// Credentials are what is used of /proc/<pid>/status.
+// Credentials has the used fields of /proc/<pid>/status.
 type Credentials struct {
 	UID, EUID int
 	// Capabilities is the effective set, bit n for capability n of capabilities(7).
 	Capabilities uint64
 }
 
-// ParseCredentials reads the text of /proc/<pid>/status. The kernel escapes newlines of the name here, so
-// that a line is what it says. Capabilities are optional: gVisor has none.
+// ParseCredentials reads the text of /proc/<pid>/status. The kernel escapes newlines of the name here, so that lines cannot
+// be forged. Capabilities are optional: gVisor has none.
 func ParseCredentials(b []byte) (Credentials, error) {
 	line, ok := StatusLine(b, "\nUid:")
 	if !ok {
@@ -107,14 +107,14 @@ func ParseCredentials(b []byte) (Credentials, error) {
 	return c, nil
 }
 
-// StatusLine is the rest of the line of /proc/<pid>/status that begins with key.
+// StatusLine returns the rest of the line of /proc/<pid>/status that begins with key.
 func StatusLine(b []byte, key string) ([]byte, bool) {
 	_, rest, ok := bytes.Cut(b, []byte(key))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	return line, ok
 }
 
-// NextWord splits the first word off.
+// NextWord returns the first word and the rest.
 func NextWord(b []byte) (word, rest []byte) {
 	b = bytes.TrimLeft(b, " \t\n")
 	if i := bytes.IndexAny(b, " \t\n"); i >= 0 {

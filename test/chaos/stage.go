@@ -56,14 +56,14 @@ func (r *run) clear(ctx context.Context) error {
 	for i := range namespaces.Items {
 		namespace := &namespaces.Items[i]
 		errs = append(errs,
-			r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)),
+			r.deletePods(ctx, client.InNamespace(namespace.Name), client.GracePeriodSeconds(0)),
 			client.IgnoreNotFound(r.cluster.Delete(ctx, namespace)))
 	}
 	for _, object := range []client.Object{ghostNode(), ghostProbes(), load.SidecarSet(), meetings.Evicter()} {
 		errs = append(errs, client.IgnoreNotFound(r.cluster.Delete(ctx, object)))
 	}
 	// A second manager.
-	errs = append(errs, r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(cluster.SystemNamespace), client.HasLabels{cluster.Label}))
+	errs = append(errs, r.deletePods(ctx, client.InNamespace(cluster.SystemNamespace), client.HasLabels{cluster.Label}))
 	for _, node := range r.cluster.Nodes {
 		// The applications write into it until kubelet has stopped them.
 		var err error
@@ -76,6 +76,19 @@ func (r *run) clear(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// deletePods tries again: a call for many pods may take longer than one that is made of a cluster in trouble may.
+func (r *run) deletePods(ctx context.Context, options ...client.DeleteAllOfOption) error {
+	var err error
+	late := cluster.Until(ctx, "delete pods", endTime, func(ctx context.Context) bool {
+		err = r.cluster.DeleteAllOf(ctx, &corev1.Pod{}, options...)
+		return err == nil
+	})
+	if late != nil {
+		return errors.Join(late, err)
+	}
+	return nil
 }
 
 // keepLogs copies what will be gone with the cluster to the other records.

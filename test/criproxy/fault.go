@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/refit-project/refit/wait"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 // Fault is what goes wrong with a method. The faults file is one JSON object of them by method name,

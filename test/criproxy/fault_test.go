@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/test/criproxy"
 )
 

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refit-project/refit/cri"
-	"github.com/refit-project/refit/identity"
+	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/test/criproxy"
-	"github.com/refit-project/refit/testkit/fakecri"
-	"github.com/refit-project/refit/testkit/poll"
+	"github.com/refit-project/refit/test/kit/fakecri"
+	"github.com/refit-project/refit/test/kit/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

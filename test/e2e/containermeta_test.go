@@ -12,7 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace/facts"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // reportOf waits until the annotation runtime-containers-meta tells of the running instance of a container, made from

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/testkit/markdown"
+	"github.com/refit-project/refit/test/kit/markdown"
 )
 
 // TestRequestsAreKeptWhenTheConversionWebhookIsRemoved is the upgrade from a CRD with a conversion webhook, by the command of

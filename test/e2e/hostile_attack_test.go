@@ -25,7 +25,15 @@ type attacker struct {
 	set       string // a SidecarSet that selects the pods of both
 	image     string // that the other tenant pulls
 	round     int
+	attack    string // the one that is being made
+	share     int    // of each flood one in so many is written
 }
+
+// few is how much is written of a flood of n.
+func (a attacker) few(n int) int { return max(n/max(a.share, 1), 1) }
+
+// byAttack is an annotation with the name of the attack that has made a pod.
+const byAttack = "example.com/attack"
 
 // attack is one thing that an attacker does. With words it has to be refused with these; without, the API server may take it.
 type attack struct {
@@ -36,34 +44,52 @@ type attack struct {
 // object is the creation of an object from YAML, with the name of the attack if it has none.
 func object(manifest string, words ...string) attack {
 	return attack{words: words, do: func(ctx context.Context, a attacker) error {
-		text := strings.NewReplacer("$NAMESPACE", a.namespace, "$OTHER", a.other, "$SET", a.set, "$IMAGE", a.image, "$ROUND", fmt.Sprint(a.round),
-			"$LONG", strings.Repeat("x", 200<<10), "$DEEP", strings.Repeat(`{"a":`, 5000)).Replace(manifest)
-		made := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &made.Object); err != nil {
-			return fmt.Errorf("manifest: %w", err)
-		}
-		if made.GetNamespace() == "" {
-			made.SetNamespace(a.namespace)
-		}
-		if made.GetName() == "" {
-			made.SetGenerateName("a-")
+		made, err := a.parse(manifest)
+		if err != nil {
+			return err
 		}
 		return a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, made) })
 	}}
+}
+
+// parse is the object of a manifest.
+func (a attacker) parse(manifest string) (*unstructured.Unstructured, error) {
+	for key, value := range map[string]func() string{
+		"$NAMESPACE": func() string { return a.namespace }, "$OTHER": func() string { return a.other }, "$SET": func() string { return a.set },
+		"$IMAGE": func() string { return a.image }, "$ROUND": func() string { return fmt.Sprint(a.round) }, "$LIST": func() string { return images(a.few(255)) },
+		"$LONG": func() string { return strings.Repeat("x", 200<<10) },
+	} {
+		if strings.Contains(manifest, key) {
+			manifest = strings.ReplaceAll(manifest, key, value())
+		}
+	}
+	made := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &made.Object); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if made.GetNamespace() == "" {
+		made.SetNamespace(a.namespace)
+	}
+	if made.GetName() == "" {
+		made.SetGenerateName("a-")
+	}
+	return made, nil
 }
 
 // onPod is a pod with annotations, which runs on no node. It has a container as a SidecarSet injects it.
 func onPod(annotations map[string]string, change ...func(*corev1.Pod)) attack {
 	return attack{do: func(ctx context.Context, a attacker) error {
 		pod := a.pod()
-		pod.Annotations = map[string]string{}
 		for key, value := range annotations {
 			pod.Annotations[key] = strings.ReplaceAll(value, "$SET", a.set)
 		}
 		for _, c := range change {
 			c(pod)
 		}
-		return a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, pod) })
+		if err := a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, pod) }); err != nil {
+			return err
+		}
+		return injected(pod)
 	}}
 }
 
@@ -101,7 +127,9 @@ func (a attacker) answered(ctx context.Context, write func(context.Context) erro
 }
 
 func (a attacker) pod() *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, GenerateName: "a-", Labels: map[string]string{"sidecarset": "hostile"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: a.namespace, GenerateName: "a-", Labels: map[string]string{"sidecarset": "hostile"}, Annotations: map[string]string{byAttack: a.attack},
+	}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
 	pod.Spec.NodeSelector = map[string]string{"refit.dev/no-such-node": "true"}
 	return pod
@@ -116,12 +144,16 @@ func brought(change func(*corev1.Container)) func(*corev1.Pod) {
 	}
 }
 
-// flood creates an object n times.
+// flood creates an object n times, or fewer in the short run.
 func flood(n int, manifest string) attack {
 	return attack{do: func(ctx context.Context, a attacker) error {
-		one := object(manifest)
-		for range n {
-			switch err := one.do(ctx, a); {
+		made, err := a.parse(manifest)
+		if err != nil {
+			return err
+		}
+		for range a.few(n) {
+			one := made.DeepCopy()
+			switch err := a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, one) }); {
 			case errors.Is(err, errUnanswered):
 				return err
 			case client.IgnoreAlreadyExists(err) != nil:
@@ -142,7 +174,7 @@ func changes(n int, manifest string) attack {
 		if err := client.IgnoreAlreadyExists(object(manifest).do(ctx, a)); err != nil {
 			return err
 		}
-		for i := range n {
+		for i := range a.few(n) {
 			if err := a.Patch(ctx, made.DeepCopy(), merge(fmt.Sprintf(`{"data":{"a":"%d-%d"}}`, a.round, i))); err != nil {
 				return err
 			}
@@ -198,7 +230,7 @@ func attacksByObjects() map[string]attack {
 		"pull with 64 secrets":                 object(job("image: $IMAGE, pullSecrets: [" + secrets(64) + "]")),
 		"pull of a unicode image":              object(job(`image: "\u202e.io/a:1"`), "image"),
 		"pull of a node's own address":         object(job("image: 169.254.169.254/latest:meta-data")),
-		"list of 255 images":                   object("{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [" + images(255) + "], completionPolicy: {type: Never}}}"),
+		"list of many images":                  object("{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, spec: {images: [$LIST], completionPolicy: {type: Never}}}"),
 		"list with a long name":                object("{apiVersion: apps.kruise.io/v1beta1, kind: ImageListPullJob, metadata: {name: " + strings.Repeat("a.", 120) + "a-$ROUND}, spec: {images: [" + nothing + ":1], completionPolicy: {type: Never}}}"),
 		"budget that allows nothing":           object("{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 0, selector: {matchLabels: {sidecarset: hostile}}}}"),
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 )
 
-// canaryPatience is how long an operation of a canary may take, on a machine that is busy with attacks.
-const canaryPatience = 60 * time.Second
+// canaryPatience is how long an operation of a canary may take, on a machine that is busy with attacks and perhaps with other things.
+const canaryPatience = 3 * time.Minute
 
 // errWrong is wrapped by the error of an operation that has ended, with a result that is not right.
 var errWrong = errors.New("wrong result")
@@ -27,20 +27,31 @@ var errWrong = errors.New("wrong result")
 // canary is one kind of operation that a tenant does again and again while another one attacks.
 type canary struct {
 	name string
-	// once does the operation for the n-th time, and compares its result.
-	once func(ctx context.Context, n int) error
+	// once does the operation for the n-th time in a lane, and compares its result.
+	once func(ctx context.Context, lane, n int) error
+	// lanes is how many do it at the same time, each with a pod of its own.
+	lanes int
 
 	mu    sync.Mutex
 	took  []time.Duration
 	wrong []error
 }
 
-// run repeats the operation until the context ends. What was interrupted by that does not count.
+// run repeats the operation in all lanes until the context ends.
 func (c *canary) run(ctx context.Context) {
+	var lanes sync.WaitGroup
+	for lane := range c.lanes {
+		lanes.Go(func() { c.runLane(ctx, lane) })
+	}
+	lanes.Wait()
+}
+
+// runLane repeats the operation in one lane. What the end of the context interrupts does not count.
+func (c *canary) runLane(ctx context.Context, lane int) {
 	for n := 1; ctx.Err() == nil; n++ {
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, canaryPatience)
-		err := c.once(limited, n)
+		err := c.once(limited, lane, n)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -74,11 +85,14 @@ func (c *canary) forget() (operations int, p99 time.Duration, wrong []error) {
 	return operations, p99, wrong
 }
 
-// canaries are the operations of the tenant whose namespace the fixture has. Each has a pod of its own.
-func (s *sidecarFixture) canaries() []*canary {
+// canaries are the operations of the tenant whose namespace the fixture has. Each has a pod of its own, and one that lasts for seconds has as
+// many pods as there are to be lanes.
+func (s *sidecarFixture) canaries(lanes int) []*canary {
 	s.t.Helper()
-	s.start(s.podOf("request", shell("app", obedient), shell("other", obedient)))
-	s.start(s.podOf("update", shell("app", obedient), shell("other", obedient)))
+	for lane := range lanes {
+		s.start(s.podOf(fmt.Sprintf("request-%d", lane), shell("app", obedient), shell("other", obedient)))
+		s.start(s.podOf(fmt.Sprintf("update-%d", lane), shell("app", obedient), shell("other", obedient)))
+	}
 	s.start(s.server("probe"))
 	s.mark("probe", "probe", probing("up", "app", command("/testapp", "state", "/shared/state")))
 	hot := s.start(s.examplePod("pod.yaml")).Name
@@ -86,20 +100,21 @@ func (s *sidecarFixture) canaries() []*canary {
 	repository, tag, _ := s.testappImage()
 	source := s.source("")
 	return []*canary{
-		{name: "request", once: s.restartsOnce}, {name: "in-place update", once: s.updatesOnce}, {name: "probe", once: s.probesOnce},
-		{name: "injection", once: s.injectsOnce},
-		{name: "image pull", once: func(ctx context.Context, n int) error { return s.pullsOnce(ctx, n, repository+":"+tag) }},
-		{name: "hot update", once: func(ctx context.Context, n int) error { return s.hotUpdatesOnce(ctx, n, hot, source) }},
+		{name: "request", lanes: lanes, once: s.restartsOnce}, {name: "in-place update", lanes: lanes, once: s.updatesOnce},
+		{name: "probe", lanes: 1, once: s.probesOnce}, {name: "injection", lanes: 1, once: s.injectsOnce},
+		{name: "image pull", lanes: lanes, once: func(ctx context.Context, lane, n int) error { return s.pullsOnce(ctx, lane, n, repository+":"+tag) }},
+		{name: "hot update", lanes: 1, once: func(ctx context.Context, _, n int) error { return s.hotUpdatesOnce(ctx, n, hot, source) }},
 	}
 }
 
 // restartsOnce has one container restarted, and not the other.
-func (s *sidecarFixture) restartsOnce(ctx context.Context, n int) error {
+func (s *sidecarFixture) restartsOnce(ctx context.Context, lane, n int) error {
+	name := fmt.Sprintf("request-%d", lane)
 	before := &corev1.Pod{}
-	if err := s.Get(ctx, s.key("request"), before); err != nil {
+	if err := s.Get(ctx, s.key(name), before); err != nil {
 		return err
 	}
-	r := s.newRequest(fmt.Sprintf("r-%d", n), "request/app")
+	r := s.newRequest(fmt.Sprintf("r-%d-%d", lane, n), name+"/app")
 	if err := s.Create(ctx, r); err != nil {
 		return fmt.Errorf("create request: %w", err)
 	}
@@ -110,7 +125,7 @@ func (s *sidecarFixture) restartsOnce(ctx context.Context, n int) error {
 		return fmt.Errorf("request %s, phase %q: %w", r.Name, r.Status.Phase, err)
 	}
 	after := &corev1.Pod{}
-	if err := s.Get(ctx, s.key("request"), after); err != nil {
+	if err := s.Get(ctx, s.key(name), after); err != nil {
 		return err
 	}
 	if got := status(after, "app").RestartCount - status(before, "app").RestartCount; got != 1 || status(after, "other").RestartCount != 0 {
@@ -119,17 +134,29 @@ func (s *sidecarFixture) restartsOnce(ctx context.Context, n int) error {
 	return s.Delete(ctx, r)
 }
 
+// restartsOfAPod is how often kubelet starts a container of a pod again before the pod is replaced: kubelet delays what comes back within 10
+// minutes, as an image does that has been there before.
+const restartsOfAPod = 3
+
 // updatesOnce changes the image of one container, which kubelet then replaces.
-func (s *sidecarFixture) updatesOnce(ctx context.Context, _ int) error {
+func (s *sidecarFixture) updatesOnce(ctx context.Context, lane, _ int) error {
+	name := fmt.Sprintf("update-%d", lane)
 	before := &corev1.Pod{}
-	if err := s.Get(ctx, s.key("update"), before); err != nil {
+	if err := s.Get(ctx, s.key(name), before); err != nil {
 		return err
+	}
+	if status(before, "app").RestartCount >= restartsOfAPod {
+		fresh, err := s.replaced(ctx, before)
+		if err != nil {
+			return fmt.Errorf("replace pod: %w", err)
+		}
+		before = fresh
 	}
 	want := image
 	if containerOf(before, "app").Image == image { // also after an update that took too long
 		want = newImage
 	}
-	out, code, err := s.runTool(ctx, "set", "image", "pod/update", "app="+want)
+	out, code, err := s.runTool(ctx, "set", "image", "pod/"+name, "app="+want)
 	if err != nil {
 		return fmt.Errorf("kubectl-refit set image: %w: %s", err, out)
 	}
@@ -137,7 +164,7 @@ func (s *sidecarFixture) updatesOnce(ctx context.Context, _ int) error {
 		return fmt.Errorf("%w: kubectl-refit set image: exit code %d: %s", errWrong, code, out)
 	}
 	after := &corev1.Pod{}
-	if err := s.Get(ctx, s.key("update"), after); err != nil {
+	if err := s.Get(ctx, s.key(name), after); err != nil {
 		return err
 	}
 	if after.UID != before.UID || containerOf(after, "app").Image != want || status(after, "other").RestartCount != 0 {
@@ -146,8 +173,26 @@ func (s *sidecarFixture) updatesOnce(ctx context.Context, _ int) error {
 	return nil
 }
 
+// replaced creates a pod again, and returns it when it is ready.
+func (s *sidecarFixture) replaced(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	if err := s.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
+		return nil, err
+	}
+	fresh := s.podOf(pod.Name, shell("app", obedient), shell("other", obedient))
+	err := until(ctx, canaryPatience, func(ctx context.Context) (bool, error) {
+		err := s.Create(ctx, fresh)
+		return err == nil, client.IgnoreAlreadyExists(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fresh, until(ctx, canaryPatience, func(ctx context.Context) (bool, error) {
+		return condition(fresh, corev1.PodReady) == corev1.ConditionTrue, s.Get(ctx, client.ObjectKeyFromObject(fresh), fresh)
+	})
+}
+
 // probesOnce changes what the application says of itself, and waits until the pod shows it.
-func (s *sidecarFixture) probesOnce(ctx context.Context, n int) error {
+func (s *sidecarFixture) probesOnce(ctx context.Context, _, n int) error {
 	word, want := "up", corev1.ConditionTrue
 	if n%2 == 1 {
 		word, want = "down", corev1.ConditionFalse
@@ -164,7 +209,7 @@ func (s *sidecarFixture) probesOnce(ctx context.Context, n int) error {
 }
 
 // injectsOnce creates a pod that a SidecarSet selects, and looks at what is injected.
-func (s *sidecarFixture) injectsOnce(ctx context.Context, _ int) error {
+func (s *sidecarFixture) injectsOnce(ctx context.Context, _, _ int) error {
 	pod := selected("hostile", s.podOf("injected", shell("app", obedient)))
 	if err := s.Create(ctx, pod, client.DryRunAll); err != nil {
 		return fmt.Errorf("create pod: %w", err)
@@ -176,8 +221,8 @@ func (s *sidecarFixture) injectsOnce(ctx context.Context, _ int) error {
 }
 
 // pullsOnce pulls an image on every node.
-func (s *sidecarFixture) pullsOnce(ctx context.Context, n int, image string) error {
-	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("pull-%d", n)}}
+func (s *sidecarFixture) pullsOnce(ctx context.Context, lane, n int, image string) error {
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("pull-%d-%d", lane, n)}}
 	job.Spec.Image, job.Spec.CompletionPolicy.Type = image, v1beta1.CompletionAlways
 	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: s.nodes}
 	if err := s.Create(ctx, job); err != nil {

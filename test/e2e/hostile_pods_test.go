@@ -1,11 +1,14 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
 )
@@ -53,14 +56,20 @@ func attacksByPods() map[string]attack {
 		"variable that takes minutes": onPod(nil, func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "1e300000000"}}
 		}),
-		"LD_PRELOAD":       onPod(forged, brought(func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "LD_PRELOAD", Value: "/evil.so"}) })),
-		"a variable twice": onPod(forged, brought(func(c *corev1.Container) { c.Env = append(c.Env, c.Env...) })),
-		"another command":  onPod(forged, brought(func(c *corev1.Container) { c.Command = []string{"sleep", "infinity"} })),
-		"a hook": onPod(forged, brought(func(c *corev1.Container) {
+		"a forged mark": onPod(forged, brought(func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "LD_PRELOAD", Value: "/evil.so"}) })),
+		"LD_PRELOAD": exported(func(_ *corev1.Pod, c *corev1.Container) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "LD_PRELOAD", Value: "/evil.so"})
+		}),
+		"a variable twice": exported(func(_ *corev1.Pod, c *corev1.Container) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "PORT", Value: "1"})
+		}),
+		"another command": exported(func(_ *corev1.Pod, c *corev1.Container) { c.Command = []string{"sleep", "infinity"} }),
+		"one argument":    exported(func(_ *corev1.Pod, c *corev1.Container) { c.Args = []string{"infinity"} }),
+		"a hook": exported(func(_ *corev1.Pod, c *corev1.Container) {
 			c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"evil"}}}}
-		})),
-		"a volume over /etc": onPod(forged, brought(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/etc"}} }), func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v"}}
+		}),
+		"a volume over /etc": exported(func(p *corev1.Pod, c *corev1.Container) {
+			p.Spec.Volumes, c.VolumeMounts = []corev1.Volume{{Name: "v"}}, []corev1.VolumeMount{{Name: "v", MountPath: "/etc"}}
 		}),
 		"2,000 containers": onPod(nil, func(p *corev1.Pod) {
 			for i := range 2000 {
@@ -83,4 +92,58 @@ func attacksByPods() map[string]attack {
 		}),
 	}
 	return all
+}
+
+// exported is a pod as from the manifest of one with the sidecar, with a change of the sidecar.
+func exported(change func(*corev1.Pod, *corev1.Container)) attack {
+	return attack{do: func(ctx context.Context, a attacker) error {
+		from := a.pod()
+		if err := a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, from, client.DryRunAll) }); err != nil {
+			return err
+		}
+		pod, sidecar := a.pod(), containerOf(from, "log")
+		pod.Annotations, sidecar.VolumeMounts = from.Annotations, nil // the token's has a volume of that pod
+		change(pod, &sidecar)
+		pod.Spec.Containers = append([]corev1.Container{sidecar}, pod.Spec.Containers...)
+		if err := a.answered(ctx, func(ctx context.Context) error { return a.Create(ctx, pod) }); err != nil {
+			return err
+		}
+		return injected(pod)
+	}}
+}
+
+// injected says how the sidecar of a pod that was created differs from what the SidecarSet says, in what its owner would have run by it.
+func injected(pod *corev1.Pod) error {
+	c := containerOf(pod, "log")
+	var variables []string
+	for _, v := range c.Env {
+		variables = append(variables, v.Name)
+	}
+	slices.Sort(variables)
+	own := slices.DeleteFunc(slices.Clone(c.VolumeMounts), func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.MountPath, "/var/run/secrets/") })
+	switch {
+	case c.Image != image || !slices.Equal(c.Command, []string{"sleep", "1000"}) || len(c.Args) > 0:
+		return fmt.Errorf("%w: the sidecar of pod %s runs %s %q %q", errWrong, pod.Name, c.Image, c.Command, c.Args)
+	case !slices.Equal(variables, []string{v1beta1.EnvSidecarInjected, "PORT"}):
+		return fmt.Errorf("%w: the sidecar of pod %s has the variables %q", errWrong, pod.Name, variables)
+	case c.Lifecycle != nil || len(own) > 0:
+		return fmt.Errorf("%w: the sidecar of pod %s has the hooks %+v and mounts %+v", errWrong, pod.Name, c.Lifecycle, own)
+	}
+	return nil
+}
+
+// unhandled are the objects for which code of Refit has failed, each with the attack that has made it.
+func (s *fixture) unhandled(ctx context.Context) (found []string) {
+	s.t.Helper()
+	var events corev1.EventList
+	s.check(s.List(ctx, &events, client.MatchingFields{"reason": "NotHandled"}), "list Events")
+	for i := range events.Items {
+		of := events.Items[i].InvolvedObject
+		pod := &corev1.Pod{}
+		if of.Kind == "Pod" {
+			_ = s.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, pod) // without one there is no attack to name
+		}
+		found = append(found, fmt.Sprintf("%s: %s %s/%s: %s", pod.Annotations[byAttack], of.Kind, of.Namespace, of.Name, events.Items[i].Message))
+	}
+	return found
 }

@@ -5,12 +5,24 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	largePods = 600
+	// largeValue is the size of each of the three annotations of a large pod. The API server takes 256 KiB in all.
+	largeValue = 80 << 10
+	// startWithin is how long a manager may take until it is ready.
+	startWithin = 30 * time.Second
 )
 
 // crashes counts the restarts of the manager's and the daemons' containers.
@@ -111,4 +123,75 @@ func (s *fixture) post(body string) (int, string) {
 	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
 	s.check(err, "read answer")
 	return response.StatusCode, string(answer)
+}
+
+// TestAManagerStartsBesideLargePods has refit-manager started again while there are 600 pods with 240 kB of annotations each, in keys that
+// it reads and in keys that it does not: it is ready within 30 s and stays below its memory limit. It is not parallel: others restart the
+// programs of Refit.
+func TestAManagerStartsBesideLargePods(t *testing.T) {
+	if os.Getenv("REFIT_HOSTILE") != "long" {
+		t.Skip("make hostile runs it")
+	}
+	s := newFixture(t)
+	s.createLargePods()
+	s.check(s.DeleteAllOf(t.Context(), &corev1.Pod{}, append([]client.DeleteAllOfOption{client.GracePeriodSeconds(0)}, deleteAll(managerPods())...)...), "delete managers")
+	s.check(until(t.Context(), 2*patience, s.admits), "wait for the managers")
+	var pods corev1.PodList
+	s.check(s.List(t.Context(), &pods, managerPods()...), "list managers")
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		status := pod.Status.ContainerStatuses[0]
+		if status.RestartCount != 0 || status.State.Running == nil {
+			t.Errorf("manager %s: %d restarts, %+v", pod.Name, status.RestartCount, status.LastTerminationState)
+			continue
+		}
+		ready := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+		took := pod.Status.Conditions[ready].LastTransitionTime.Sub(status.State.Running.StartedAt.Time)
+		t.Logf("manager %s was ready %s after its start", pod.Name, took)
+		if took > startWithin {
+			t.Errorf("manager %s was ready after %s, want at most %s", pod.Name, took, startWithin)
+		}
+	}
+	// Both have read all pods when a request in the namespace is carried out.
+	before := s.start(s.podOf("web", shell("app", obedient)))
+	s.ask("r", "web/app")
+	s.succeeded("r")
+	s.restarted(before, "app", 1)
+}
+
+// createLargePods creates pods that no node has room for.
+func (s *fixture) createLargePods() {
+	s.t.Helper()
+	value := strings.Repeat("x", largeValue)
+	names := make(chan int)
+	var work sync.WaitGroup
+	for range 8 {
+		work.Go(func() {
+			for n := range names {
+				pod := s.podOf(fmt.Sprintf("large-%d", n), shell("app", obedient))
+				pod.Spec.NodeSelector = map[string]string{"refit.dev/no-such-node": "true"}
+				pod.Annotations = map[string]string{"kruise.io/sidecarset-x": value, "sidecarset.refit.dev/x": value, "example.com/x": value}
+				if err := s.Create(s.t.Context(), pod); err != nil {
+					s.t.Errorf("create pod: %v", err)
+				}
+			}
+		})
+	}
+	for n := range largePods {
+		names <- n
+	}
+	close(names)
+	work.Wait()
+	var pods corev1.PodList
+	s.check(s.List(s.t.Context(), &pods, client.InNamespace(s.namespace), client.Limit(largePods)), "list pods")
+	if len(pods.Items) < largePods {
+		s.t.Fatalf("%d pods were created", len(pods.Items))
+	}
+}
+
+// deleteAll are the options of a list as those of a deletion.
+func deleteAll(options []client.ListOption) []client.DeleteAllOfOption {
+	all := &client.ListOptions{}
+	all.ApplyOptions(options)
+	return []client.DeleteAllOfOption{&client.DeleteAllOfOptions{ListOptions: *all}}
 }

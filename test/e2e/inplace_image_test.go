@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 func TestImageOfOneContainerIsChangedAndNothingElse(t *testing.T) {

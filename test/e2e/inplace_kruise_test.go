@@ -16,7 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/kubelet"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // kruiseState is the annotation inplace-update-state with the fields that OpenKruise knows: what others are in it, it drops.

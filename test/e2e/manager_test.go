@@ -22,6 +22,9 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	pod := s.start(s.podOf("web", shell("app", obedient)))
+	kruises := s.podOf("kruises", shell("app", obedient))
+	kruises.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web", UID: "u", Controller: new(true)}}
+	s.check(s.Create(t.Context(), kruises), "create pod")
 	manager := s.as(s.token(systemNamespace, "refit-manager", nil))
 	status := func(patch string) func(context.Context) error {
 		return func(ctx context.Context) error { return manager.Status().Patch(ctx, pod.DeepCopy(), merge(patch)) }
@@ -58,6 +61,12 @@ func TestManagersTokenIsNotWorthACluster(t *testing.T) {
 		"an annotation from a probe result": {do: status(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"1"}}}`)},
 		"a condition from a probe result":   {do: condition(`{"type":"example.com/idle","status":"True"}`)},
 		"the condition of a drain":          {do: condition(`{"type":"KruisePodReady","status":"True"}`)},
+
+		"the gate of an update is opened": {do: condition(`{"type":"InPlaceUpdateReady","status":"True"}`)},
+		"the gate of an update is shut":   {do: condition(`{"type":"InPlaceUpdateReady","status":"False"}`), words: []string{policy, "InPlaceUpdateReady to True only"}},
+		"the gate of a pod of a workload of OpenKruise": {do: func(ctx context.Context) error {
+			return manager.Status().Patch(ctx, kruises.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"InPlaceUpdateReady","status":"True"}]}}`)), client.DryRunAll)
+		}, words: []string{policy, "not for pods of OpenKruise's workloads"}},
 
 		"a label of Kubernetes":         {do: status(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"x"}}}`), words: []string{policy, "reserved"}},
 		"the hash of a ReplicaSet":      {do: status(`{"metadata":{"labels":{"pod-template-hash":"x"}}}`), words: []string{policy, "reserved"}},

@@ -45,7 +45,16 @@ spec:
 		NodeName: node.Name, Containers: []corev1.Container{{Name: "main", Image: image}},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}
+	// It has its probes from the beginning, as soon as the webhook knows the marker.
+	s.await("pods to be created with their probes", func(ctx context.Context) (bool, error) {
+		tried := pod.DeepCopy()
+		err := s.Create(ctx, tried, client.DryRunAll)
+		return err == nil && tried.Annotations["kruise.io/podprobemarker-list"] == "game", err
+	})
 	s.check(s.Create(t.Context(), pod), "create pod")
+	if pod.Annotations["kruise.io/podprobe"] == "" {
+		t.Errorf("created with annotations %v", pod.Annotations)
+	}
 	is := func(what string, done func(*corev1.Pod) bool) {
 		t.Helper()
 		s.await(what, func(ctx context.Context) (bool, error) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/testkit/fakeregistry"
+	"github.com/refit-project/refit/test/kit/fakeregistry"
 )
 
 // served is an image of a registry that misbehaves.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refit-project/refit/testkit/markdown"
+	"github.com/refit-project/refit/test/kit/markdown"
 )
 
 // tutorialTimeout is for one page.

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Kind and Resource of RestartRollout, as a dynamic client or a RESTMapper wants them.
+// Kind and Resource of RestartRollout, for a dynamic client or a RESTMapper.
 const (
 	KindRestartRollout     = "RestartRollout"
 	ResourceRestartRollout = "restartrollouts"
@@ -14,16 +14,17 @@ const (
 // LabelRestartRollout is on every ContainerRecreateRequest of a rollout, with the UID of the rollout.
 const LabelRestartRollout = "refit.dev/restart-rollout"
 
-// AnnotationTrigger is on RestartRollouts that refit-manager has created, with what made it do so: KIND/NAME of a
-// RestartSchedule, or of a ConfigMap or Secret that has changed.
+// AnnotationTrigger is on RestartRollouts that refit-manager has created, with the cause: KIND/NAME of a RestartSchedule,
+// or of a ConfigMap or Secret that has changed.
 const AnnotationTrigger = "refit.dev/trigger"
 
-// AnnotationOldestFirst set to "true" has a RestartRollout begin with the pods whose containers have run for the longest, not in the order
-// of names. A RestartSchedule sets it if the rollout before has not succeeded, so that the last pods are reached too.
+// AnnotationOldestFirst set to "true" makes a RestartRollout begin with the pods whose containers have run for the longest
+// time, instead of in the order of names. A RestartSchedule sets it if the previous rollout has not succeeded, so that the
+// last pods are reached too.
 const AnnotationOldestFirst = "refit.dev/oldest-first"
 
-// RestartRollout restarts containers of many pods in place, a few pods at a time: the pods of a workload, or those that a
-// selector matches. A pod that is created after the rollout is left out, since its containers are new.
+// RestartRollout restarts containers of many pods in place, a few pods at a time: the pods of a workload, or the pods that
+// a selector matches. A pod that is created after the rollout is left out, since its containers are new.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -60,8 +61,8 @@ type RestartRolloutList struct {
 	Items []RestartRollout `json:"items"`
 }
 
-// RestartRolloutSpec says which containers of which pods are restarted, and how fast. Only paused, partition and
-// maxUnavailable can be changed.
+// RestartRolloutSpec selects the pods and the containers to restart, and limits how fast they are restarted. Only paused,
+// partition and maxUnavailable can be changed.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.targetRef) != has(self.selector)",message="exactly one of targetRef and selector must be set"
 type RestartRolloutSpec struct {
@@ -85,53 +86,56 @@ type RestartRolloutSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 2147483647 : string(self).matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number of at least 1 or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Partition is how many of the pods are left as they are; default 0. Lower it to go on.
+	// Partition is the number of pods that are not restarted; default 0. Lower it to continue.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Partition int32 `json:"partition,omitempty"`
-	// MinReadySeconds a pod must be ready after its restart to count as available.
+	// MinReadySeconds is how long a pod must be ready after its restart to count as available.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// Paused starts no further restart. Those that have started go on.
+	// Paused starts no further restarts. Restarts that have started continue.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// FailurePolicy says what a pod whose restart has failed means for the others; default Stop.
+	// FailurePolicy says what happens to the other pods when the restart of a pod has failed; default Stop.
 	// +optional
 	FailurePolicy RolloutFailurePolicy `json:"failurePolicy,omitempty"`
 	// IgnorePodDisruptionBudgets restarts pods although a PodDisruptionBudget allows no disruption.
 	// +optional
 	IgnorePodDisruptionBudgets bool `json:"ignorePodDisruptionBudgets,omitempty"`
-	// ActiveDeadlineSeconds is how long after its creation the rollout starts restarts. Then it ends as failed, when those under way have ended.
+	// ActiveDeadlineSeconds is how long after its creation the rollout starts restarts. It then ends as failed, when the
+	// restarts in progress have ended.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=2147483647
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// ProgressDeadlineSeconds without a restarted pod make the condition Progressing False; the rollout goes on. Default 600.
+	// ProgressDeadlineSeconds is the time without a restarted pod after which the condition Progressing becomes False; the
+	// rollout continues. Default 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished deletes the rollout and its ContainerRecreateRequests so long after its end. Unset keeps them.
+	// TTLSecondsAfterFinished deletes the rollout and its ContainerRecreateRequests this many seconds after its end. Unset
+	// keeps them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
-	// Request is how each pod is restarted.
+	// Request says how each pod is restarted.
 	// +optional
 	Request RestartRequestTemplate `json:"request,omitzero"`
 }
 
 // WorkloadReference names a workload: Deployment, ReplicaSet, StatefulSet or DaemonSet of apps/v1, or a kind of
-// apps.kruise.io that controls its pods itself, as CloneSet.
+// apps.kruise.io that controls its pods itself, such as CloneSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.apiVersion == 'apps/v1' ? self.kind in ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet'] : self.kind in ['CloneSet', 'StatefulSet', 'DaemonSet']",message="must be a Deployment, ReplicaSet, StatefulSet or DaemonSet of apps/v1, or a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
 type WorkloadReference struct {
-	// APIVersion, as apps/v1.
+	// APIVersion, such as apps/v1.
 	// +required
 	// +kubebuilder:validation:Pattern=`^(apps/v1|apps\.kruise\.io/v1(alpha1|beta1))$`
 	APIVersion string `json:"apiVersion"`
-	// Kind, as Deployment.
+	// Kind, such as Deployment.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
@@ -144,18 +148,18 @@ type WorkloadReference struct {
 
 // RestartRequestTemplate has the fields of the strategy of a ContainerRecreateRequest that apply to each pod.
 type RestartRequestTemplate struct {
-	// TerminationGracePeriodSeconds between TERM and KILL; default the pod's; 0 kills at once.
+	// TerminationGracePeriodSeconds is the time between TERM and KILL; default is the pod's; 0 kills at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds takes the pod out of its Services so long before its first container is stopped. It needs
-	// the readiness gate KruisePodReady in the pod.
+	// UnreadyGracePeriodSeconds removes the pod from its Services this many seconds before its first container is stopped.
+	// It needs the readiness gate KruisePodReady in the pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
-	// OrderedRecreate waits for each container to be ready before the next is stopped.
+	// OrderedRecreate waits for each container to be ready before the next one is stopped.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
 	// ActiveDeadlineSeconds bounds the restart of one pod; default 600.
@@ -165,51 +169,52 @@ type RestartRequestTemplate struct {
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 }
 
-// RolloutFailurePolicy says what a pod whose restart has failed means for the others.
+// RolloutFailurePolicy says what happens to the other pods when the restart of a pod has failed.
 //
 // +kubebuilder:validation:Enum=Stop;Continue
 type RolloutFailurePolicy string
 
 const (
-	// RolloutFailureStop starts no further restart, and ends the rollout as failed when those under way have ended.
+	// RolloutFailureStop starts no further restarts, and ends the rollout as failed when the restarts in progress have
+	// ended.
 	RolloutFailureStop RolloutFailurePolicy = "Stop"
-	// RolloutFailureContinue restarts the other pods, and ends the rollout as failed then.
+	// RolloutFailureContinue restarts the other pods, and then ends the rollout as failed.
 	RolloutFailureContinue RolloutFailurePolicy = "Continue"
 )
 
-// RestartRolloutStatus is how far a rollout is.
+// RestartRolloutStatus is the progress of a rollout.
 type RestartRolloutStatus struct {
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pods that the rollout is about: those that existed at its creation and still exist.
+	// Pods is the number of pods of the rollout: pods that existed at its creation and still exist.
 	// +optional
 	Pods int32 `json:"pods"`
-	// Restarted are those whose containers have been restarted.
+	// Restarted is the number of pods whose containers have been restarted.
 	// +optional
 	Restarted int32 `json:"restarted"`
-	// Restarting are those with a ContainerRecreateRequest that has not ended.
+	// Restarting is the number of pods with a ContainerRecreateRequest that has not ended.
 	// +optional
 	Restarting int32 `json:"restarting"`
-	// Failed are those whose ContainerRecreateRequest has failed.
+	// Failed is the number of pods whose ContainerRecreateRequest has failed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Unavailable are those that are not available now, for whatever reason.
+	// Unavailable is the number of pods that are not available now, for any reason.
 	// +optional
 	Unavailable int32 `json:"unavailable"`
-	// LastProgressTime is when a pod was last found restarted.
+	// LastProgressTime is when another pod was last found to be restarted.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// CompletionTime is when the rollout ended, whatever the outcome.
+	// CompletionTime is when the rollout ended with any outcome.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Failures of pods, at most ten of them.
+	// Failures of pods, at most ten.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
 	// +kubebuilder:validation:MaxItems=10
 	Failures []RestartFailure `json:"failures,omitempty"`
-	// Conditions: Progressing; and at the end Complete, Succeeded and Failed, as those of a ContainerRecreateRequest.
+	// Conditions: Progressing; and at the end Complete, Succeeded and Failed, as in a ContainerRecreateRequest.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -219,7 +224,7 @@ type RestartRolloutStatus struct {
 
 // RestartFailure is why one pod was not restarted.
 type RestartFailure struct {
-	// Pod is its name.
+	// Pod is the name of the pod.
 	// +required
 	Pod string `json:"pod"`
 	// Reason of the condition Failed of its ContainerRecreateRequest.
@@ -230,14 +235,14 @@ type RestartFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Condition types of RestartRollout. Complete is True at the end whatever the outcome.
+// Condition types of RestartRollout. Complete is True at the end with any outcome.
 const (
 	ConditionProgressing = "Progressing"
 	ConditionComplete    = "Complete"
 	ConditionSucceeded   = "Succeeded"
 	ConditionFailed      = "Failed"
-	// ConditionReplaced: a RestartSchedule has created the next rollout in place of this one, which starts no further restart and ends
-	// when those under way have ended.
+	// ConditionReplaced means that a RestartSchedule has created the next rollout in place of this one. This one starts no
+	// further restarts and ends when the restarts in progress have ended.
 	ConditionReplaced = "Replaced"
 )
 
@@ -249,17 +254,20 @@ const (
 	ReasonBudget           = "MaxUnavailable"
 	ReasonDisruptionBudget = "PodDisruptionBudget"
 	ReasonNoProgress       = "ProgressDeadlineExceeded"
-	// ReasonSucceeded and ReasonFailed are those at the end.
+	// ReasonSucceeded and ReasonFailed are the reasons at the end.
 	ReasonSucceeded = "Succeeded"
 	ReasonFailed    = "Failed"
 )
 
 // Reasons of conditions Succeeded and Failed.
 const (
-	ReasonRestarted        = "Restarted"
-	ReasonNoPods           = "NoPods"
-	ReasonPodsFailed       = "PodsFailed"
-	ReasonDeadlineExceeded = "DeadlineExceeded"
-	ReasonTargetNotFound   = "TargetNotFound"
-	ReasonReplaced         = "Replaced"
+	ReasonRestarted         = "Restarted"
+	ReasonNoPods            = "NoPods"
+	ReasonPodsFailed        = "PodsFailed"
+	ReasonDeadlineExceeded  = "DeadlineExceeded"
+	ReasonTargetNotFound    = "TargetNotFound"
+	ReasonTargetNotReadable = "TargetNotReadable"
+	// ReasonNotStarted means that there are pods, but none of them has started its containers: nothing was restarted.
+	ReasonNotStarted = "NotStarted"
+	ReasonReplaced   = "Replaced"
 )

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Kind and Resource of RestartSchedule, as a dynamic client or a RESTMapper wants them.
+// Kind and Resource of RestartSchedule, for a dynamic client or a RESTMapper.
 const (
 	KindRestartSchedule     = "RestartSchedule"
 	ResourceRestartSchedule = "restartschedules"
@@ -40,62 +40,63 @@ type RestartScheduleList struct {
 	Items []RestartSchedule `json:"items"`
 }
 
-// RestartScheduleSpec says when which RestartRollouts are created. The words are those of CronJob.
+// RestartScheduleSpec says when which RestartRollouts are created. The fields have the names of CronJob's.
 type RestartScheduleSpec struct {
-	// Schedule is a cron expression with five fields, as "0 3 * * 1", or a name, as "@daily".
+	// Schedule is a cron expression with five fields, such as "0 3 * * 1", or a name, such as "@daily".
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Schedule string `json:"schedule"`
-	// TimeZone is the name of a time zone of the IANA database, as "Europe/Paris"; default UTC.
+	// TimeZone is the name of a time zone of the IANA database, such as "Europe/Paris"; default UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
-	// StartingDeadlineSeconds is how late a rollout may be created. A time that was missed by more is skipped. Unset: the
-	// last time that was missed is made up for, however late.
+	// StartingDeadlineSeconds is how late a rollout may be created. A time that was missed by more is skipped. If it is
+	// unset, only the most recent missed time is used, however late.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=2147483647
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy says what happens when the previous rollout has not ended; default Forbid.
+	// ConcurrencyPolicy says what happens if the previous rollout has not ended; default Forbid.
 	// +optional
 	ConcurrencyPolicy ScheduleConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Suspend creates no further rollouts. Those that exist go on.
+	// Suspend creates no further rollouts. Existing ones continue.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// SuccessfulRolloutsHistoryLimit is how many rollouts that have succeeded are kept; default 3.
+	// SuccessfulRolloutsHistoryLimit is the number of succeeded rollouts that are kept; default 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulRolloutsHistoryLimit *int32 `json:"successfulRolloutsHistoryLimit,omitempty"`
-	// FailedRolloutsHistoryLimit is how many rollouts that have failed are kept; default 1.
+	// FailedRolloutsHistoryLimit is the number of failed rollouts that are kept; default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	FailedRolloutsHistoryLimit *int32 `json:"failedRolloutsHistoryLimit,omitempty"`
-	// RolloutTemplate is what is created.
+	// RolloutTemplate is the template of the rollouts.
 	// +required
 	RolloutTemplate RestartRolloutTemplate `json:"rolloutTemplate"`
 }
 
-// RestartRolloutTemplate is what the RestartRollouts of a schedule are made from.
+// RestartRolloutTemplate is the template for the RestartRollouts of a schedule.
 type RestartRolloutTemplate struct {
 	// +required
 	Spec RestartRolloutSpec `json:"spec"`
 }
 
-// ScheduleConcurrencyPolicy says what happens at a scheduled time when the previous rollout has not ended. There is no Allow
-// as CronJob has it: two rollouts of the same pods at a time would not keep maxUnavailable.
+// ScheduleConcurrencyPolicy says what happens at a scheduled time if the previous rollout has not ended. There is no Allow
+// as in CronJob: two concurrent rollouts of the same pods would not keep maxUnavailable.
 //
 // +kubebuilder:validation:Enum=Forbid;Replace
 type ScheduleConcurrencyPolicy string
 
 const (
-	// ScheduleForbid creates the next rollout when the previous one has ended, if startingDeadlineSeconds allow it.
+	// ScheduleForbid creates the next rollout when the previous one has ended, if startingDeadlineSeconds allows it.
 	ScheduleForbid ScheduleConcurrencyPolicy = "Forbid"
-	// ScheduleReplace ends the previous rollout: it starts no further restart, and is deleted when those under way have ended.
+	// ScheduleReplace ends the previous rollout: it starts no further restarts, and is deleted when the restarts in
+	// progress have ended.
 	ScheduleReplace ScheduleConcurrencyPolicy = "Replace"
 )
 
-// RestartScheduleStatus is what a schedule has created.
+// RestartScheduleStatus lists what a schedule has created.
 type RestartScheduleStatus struct {
 	// Active are the names of the rollouts that have not ended.
 	// +optional

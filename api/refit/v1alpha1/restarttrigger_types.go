@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Kind and Resource of RestartTrigger, as a dynamic client or a RESTMapper wants them.
+// Kind and Resource of RestartTrigger, for a dynamic client or a RESTMapper.
 const (
 	KindRestartTrigger     = "RestartTrigger"
 	ResourceRestartTrigger = "restarttriggers"
@@ -17,8 +17,8 @@ const (
 	AnnotationRestartMaxUnavailable = "refit.dev/restart-max-unavailable"
 )
 
-// AnnotationConfigRefresh is written to pods whose volumes have a changed ConfigMap or Secret, so that kubelet updates the
-// volumes now. Its value is the name of the RestartRollout that follows.
+// AnnotationConfigRefresh is written to pods whose volumes contain a changed ConfigMap or Secret, so that kubelet updates
+// the volumes now. Its value is the name of the RestartRollout that follows.
 const AnnotationConfigRefresh = "refit.dev/config-refresh"
 
 // RestartTrigger is refit-manager's record of a workload with the annotation refit.dev/restart-on-config-change: the
@@ -62,16 +62,16 @@ type RestartTriggerSpec struct {
 	TargetRef WorkloadReference `json:"targetRef"`
 }
 
-// RestartTriggerStatus is what is known of the configuration of a workload.
+// RestartTriggerStatus is the known configuration of a workload.
 type RestartTriggerStatus struct {
-	// Objects that the containers use, with the contents for which they were last restarted, or which they were found with.
+	// Objects that the containers use, with the contents for which they were last restarted, or which were found first.
 	// +optional
 	// +listType=atomic
 	Objects []ConfigObject `json:"objects,omitempty"`
-	// Pending is a change for which the containers are to be restarted.
+	// Pending is a change for which the containers have to be restarted.
 	// +optional
 	Pending *ConfigChange `json:"pending,omitempty"`
-	// Rollouts is how many RestartRollouts have been created.
+	// Rollouts is the number of RestartRollouts that have been created.
 	// +optional
 	Rollouts int64 `json:"rollouts,omitempty"`
 	// LastRollout is the name of the last one.
@@ -96,25 +96,25 @@ type ConfigObject struct {
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Digest of the content: SHA-256 for a ConfigMap, PBKDF2 with the UID of the RestartTrigger as salt for a Secret. Empty
-	// if the object has not existed.
+	// if the object did not exist.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }
 
-// ConfigChange is a change of ConfigMaps and Secrets that the containers have not been restarted for.
+// ConfigChange is a change of ConfigMaps and Secrets for which the containers have not been restarted.
 type ConfigChange struct {
-	// Digest of all contents; another change leads to another one.
+	// Digest of all contents; another change has another digest.
 	// +required
 	Digest string `json:"digest"`
-	// Time when it was seen.
+	// Time when the change was found.
 	// +required
 	Time metav1.Time `json:"time"`
-	// RefreshTime is when kubelet was made to update the volumes of the pods.
+	// RefreshTime is when refit-manager made kubelet update the volumes of the pods.
 	// +optional
 	RefreshTime *metav1.Time `json:"refreshTime,omitempty"`
 }
 
-// ConditionReady of a RestartTrigger: the annotations are valid, and the objects have been read.
+// ConditionReady of a RestartTrigger means that the annotations are valid, and that the objects have been read.
 const ConditionReady = "Ready"
 
 // Reasons of condition Ready.

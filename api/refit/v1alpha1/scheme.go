@@ -14,8 +14,8 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 }
 
-// AddToScheme registers the types of this package, and the meta types every group needs, with s.
-// It is a function and not a scheme builder so that nothing happens on import.
+// AddToScheme registers the types of this package, and the meta types that every group needs, with s. It is a function and
+// not a scheme builder so that nothing happens on import.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(), &RestartRollout{}, &RestartRolloutList{}, &RestartSchedule{}, &RestartScheduleList{}, &RestartTrigger{}, &RestartTriggerList{})
 	metav1.AddToGroupVersion(s, GroupVersion())

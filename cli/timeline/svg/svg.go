@@ -15,23 +15,23 @@ type Picture struct {
 	Panels []Panel
 }
 
-// Panel is a recording. Its times are since the left end of the axis.
+// Panel is one recording. Its times are since the left end of the axis.
 type Panel struct {
 	Title, Note string
 	Bars        []Bar // in the order of their lanes
 	Marks       []Mark
 }
 
-// State is what a bar shows.
+// State is the state of the instance of a bar.
 type State string
 
-// The states.
+// States of a bar.
 const (
-	// StateBefore: an instance that ran already at the left end of the axis.
+	// StateBefore is an instance that was already running at the left end of the axis.
 	StateBefore State = "before"
-	// StateStopping: an instance that is being stopped, of which it is not known when it has ended.
+	// StateStopping is an instance that is being stopped. It is not known when it has ended.
 	StateStopping State = "stopping"
-	// StateAfter: an instance that was started later.
+	// StateAfter is an instance that was started later.
 	StateAfter State = "after"
 )
 
@@ -42,7 +42,7 @@ type Bar struct {
 	Start, End  time.Duration
 }
 
-// Mark is a moment.
+// Mark is a marked moment.
 type Mark struct {
 	At    time.Duration
 	Label string
@@ -57,8 +57,8 @@ const (
 	width      = 860
 	right      = 40
 	laneHeight = 26
-	letter     = 7   // width of one, about
-	shortest   = 118 // for the names of the lanes
+	letter     = 7   // approximate width of one
+	shortest   = 118 // minimum space for the names of the lanes
 	margin     = 300 * time.Millisecond
 )
 
@@ -96,7 +96,7 @@ func Draw(out io.Writer, p Picture) error {
 	y := 44
 	panels := make([]drawn, len(p.Panels))
 	for i, panel := range p.Panels {
-		panels[i] = panel.layOut(y, scale, end)
+		panels[i] = panel.place(y, scale, end)
 		y = panels[i].Bottom + 44
 	}
 	bottom := panels[len(panels)-1].Bottom
@@ -113,7 +113,7 @@ func Draw(out io.Writer, p Picture) error {
 	return nil
 }
 
-// length is the time from the left end of the axis until nothing changes any more.
+// length returns the time from the left end of the axis to the last change.
 func (p Picture) length() (length time.Duration) {
 	for _, panel := range p.Panels {
 		for _, b := range panel.Bars {
@@ -126,7 +126,7 @@ func (p Picture) length() (length time.Duration) {
 	return length
 }
 
-// left is where the axis begins: right of the names of the lanes.
+// left returns where the axis begins, to the right of the names of the lanes.
 func (p Picture) left() int {
 	longest := shortest
 	for _, panel := range p.Panels {
@@ -153,8 +153,8 @@ func tickInterval(length time.Duration) time.Duration {
 
 var colours = map[State]string{StateBefore: "#7b8794", StateStopping: "#dd9a3c", StateAfter: "#2f855a"}
 
-// layOut places a panel from y down. An instance that still runs is drawn to the end of the axis.
-func (p Panel) layOut(y int, scale func(time.Duration) int, axis time.Duration) drawn {
+// place places a panel from y down. An instance that is still running is drawn to the end of the axis.
+func (p Panel) place(y int, scale func(time.Duration) int, axis time.Duration) drawn {
 	d := drawn{Y: y, Title: p.Title, Note: p.Note}
 	for _, b := range p.Bars {
 		if len(d.Lanes) == 0 || d.Lanes[len(d.Lanes)-1].Name != b.Lane {

@@ -4,19 +4,14 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/refit-project/refit/cli/timeline/svg"
+	"github.com/refit-project/refit/test/kit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden file again")
 
 func TestPicture(t *testing.T) {
 	t.Parallel()
@@ -45,19 +40,7 @@ func TestPicture(t *testing.T) {
 			t.Fatalf("no XML: %v\n%s", err, out.String())
 		}
 	}
-	golden := filepath.Join("testdata", "picture.svg")
-	if *update {
-		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	golden.Check(t, filepath.Join("testdata", "picture.svg"), out.String())
 }
 
 // The longest of a rollout's lanes and times stay legible.

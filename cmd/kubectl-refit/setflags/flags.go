@@ -1,4 +1,5 @@
-// Package setflags holds the flags that the commands of kubectl refit set share, and makes of them what an update needs.
+// Package setflags has the flags that the commands of kubectl refit set share, and converts them to the configuration of an
+// update.
 package setflags
 
 import (
@@ -10,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
-	"github.com/refit-project/refit/cli/pull"
-	"github.com/refit-project/refit/cli/set"
-	"github.com/refit-project/refit/cli/set/change"
-	"github.com/refit-project/refit/cli/turn"
 	"github.com/refit-project/refit/cmd/kubectl-refit/usage"
+	imagecli "github.com/refit-project/refit/image/cli"
+	inplacecli "github.com/refit-project/refit/inplace/cli"
+	"github.com/refit-project/refit/inplace/cli/change"
+	"github.com/refit-project/refit/inplace/cli/turn"
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/kube"
+	"github.com/refit-project/refit/internal/kube"
 )
 
-// Flags are what the user typed.
+// Flags are the values of the flags.
 type Flags struct {
 	dryRun         bool
 	timeout        time.Duration
@@ -31,7 +32,7 @@ type Flags struct {
 	ignoreBudgets  bool
 }
 
-// Add makes a command have the flags.
+// Add adds the flags to a command.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	usage.DryRunFlag(flags, &f.dryRun, "explain what would be done, stage by stage, or refused, and do nothing")
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "end with exit code 124 after this time; 0 waits for ever")
@@ -43,7 +44,7 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.ignoreBudgets, "ignore-pod-disruption-budgets", false, "stop containers of the pod although a PodDisruptionBudget allows no disruption")
 }
 
-// Check refuses values that are wrong.
+// Check refuses invalid values.
 func (f *Flags) Check(flags *pflag.FlagSet) error {
 	if err := usage.NotNegative(flags, "drain-seconds"); err != nil {
 		return err
@@ -51,22 +52,22 @@ func (f *Flags) Check(flags *pflag.FlagSet) error {
 	return usage.MaxUnavailable(f.maxUnavailable)
 }
 
-// Config makes the configuration of an update without its output. Nothing is sent.
-func (f *Flags) Config(to *rest.Config) (set.Config, error) {
+// Config returns the configuration of an update without its output. Nothing is sent.
+func (f *Flags) Config(to *rest.Config) (inplacecli.Config, error) {
 	client, err := kube.NewClient(to)
 	if err != nil {
-		return set.Config{}, err
+		return inplacecli.Config{}, err
 	}
-	var puller set.Puller
+	var puller inplacecli.Puller
 	if !f.noPull && !f.present {
-		puller = pull.Jobs{Open: func(ctx context.Context) (pull.API, error) { return client.ImagePullJobs(ctx) }}
+		puller = imagecli.Jobs{Open: func(ctx context.Context) (imagecli.API, error) { return client.ImagePullJobs(ctx) }}
 	}
 	turns, err := turn.Connect(to, "kubectl refit set", intstr.Parse(f.maxUnavailable), f.ignoreBudgets)
 	if err != nil {
-		return set.Config{}, fmt.Errorf("prepare to wait for other pods: %w", err)
+		return inplacecli.Config{}, fmt.Errorf("prepare to wait for other pods: %w", err)
 	}
-	return set.Config{
-		API: set.Cluster{Client: client}, Puller: puller, Turn: turns,
+	return inplacecli.Config{
+		API: inplacecli.Cluster{Client: client}, Puller: puller, Turn: turns,
 		Options: plan.Options{Order: change.Groups(f.order), DrainSeconds: f.drain, ImagesPresent: f.present},
 		Timeout: f.timeout, DryRun: f.dryRun,
 	}, nil

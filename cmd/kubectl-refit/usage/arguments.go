@@ -1,7 +1,8 @@
-// Package usage reads command lines as kubectl does, and says what is wrong with one in its own words.
+// Package usage parses command lines like kubectl, and explains errors in them.
 package usage
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/internal/console"
 )
 
-// Object is the object named by the arguments: KIND/NAME, or the two as in kubectl, KIND NAME.
+// Object returns the object in the arguments: KIND/NAME, or two arguments KIND NAME as in kubectl.
 func Object(args []string) string { return strings.Join(args, "/") }
 
-// DryRunFlag is --dry-run. As kubectl's it takes none, server or client, which are the same here: the API server is asked, and stores nothing.
+// DryRunFlag adds --dry-run. As kubectl's it accepts none, server or client, which both mean server here: the API server
+// checks the request, and stores nothing.
 func DryRunFlag(flags *pflag.FlagSet, dryRun *bool, usage string) {
 	flags.Var((*dryRunValue)(dryRun), "dry-run", usage)
 	flags.Lookup("dry-run").NoOptDefVal = "server"
@@ -31,7 +33,7 @@ func (v *dryRunValue) Set(text string) error {
 		return nil
 	}
 	if !slices.Contains([]string{"none", "server", "client"}, text) {
-		return fmt.Errorf("%w: want server, client or none", cli.ErrUsage)
+		return fmt.Errorf("%w: want server, client or none", console.ErrUsage)
 	}
 	*v = text != "none"
 	return nil
@@ -46,42 +48,59 @@ func (v *dryRunValue) String() string {
 
 func (v *dryRunValue) Type() string { return "string" }
 
-// NotNegative refuses flags with a number below zero, by the names that the user knows.
+// NotNegative refuses flags with a number below zero. names are the names of the flags.
 func NotNegative(flags *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if value := flags.Lookup(name).Value.String(); strings.HasPrefix(value, "-") {
-			return fmt.Errorf("%w: --%s=%s: want a number of at least 0", cli.ErrUsage, name, value)
+			return fmt.Errorf("%w: --%s=%s: want a number of at least 0", console.ErrUsage, name, value)
 		}
 	}
 	return nil
 }
 
-// maxUnavailablePattern is what a RestartRollout accepts, see v1alpha1.RestartRolloutSpec.
+// maxUnavailablePattern matches what a RestartRollout accepts, see v1alpha1.RestartRolloutSpec.
 var maxUnavailablePattern = regexp.MustCompile(`^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$`)
 
-// MaxUnavailable refuses values of --max-unavailable that the API would.
+// MaxUnavailable refuses values of --max-unavailable that the API would refuse.
 func MaxUnavailable(value string) error {
 	if !maxUnavailablePattern.MatchString(value) {
-		return fmt.Errorf("%w: --max-unavailable=%s: want a number of at least 1, or a percentage from 1%% to 100%%", cli.ErrUsage, value)
+		return fmt.Errorf("%w: --max-unavailable=%s: want a number of at least 1, or a percentage from 1%% to 100%%", console.ErrUsage, value)
 	}
 	return nil
 }
 
-// Arguments are checked as check does; the error shows the form that is wanted.
+// Arguments returns check with errors that show the expected form.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return fmt.Errorf("%w: %w: %s; see %s --help", cli.ErrUsage, err, cmd.UseLine(), cmd.CommandPath())
+			return fmt.Errorf("%w: %w: %s; see %s --help", console.ErrUsage, err, cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
 }
 
-// MinimumArguments are at least n.
-func MinimumArguments(n int) cobra.PositionalArgs { return Arguments(cobra.MinimumNArgs(n)) }
+// ObjectThen returns the object in the first argument, or in the first two as in [Object], and the remaining arguments,
+// which have the form NAME=VALUE.
+func ObjectThen(args []string) (object string, changes []string) {
+	n := min(1, len(args))
+	if len(args) > 1 && !strings.ContainsAny(args[0]+args[1], "/=") {
+		n = 2
+	}
+	return Object(args[:n]), args[n:]
+}
 
-// OneArgument is exactly one.
+// ObjectAndChanges accepts an object and at least one argument after it, see [ObjectThen].
+func ObjectAndChanges() cobra.PositionalArgs {
+	return Arguments(func(_ *cobra.Command, args []string) error {
+		if _, changes := ObjectThen(args); len(changes) == 0 {
+			return errors.New("requires at least 1 change of an object")
+		}
+		return nil
+	})
+}
+
+// OneArgument accepts exactly one argument.
 func OneArgument() cobra.PositionalArgs { return Arguments(cobra.ExactArgs(1)) }
 
-// OneObject are the arguments that name an object: one or two, see [Object].
+// OneObject accepts arguments that name an object: one or two, see [Object].
 func OneObject() cobra.PositionalArgs { return Arguments(cobra.RangeArgs(1, 2)) }

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/refit-project/refit/cli"
+	"github.com/refit-project/refit/internal/console"
 )
 
-// farthest is how many letters a word may differ from one that is suggested in its place.
+// farthest is the maximum distance between a word and its suggestion, in letters.
 const farthest = 2
 
 // UnknownSubcommand refuses arguments of a command that only has subcommands.
@@ -24,14 +24,14 @@ func UnknownSubcommand(cmd *cobra.Command, args []string) error {
 	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
 		meant = "; did you mean " + strings.Join(names, " or ") + "?"
 	}
-	return fmt.Errorf("%w: %s: unknown command %q%s; see %s --help", cli.ErrUsage, cmd.CommandPath(), args[0], meant, cmd.CommandPath())
+	return fmt.Errorf("%w: %s: unknown command %q%s; see %s --help", console.ErrUsage, cmd.CommandPath(), args[0], meant, cmd.CommandPath())
 }
 
-// WrongFlag is the error about a flag, with the one that may have been meant.
+// WrongFlag returns the error about a flag, with a suggestion.
 func WrongFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
-		return fmt.Errorf("%w: %w", cli.ErrUsage, err)
+		return fmt.Errorf("%w: %w", console.ErrUsage, err)
 	}
 	meant, nearest := "", farthest+1
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -39,17 +39,17 @@ func WrongFlag(cmd *cobra.Command, err error) error {
 			meant, nearest = "; did you mean --"+flag.Name+"?", d
 		}
 	})
-	return fmt.Errorf("%w: %w%s; see %s --help", cli.ErrUsage, err, meant, cmd.CommandPath())
+	return fmt.Errorf("%w: %w%s; see %s --help", console.ErrUsage, err, meant, cmd.CommandPath())
 }
 
-// distance is how many letters are added, left out or replaced between two words.
+// distance returns how many letters are added, removed or replaced between two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0] // of the row above, one to the left
+		before := row[0] // of the previous row, one column to the left
 		row[0] = i + 1
 		for j := range len(b) {
 			above := row[j+1]

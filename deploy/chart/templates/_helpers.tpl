@@ -18,6 +18,21 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- define "refit.sidecarSets" -}}{{ include "refit.feature" (dict "root" . "name" "sidecarSets") }}{{- end }}
 {{- define "refit.restartRollouts" -}}{{ include "refit.feature" (dict "root" . "name" "restartRollouts") }}{{- end }}
 
+{{/* Which namespaces get readiness gates, "all" or "labelled"; empty where nothing of Refit would open them. */}}
+{{- define "refit.readinessGates" -}}
+{{- if and (include "refit.requests" .) (ne .Values.manager.features.readinessGates "none") }}{{ .Values.manager.features.readinessGates }}{{ end -}}
+{{- end }}
+
+{{/* Which pods are annotated with their probes at their creation, "tolerating" or "all"; empty for none. */}}
+{{- define "refit.serverlessProbes" -}}
+{{- if and (include "refit.podProbes" .) (ne .Values.manager.features.serverlessProbes "none") }}{{ .Values.manager.features.serverlessProbes }}{{ end -}}
+{{- end }}
+
+{{/* Whether there is a MutatingWebhookConfiguration refit-manager. */}}
+{{- define "refit.mainWebhooks" -}}
+{{- if or (include "refit.requests" .) (include "refit.restartRollouts" .) (include "refit.serverlessProbes" .) }}true{{ end -}}
+{{- end }}
+
 {{- define "refit.configChanges" -}}{{ if include "refit.restartRollouts" . }}{{ include "refit.feature" (dict "root" . "name" "configChanges") }}{{ end }}{{- end }}
 {{- define "refit.secretChanges" -}}{{ if include "refit.configChanges" . }}{{ include "refit.feature" (dict "root" . "name" "secretChanges") }}{{ end }}{{- end }}
 
@@ -86,7 +101,7 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{/* The MutatingWebhookConfigurations that there are, by name. */}}
 {{- define "refit.webhookConfigurations" -}}
 {{- $names := list -}}
-{{- if or (include "refit.requests" .) (include "refit.restartRollouts" .) }}{{ $names = append $names "refit-manager" }}{{ end -}}
+{{- if include "refit.mainWebhooks" . }}{{ $names = append $names "refit-manager" }}{{ end -}}
 {{- if include "refit.sidecarSets" . }}{{ $names = append $names "refit-manager-sidecarsets" }}{{ end -}}
 {{- join "," $names -}}
 {{- end }}
@@ -132,14 +147,23 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- if ne .Values.openkruise.namespace "kruise-system" }}
 - --openkruise-namespace={{ .Values.openkruise.namespace }}
 {{- end }}
+{{- if and .Values.openkruise.revisions (include "refit.sidecarSets" .) }}
+- --openkruise-revisions
+{{- end }}
 {{- if ne .Values.pullSecretNamespace.name "kruise-daemon-config" }}
 - --pull-secret-namespace={{ .Values.pullSecretNamespace.name }}
 {{- end }}
 {{- if not (include "refit.requests" .) }}
 - --container-recreate-requests=false
 {{- end }}
+{{- if and (include "refit.requests" .) (not (include "refit.readinessGates" .)) }}
+- --readiness-gates=false
+{{- end }}
 {{- if not (include "refit.podProbes" .) }}
 - --pod-probes=false
+{{- end }}
+{{- if and (include "refit.podProbes" .) (not (include "refit.serverlessProbes" .)) }}
+- --serverless-probes=false
 {{- end }}
 {{- if not (include "refit.images" .) }}
 - --images=false

@@ -20,23 +20,24 @@ func TestValues(t *testing.T) {
 	}{
 		"defaults": {
 			want: map[string]string{
-				daemon + ".containers[0].image}":                                                                        "ghcr.io/refit-project/refit-daemon:v0.1.0",
-				daemon + ".containers[0].args}":                                                                         `["--addr=:10221","--metrics-addr=:10223"]`,
-				daemon + ".volumes[0].hostPath.path}":                                                                   "/run/containerd",
-				daemon + ".containers[0].volumeMounts[0].mountPath}":                                                    "/hostvarrun/containerd",
-				manager + ".containers[0].image}":                                                                       "ghcr.io/refit-project/refit-manager:v0.1.0",
-				manager + ".containers[0].args}":                                                                        `["--metrics-addr=:8080"]`,
-				"Deployment/refit-manager {.spec.replicas}":                                                             "2",
-				"PodDisruptionBudget/refit-manager {.spec.minAvailable}":                                                "1",
-				webhook + " {.webhooks[*].name}":                                                                        "mcontainerrecreaterequest.kb.io mrestartrollout.refit.dev mrestartschedule.refit.dev",
-				webhook + " {.webhooks[0].clientConfig.service.namespace}":                                              namespace,
-				"CronJob/refit-certificates {.spec.schedule}":                                                           "17 3 * * 1",
-				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                                              `["refit-manager","refit-manager-sidecarsets"]`,
-				"Namespace/kruise-daemon-config {.kind}":                                                                "Namespace",
-				"kruise-daemon-config/Role/refit-daemon {.kind}":                                                        "Role",
-				"ClusterRoleBinding/refit-daemon {.subjects[0].namespace}":                                              namespace,
-				"ClusterRole/refit-imagepulljob-editor {.metadata.labels.*}":                                            "true true",
-				"CustomResourceDefinition/sidecarsets.apps.kruise.io {.metadata.annotations.helm\\.sh/resource-policy}": "keep",
+				daemon + ".containers[0].image}":                                                                                     "ghcr.io/refit-project/refit-daemon:v0.1.0",
+				daemon + ".containers[0].args}":                                                                                      `["--addr=:10221","--metrics-addr=:10223"]`,
+				daemon + ".volumes[0].hostPath.path}":                                                                                "/run/containerd",
+				daemon + ".containers[0].volumeMounts[0].mountPath}":                                                                 "/hostvarrun/containerd",
+				manager + ".containers[0].image}":                                                                                    "ghcr.io/refit-project/refit-manager:v0.1.0",
+				manager + ".containers[0].args}":                                                                                     `["--metrics-addr=:8080"]`,
+				"Deployment/refit-manager {.spec.replicas}":                                                                          "2",
+				"PodDisruptionBudget/refit-manager {.spec.minAvailable}":                                                             "1",
+				webhook + " {.webhooks[*].name}":                                                                                     "mcontainerrecreaterequest.kb.io mpodreadinessgate.refit.dev mpodprobe.refit.dev mrestartrollout.refit.dev mrestartschedule.refit.dev",
+				webhook + " {.webhooks[1].namespaceSelector.matchExpressions[1]}":                                                    `{"key":"refit.dev/readiness-gate","operator":"In","values":["enabled"]}`,
+				webhook + " {.webhooks[0].clientConfig.service.namespace}":                                                           namespace,
+				"CronJob/refit-certificates {.spec.schedule}":                                                                        "17 3 * * 1",
+				"ClusterRole/refit-certificates {.rules[0].resourceNames}":                                                           `["refit-manager","refit-manager-sidecarsets"]`,
+				"Namespace/kruise-daemon-config {.kind}":                                                                             "Namespace",
+				"kruise-daemon-config/Role/refit-daemon {.kind}":                                                                     "Role",
+				"ClusterRoleBinding/refit-daemon {.subjects[0].namespace}":                                                           namespace,
+				"ClusterRole/refit-imagepulljob-editor {.metadata.labels.*}":                                                         "true true",
+				"CustomResourceDefinition/sidecarsets.apps.kruise.io {.metadata.annotations.helm\\.sh/resource-policy}":              "keep",
 				"MutatingWebhookConfiguration/refit-manager-sidecarsets {.webhooks[1].namespaceSelector.matchExpressions[0].values}": `["kube-system","repairs"]`,
 			},
 			absent: []string{"Namespace/" + namespace, "NetworkPolicy/refit-manager", "Certificate/refit-manager-webhook", "ServiceAccount/refit-sidecar", "ValidatingAdmissionPolicy/refit-sidecar-pods"},
@@ -75,7 +76,22 @@ func TestValues(t *testing.T) {
 		},
 		"a feature that kruise-manager does not have": {
 			values: "openkruise: {mode: beside}\nmanager: {features: {containerRecreateRequests: true}}",
-			want:   map[string]string{webhook + " {.webhooks[*].name}": "mcontainerrecreaterequest.kb.io mrestartrollout.refit.dev mrestartschedule.refit.dev"},
+			want:   map[string]string{webhook + " {.webhooks[*].name}": "mcontainerrecreaterequest.kb.io mpodreadinessgate.refit.dev mrestartrollout.refit.dev mrestartschedule.refit.dev"},
+		},
+		"readiness gates for all pods": {
+			values: "manager: {features: {readinessGates: all}}",
+			want:   map[string]string{webhook + ` {.webhooks[?(@.name=="mpodreadinessgate.refit.dev")].namespaceSelector.matchExpressions[1]}`: `{"key":"refit.dev/readiness-gate","operator":"NotIn","values":["disabled"]}`},
+		},
+		"requests and restarts are left to others": {
+			values: "manager: {features: {containerRecreateRequests: false, restartRollouts: false}}",
+			want: map[string]string{
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"containerrecreaterequests\")].verbs}": `["get","list","watch","patch","delete"]`,
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"pods\")].verbs}":                      `["get","list","watch"]`,
+			},
+		},
+		"no readiness gates": {
+			values: "manager: {features: {readinessGates: none}}",
+			want:   map[string]string{webhook + " {.webhooks[1].name}": "mpodprobe.refit.dev", manager + ".containers[0].args}": `["--metrics-addr=:8080","--readiness-gates=false"]`},
 		},
 		"ConfigMaps and Secrets": {
 			values: "manager: {features: {secretChanges: true}}",
@@ -100,7 +116,7 @@ func TestValues(t *testing.T) {
 		"without probes and restarts of workloads": {
 			values: "manager: {features: {podProbes: false, restartRollouts: false}}",
 			want: map[string]string{
-				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"containerrecreaterequests\")].verbs}":        `["get","list","watch","patch","delete"]`,
+				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"containerrecreaterequests\")].verbs}":        `["get","list","watch","create","patch","delete"]`,
 				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"nodepodprobes\")].verbs}":                    "",
 				"ClusterRole/refit-manager {.rules[?(@.resources[0]==\"podprobemarkers\")].verbs}":                  "",
 				"ValidatingAdmissionPolicy/refit-manager-pods {.spec.variables[?(@.name==\"allowed\")].expression}": `'^(app[.]kubernetes[.]io|game[.]kruise[.]io)/|^(controller[.]kubernetes[.]io/pod-deletion-cost|cluster-autoscaler[.]kubernetes[.]io/safe-to-evict|descheduler[.]alpha[.]kubernetes[.]io/evict|apps[.]kruise[.]io/specified-delete|refit[.]dev/podprobe-overridden|refit[.]dev/config-refresh)$'`,
@@ -132,9 +148,9 @@ func TestValues(t *testing.T) {
 			absent: []string{"NetworkPolicy/refit-daemon"},
 		},
 		"NetworkPolicies": {
-			values: "networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}",
+			values: "networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}], webhooksFrom: [{ipBlock: {cidr: 10.0.0.1/32}}]}",
 			want: map[string]string{
-				"NetworkPolicy/refit-manager {.spec.ingress[*].ports[*].port}": "webhook metrics", "NetworkPolicy/refit-manager {.spec.ingress[0].from}{.spec.ingress[1].from}": `[{"namespaceSelector":{}}]`,
+				"NetworkPolicy/refit-manager {.spec.ingress[*].ports[*].port}": "webhook metrics", "NetworkPolicy/refit-manager {.spec.ingress[0].from}{.spec.ingress[1].from}": `[{"ipBlock":{"cidr":"10.0.0.1/32"}}][{"namespaceSelector":{}}]`,
 				"NetworkPolicy/refit-daemon {.spec.ingress[*].ports[*].port}": "metrics", "NetworkPolicy/refit-certificates {.spec.ingress}": "",
 			},
 		},
@@ -183,7 +199,7 @@ func TestValues(t *testing.T) {
 			values: "webhook: {certificates: {mode: existing, existing: {secretName: mine, caBundle: QQ==}}}",
 			want: map[string]string{
 				manager + ".containers[0].args}":                                                              `["--metrics-addr=:8080","--cert-secret=mine"]`,
-				webhook + " {.webhooks[*].clientConfig.caBundle}":                                             "QQ== QQ== QQ==",
+				webhook + " {.webhooks[*].clientConfig.caBundle}":                                             "QQ== QQ== QQ== QQ== QQ==",
 				"Role/refit-manager {.rules[0].resourceNames}":                                                `["mine"]`,
 				"MutatingWebhookConfiguration/refit-manager-sidecarsets {.webhooks[*].clientConfig.caBundle}": "QQ== QQ==",
 			},
@@ -221,6 +237,14 @@ func TestValues(t *testing.T) {
 			values: "openkruise: {namespace: openkruise}",
 			want:   map[string]string{manager + ".containers[0].args[1]}": "--openkruise-namespace=openkruise"},
 		},
+		"ControllerRevisions of OpenKruise": {
+			values: "openkruise: {namespace: openkruise, revisions: true}",
+			want: map[string]string{
+				manager + ".containers[0].args[2]}":                                       "--openkruise-revisions",
+				"openkruise/Role/refit-manager-revisions {.rules[*].verbs}":               `["get","list","watch","create","patch","delete"]`,
+				"openkruise/RoleBinding/refit-manager-revisions {.subjects[0].namespace}": "repairs",
+			},
+		},
 		"monitoring": {
 			values: "metrics: {podMonitor: {enabled: true, labels: {release: prometheus}}, prometheusRule: {enabled: true}, dashboard: {enabled: true}}",
 			want: map[string]string{
@@ -228,20 +252,20 @@ func TestValues(t *testing.T) {
 				"PodMonitor/refit-manager {.spec.podMetricsEndpoints[0].port} {.spec.podMetricsEndpoints[0].scheme}":          "metrics https",
 				"ClusterRole/refit-metrics {.rules}": `[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]`, "Secret/refit-metrics-token {.type}": "kubernetes.io/service-account-token",
 				"PrometheusRule/refit {.spec.groups[*].name}":           "refit.recording refit.alerts",
-				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitCertificateExpires RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail",
+				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitCertificateExpires RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail RefitObjectNotHandled",
 				"PrometheusRule/refit {.spec.groups[1].rules[3].expr}":  "refit_exec_probe_delay_ratio > 2", "ConfigMap/refit-dashboard {.metadata.labels.grafana_dashboard}": "1",
 			},
 		},
 		"alerts in place of kruise-daemon": {
 			values: "metrics: {prometheusRule: {enabled: true}}\nopenkruise: {mode: daemonOnly}",
 			want: map[string]string{
-				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitRolloutsFail RefitImagePullsFail",
+				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitRolloutsFail RefitImagePullsFail RefitObjectNotHandled",
 			},
 		},
 		"alerts without webhooks": {
-			values: "metrics: {prometheusRule: {enabled: true}}\nmanager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false}}",
+			values: "metrics: {prometheusRule: {enabled: true}}\nmanager: {features: {containerRecreateRequests: false, restartRollouts: false, sidecarSets: false, serverlessProbes: none}}",
 			want: map[string]string{
-				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail",
+				"PrometheusRule/refit {.spec.groups[1].rules[*].alert}": "RefitRequestsFail RefitStopsHang RefitRuntimeFails RefitProbesLate RefitManagerAbsent RefitRolloutsFail RefitImagePullsFail RefitObjectNotHandled",
 			},
 		},
 		"a token of one's own for metrics": {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Template is a pod of a finished init container, a native sidecar and two containers; app refers to an annotation and a
-// label, log to the same annotation.
+// Template returns a pod with a completed init container, a native sidecar and two containers. app refers to an
+// annotation and a label, log to the same annotation.
 func Template() *corev1.PodTemplateSpec {
 	annotation := MetadataEnv("CONFIG", "metadata.annotations['config']")
 	pod := &corev1.PodTemplateSpec{}
@@ -27,12 +27,12 @@ func Template() *corev1.PodTemplateSpec {
 	return pod
 }
 
-// MetadataEnv is a variable whose value is a field of the pod, such as metadata.labels['tier'].
+// MetadataEnv returns an environment variable whose value is a field of the pod, for example metadata.labels['tier'].
 func MetadataEnv(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// Resources requests CPU and limits it; an empty one is left out.
+// Resources returns a request and a limit of CPU. An empty one is left out.
 func Resources(request, limit string) corev1.ResourceRequirements {
 	list := func(cpu string) corev1.ResourceList {
 		if cpu == "" {

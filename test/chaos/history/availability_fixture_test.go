@@ -79,9 +79,23 @@ func (s *shop) deployment(seconds float64, replicas int) {
 // arrive creates a pod, which serves at once.
 func (s *shop) arrive(seconds float64) (uid string) {
 	s.t.Helper()
+	uid = s.next()
+	s.up(seconds+0.01*float64(len(s.uids)), uid)
+	return uid
+}
+
+// begin creates a pod, which does not serve yet.
+func (s *shop) begin(seconds float64) (uid string) {
+	s.t.Helper()
+	uid = s.next()
+	s.down(seconds+0.01*float64(len(s.uids)), uid)
+	return uid
+}
+
+// next is a pod of which nothing is stored.
+func (s *shop) next() (uid string) {
 	uid = fmt.Sprintf("w%d", len(s.uids))
 	s.uids = append(s.uids, uid)
-	seconds += 0.01 * float64(len(s.uids))
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: uid, UID: types.UID(uid), Labels: shopLabels, Annotations: map[string]string{v1beta1.AnnotationSidecarSetList: "x1,x2"}},
@@ -96,7 +110,6 @@ func (s *shop) arrive(seconds float64) (uid string) {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, ContainerID: s.instance(), Image: c.Image})
 	}
 	s.pods[uid] = pod
-	s.up(seconds, uid)
 	return uid
 }
 
@@ -136,6 +149,30 @@ func (s *shop) down(seconds float64, uids ...string) {
 	for _, uid := range uids {
 		s.shows(seconds, uid, func(p *corev1.Pod) { readiness(p, corev1.ConditionFalse) })
 	}
+}
+
+// unready is a report of kubelet on a pod that is not ready, with when it ceased to be.
+func (s *shop) unready(seconds float64, uid string, since float64) {
+	s.t.Helper()
+	s.shows(seconds, uid, func(p *corev1.Pod) {
+		readiness(p, corev1.ConditionFalse)
+		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(at(since))
+	})
+}
+
+// started is a report of kubelet on a pod that is not ready, in which the next instance of a container has been started.
+func (s *shop) started(seconds float64, uid, container string, begin, unreadySince float64) {
+	s.t.Helper()
+	s.shows(seconds, uid, func(p *corev1.Pod) {
+		readiness(p, corev1.ConditionFalse)
+		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(at(unreadySince))
+		for i := range p.Status.ContainerStatuses {
+			if status := &p.Status.ContainerStatuses[i]; status.Name == container {
+				status.ContainerID, status.Image = s.instance(), p.Spec.Containers[i].Image
+				status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at(begin))}
+			}
+		}
+	})
 }
 
 // starts shows the next instance of a container, in a pod that is not ready.
@@ -180,6 +217,10 @@ func (s *shop) rollout(seconds float64, name string, change func(*refitv1alpha1.
 	s.write(seconds, ref{"patch", managerUser, entry.RolloutResource, "", "chaos", name}, 200, r)
 }
 
+func atMost(pods int32) func(*refitv1alpha1.RestartRollout) {
+	return func(r *refitv1alpha1.RestartRollout) { r.Spec.MaxUnavailable = new(intstr.FromInt32(pods)) }
+}
+
 // orders is a request of a rollout for the app of a pod, of which the stop is recorded at once.
 func (s *shop) orders(seconds float64, rollout, uid string) (request string) {
 	s.t.Helper()
@@ -216,26 +257,6 @@ func (s *shop) restarts(seconds float64, rollout, uid string) {
 	s.starts(seconds+2, uid, "app")
 	s.up(seconds+4, uid)
 	s.succeeds(seconds+5, request)
-}
-
-// updates begins the update of a sidecar by its SidecarSet, or by a user.
-func (s *shop) updates(seconds float64, who, uid, container string) {
-	s.t.Helper()
-	s.unrecorded(uid, func(p *corev1.Pod) {
-		for i := range p.Spec.Containers {
-			if c := &p.Spec.Containers[i]; c.Name == container {
-				c.Image += "+"
-			}
-		}
-	})
-	s.write(seconds, ref{"patch", who, "pods", "", "chaos", uid}, 200, s.pods[uid])
-}
-
-func (s *shop) evicts(seconds float64, uid string) {
-	s.t.Helper()
-	s.write(seconds, ref{"create", managerUser, "pods", "eviction", "chaos", uid}, 201, nil)
-	s.unrecorded(uid, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(at(seconds + grace))) })
-	s.shows(seconds+0.01, uid, func(p *corev1.Pod) { readiness(p, corev1.ConditionFalse) })
 }
 
 // availability are the violations of the promises that a shop is about: of the others its histories say too little.

@@ -103,6 +103,41 @@ func TestGoodRestartsOfWorkloads(t *testing.T) {
 			s.rollout(12.5, "r", nil)
 			s.orders(13, "r", "w0")
 		},
+		"one was ready after its update and is not again, of which kubelet has reported only the end": func(s *shop) {
+			s.updates(12, managerUser, "w0", "x1")
+			s.starts(13, "w0", "x1")
+			s.unready(13.1, "w0", 13)
+			s.unready(16, "w0", 15)
+			s.updates(17, managerUser, "w1", "x1")
+		},
+		"one was not ready before its update, and was ready for 6 s after it": func(s *shop) {
+			s.started(10, "w0", "x1", 1, 10)
+			s.updates(12, managerUser, "w0", "x1")
+			s.started(21, "w0", "x1", 14, 20)
+			s.updates(22, managerUser, "w1", "x1")
+		},
+		"one update takes back another, of which kubelet has done nothing": func(s *shop) {
+			s.updates(12, managerUser, "w0", "x1")
+			s.takesBack(13, "w0", "x1")
+			s.up(14, "w0")
+			s.updates(15, managerUser, "w1", "x1")
+		},
+		"one is being deleted in its update, and another one serves in its place": func(s *shop) {
+			s.updates(12, managerUser, "w0", "x1")
+			s.down(13, "w0")
+			s.deletes(15, "w0")
+			s.arrive(16)
+			s.updates(17, managerUser, "w1", "x1")
+			s.down(18, "w1")
+		},
+		"one was evicted, what replaces it is updated, and two may be under way": func(s *shop) {
+			s.rollout(11, "r", atMost(2))
+			s.evicts(12, "w0")
+			s.begin(14)
+			s.updates(15, managerUser, "w3", "x1")
+			s.down(16, "w1")
+			s.orders(17, "r", "w1")
+		},
 		"a pod that a user has just begun, of which nobody knows yet": func(s *shop) {
 			s.rollout(11, "r", nil)
 			s.updates(12, user, "w0", "x1")

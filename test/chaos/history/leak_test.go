@@ -50,6 +50,22 @@ func TestMemoryThatComesAndGoesIsNoLeak(t *testing.T) {
 	}
 }
 
+// The API server keeps the connections of a burst of reviews for 90 s, and then closes them.
+func TestConnectionsOfABurstAreNoLeak(t *testing.T) {
+	t.Parallel()
+	s := opening(t)
+	s.process(func(second int) entry.Sample {
+		files := 14
+		if second >= 190 && second < 280 {
+			files = 44
+		}
+		return entry.Sample{Files: files}
+	})
+	if report := s.check(); !report.OK() {
+		t.Errorf("violations %v", report.Violations)
+	}
+}
+
 func TestMemoryOfAManagerThatComesToLeadIsNoLeak(t *testing.T) {
 	t.Parallel()
 	s := opening(t)

@@ -151,6 +151,33 @@ var outages = map[string]struct {
 		}
 		s.down(20.2, "w2", "w3")
 	}},
+	"one was ready only before it was updated, as is known late": {replicas: 2, want: []string{"I19"}, play: func(s *shop) {
+		s.started(10, "w0", "x1", 1, 10)
+		s.updates(12, managerUser, "w0", "x1")
+		s.started(16, "w0", "x1", 15, 15)
+		s.updates(23, managerUser, "w1", "x1")
+	}},
+	"one has not been ready since its update": {replicas: 2, want: []string{"I19"}, play: func(s *shop) {
+		s.updates(12, managerUser, "w0", "x1")
+		s.starts(13, "w0", "x1")
+		s.unready(13.1, "w0", 13)
+		s.unready(23, "w0", 13)
+		s.updates(23.1, managerUser, "w1", "x1")
+	}},
+	"one is being deleted in its update, and nothing has replaced it": {replicas: 3, want: []string{"I19"}, play: func(s *shop) {
+		s.updates(12, managerUser, "w0", "x1")
+		s.deletes(15, "w0")
+		s.updates(17, managerUser, "w1", "x1")
+	}},
+	"one was evicted, what replaces it is updated, and another is restarted": {replicas: 4, want: []string{"I19"}, play: func(s *shop) {
+		s.rollout(11, "r", atMost(2))
+		s.evicts(12, "w0")
+		s.begin(14)
+		s.updates(15, managerUser, "w4", "x1")
+		s.down(16, "w1")
+		s.orders(17, "r", "w1")
+		s.orders(18, "r", "w2")
+	}},
 	"one serves, one was not ready for long": {replicas: 3, want: []string{"I18"}, play: func(s *shop) {
 		s.rollout(11, "r", nil)
 		s.down(12, "w0")

@@ -128,10 +128,10 @@ func (o *Outages) secondManager(ctx context.Context, _ *rand.Rand) error {
 	}
 	container := &pod.Spec.Containers[0]
 	container.Args = append(container.Args, "--leader-elect=false", "--pod-probes=false", "--images=false", "--container-recreate-requests=false", "--restart-rollouts=false")
+	begin := time.Now() // it decides as soon as it runs, before it is ready
 	if err := o.cluster.Start(ctx, pod); err != nil {
 		return err
 	}
-	begin := time.Now()
 	_ = cluster.Pause(ctx, 3*o.outage())
 	fault := entry.Fault{Kind: records.KindSecondManager, Detail: "without a lease", Begin: begin}
 	if err := o.cluster.Remove(ctx, pod); err != nil {

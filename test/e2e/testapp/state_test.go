@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/refit-project/refit/testkit/loopback"
+	"github.com/refit-project/refit/test/kit/loopback"
 )
 
 // The state that one of them sets is what all answer by.

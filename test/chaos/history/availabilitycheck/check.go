@@ -87,18 +87,6 @@ func (w *workload) takenBefore(t *take) bool {
 	return slices.ContainsFunc(w.takes, func(u *take) bool { return u != t && u.pod == t.pod && u.underWay(t.begun) })
 }
 
-// underWay is what is under way on other pods, one for each, that who has begun the take must know of.
-func (c *check) underWay(w *workload, t *take) []*take {
-	var found []*take
-	for _, u := range w.takes {
-		counts := u.pod != t.pod && u.underWay(t.begun) && !u.unsure(t.begun) && !u.pod.lost(t.begun) && c.known(u, t)
-		if counts && !slices.ContainsFunc(found, func(f *take) bool { return f.pod == u.pod }) {
-			found = append(found, u)
-		}
-	}
-	return found
-}
-
 // known reports whether who has begun the later take must know of the earlier one: one process does at once.
 func (c *check) known(earlier, later *take) bool {
 	after := later.begun.at.Sub(earlier.begun.at)
@@ -136,13 +124,5 @@ func (w *workload) unready(t *take, under []*take) []*pod {
 // missing is how many pods the workload has lacked for long enough.
 func (w *workload) missing(t *take) int {
 	since := t.begun.at.Add(-settled)
-	count := func(m moment) (n int) {
-		for _, p := range w.pods {
-			if p.present(m) {
-				n++
-			}
-		}
-		return n
-	}
-	return max(0, w.replicas(since, t.begun)-max(count(moment{at: since}), count(t.begun)))
+	return max(0, w.replicas(since, t.begun)-max(w.present(moment{at: since}), w.present(t.begun)))
 }

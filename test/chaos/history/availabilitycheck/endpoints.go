@@ -97,7 +97,8 @@ func (v *view) out(w *workload, at time.Time) (out []*take, allowed int) {
 		if t.most == 0 || t.lost || !v.served[t] || v.ready(t.pod) || !t.out(moment{at: at}) || t.unsure(moment{at: at}) || v.deleted(t.pod) {
 			continue
 		}
-		if slices.ContainsFunc(out, func(u *take) bool { return u.pod == t.pod }) {
+		replaced := !t.evicts && !t.pod.present(moment{at: at}) && w.lacks(moment{at: at}) == 0
+		if replaced || slices.ContainsFunc(out, func(u *take) bool { return u.pod == t.pod }) {
 			continue
 		}
 		out, allowed = append(out, t), max(allowed, t.most)

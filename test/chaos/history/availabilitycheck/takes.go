@@ -90,7 +90,7 @@ func (c *check) restart(w *workload, p *pod, r *model.Request) *take {
 		t.most = most(spec.MaxUnavailable, w.replicas(t.begun.at, t.begun))
 		t.ignoresBudgets = spec.IgnorePodDisruptionBudgets
 	}
-	changed, again := p.replaced(t.begun, func(v *corev1.Pod) bool { return changedBy(v, r) })
+	changed, again := p.replaced(t.begun, restartedBy(r), func(v *corev1.Pod) bool { return changedBy(v, r) })
 	t.changed, t.back = changed, again
 	end, ended := c.endOf(r)
 	switch stopped := stopBegun(c.Model, r, end, ended); {
@@ -142,6 +142,14 @@ func stopBegun(m *model.Model, r *model.Request, end moment, ended bool) time.Ti
 	return first
 }
 
+// restartedBy are the names of the containers of a request.
+func restartedBy(r *model.Request) (names []string) {
+	for _, spec := range r.Spec().Containers {
+		names = append(names, spec.Name)
+	}
+	return names
+}
+
 // changedBy reports whether the pod shows another instance of every container of the request.
 func changedBy(p *corev1.Pod, r *model.Request) bool {
 	for _, spec := range r.Spec().Containers {
@@ -151,24 +159,6 @@ func changedBy(p *corev1.Pod, r *model.Request) bool {
 		}
 	}
 	return true
-}
-
-// replaced are the first moments after a begin at which the pod shows what was to come, and at which it is ready as well.
-func (p *pod) replaced(begun moment, shows func(*corev1.Pod) bool) (changed, again moment) {
-	for i := range p.versions {
-		w := &p.versions[i]
-		m := podMoment(*w)
-		if !begun.before(m) || !shows(w.Pod) {
-			continue
-		}
-		if changed == (moment{}) {
-			changed = m
-		}
-		if ready(w) {
-			return changed, m
-		}
-	}
-	return changed, moment{}
 }
 
 // updates are the updates of images in the spec of a pod, by SidecarSets and by users.
@@ -195,13 +185,13 @@ func (c *check) update(w *workload, p *pod, was, is entry.Write, container *core
 	if status := statusOf(was.Pod, container.Name); status != nil {
 		before = status.ContainerID
 	}
-	_, t.back = p.replaced(t.begun, func(v *corev1.Pod) bool {
+	_, t.back = p.replaced(t.begun, []string{container.Name}, func(v *corev1.Pod) bool {
 		status := statusOf(v, container.Name)
 		if status == nil || status.ContainerID == "" {
 			return false
 		}
-		// An image that was set back before kubelet had done anything.
-		back := imageOf(v, container.Name) != container.Image && status.Image == imageOf(v, container.Name) && v.Status.ObservedGeneration == v.Generation
+		// An image that was set back before kubelet had done anything, by this update or after it.
+		back := status.Image == imageOf(v, container.Name) && v.Status.ObservedGeneration == v.Generation
 		return status.ContainerID != before || back
 	})
 	t.over = t.back
@@ -267,7 +257,7 @@ func (c *check) eviction(w *workload, p *pod) *take {
 		if !other.versions[0].Received.After(d.Received) {
 			continue
 		}
-		_, again := other.replaced(begun, func(*corev1.Pod) bool { return true })
+		_, again := other.replaced(begun, nil, func(*corev1.Pod) bool { return true })
 		if again != (moment{}) && (t.back == moment{} || again.before(t.back)) {
 			t.back = again
 		}

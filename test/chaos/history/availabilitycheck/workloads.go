@@ -179,7 +179,7 @@ func (p *pod) serves(since time.Time, until moment) (always, never bool) {
 		if w.Received.Before(since) || !podMoment(*w).before(until) {
 			continue
 		}
-		always, never = always && ready(w), never && !ready(w)
+		always, never = always && ready(w), never && !ready(w) && !unreadySince(w.Pod).After(since)
 	}
 	return always, never
 }

@@ -1,0 +1,66 @@
+package node
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/refit-project/refit/cri"
+	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/guard"
+	"github.com/refit-project/refit/internal/identity"
+)
+
+// follow enqueues the pod whenever the pod or one of its requests changes.
+func (w *Worker) follow(informer cache.SharedIndexInformer) error {
+	changed := func(object any) {
+		switch object := object.(type) {
+		case *crr.Request:
+			if !w.latest.seen(object) {
+				w.queue.Add(podOf(object))
+			}
+		case *corev1.Pod:
+			w.enqueuePod(object)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, object any) { changed(object) },
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if request, ok := object.(*crr.Request); ok {
+				w.forget(request)
+			}
+			changed(object)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("follow changes: %w", err)
+	}
+	return nil
+}
+
+// ContainerEvent must be called with every event of the container runtime. It skips events that bring nothing new: the
+// start of an instance is followed by a change of the pod's status, and the end of an instance that is being stopped is
+// reported by the end of that action.
+func (w *Worker) ContainerEvent(event cri.Event) {
+	if event.Relist {
+		w.enqueueAll()
+		return
+	}
+	if event.Type == cri.EventCreated || event.Type == cri.EventStarted || w.acts.busy(w.containerID(event.ContainerID)) {
+		return
+	}
+	object, found, err := w.pods.GetStore().GetByKey(event.PodNamespace + "/" + event.PodName)
+	if pod, ok := object.(*corev1.Pod); ok && found && err == nil {
+		w.enqueuePod(pod)
+	}
+}
+
+// subject returns the pod as the subject of a guard.
+func subject(key identity.Pod) guard.Subject {
+	return guard.Named(guard.Object{Kind: "Pod", Namespace: key.Namespace, Name: key.Name, UID: key.UID})
+}

@@ -1,0 +1,159 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refit-project/refit/hotupdate/action"
+	"github.com/refit-project/refit/internal/process"
+	"github.com/refit-project/refit/internal/wait"
+	"github.com/refit-project/refit/plugin"
+	"github.com/refit-project/refit/probe"
+	"github.com/refit-project/refit/probe/endpoint"
+	"github.com/refit-project/refit/signal"
+)
+
+// signaler implements action.Signaler.
+type signaler struct {
+	finder process.Finder
+	signal syscall.Signal
+}
+
+// Signal sends the signal to the selected process.
+func (s signaler) Signal(ctx context.Context) error {
+	if s.finder.FS == nil {
+		return errors.New("processes cannot be seen here")
+	}
+	s.awaitHandler(ctx)
+	_, err := s.finder.Signal(ctx, s.signal)
+	if errors.Is(err, process.ErrNotShared) {
+		return fmt.Errorf("%w: %w", action.ErrImpossible, err)
+	}
+	return err
+}
+
+const (
+	// A process younger than startupTime may not have installed its signal handler. awaitHandler waits up to handlerTimeout for it.
+	// After that the signal is sent anyway, because ending the program may be intended.
+	startupTime     = 10 * time.Second
+	handlerTimeout  = 3 * time.Second
+	handlerInterval = 20 * time.Millisecond
+)
+
+// awaitHandler waits while the signal would end a process that has just started and has no handler yet.
+func (s signaler) awaitHandler(ctx context.Context) {
+	if s.signal == syscall.SIGKILL || s.signal == syscall.SIGSTOP { // no program can handle these
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
+	defer cancel()
+	for {
+		found, err := s.finder.Find(ctx)
+		if err != nil || !slices.ContainsFunc(found, s.mayLackHandler) || wait.For(ctx, handlerInterval) != nil {
+			return
+		}
+	}
+}
+
+func (s signaler) mayLackHandler(p signal.Process) bool {
+	if age, err := signal.Age(p); err != nil || age > startupTime {
+		return false
+	}
+	answers, err := s.finder.FS.Answers(p, s.signal)
+	return err == nil && !answers
+}
+
+// execer implements action.Execer in the sidecar's own container.
+type execer struct{}
+
+// Exec runs a command. If it fails, the error contains its output.
+func (execer) Exec(ctx context.Context, command []string) error {
+	end, err := probe.Local{}.Exec(ctx, command)
+	if err != nil || end.ExitCode == 0 {
+		return err
+	}
+	said := strings.TrimSpace(end.Stderr)
+	if said == "" {
+		said = strings.TrimSpace(end.Stdout)
+	}
+	const most = 512
+	if len(said) > most {
+		said = said[:most]
+	}
+	return fmt.Errorf("exit code %d: %s", end.ExitCode, strings.ToValidUTF8(said, ""))
+}
+
+// Verification translates the checks. A nil receiver means no verification.
+func (v *Verify) Verification(host plugin.Host) (action.Verification, error) {
+	if v == nil {
+		return action.Verification{}, nil
+	}
+	made := action.Verification{Within: seconds(v.WithinSeconds), For: seconds(v.ForSeconds), Interval: seconds(v.IntervalSeconds)}
+	var errs []error
+	for i := range v.Checks {
+		c := check{endpoint: v.Checks[i], host: host}
+		_, err := c.prober("v0")
+		if err != nil {
+			errs = append(errs, fmt.Errorf("verify.checks[%d]: %w", i, err))
+		}
+		made.Checks = append(made.Checks, action.Action{Name: "check " + c.endpoint.Title(), Step: c, Timeout: c.endpoint.ProbeTimeout()})
+	}
+	return made, errors.Join(errs...)
+}
+
+// check implements action.Step: it fails unless a probe succeeds.
+type check struct {
+	endpoint endpoint.Endpoint
+	host     plugin.Host
+}
+
+func (c check) prober(version string) (probe.Prober, error) {
+	e := c.endpoint
+	fill := func(s string) string { return strings.ReplaceAll(s, "{version}", version) }
+	e.URL = strings.ReplaceAll(e.URL, "{version}", url.QueryEscape(version))
+	if e.File != nil {
+		file := *e.File
+		file.Content = strings.ReplaceAll(file.Content, "{version}", regexp.QuoteMeta(version))
+		e.File = &file
+	}
+	if e.JSONPathConfig != nil {
+		path := *e.JSONPathConfig
+		if s, ok := path.Value.(string); ok {
+			path.Value = fill(s)
+		}
+		e.JSONPathConfig = &path
+	}
+	if e.ExpectedResult != "" {
+		e.ExpectedResult = fill(e.ExpectedResult)
+	}
+	return e.Prober(c.host)
+}
+
+// Run implements action.Step.
+func (c check) Run(ctx context.Context, r action.Release) error {
+	p, err := c.prober(r.Version)
+	if err != nil {
+		return err
+	}
+	defer probe.Close(p)
+	if outcome := p.Probe(ctx); outcome.State != probe.Succeeded {
+		return fmt.Errorf("%s: %s", strings.ToLower(string(outcome.State)), outcome.Message)
+	}
+	return nil
+}
+
+// hostOf returns the host of a URL, for names that anyone may see.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/refit-project/refit/internal/console"
+)
+
+// Kind is the kind of a target.
+type Kind string
+
+// KindPod is the only kind so far. Workloads will follow; their pods will be updated one after another.
+const KindPod Kind = "pod"
+
+// Target is the object that a command changes, for example "pod/web".
+type Target struct {
+	Kind Kind
+	Name string
+}
+
+// ParseTarget parses a target, for example "pod/web".
+func ParseTarget(text string) (Target, error) {
+	kind, name, ok := strings.Cut(text, "/")
+	if !ok || name == "" || strings.Contains(name, "/") {
+		return Target{}, fmt.Errorf("%w: %q: want pod/NAME", console.ErrUsage, text)
+	}
+	switch strings.ToLower(kind) {
+	case "pod", "pods", "po":
+		return Target{Kind: KindPod, Name: name}, nil
+	default:
+		return Target{}, fmt.Errorf("%w: %q: only pods can be updated so far, as pod/NAME", console.ErrUsage, text)
+	}
+}

@@ -1,0 +1,57 @@
+// Package cache is the cache of the manager: which objects and which fields of a pod it holds, the index of pods by node,
+// and the look-up of nodes. Decisions and writes must stay out.
+package cache
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ByObject are options for the cache of single types.
+type ByObject = map[client.Object]cache.ByObject
+
+// Options returns options for a cache that holds only what is used: of pods the fields that TrimPod keeps, of all other
+// objects everything except managedFields and annotations beyond a bound. Each package of the manager adds options for the
+// types that only it reads.
+func Options(added ...ByObject) cache.Options {
+	byObject := ByObject{&corev1.Pod{}: {Transform: TrimPod}}
+	for _, types := range added {
+		for object, options := range types {
+			byObject[object] = options
+		}
+	}
+	return cache.Options{ByObject: byObject, DefaultTransform: trimObject}
+}
+
+// PodsByNode is the field index of cached pods by node: client.MatchingFields{PodsByNode: node}.
+const PodsByNode = "spec.nodeName"
+
+// IndexPods adds the index PodsByNode. It is called once, before the cache starts.
+func IndexPods(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, PodsByNode, NodeOfPod); err != nil {
+		return fmt.Errorf("index pods by node: %w", err)
+	}
+	return nil
+}
+
+// NodeOfPod returns the node that a pod is bound to; nothing for a pod that is not scheduled.
+func NodeOfPod(object client.Object) []string {
+	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
+}
+
+// Older reports whether a resource version is certainly older than another one.
+func Older(version, than string) bool {
+	if than == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}

@@ -1,0 +1,135 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/managedfields"
+)
+
+func TestLargeAnnotationsAreCachedOnlyWhenRefitWroteThem(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 257)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{"foreign": long, "owned": long, "short": "x"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}, {
+			Manager: managedfields.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:owned":{}}}}`),
+		}},
+	}}
+	trimmed, err := cache.TrimPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := trimmed.(*corev1.Pod)
+	if diff := cmp.Diff(map[string]string{"foreign": "", "owned": long, "short": "x"}, got.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if len(got.ManagedFields) != 1 {
+		t.Errorf("managed fields %v", got.ManagedFields)
+	}
+	if _, err := cache.TrimPod("not a pod"); err == nil {
+		t.Error("no error for an object that is not a pod")
+	}
+}
+
+func TestNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
+	t.Parallel()
+	types := runtime.NewScheme()
+	if err := corev1.AddToScheme(types); err != nil {
+		t.Fatal(err)
+	}
+	reader := func(names ...string) client.Reader {
+		objects := make([]client.Object, len(names))
+		for i, name := range names {
+			objects[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+		return fake.NewClientBuilder().WithScheme(types).WithObjects(objects...).Build()
+	}
+	for name, tc := range map[string]struct {
+		cached, live []string
+		found        bool
+	}{
+		"cached":           {cached: []string{"a"}, live: []string{"a"}, found: true},
+		"not cached yet":   {live: []string{"a"}, found: true},
+		"only in cache":    {cached: []string{"a"}, found: true},
+		"another node":     {cached: []string{"b"}, live: []string{"b"}},
+		"no node anywhere": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node, err := cache.NewNodes(reader(tc.cached...), reader(tc.live...)).Find(t.Context(), "a")
+			if err != nil || (node != nil) != tc.found {
+				t.Errorf("found %v, error %v", node, err)
+			}
+		})
+	}
+}
+
+// Users may create pods with any label, name and owner in their namespaces.
+func TestDaemonsAreKnownByNamespaceLabelAndName(t *testing.T) {
+	t.Parallel()
+	daemons := cache.Daemons{Refit: "repairs", Kruise: "openkruise"}
+	ofRefit, ofKruise := map[string]string{"app.kubernetes.io/name": "refit-daemon"}, map[string]string{"control-plane": "daemon"}
+	for name, tc := range map[string]struct {
+		pod           metav1.ObjectMeta
+		refit, kruise bool
+	}{
+		"refit-daemon":            {pod: metav1.ObjectMeta{Namespace: "repairs", Name: "refit-daemon-x", Labels: ofRefit}, refit: true},
+		"kruise-daemon":           {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "kruise-daemon-x", Labels: ofKruise}, kruise: true},
+		"refit-daemon of a user":  {pod: metav1.ObjectMeta{Namespace: "shop", Name: "refit-daemon-x", Labels: ofRefit}},
+		"kruise-daemon of a user": {pod: metav1.ObjectMeta{Namespace: "shop", Name: "kruise-daemon-x", Labels: ofKruise}},
+		"each where the other is": {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "refit-daemon-x", Labels: ofRefit}},
+		"another daemon":          {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "node-daemon-x", Labels: ofKruise}},
+		"only the name":           {pod: metav1.ObjectMeta{Namespace: "openkruise", Name: "kruise-daemon-x"}},
+		"program of Refit":        {pod: metav1.ObjectMeta{Namespace: "repairs", Name: "refit-manager-x", Labels: map[string]string{"app.kubernetes.io/name": "refit-manager"}}},
+		"pod without label":       {pod: metav1.ObjectMeta{Namespace: "repairs", Name: "refit-daemon-x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod, err := cache.TrimPod(&corev1.Pod{ObjectMeta: tc.pod})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refit, kruise := daemons.HasRefit(pod.(*corev1.Pod)), daemons.HasKruise(pod.(*corev1.Pod)); refit != tc.refit || kruise != tc.kruise {
+				t.Errorf("of refit-daemon %t, of kruise-daemon %t", refit, kruise)
+			}
+			if got := daemons.Has(pod.(*corev1.Pod)); got != (tc.refit || tc.kruise) {
+				t.Errorf("of a daemon %t", got)
+			}
+		})
+	}
+}
+
+func TestLivePodsAreReadInPagesAndTrimmed(t *testing.T) {
+	t.Parallel()
+	pages := map[string]corev1.PodList{
+		"":     {ListMeta: metav1.ListMeta{Continue: "more"}, Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}},
+		"more": {Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: corev1.PodSpec{SchedulerName: "default-scheduler"}}}},
+	}
+	live := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			asked := (&client.ListOptions{}).ApplyOptions(options)
+			if asked.Namespace != "shop" || asked.Limit == 0 {
+				return fmt.Errorf("asked for %+v", asked)
+			}
+			*list.(*corev1.PodList) = pages[asked.Continue]
+			return nil
+		},
+	})
+	pods, err := cache.LivePods(t.Context(), live, client.InNamespace("shop"))
+	if err != nil || len(pods) != 3 || pods[0].Name+pods[1].Name+pods[2].Name != "abc" || pods[2].Spec.SchedulerName != "" {
+		t.Errorf("%v, %v", pods, err)
+	}
+}

@@ -1,0 +1,29 @@
+package cache
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/api/v1beta1"
+)
+
+// maxRecord bounds the record of an update in place in the cache, in bytes. A record with ten containers has about 3 KiB.
+const maxRecord = 16 << 10
+
+// keepUpdate adds to a trimmed pod that has been updated in place what shows whether the update has ended: the record, the
+// report of the node's daemon, and the containers with their statuses.
+func keepUpdate(trimmed, pod *corev1.Pod) {
+	record := pod.Annotations[v1beta1.AnnotationInPlaceUpdateState]
+	if record == "" || len(record) > maxRecord {
+		return
+	}
+	trimmed.Annotations[v1beta1.AnnotationInPlaceUpdateState] = record
+	for _, key := range []string{v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.AnnotationRuntimeContainersMeta} {
+		if value, ok := pod.Annotations[key]; ok && len(value) <= maxRecord {
+			trimmed.Annotations[key] = value
+		}
+	}
+	all := func(*corev1.Container) bool { return true }
+	keepContainers(trimmed.Spec.Containers, pod.Spec.Containers, all)
+	keepContainers(trimmed.Spec.InitContainers, pod.Spec.InitContainers, all)
+	keepStatuses(trimmed, pod)
+}

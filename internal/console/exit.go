@@ -1,0 +1,79 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Exit codes.
+const (
+	ExitDone    = 0
+	ExitFailed  = 1
+	ExitRefused = 2   // the change cannot be made in place, or the command line is wrong; nothing has been changed
+	ExitTimeout = 124 // like timeout(1)
+	// ExitInterrupted is the exit code of a command that SIGINT has ended in a shell.
+	ExitInterrupted = 130
+)
+
+// refusal is the error of a change that is not possible: [plan.RefusedError] of in-place updates.
+type refusal interface {
+	error
+	Refused()
+}
+
+// ExitCode returns the exit code for the error of a command.
+func ExitCode(err error) int {
+	var refused refusal
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, ErrTimeout):
+		return ExitTimeout
+	case errors.Is(err, ErrInterrupted):
+		return ExitInterrupted
+	case errors.As(err, &refused), errors.Is(err, ErrUsage), errors.Is(err, ErrRefused):
+		return ExitRefused
+	default:
+		return ExitFailed
+	}
+}
+
+// Cause returns why a command's context has ended: its own timeout with the error given as the cause, or else the user.
+func Cause(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeout) {
+		return cause
+	}
+	return ErrInterrupted
+}
+
+// Ended returns the error of a command. An error caused by the end of the command's context is replaced by the reason of
+// that end, because it is no fault of the API server whose call returned it.
+func Ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrTimeout) || errors.Is(err, ErrInterrupted) {
+		return err
+	}
+	if errors.Is(err, ctx.Err()) || Unreachable(err) {
+		return Cause(ctx)
+	}
+	return err
+}
+
+// Refused returns the error for what the API server does not accept, with the message of the webhook that has refused it.
+// It wraps ErrRefused.
+func Refused(err error) error {
+	text := err.Error()
+	if _, reason, found := strings.Cut(text, " denied the request: "); found && strings.HasPrefix(text, "admission webhook ") {
+		text = reason
+	}
+	return &refusedError{text: fmt.Sprintf("%s: %s", ErrRefused, text), err: err}
+}
+
+type refusedError struct {
+	text string
+	err  error
+}
+
+func (e *refusedError) Error() string   { return e.text }
+func (e *refusedError) Unwrap() []error { return []error{ErrRefused, e.err} }

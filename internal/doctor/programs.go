@@ -1,0 +1,143 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/internal/kubelet"
+)
+
+// manager checks that refit-manager runs.
+func (e *examiner) manager(context.Context) []Finding {
+	switch {
+	case e.lookErr != nil:
+		return e.unseen()
+	case e.deployment == nil && e.daemonSet == nil:
+		return one(Failed, "there is neither a refit-manager nor a refit-daemon in namespace %s; if Refit is in another, name it with --system-namespace", e.System)
+	case e.deployment == nil:
+		return one(Skipped, "none in namespace %s: requests are admitted by kruise-manager, or not at all", e.System)
+	}
+	wanted := int32(1)
+	if e.deployment.Spec.Replicas != nil {
+		wanted = *e.deployment.Spec.Replicas
+	}
+	ready := e.deployment.Status.ReadyReplicas
+	switch {
+	case ready == 0:
+		return one(Failed, "none of %d replicas is ready: no request can be created; see kubectl --namespace %s describe pods --selector app.kubernetes.io/name=refit-manager", wanted, e.System)
+	case ready < wanted:
+		return one(Warning, "%d of %d replicas are ready", ready, wanted)
+	}
+	return one(OK, "%d of %d replicas are ready", ready, wanted)
+}
+
+// unseen returns the finding of a check that needs the Deployment and the DaemonSet if they could not be read.
+func (e *examiner) unseen() []Finding {
+	return unread("Deployments and DaemonSets of namespace "+e.System, e.lookErr)
+}
+
+// shownNodes bounds the names in a message.
+const shownNodes = 5
+
+// daemons checks that every node that should have a refit-daemon has a ready one.
+func (e *examiner) daemons(ctx context.Context) []Finding {
+	if e.daemonSet == nil {
+		if e.lookErr != nil {
+			return e.unseen()
+		}
+		return one(Failed, "there is no refit-daemon in namespace %s: requests are not carried out, unless by kruise-daemon or refit-sidecar", e.System)
+	}
+	var pods corev1.PodList
+	if err := e.API.List(ctx, &pods, client.InNamespace(e.System), client.MatchingLabels{"app.kubernetes.io/name": "refit-daemon"}); err != nil {
+		return unread("pods of refit-daemon", err)
+	}
+	var waiting []string
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; !kubelet.Ready(pod) {
+			waiting = append(waiting, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(waiting)
+	wanted := int(e.daemonSet.Status.DesiredNumberScheduled)
+	count := len(pods.Items) - len(waiting)
+	if missing := wanted - len(pods.Items); len(waiting) > 0 || missing > 0 {
+		names := strings.Join(waiting[:min(len(waiting), shownNodes)], ", ")
+		if len(waiting) > shownNodes {
+			names += ", ..."
+		}
+		return one(Failed, "ready on %d of %d nodes; not on: %s", count, wanted, names)
+	}
+	return one(OK, "ready on %d of %d nodes", count, wanted)
+}
+
+// versions compares the tags of the images with each other and with the version of this program.
+func (e *examiner) versions(context.Context) []Finding {
+	tags := map[string]bool{}
+	var parts []string
+	if e.deployment != nil {
+		parts = append(parts, "refit-manager "+note(tags, e.deployment.Spec.Template.Spec.Containers))
+	}
+	if e.daemonSet != nil {
+		parts = append(parts, "refit-daemon "+note(tags, e.daemonSet.Spec.Template.Spec.Containers))
+	}
+	switch {
+	case len(parts) == 0 && e.lookErr != nil:
+		return e.unseen()
+	case len(parts) == 0:
+		return nil
+	}
+	if e.Version != "" {
+		parts = append(parts, "this program "+e.Version)
+		tags[e.Version] = true
+	}
+	if len(tags) > 1 {
+		return one(Warning, "they differ: %s", strings.Join(parts, ", "))
+	}
+	return one(OK, "%s", strings.Join(parts, ", "))
+}
+
+// note returns the tag of the first container's image and adds it to the set.
+func note(tags map[string]bool, containers []corev1.Container) string {
+	if len(containers) == 0 {
+		return "without an image"
+	}
+	name, _, _ := strings.Cut(containers[0].Image, "@")
+	tag := "latest"
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		tag = name[i+1:]
+	}
+	tags[tag] = true
+	return tag
+}
+
+// openKruise looks for programs that would do the same work as Refit's.
+func (e *examiner) openKruise(ctx context.Context) []Finding {
+	var sets appsv1.DaemonSetList
+	if err := e.API.List(ctx, &sets, client.MatchingLabels{"control-plane": "daemon"}); err != nil {
+		return unread("DaemonSets of all namespaces", err)
+	}
+	for _, set := range sets.Items {
+		if set.Name == "kruise-daemon" && set.Status.CurrentNumberScheduled > 0 && e.daemonSet != nil {
+			return one(Failed, "kruise-daemon runs on %d nodes: it and refit-daemon would stop the same containers; see docs/migrate-from-openkruise.md", set.Status.CurrentNumberScheduled)
+		}
+	}
+	var managers appsv1.DeploymentList
+	if err := e.API.List(ctx, &managers, client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+		return unread("Deployments of all namespaces", err)
+	}
+	for _, manager := range managers.Items {
+		if manager.Name != "kruise-controller-manager" || manager.Spec.Replicas != nil && *manager.Spec.Replicas == 0 {
+			continue // scaled down, but it can be started again
+		}
+		if e.deployment == nil || slices.Contains(e.deployment.Spec.Template.Spec.Containers[0].Args, "--container-recreate-requests=false") {
+			return one(OK, "kruise-manager is there, and ContainerRecreateRequests are its own")
+		}
+		return one(Warning, "kruise-manager and refit-manager are both there, and both may change ContainerRecreateRequests; see docs/install.md")
+	}
+	return one(OK, "not running")
+}

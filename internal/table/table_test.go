@@ -1,0 +1,57 @@
+package table_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/refit-project/refit/internal/table"
+)
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	web, db := pod("web"), pod("db")
+	full := table.Table{
+		Columns: []table.Column{{Name: "POD"}, {Name: "STATE"}, {Name: "NODE", Wide: true}}, Nothing: "nothing",
+		Rows: []table.Row{{web, []any{"web", "up", "node-1"}}, {web, []any{"web", "down", "node-1"}}, {db, []any{"db", "up", "node-2"}}},
+	}
+	for name, tc := range map[string]struct {
+		table        table.Table
+		format, want string
+	}{
+		"table":   {full, "", "POD   STATE\nweb   up\nweb   down\ndb    up\n"},
+		"wide":    {full, "wide", "POD   STATE   NODE\nweb   up      node-1\nweb   down    node-1\ndb    up      node-2\n"},
+		"names":   {full, "name", "pod/web\npod/db\n"},
+		"nothing": {table.Table{Nothing: "nothing"}, "", "nothing\n"},
+		"no name": {table.Table{Nothing: "nothing"}, "name", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			if err := table.Print(&out, tc.format, scheme, tc.table); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for format, words := range map[string][]string{"json": {`"kind": "List"`, `"kind": "Pod"`}, "yaml": {"kind: List", "kind: Pod"}} {
+		for _, one := range []table.Table{full, {}} {
+			var out bytes.Buffer
+			if err := table.Print(&out, format, scheme, one); err != nil || !strings.Contains(out.String(), words[0]) || strings.Count(out.String(), words[1]) != min(2, len(one.Rows)) {
+				t.Errorf("%s: %v\n%s", format, err, out.String())
+			}
+		}
+	}
+}

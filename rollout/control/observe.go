@@ -1,0 +1,183 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/api/refit/v1alpha1"
+	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/rollout"
+)
+
+var (
+	// errNoTarget means that the workload of a rollout does not exist.
+	errNoTarget = errors.New("the workload does not exist")
+	// errUnreadable means that the selector of a rollout or of its workload is unreadable.
+	errUnreadable = errors.New("the target cannot be read")
+	// errReplaced means that the cache still has an earlier rollout with this name, which may have had another workload.
+	errReplaced = errors.New("the RestartRollout has been deleted and created again")
+)
+
+// target selects the pods of a rollout.
+type target struct {
+	workload *v1alpha1.WorkloadReference // nil for a rollout with a selector
+	uid      string                      // of the workload
+	replicas int32                       // of the workload
+	selector labels.Selector
+}
+
+// observe reads the input of rollout.Next from the cache. It reads the workload from the API server.
+func (r *reconciler) observe(ctx context.Context, object *v1alpha1.RestartRollout) (rollout.Observation, target, error) {
+	var observed rollout.Observation
+	if object.Status.CompletionTime != nil {
+		return observed, target{}, nil
+	}
+	of, err := r.target(ctx, object)
+	if err != nil {
+		if errors.Is(err, errNoTarget) {
+			return rollout.Observation{TargetGone: true}, of, nil
+		}
+		if errors.Is(err, errUnreadable) {
+			return rollout.Observation{Unreadable: err.Error()}, of, nil
+		}
+		return observed, of, err
+	}
+	observed.Replicas = of.replicas
+	if observed.Budgets, err = budgets(ctx, r.client, object); err != nil {
+		return observed, of, err
+	}
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, append(of.list(&observed), client.InNamespace(object.Namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+		return observed, of, fmt.Errorf("list pods: %w", err)
+	}
+	of.divide(pointers(pods.Items), &observed)
+	observed.Requests, err = r.cachedRequests(ctx, object.Namespace)
+	return observed, of, err
+}
+
+// refresh reads from the API server what was observed from the cache. It reads PodDisruptionBudgets again if there are any.
+func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollout, of target, observed *rollout.Observation) error {
+	uid := object.UID
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("read RestartRollout: %w", err)
+	}
+	if object.UID != uid {
+		return errReplaced
+	}
+	var err error
+	if observed.Requests, err = r.liveRequests(ctx, object.Namespace); err != nil {
+		return err
+	}
+	pods, err := cache.LivePods(ctx, r.live, append(of.list(observed), client.InNamespace(object.Namespace))...)
+	if err != nil {
+		return err
+	}
+	of.divide(pods, observed)
+	// Read budgets after the pods: a restart that both show is subtracted twice, but a restart that neither shows would
+	// not be subtracted at all.
+	if len(observed.Budgets) > 0 && !object.Spec.IgnorePodDisruptionBudgets {
+		observed.Budgets, err = budgets(ctx, r.live, object)
+	}
+	return err
+}
+
+// list returns the options to list pods of the namespace: all pods if there are PodDisruptionBudgets, which may also
+// select other pods.
+func (t target) list(observed *rollout.Observation) []client.ListOption {
+	if len(observed.Budgets) > 0 {
+		return nil
+	}
+	return []client.ListOption{client.MatchingLabelsSelector{Selector: t.selector}}
+}
+
+// divide separates the pods of the target from others. An empty selector matches no pod.
+func (t target) divide(pods []*corev1.Pod, observed *rollout.Observation) {
+	observed.Pods, observed.Others = nil, nil
+	for _, pod := range pods {
+		if !t.selector.Empty() && t.selector.Matches(labels.Set(pod.Labels)) && (t.workload == nil || rollout.Owns(t.workload, t.uid, pod)) {
+			observed.Pods = append(observed.Pods, pod)
+		} else {
+			observed.Others = append(observed.Others, pod)
+		}
+	}
+}
+
+func budgets(ctx context.Context, reader client.Reader, object *v1alpha1.RestartRollout) ([]*policyv1.PodDisruptionBudget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	if err := reader.List(ctx, &list, client.InNamespace(object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	return pointers(list.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	to := make([]*T, len(items))
+	for i := range items {
+		to[i] = &items[i]
+	}
+	return to
+}
+
+// target returns the selector of the rollout, or the selector and the UID of its workload.
+func (r *reconciler) target(ctx context.Context, object *v1alpha1.RestartRollout) (target, error) {
+	reference := object.Spec.TargetRef
+	if reference == nil {
+		selector, err := foreign.Selector(object.Spec.Selector)
+		if err != nil {
+			return target{}, fmt.Errorf("%w: selector of RestartRollout: %w", errUnreadable, err)
+		}
+		return target{selector: selector}, nil
+	}
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: reference.Name}, workload); err != nil {
+		if apierrors.IsNotFound(err) {
+			return target{}, errNoTarget
+		}
+		return target{}, fmt.Errorf("read %s %s: %w", reference.Kind, reference.Name, err)
+	}
+	selector, err := rollout.WorkloadSelector(workload)
+	if err != nil {
+		return target{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return target{workload: reference, uid: string(workload.GetUID()), replicas: rollout.WorkloadReplicas(workload), selector: selector}, nil
+}
+
+// requestPage is how many requests are read from the API server per page.
+const requestPage = 500
+
+// cachedRequests returns the requests of the namespace, whoever has created them, and requests that were deleted while
+// they were in progress.
+func (r *reconciler) cachedRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
+	var list v1beta1.ContainerRecreateRequestList
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+	}
+	return append(r.deleted.of(namespace, r.Clock()), pointers(list.Items)...), nil
+}
+
+// liveRequests is like cachedRequests, but reads from the API server.
+func (r *reconciler) liveRequests(ctx context.Context, namespace string) ([]*v1beta1.ContainerRecreateRequest, error) {
+	all := r.deleted.of(namespace, r.Clock())
+	for next := ""; ; {
+		var page v1beta1.ContainerRecreateRequestList
+		if err := r.live.List(ctx, &page, client.InNamespace(namespace), client.Limit(requestPage), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list ContainerRecreateRequests: %w", err)
+		}
+		all = append(all, pointers(page.Items)...)
+		if next = page.Continue; next == "" {
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package control
+
+import (
+	"context"
+	"maps"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// mark writes the condition SidecarSetUpgradable to the pods for which it has changed.
+func (r *reconciler) mark(ctx context.Context, s *set) {
+	s.mu.Lock()
+	conditions := maps.Clone(s.conditions)
+	uids := map[types.NamespacedName]types.UID{}
+	for key := range conditions {
+		uids[key] = s.known[key].uid
+	}
+	s.mu.Unlock()
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for key, condition := range conditions {
+		group.Go(func() error {
+			condition.LastTransitionTime = metav1.NewTime(r.Clock())
+			err := r.Guard.Do("sidecarset", s.subject(key), func() error { return r.live.Mark(ctx, key, uids[key], condition) })
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				r.failed(s, key, err)
+				return nil
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.conditions[key] == condition {
+				delete(s.conditions, key)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the goroutines return no errors
+}

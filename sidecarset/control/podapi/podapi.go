@@ -1,0 +1,73 @@
+// Package podapi reads and writes single pods for the rollout of SidecarSets: steps of in-place updates, evictions, and
+// a condition. The callers decide which pods are written.
+package podapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/inplace"
+)
+
+// Pods implements inplace.API.
+type Pods struct {
+	Client client.Client
+	Live   client.Reader // reads from the API server and not from a cache, because updates depend on the present state
+	// Written counts a write of a kind of resource, and wraps its error with what was being done.
+	Written func(resource, doing string, err error) error
+}
+
+// Pod reads a pod from the API server.
+func (p *Pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := p.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+	}
+	return pod, nil
+}
+
+// PatchPod writes a step of an update.
+func (p *Pods) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) (*corev1.Pod, error) {
+	stored := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	change := client.RawPatch(types.StrategicMergePatchType, patch)
+	var err error
+	if subresource == "" {
+		err = p.Client.Patch(ctx, stored, change)
+	} else {
+		err = p.Client.SubResource(subresource).Patch(ctx, stored, change)
+	}
+	return stored, p.Written("pods", "patch pod "+pod.Namespace+"/"+pod.Name, err)
+}
+
+// errNoRestart is returned by Restart, because updates of SidecarSets never need a restart without a new image.
+var errNoRestart = errors.New("sidecars are not restarted")
+
+// Restart implements inplace.API. It is never called.
+func (p *Pods) Restart(context.Context, *corev1.Pod, inplace.Instance) error { return errNoRestart }
+
+// Evict evicts the pod, and fails if another pod has its name.
+func (p *Pods) Evict(ctx context.Context, pod *corev1.Pod) error {
+	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}
+	return p.Written("pods", "evict pod "+pod.Name, p.Client.SubResource("eviction").Create(ctx, pod, eviction))
+}
+
+// Mark writes a condition. With the UID the write fails for another pod with the same name.
+func (p *Pods) Mark(ctx context.Context, key types.NamespacedName, uid types.UID, condition *corev1.PodCondition) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid}, "status": map[string]any{"conditions": []*corev1.PodCondition{condition}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode condition of pod %s: %w", key, err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	err = p.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))
+	return p.Written("pods", "write condition of pod "+key.String(), err)
+}

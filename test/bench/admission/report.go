@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/refit-project/refit/test/bench/report"
+)
+
+// What the webhook may add; and what OpenKruise adds, which was not measured by this program.
+var bounds = map[int]struct{ p50, p99, peer50, peer99 float64 }{
+	1: {1, 3, 3.4, 10.9},
+	8: {4, 10, 20.3, 46.9},
+}
+
+// result of one measurement, in milliseconds.
+type result struct {
+	Parallel                 int
+	WithP50, WithP99         float64
+	WithoutP50, WithoutP99   float64
+	CompleteP50, CompleteP99 float64 // without the webhook, of pods that have the sidecars already
+	CalledP50, CalledP99     float64 // with the webhook, of pods that no SidecarSet selects
+
+	took [kinds][]time.Duration
+}
+
+func (r *result) summarize() {
+	r.WithP50, r.WithP99 = quantile(r.took[byWebhook], 0.5), quantile(r.took[byWebhook], 0.99)
+	r.WithoutP50, r.WithoutP99 = quantile(r.took[plain], 0.5), quantile(r.took[plain], 0.99)
+	r.CompleteP50, r.CompleteP99 = quantile(r.took[complete], 0.5), quantile(r.took[complete], 0.99)
+	r.CalledP50, r.CalledP99 = quantile(r.took[unmatched], 0.5), quantile(r.took[unmatched], 0.99)
+}
+
+func quantile(list []time.Duration, q float64) float64 {
+	return float64(report.Quantile(list, q).Microseconds()) / 1000
+}
+
+type findings struct {
+	report.Machine
+	SidecarSets int
+	Required    bool
+	Results     []result
+}
+
+// figures are the creations with the webhook, beside those of the same pods without it.
+func (f *findings) figures() []report.Figure {
+	var all []report.Figure
+	for _, r := range f.Results {
+		all = append(all,
+			report.Figure{Name: fmt.Sprintf("p50/%d at a time", r.Parallel), Unit: "ns/op", Value: 1e6 * r.WithP50, Floor: 1e6 * r.WithoutP50},
+			report.Figure{Name: fmt.Sprintf("p99/%d at a time", r.Parallel), Unit: "ns/op", Value: 1e6 * r.WithP99, Floor: 1e6 * r.WithoutP99})
+	}
+	return all
+}
+
+func (f *findings) print(out io.Writer) error {
+	fmt.Fprintln(out, f.String())
+	fmt.Fprintf(out, "creation of pods with %d SidecarSets, 2 of which select them; failurePolicy Fail: %t\n\n", f.SidecarSets, f.Required)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "at a time\tp50 with\twithout\tsame pods without\tcall alone\tp99 with\twithout\tsame pods without\tcall alone\tadded p50\tadded p99\tOpenKruise (not measured here)\t")
+	verdicts := report.NewVerdicts(out)
+	for _, r := range f.Results {
+		bound := bounds[r.Parallel]
+		added50, added99 := r.WithP50-r.WithoutP50, r.WithP99-r.WithoutP99
+		fmt.Fprintf(table, "%d\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t%.1f / %.1f ms\t\n",
+			r.Parallel, r.WithP50, r.WithoutP50, r.CompleteP50, r.CalledP50, r.WithP99, r.WithoutP99, r.CompleteP99, r.CalledP99, added50, added99, bound.peer50, bound.peer99)
+		verdicts.Add(fmt.Sprintf("%d at a time", r.Parallel),
+			report.Verdict{What: "added p50", Target: fmt.Sprintf("<= %.0f ms", bound.p50), Found: fmt.Sprintf("%.2f ms", added50), Met: added50 <= bound.p50},
+			report.Verdict{What: "added p99", Target: fmt.Sprintf("<= %.0f ms", bound.p99), Found: fmt.Sprintf("%.2f ms", added99), Met: added99 <= bound.p99})
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprint(out, "\nsame pods without: pods that have the sidecars already, for which no webhook is called; what is left is the webhook's own\n"+
+		"call alone: pods that no SidecarSet selects, for which the webhook is called and changes nothing\n\n")
+	return verdicts.Flush()
+}

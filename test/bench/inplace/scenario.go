@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	inplacecli "github.com/refit-project/refit/inplace/cli"
+	"github.com/refit-project/refit/inplace/cli/change"
+	"github.com/refit-project/refit/internal/console"
+)
+
+// The two images have the same program and different digests; both are on the node before anything is measured.
+var images = []string{"docker.io/library/busybox:1.35", "docker.io/library/busybox:1.36"}
+
+// kind is a change that is made to pods, back and forth.
+type kind struct {
+	name string
+	// pod changes what the pods are like; nil leaves them.
+	pod    func(pod *corev1.Pod)
+	change func(round int) (change.Change, error)
+	// anew makes the same change to a pod that is recreated.
+	anew func(pod *corev1.Pod, round int)
+	// stopped measures a stop of the container through CRI as well, without Refit, to compare with.
+	stopped bool
+}
+
+var kinds = []kind{
+	{name: "image", change: newImage, anew: anewImage},
+	{name: "image, probe every 1 s", pod: probed(1), change: newImage, anew: anewImage},
+	{name: "image, probe every 10 s", pod: probed(10), change: newImage, anew: anewImage},
+	{
+		name:   "env from an annotation",
+		change: func(round int) (change.Change, error) { return change.Env(nil, []string{"LEVEL=" + level(round)}) },
+		anew:   func(pod *corev1.Pod, round int) { pod.Annotations["level"] = level(round) },
+		// kubelet does not restart a container for its environment.
+		stopped: true,
+	},
+}
+
+func newImage(round int) (change.Change, error) {
+	return change.Image([]string{"app=" + images[round%2]})
+}
+
+func anewImage(pod *corev1.Pod, round int) { pod.Spec.Containers[0].Image = images[round%2] }
+
+// probed gives the application a readiness probe with this period in seconds.
+func probed(period int32) func(pod *corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: period, ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(port)},
+		}}
+	}
+}
+
+// newPod is a pod of the kind.
+func (k *kind) newPod(name, node string) *corev1.Pod {
+	pod := newPod(name, node)
+	if k.pod != nil {
+		k.pod(pod)
+	}
+	return pod
+}
+
+func level(round int) string { return fmt.Sprintf("level-%d", round) }
+
+// measure makes n pods, and changes them in place and anew in turn.
+func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result, error) {
+	found := result{Kind: kind.name, Pods: n}
+	pods := make([]*corev1.Pod, n)
+	err := each(ctx, n, func(ctx context.Context, i int) error {
+		pods[i] = kind.newPod(fmt.Sprintf("web-%d", i), c.node)
+		return c.create(ctx, pods[i])
+	})
+	if err != nil {
+		return found, fmt.Errorf("make pods: %w", err)
+	}
+	if err := c.awaitReady(ctx, pods); err != nil {
+		return found, err
+	}
+	for round := 1; round <= rounds; round++ {
+		change, err := kind.change(2*round - 1)
+		if err != nil {
+			return found, err
+		}
+		err = c.round(ctx, pods, &found.InPlace, func(ctx context.Context, i int) error {
+			return inplacecli.Update(ctx, inplacecli.Config{API: c.refit, Output: console.NewOutput(io.Discard, false), Timeout: updateTimeout},
+				namespace, inplacecli.Target{Kind: inplacecli.KindPod, Name: pods[i].Name}, change)
+		})
+		if err != nil {
+			return found, fmt.Errorf("%s in place: %w", kind.name, err)
+		}
+		if kind.stopped {
+			if err := c.round(ctx, pods, &found.Stopped, func(ctx context.Context, i int) error { return c.stop(ctx, pods[i].Name) }); err != nil {
+				return found, fmt.Errorf("stopped through CRI: %w", err)
+			}
+		}
+		err = c.round(ctx, pods, &found.Anew, func(ctx context.Context, i int) error {
+			next := kind.newPod(pods[i].Name, c.node)
+			kind.anew(next, 2*round)
+			return c.recreate(ctx, pods[i], next)
+		})
+		if err != nil {
+			return found, fmt.Errorf("%s recreated: %w", kind.name, err)
+		}
+	}
+	return found, each(ctx, n, func(ctx context.Context, i int) error { return c.remove(ctx, pods[i].Name, 0) })
+}
+
+// round does the work for all pods at once, and notes for how long each was not ready.
+func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, work func(context.Context, int) error) error {
+	if err := settled(ctx); err != nil {
+		return err
+	}
+	watch, err := c.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer watch.stop()
+	asking, enough := context.WithCancel(ctx)
+	defer enough()
+	askers := make([]*asker, len(pods))
+	var asked sync.WaitGroup
+	for i, pod := range pods {
+		askers[i] = newAsker(watch, pod.Name, len(pods))
+		asked.Go(func() { askers[i].run(asking) })
+	}
+	began := time.Now()
+	group, working := errgroup.WithContext(ctx)
+	for i := range pods {
+		group.Go(func() error { return work(working, i) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	downs, err := watch.settled(ctx, len(pods))
+	if err != nil {
+		return err
+	}
+	into.Unavailable = append(into.Unavailable, downs...)
+	enough()
+	asked.Wait()
+	for _, a := range askers {
+		into.Unanswered = append(into.Unanswered, a.unanswered)
+	}
+	into.Total = append(into.Total, time.Since(began))
+	return nil
+}
+
+// settle is how long pods are left alone at least before they are changed: kubelet goes on to sync a pod for some seconds
+// after it has become ready, and pods in use have been ready for longer.
+const settle = 5 * time.Second
+
+// relistPeriod is kubelet's, of the container runtime. A round ends when kubelet has seen a container run, so without a random part
+// of the pause each round would begin, and each container be stopped, at the same moment of the period.
+const relistPeriod = time.Second
+
+func settled(ctx context.Context) error {
+	timer := time.NewTimer(settle + rand.N(relistPeriod))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// recreate is what a StatefulSet does: the pod of that name is gone before the next is made.
+func (c *cluster) recreate(ctx context.Context, pod, next *corev1.Pod) error {
+	if err := c.remove(ctx, pod.Name, -1); err != nil {
+		return err
+	}
+	return c.create(ctx, next)
+}
+
+// remove deletes a pod, with the grace period that it has if grace is negative, and waits until it is gone.
+func (c *cluster) remove(ctx context.Context, name string, grace int64) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	var options []client.DeleteOption
+	if grace >= 0 {
+		options = append(options, client.GracePeriodSeconds(grace))
+	}
+	if err := c.api.Delete(ctx, pod, options...); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return await(ctx, "pod "+name+" to be gone", func(ctx context.Context) (bool, error) {
+		err := c.api.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+// each works through n things, several at a time.
+func each(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for i := range n {
+		group.Go(func() error { return work(ctx, i) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/refit-project/refit/test/bench/fakenodes"
+	"github.com/refit-project/refit/test/bench/report"
+)
+
+// Targets.
+const (
+	writesPerPod = 2.2
+	memory       = 250 << 20 // bytes
+	flipRatio    = 2         // cost of a flip with most pods to that with fewest: it does not depend on how many there are
+)
+
+// findings are what is kept of a run.
+type findings struct {
+	report.Machine
+	Nodes       int              `json:"nodes"`
+	Pods        int              `json:"pods"`
+	Workloads   int              `json:"workloads"`
+	SidecarSets int              `json:"sidecarSets"`
+	Steps       []fakenodes.Step `json:"steps"`
+	Flips       []flipped        `json:"flips"`
+	Restart     time.Duration    `json:"restartNanoseconds"`
+}
+
+func (f *findings) print(out io.Writer) error {
+	fmt.Fprintf(out, "%d pods of %d workloads on %d nodes, simulated by kwok; %d SidecarSets for a part of the pods each and one for all; %s\n\n",
+		f.Pods, f.Workloads, f.Nodes, f.SidecarSets, &f.Machine)
+	if err := fakenodes.Print(out, f.Steps); err != nil {
+		return err
+	}
+	fmt.Fprint(out, "\nchanges: objects that have to be written; writes: all requests of refit-manager that are no reads, Events and statuses among them;\n"+
+		"given: until the benchmark has made the change; converged: until the statuses of all SidecarSets say that all pods are ready.\n"+
+		"A replaced container is not ready for 1 s: reported by the benchmark in the place of kubelet.\n\n")
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "matched pods\tCPU for a readiness flip\t")
+	for _, flip := range f.Flips {
+		fmt.Fprintf(table, "%d\t%s\t\n", flip.Pods, report.Duration(flip.CPU))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nrefit-manager after a restart: all pods taken in after %s\n"+
+		"OpenKruise was not measured: its images are not available here. It lists and parses all matched pods for each flip.\n\n", report.Duration(f.Restart))
+	verdicts := report.NewVerdicts(out)
+	for i := range f.Steps {
+		if s := &f.Steps[i]; s.Name == rollout {
+			verdicts.Add("rollout", report.Verdict{What: "writes a pod", Target: fmt.Sprintf("<= %.1f", writesPerPod), Found: fmt.Sprintf("%.3f", s.Ratio()), Met: s.Ratio() <= writesPerPod})
+		}
+	}
+	if n := len(f.Steps); n > 0 {
+		peak := uint64(0)
+		for i := range f.Steps {
+			peak = max(peak, f.Steps[i].PeakRSS)
+		}
+		verdicts.Add("refit-manager", report.Verdict{What: "peak memory", Target: "<= " + report.Bytes(memory), Found: report.Bytes(peak), Met: peak <= memory})
+	}
+	if n := len(f.Flips); n > 1 {
+		ratio := float64(f.Flips[n-1].CPU) / float64(max(f.Flips[0].CPU, 1))
+		verdicts.Add("readiness flip", report.Verdict{
+			What: fmt.Sprintf("%d pods against %d", f.Flips[n-1].Pods, f.Flips[0].Pods), Target: fmt.Sprintf("<= %d times", flipRatio), Found: fmt.Sprintf("%.2f times", ratio), Met: ratio <= flipRatio,
+		})
+	}
+	return verdicts.Flush()
+}
