@@ -283,20 +283,3 @@ func TestTimeoutAndInterruptLeaveTheRestartAndSayHowToStopIt(t *testing.T) {
 		}
 	})
 }
-
-func TestProgressIsShown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		f.finish = func(object client.Object) {
-			object.(*v1alpha1.RestartRollout).Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 4, Restarted: 1, Restarting: 1}
-		}
-		f.config.Timeout = 10 * time.Millisecond
-		if err := run(t, f, "deployment/web"); !errors.Is(err, console.ErrTimeout) {
-			t.Fatal(err)
-		}
-		if !strings.Contains(f.out.String(), "[#####---------------] 1 of 4 pods restarted, 1 under way, 0 failed") {
-			t.Error(f.out.String())
-		}
-	})
-}
