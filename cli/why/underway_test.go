@@ -47,11 +47,11 @@ func TestARequestWhoseStatusDoesNotShowTheEndOfTheStopIsTheCause(t *testing.T) {
 		words        string
 		notRequested bool
 	}{
-		"it has ended":                                {stopped, terminated(stopped), terminated(earlier), 1, "stopped by ContainerRecreateRequest now ", false},
+		"it has ended": {stopped, terminated(stopped), terminated(earlier), 1, "stopped by ContainerRecreateRequest now ", false},
 		"it has ended, and the next is being created": {stopped, waits, terminated(stopped), 1, "stopped by ContainerRecreateRequest now ", false},
-		"the next runs":                               {running, runs, terminated(stopped), 2, "restarted by ContainerRecreateRequest now ", false},
-		"the next runs, the stopped one was removed":  {running, runs, terminated(earlier), 2, "restarted by ContainerRecreateRequest now ", false},
-		"it still runs":                               {stopped, runs, terminated(earlier), 1, "the previous instance ", true},
+		"the next runs": {running, runs, terminated(stopped), 2, "restarted by ContainerRecreateRequest now ", false},
+		"the next runs, the stopped one was removed": {running, runs, terminated(earlier), 2, "restarted by ContainerRecreateRequest now ", false},
+		"it still runs": {stopped, runs, terminated(earlier), 1, "the previous instance ", true},
 	} {
 		p := pod()
 		p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: tt.id, State: tt.state, LastTerminationState: tt.last, RestartCount: tt.restarts}
