@@ -31,7 +31,7 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%w: %s has no pods in namespace %s", console.ErrRefused, target, r.Namespace)
+		return fmt.Errorf("%w: %s has no pods in namespace %s", ErrFailed, target, r.Namespace)
 	}
 	containers := r.Containers
 	if len(containers) == 0 {
