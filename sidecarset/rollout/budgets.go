@@ -62,7 +62,7 @@ func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now tim
 		b.missing[beside.Gone]++
 	}
 	b.ending()
-	b.out = append(unavailable, b.begun()...)
+	b.out = slices.Concat(unavailable, b.begun())
 	for _, pod := range b.out {
 		if pod.disturbed() || b.byOthers(pod) {
 			b.disturbed = append(b.disturbed, pod)
