@@ -45,6 +45,9 @@ type Plugin struct {
 	stopping      atomic.Bool
 	ready         atomic.Bool
 
+	// within is context.WithDeadline. Tests end the time for a restore themselves.
+	within func(ctx context.Context, by time.Time) (context.Context, context.CancelFunc)
+
 	mu         sync.Mutex
 	open       *hotupdate.Updater // nil during the restore
 	unrestored *unrestored        // nil if nothing is missing
@@ -63,7 +66,7 @@ type recording struct {
 
 // New is the plugin's Factory.
 func New() plugin.Plugin {
-	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), unrecorded: make(chan recording, 1), pendingReload: make(chan string, 1)}
+	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), unrecorded: make(chan recording, 1), pendingReload: make(chan string, 1), within: context.WithDeadline}
 }
 
 // Name implements plugin.Plugin.
@@ -160,17 +163,18 @@ func (p *Plugin) startTriggers(ctx context.Context, group *errgroup.Group) []*tr
 // awaitTriggers makes the plugin ready when the triggers have applied their first content, because a native sidecar starts
 // before its program, which may need those files. A source that cannot be reached delays that until the deadline.
 func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger, by time.Time) {
-	deadline := time.NewTimer(time.Until(by))
-	defer deadline.Stop()
+	deadline, cancel := p.within(ctx, by)
+	defer cancel()
 	for _, t := range triggers {
 		select {
 		case <-t.Tried():
 			continue
-		case <-deadline.C:
-			p.host.Logger.Warn("ready without the content of all triggers", "waited", p.config.wait())
-		case <-ctx.Done():
+		case <-deadline.Done():
+		}
+		if ctx.Err() != nil {
 			return
 		}
+		p.host.Logger.Warn("ready without the content of all triggers", "waited", p.config.wait())
 		break
 	}
 	p.ready.Store(true)
