@@ -109,9 +109,10 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		}
 	}
 	next := g.Preview(req.Version, sources)
+	mended = merged(mended, u.replacedLinks(kept, next))
 	lineage := requested(req, kept, next)
-	if req.Digest != "" && req.Digest != lineage.Digest {
-		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
+	if err := checkCandidate(req, lineage); err != nil {
+		return Result{}, err
 	}
 	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.intact(ctx, current) {
 		return Result{Revision: current}, u.recordUnchanged(req, sources)
@@ -139,6 +140,14 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		after.Record = time.Now().UTC()
 	}
 	return Result{Revision: next, Changed: true, Mended: mended}, u.activate(ctx, current, next, req.NoReload, after)
+}
+
+// checkCandidate compares the new files with what the request says about them.
+func checkCandidate(req Request, lineage manifest.Requested) error {
+	if req.Digest != "" && req.Digest != lineage.Digest {
+		return fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
+	}
+	return nil
 }
 
 // alreadyCurrent reports whether current is what req asks for, as far as that is known without fetching.
