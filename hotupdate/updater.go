@@ -204,10 +204,11 @@ func (u *Updater) Reload(ctx context.Context) error {
 		return err
 	}
 	u.skipped = ""
-	if err := u.reloadAndVerify(ctx, r); err != nil || !u.state.ReloadPending {
-		return err
+	err = u.reloadAndVerify(ctx, r)
+	if err == nil && u.state.ReloadPending {
+		st := u.state
+		st.ReloadPending = false
+		err = u.record(st)
 	}
-	st := u.state
-	st.ReloadPending = false
-	return u.record(st)
+	return u.finish(r.Version, true, err)
 }
