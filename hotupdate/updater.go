@@ -192,6 +192,15 @@ func (u *Updater) Current() (Revision, error) {
 	return u.store.Revision(id)
 }
 
+// CheckFolder returns an error if the files of this program in the folder were deleted or replaced. No update can succeed then:
+// another Updater has to open the folder. It does not wait for an update.
+func (u *Updater) CheckFolder() error {
+	u.mu.Lock()
+	id := u.state.Current
+	u.mu.Unlock()
+	return u.store.CheckFolder(id)
+}
+
 // Reload reloads the program for the current revision and verifies it, such as after a restart of the program or of this
 // process.
 func (u *Updater) Reload(ctx context.Context) error {

@@ -111,6 +111,24 @@ func (s *Store) Close() {
 	_ = s.root.Close()
 }
 
+// CheckFolder returns an error if the folders of this program, or the lock, were deleted or replaced since Open, or if a
+// revision has no folder. It may be called by any goroutine.
+func (s *Store) CheckFolder(id string) error {
+	for _, name := range []string{revisions, scratch, FilesPath(id)} {
+		if info, err := s.root.Lstat(name); err != nil || !info.IsDir() {
+			return fmt.Errorf("folder %s was deleted or replaced", name)
+		}
+	}
+	held, err := s.lock.Stat()
+	if err != nil {
+		return err
+	}
+	if found, err := s.root.Lstat(lockFile); err != nil || !os.SameFile(held, found) {
+		return fmt.Errorf("%s was deleted or replaced", lockFile)
+	}
+	return nil
+}
+
 // IDs returns the IDs of all revisions on disk, oldest first.
 func (s *Store) IDs() ([]string, error) {
 	entries, err := fs.ReadDir(s.root.FS(), revisions)
