@@ -125,7 +125,7 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 			p.host.Logger.Warn("update not tried", "version", request.Version, "err", err)
 			return outcome{err: err}
 		}
-		request.Record = true
+		request.Record, request.DistinctVersion = true, p.config.Verify.ComparesVersion()
 		res, err := u.Apply(ctx, request)
 		err = explain(err)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
@@ -187,6 +187,7 @@ func (p triggered) Delivered(name string) string {
 // Apply implements trigger.Updater.
 func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
 	p.setReload(ctx, &request)
+	request.DistinctVersion = p.config.Verify.ComparesVersion() && !request.NoReload // without a reload nothing is verified
 	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
 		res, err := u.Apply(ctx, request)
