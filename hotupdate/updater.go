@@ -192,7 +192,7 @@ func (u *Updater) Current() (Revision, error) {
 	return u.store.Revision(id)
 }
 
-// CheckFolder returns an error if the files of this program in the folder were deleted or replaced. No update can succeed then:
+// CheckFolder returns an error if somebody has deleted the files of this program in the folder. No update can succeed then:
 // another Updater has to open the folder. It does not wait for an update.
 func (u *Updater) CheckFolder() error {
 	u.mu.Lock()

@@ -111,20 +111,16 @@ func (s *Store) Close() {
 	_ = s.root.Close()
 }
 
-// CheckFolder returns an error if the folders of this program, or the lock, were deleted or replaced since Open, or if a
-// revision has no folder. It may be called by any goroutine.
+// CheckFolder returns an error if somebody has deleted folders or files of this program, or the files of a revision. It may be
+// called by any goroutine. It does not compare inodes: some file systems have no stable ones.
 func (s *Store) CheckFolder(id string) error {
-	for _, name := range []string{revisions, scratch, FilesPath(id)} {
-		if info, err := s.root.Lstat(name); err != nil || !info.IsDir() {
-			return fmt.Errorf("folder %s was deleted or replaced", name)
+	for _, folder := range []string{private, revisions, scratch, FilesPath(id)} {
+		if info, err := s.root.Lstat(folder); err != nil || !info.IsDir() {
+			return fmt.Errorf("folder %s is missing", folder)
 		}
 	}
-	held, err := s.lock.Stat()
-	if err != nil {
-		return err
-	}
-	if found, err := s.root.Lstat(lockFile); err != nil || !os.SameFile(held, found) {
-		return fmt.Errorf("%s was deleted or replaced", lockFile)
+	if info, err := s.root.Lstat(lockFile); err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("file %s is missing", lockFile)
 	}
 	return nil
 }
