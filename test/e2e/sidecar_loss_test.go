@@ -161,9 +161,9 @@ func TestDeletedFilesOfTheSidecarAreRestored(t *testing.T) {
 		return err == nil && strings.Contains(text, "this is v1"), nil
 	})
 	s.awaitEvent("PluginFailed", "..refit")
+	next := s.source("v2/default.conf")
 	s.await("the update to be accepted", func(context.Context) (bool, error) {
-		got := s.update(pod.Name, sidecarToken, "v2", s.source("v2/default.conf"))
-		return got.code == http.StatusOK, nil
+		return s.update(pod.Name, sidecarToken, "v2", next).code == http.StatusOK, nil
 	})
 	s.serves(pod.Name, "this is v2")
 	s.untouched(pod, "refit-sidecar")
