@@ -161,10 +161,11 @@ func TestDeletedFilesOfTheSidecarAreRestored(t *testing.T) {
 		return err == nil && strings.Contains(text, "this is v1"), nil
 	})
 	s.awaitEvent("PluginFailed", "..refit")
-	next := s.source("v2/default.conf")
-	s.await("the update to be accepted", func(context.Context) (bool, error) {
-		return s.update(pod.Name, sidecarToken, "v2", next).code == http.StatusOK, nil
+	s.await("the sidecar to have restored v1", func(ctx context.Context) (bool, error) {
+		status, err := s.status(ctx, pod.Name)
+		return err == nil && status.Ready && status.current() == "v1", nil
 	})
+	s.accepted(pod.Name, "v2")
 	s.serves(pod.Name, "this is v2")
 	s.untouched(pod, "refit-sidecar")
 }
