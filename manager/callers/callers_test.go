@@ -156,21 +156,22 @@ func TestAnAddressThatPassesToAnotherPod(t *testing.T) {
 	young := func(p *corev1.Pod) { p.CreationTimestamp = metav1.Unix(1000, 0) }
 	old, oldAgent := podAt("shop", "old", tenant), podAt("kube-system", "old", tenant)
 	web, agent, node := podAt("shop", "web", tenant, young), podAt("kube-system", "agent", tenant, young), podAt("shop", "agent", tenant, inHostNetwork)
+	moved, gone := podAt("shop", "web", "10.0.0.6", young), podAt("shop", "old", "")
 	for name, tc := range map[string]struct {
-		events  func(*world)
-		reached bool
+		events         func(*world)
+		reached, later bool // at once, and when the addresses of deleted pods are dropped
 	}{
-		"the first is deleted":                {func(w *world) { w.Add(old); w.Add(web); w.Delete(old) }, false},
-		"the first changes once more":         {func(w *world) { w.Add(old); w.Add(web); w.Update(old, old); w.Delete(old) }, false},
-		"to an allowed pod":                   {func(w *world) { w.Add(old); w.Add(agent); w.Update(old, old) }, true},
-		"to an allowed pod, after its end":    {func(w *world) { w.Add(old); w.Delete(old); w.Add(agent) }, true},
-		"from an allowed pod":                 {func(w *world) { w.Add(oldAgent); w.Delete(oldAgent); w.Add(web) }, false},
-		"a node writes its own into a pod":    {func(w *world) { w.Add(node); w.Add(web) }, true},
-		"back, because the sandbox is new":    {func(w *world) { w.Add(web); w.Update(web, podAt("shop", "web", "10.0.0.6")); w.Add(agent) }, true},
-		"the pod has another address now":     {func(w *world) { w.Add(web); w.Update(web, podAt("shop", "web", "10.0.0.6")) }, false},
-		"the last event of a pod was missed":  {func(w *world) { w.Add(old); w.Delete(old); w.Add(web) }, false},
-		"the pod has ended and is replaced":   {func(w *world) { w.Add(old); w.Update(old, podAt("shop", "old", "")); w.Add(agent) }, true},
-		"the pod was never seen when removed": {func(w *world) { w.Delete(old); w.Add(agent) }, true},
+		"the first is deleted":             {events: func(w *world) { w.Add(old); w.Add(web); w.Delete(old) }},
+		"the first changes once more":      {events: func(w *world) { w.Add(old); w.Add(web); w.Update(old, old); w.Delete(old) }},
+		"the first has ended":              {events: func(w *world) { w.Add(old); w.Add(web); w.Update(old, gone) }},
+		"the first is deleted before":      {events: func(w *world) { w.Add(old); w.Delete(old); w.Add(web) }},
+		"to an allowed pod":                {events: func(w *world) { w.Add(old); w.Add(agent); w.Update(old, old) }, reached: true, later: true},
+		"to an allowed pod, after its end": {events: func(w *world) { w.Add(old); w.Delete(old); w.Add(agent) }, reached: true, later: true},
+		"from an allowed pod":              {events: func(w *world) { w.Add(oldAgent); w.Delete(oldAgent); w.Add(web) }},
+		"a node writes its own into a pod": {events: func(w *world) { w.Add(node); w.Add(web) }, reached: true, later: true},
+		"to none: its sandbox is new":      {events: func(w *world) { w.Add(web); w.Update(web, moved) }, later: true},
+		"to an allowed one: it is new":     {events: func(w *world) { w.Add(web); w.Update(web, moved); w.Add(agent) }, reached: true, later: true},
+		"the pod was never seen":           {events: func(w *world) { w.Delete(old); w.Add(agent) }, reached: true, later: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,9 +181,27 @@ func TestAnAddressThatPassesToAnotherPod(t *testing.T) {
 				if reached, _ := w.call(tenant + ":40000"); reached != tc.reached {
 					t.Errorf("it reached the webhook: %t, want %t", reached, tc.reached)
 				}
+				time.Sleep(10 * time.Minute) // of the clock of synctest
+				if reached, _ := w.call(tenant + ":40000"); reached != tc.later {
+					t.Errorf("later it reached the webhook: %t, want %t", reached, tc.later)
+				}
 			})
 		})
 	}
+}
+
+// The next pod that gets the address may belong to anybody.
+func TestTheAddressOfADeletedAllowedPodIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Synced)
+		agent := podAt("kube-system", "agent", tenant)
+		w.Add(agent)
+		w.Delete(agent)
+		if _, took := w.call(tenant + ":40000"); took != 3*time.Second || w.calls("other") != 1 {
+			t.Errorf("judged after %s, %v counted as other", took, w.calls("other"))
+		}
+	})
 }
 
 func TestWithAnAuthorityOnlyCertificatesCount(t *testing.T) {
