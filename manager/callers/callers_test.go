@@ -65,10 +65,10 @@ func TestAPodThatCallsBeforeItsAddressIsKnownIsRefused(t *testing.T) {
 		starting := podAt("shop", "web", "")
 		w.Add(starting)
 		go func() {
-			time.Sleep(2 * time.Second) // of the clock of synctest
+			time.Sleep(1500 * time.Millisecond) // of the clock of synctest
 			w.Update(starting, podAt("shop", "web", tenant))
 		}()
-		if reached, took := w.call(tenant + ":40000"); reached || took != 2*time.Second {
+		if reached, took := w.call(tenant + ":40000"); reached || took != 1500*time.Millisecond {
 			t.Errorf("it reached the webhook: %t, after %s", reached, took)
 		}
 	})
@@ -78,7 +78,7 @@ func TestOnlyTheFirstCallOfAnotherAddressWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Synced)
-		if reached, took := w.call("172.16.0.1:40000"); !reached || took != 3*time.Second {
+		if reached, took := w.call("172.16.0.1:40000"); !reached || took != 2*time.Second {
 			t.Errorf("first call: it reached the webhook: %t, after %s", reached, took)
 		}
 		if reached, took := w.call("172.16.0.1:40001"); !reached || took != 0 {
@@ -198,7 +198,7 @@ func TestTheAddressOfADeletedAllowedPodIsNotTrusted(t *testing.T) {
 		agent := podAt("kube-system", "agent", tenant)
 		w.Add(agent)
 		w.Delete(agent)
-		if _, took := w.call(tenant + ":40000"); took != 3*time.Second || w.calls("other") != 1 {
+		if _, took := w.call(tenant + ":40000"); took != 2*time.Second || w.calls("other") != 1 {
 			t.Errorf("judged after %s, %v counted as other", took, w.calls("other"))
 		}
 	})

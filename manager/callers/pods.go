@@ -14,7 +14,7 @@ import (
 const (
 	// publishedWithin is how long kubelet may take to report the address of a pod whose containers have started: it lists
 	// the containers every second, and then writes the status. The timeout of the webhooks is 5 s.
-	publishedWithin = 3 * time.Second
+	publishedWithin = 2 * time.Second
 	// keptFor is how long the address of a pod that has been deleted still counts as its address. After a deletion with
 	// --force its containers run on for their grace period.
 	keptFor = 10 * time.Minute
