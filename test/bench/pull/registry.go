@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -61,7 +63,7 @@ func (r *registry) names() []string {
 	return names
 }
 
-// among has those of the names of images on a node that are of this registry, by whatever reference.
+// among returns the names of images on a node that belong to this registry, by whatever reference.
 func (r *registry) among(present []string) []string {
 	configs := map[string]bool{}
 	for _, i := range r.images {
@@ -70,7 +72,7 @@ func (r *registry) among(present []string) []string {
 	return slices.DeleteFunc(present, func(name string) bool { return !strings.HasPrefix(name, r.host+"/") && !configs[name] })
 }
 
-// hasLayer says whether one of the digests is that of a layer.
+// hasLayer says whether one of the digests is the digest of a layer.
 func (r *registry) hasLayer(digests []string) bool {
 	for _, i := range r.images {
 		if slices.Contains(digests, i.digest) {
@@ -163,4 +165,14 @@ func answer(out http.ResponseWriter, request *http.Request, images map[string]*i
 			return // the client is gone
 		}
 	}
+}
+
+// tarHeader is the header of an archive's only file.
+func tarHeader(size int) []byte {
+	var buffer bytes.Buffer
+	writer := tar.NewWriter(&buffer)
+	if err := writer.WriteHeader(&tar.Header{Name: "content", Mode: 0o644, Size: int64(size)}); err != nil {
+		panic(err) // a buffer takes it
+	}
+	return buffer.Bytes()
 }
