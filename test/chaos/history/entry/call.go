@@ -22,8 +22,8 @@ type Call struct {
 // MethodPull is the call by which an image is pulled.
 const MethodPull = "PullImage"
 
-// ParseCalls reads the record of the CRI proxy (test/criproxy, Line). Calls that concern no container are left out, but
-// for pulls of images.
+// ParseCalls reads the record of the CRI proxy (test/criproxy, Line). Calls that concern no container are left out,
+// except pulls of images.
 func ParseCalls(record string, in io.Reader) ([]Call, error) {
 	var calls []Call
 	err := eachLine(record, in, func(number int, text []byte) error {

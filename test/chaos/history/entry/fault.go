@@ -51,7 +51,7 @@ const (
 	KindSidecarNice  = "sidecar-nice"
 	// KindThrottle is a daemon with hardly any CPU time.
 	KindThrottle = "daemon-throttle"
-	// KindNodeLost is a node whose processes have all ended at once, those of its pods included.
+	// KindNodeLost is a node whose processes have all ended at once, the processes of its pods included.
 	KindNodeLost = "node-lost"
 	// KindNodeDiskFull is a node whose container runtime has no room on its disk.
 	KindNodeDiskFull = "node-disk-full"
