@@ -71,8 +71,8 @@ dashboard-picture: export KUBECONFIG = $(CURDIR)/.cluster/kubeconfig
 dashboard-picture: ## Run end-to-end tests on the cluster that is up and draw what the dashboard shows of it, docs/images/dashboard.svg (RUN=TestName)
 	@cd hack/monitoring && go run -tags=remove_all_sd ./picture --kubectl='$(CURDIR)/.cluster/bin/kubectl' -- '$(CURDIR)/hack/e2e.sh' '$(or $(RUN),TestRestartOf|TestProbesOf|TestProbesAre|TestPullCommand|TestMetricsOf|TestSidecarSetIs|TestImagePullJobOf)' -count=4
 
-mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (ROOMS="crr hook")
-	@hack/run.sh mutation $(ROOMS)
+mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (PACKAGES="crr hook")
+	@hack/run.sh mutation $(PACKAGES)
 
 chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m); then make fuzz
 	@hack/run.sh chaos

@@ -43,7 +43,7 @@ func newDemo(kit *demokit.Demo) (*demo, error) {
 	return d, yaml.UnmarshalStrict(podManifest, d.pod)
 }
 
-// setUp creates the pod, instead of that of an earlier demo, and waits until it is ready.
+// setUp creates the pod, instead of the pod of an earlier demo, and waits until it is ready.
 func (d *demo) setUp(ctx context.Context) error {
 	if err := d.api.CreateNamespace(ctx, d.pod.Namespace); err != nil {
 		return err
