@@ -148,7 +148,7 @@ func (c *cluster) pullByCtr(ctx context.Context, parallel int) error {
 
 // pullByJobs pulls all images with ImagePullJobs.
 func (c *cluster) pullByJobs(ctx context.Context) error {
-	jobs := make([]*v1beta1.ImagePullJob, len(c.registry.sizes))
+	jobs := make([]*v1beta1.ImagePullJob, len(c.registry.images))
 	for i, name := range c.registry.names() {
 		job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: fmt.Sprintf("image-%d", i)}}
 		job.Spec.Image = name
