@@ -133,11 +133,10 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 	defer watch.stop()
 	asking, enough := context.WithCancel(ctx)
 	defer enough()
-	askers := make([]*asker, len(pods))
+	unanswered := make([]time.Duration, len(pods))
 	var asked sync.WaitGroup
 	for i, pod := range pods {
-		askers[i] = newAsker(watch, pod.Name, len(pods))
-		asked.Go(func() { askers[i].run(asking) })
+		asked.Go(func() { unanswered[i] = watch.unanswered(asking, pod.Name, len(pods)) })
 	}
 	began := time.Now()
 	group, working := errgroup.WithContext(ctx)
@@ -154,9 +153,7 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 	into.Unavailable = append(into.Unavailable, downs...)
 	enough()
 	asked.Wait()
-	for _, a := range askers {
-		into.Unanswered = append(into.Unanswered, a.unanswered)
-	}
+	into.Unanswered = append(into.Unanswered, unanswered...)
 	into.Total = append(into.Total, time.Since(began))
 	return nil
 }
