@@ -50,10 +50,10 @@ func main() {
 // scenario is idle, busy and idle again.
 func (b *bench) scenario(ctx context.Context) error {
 	b.Say("creating %d pods and one with a sidecar", b.pods)
-	if err := b.cluster.setUp(ctx, b.pods); err != nil {
+	if err := b.setUp(ctx, b.pods); err != nil {
 		return err
 	}
-	if err := b.cluster.restart(ctx); err != nil { // what an earlier run left in them does not count
+	if err := b.restart(ctx); err != nil { // what an earlier run left in them does not count
 		return err
 	}
 	if err := wait.For(ctx, b.calm); err != nil {
@@ -63,7 +63,7 @@ func (b *bench) scenario(ctx context.Context) error {
 		return err
 	}
 	for done := 0; done < b.requests; done += b.pods {
-		if err := b.cluster.recreate(ctx, fmt.Sprint("wave-", done), min(b.pods, b.requests-done)); err != nil {
+		if err := b.recreate(ctx, fmt.Sprint("wave-", done), min(b.pods, b.requests-done)); err != nil {
 			return err
 		}
 		b.Say("%d requests", min(done+b.pods, b.requests))
@@ -98,7 +98,7 @@ func (b *bench) probe(ctx context.Context) error {
 // look measures programs now.
 func (b *bench) look(ctx context.Context, when string, programs ...program) error {
 	for _, p := range programs {
-		pid, err := b.cluster.process(ctx, p)
+		pid, err := b.process(ctx, p)
 		if err != nil {
 			return fmt.Errorf("find the process of %s: %w", p.name, err)
 		}

@@ -61,11 +61,7 @@ func New(ctx context.Context, cluster *testcluster.Cluster) (*Meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", daemon.PID))
-	if err != nil {
-		return nil, fmt.Errorf("find the cluster's cgroup: %w", err)
-	}
-	cpuFile, err := cpuOf(string(cgroups))
+	cpuFile, err := cpuOf(daemon.PID)
 	return &Meter{cluster: cluster, daemon: daemon, cpuFile: cpuFile}, err
 }
 
