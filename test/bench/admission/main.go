@@ -1,5 +1,5 @@
 // Command admission times the creation of pods into which SidecarSets inject, against pods in a namespace that the webhook
-// is not called for: both in one run, in turn. test/bench/admission/run.sh does all that is needed.
+// is not called for: both in one run, in turn. make bench-admission does all that is needed.
 package main
 
 import (

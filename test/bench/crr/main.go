@@ -1,6 +1,6 @@
 // Command crr measures ContainerRecreateRequests on the checkout's test cluster against a floor: the same stop of
 // equal fresh pods sent straight to CRI, in turns, in the same run. It has to run inside the cluster's network;
-// test/bench/crr/run.sh does all that is needed.
+// make bench-crr does all that is needed.
 package main
 
 import (

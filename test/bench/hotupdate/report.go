@@ -76,7 +76,8 @@ func (r *findings) judge() {
 	}
 }
 
-func (r *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (r *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s; %s\n\n", r.FileSystem, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "size\tway\tn\tp50\tp99\tx floor\tanswered p50\tpeak RSS\ttorn reads\t")
@@ -100,8 +101,8 @@ func (r *findings) print(out io.Writer) error {
 	return verdicts.Flush()
 }
 
-// figures are what is compared between runs.
-func (r *findings) figures() []report.Figure {
+// Figures are what is compared between runs.
+func (r *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, o := range r.Sizes {
 		ours, floor := o.Ways[0], o.Ways[1]

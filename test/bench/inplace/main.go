@@ -1,5 +1,5 @@
 // Command inplace times in-place updates of pods, by the library that kubectl-refit uses, against deleting and recreating
-// the same pods: both with the new image on the node, both in one run. test/bench/inplace/run.sh does all that is needed.
+// the same pods: both with the new image on the node, both in one run. make bench-inplace does all that is needed.
 package main
 
 import (

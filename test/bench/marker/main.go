@@ -1,6 +1,6 @@
 // Command marker counts what refit-manager writes for one PodProbeMarker on a cluster of nodes and pods that kwok
 // simulates: the writes have to be proportional to what has changed. The reports of the daemons are simulated by the
-// benchmark itself. It has to run inside the cluster's network; test/bench/marker/run.sh does all that is needed.
+// benchmark itself. It has to run inside the cluster's network; make bench-marker does all that is needed.
 package main
 
 import (

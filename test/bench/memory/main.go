@@ -1,6 +1,6 @@
 // Command memory measures what a node and a pod are charged for Refit: RssAnon of the processes and the working set of
 // their cgroups. The daemon and the manager are looked at idle, right after many ContainerRecreateRequests, right after many
-// probes, and a while after each; the sidecar idle in a pod. It runs inside the network of the checkout's cluster, see run.sh.
+// probes, and a while after each; the sidecar idle in a pod. It runs inside the network of the checkout's cluster: make bench-memory.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command probe measures what pod probes cost on the checkout's test cluster: the daemon's CPU against the CPU of kubelet
 // for as many readiness probes of the same kind on the same number of containers, in the same run. It has to run inside
-// the cluster's network; test/bench/probe/run.sh does all that is needed.
+// the cluster's network; make bench-probe does all that is needed.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command pull times image pulls by ImagePullJobs against `ctr images pull` of the same images, from one registry and in one
-// run. test/bench/pull/run.sh does all that is needed.
+// run. make bench-pull does all that is needed.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command sidecarset counts what refit-manager writes and needs for a rollout of many SidecarSets, and for pods that become
 // ready and not ready. Nodes and pods are simulated by kwok; that a container is replaced after its image has changed is
-// reported by this program, as kubelet would: not ready, and ready a second later. test/bench/sidecarset/run.sh does all that is
+// reported by this program, as kubelet would: not ready, and ready a second later. make bench-sidecarset does all that is
 // needed.
 package main
 

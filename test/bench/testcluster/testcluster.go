@@ -112,7 +112,7 @@ func Find(benchmark string) (*Cluster, error) {
 		benchmark: benchmark, began: time.Now(),
 	}
 	if c.State == "" || c.Kubeconfig == "" {
-		return nil, fmt.Errorf("start test/bench/%s/run.sh, or run this with .cluster/enter", benchmark)
+		return nil, fmt.Errorf("run make bench-%s, or run this with .cluster/enter", benchmark)
 	}
 	c.Root = filepath.Dir(c.State)
 	return c, nil
@@ -121,7 +121,7 @@ func Find(benchmark string) (*Cluster, error) {
 func (c *Cluster) testapp() (string, error) {
 	i := slices.IndexFunc(c.Images, func(name string) bool { return strings.Contains(name, "/testapp:") })
 	if i < 0 {
-		return "", errors.New("the image testapp has not been pushed: start test/bench/" + c.benchmark + "/run.sh")
+		return "", errors.New("the image testapp has not been pushed: run make bench-" + c.benchmark)
 	}
 	return c.Images[i], nil
 }

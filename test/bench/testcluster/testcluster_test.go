@@ -8,7 +8,7 @@ import (
 func TestBenchmarkOutsideOfTheClusterSaysHowToStartIt(t *testing.T) {
 	t.Setenv("REFIT_CLUSTER", "")
 	t.Setenv("KUBECONFIG", "/home/user/.kube/config")
-	if _, err := Find("crr"); err == nil || !strings.Contains(err.Error(), "test/bench/crr/run.sh") {
+	if _, err := Find("crr"); err == nil || !strings.Contains(err.Error(), "make bench-crr") {
 		t.Errorf("err = %v", err)
 	}
 }
