@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// fewOperations is how often each canary has at least done its operation when the short run ends, manyOperations in that of
+	// fewOperations is how often each canary has at least done its operation when the short run ends, manyOperations in the run of
 	// make hostile.
 	fewOperations, manyOperations = 3, 200
 	// manyLanes is how many pods of make hostile do each operation that lasts for seconds.

@@ -106,7 +106,7 @@ func TestPrecheckRefusesBeforeAnythingChanges(t *testing.T) {
 	s.serves(pod.Name, "this is v1")
 	for _, reload := range s.logLines(pod.Name, "nginx") {
 		if strings.Contains(reload, "unknown directive") {
-			t.Errorf("the program was told of a candidate that was refused: %s", reload)
+			t.Errorf("the program got a candidate that was refused: %s", reload)
 		}
 	}
 	// Content that comes with the request is judged in the same way.

@@ -44,7 +44,7 @@ type config struct {
 	otlp       string
 }
 
-// run is the program but for what only a process has. It returns the exit code.
+// run is the program without what only a process has. It returns the exit code.
 func run(args []string, getenv func(string) string, stdout io.Writer, signals <-chan os.Signal) int {
 	j, err := newJournal(getenv, stdout)
 	if err == nil {
@@ -168,7 +168,7 @@ func (j *journal) exit(code int, why string) error {
 	return j.add(line{Event: eventExit, ExitCode: &code, Text: why})
 }
 
-// ends is true for the signals a runtime stops containers with; SIGQUIT is that of some images.
+// ends is true for the signals a runtime stops containers with; some images use SIGQUIT.
 func ends(s os.Signal) bool {
 	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT
 }
