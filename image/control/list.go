@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image/jobplan"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // lists creates an ImagePullJob for each image of an ImageListPullJob, and summarizes their status.
@@ -170,11 +170,7 @@ func template(of *v1beta1.ImagePullJobTemplate) v1beta1.ImagePullJobTemplate {
 }
 
 func templateHash(list *v1beta1.ImageListPullJob) string {
-	text, err := json.Marshal(template(&list.Spec.ImagePullJobTemplate))
-	if err != nil {
-		panic(err) // cannot happen: the template has been decoded from JSON
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(must.JSON(template(&list.Spec.ImagePullJobTemplate)))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -152,5 +152,5 @@ func staysDown(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
 
 // isMain reports whether the container is not an init container.
 func isMain(pod *corev1.Pod, name string) bool {
-	return crr.ContainerNamed(pod.Spec.Containers, name) != nil
+	return kubelet.ContainerIn(pod.Spec.Containers, name) != nil
 }
