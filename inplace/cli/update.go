@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Puller pulls images to a node before they are needed; [pull.Jobs] implements it.
@@ -132,7 +133,7 @@ func (u *updater) check() error {
 	var named []string
 	for _, group := range u.Options.Order {
 		for _, name := range group {
-			if template := plan.Template(u.pod); plan.Find(&template.Spec, name) == nil {
+			if template := plan.Template(u.pod); kubelet.Container(&template.Spec, name) == nil {
 				return fmt.Errorf("--order: %w", change.NoContainer(template, name))
 			}
 			if slices.Contains(named, name) {
@@ -252,7 +253,7 @@ func unchanged(err error) bool {
 func (u *updater) try(ctx context.Context, update *plan.Update) error {
 	refused := &plan.RefusedError{}
 	for _, trial := range inplace.Trials(u.pod, update) {
-		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch); final(err) {
+		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch()); final(err) {
 			refused.Refusals = append(refused.Refusals, plan.Refusal{Reason: plan.ReasonInvalid, Why: trial.Message + ": " + err.Error()})
 		}
 	}

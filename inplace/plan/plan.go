@@ -239,7 +239,7 @@ func (d *difference) resources(field string, was, is corev1.ResourceRequirements
 
 // RestartsOnResize reports whether kubelet restarts the container for its new resources (resizePolicy RestartContainer).
 func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
-	container := Find(spec, change.Container)
+	container := kubelet.Container(spec, change.Container)
 	if container == nil || change.Resources == nil {
 		return false
 	}
@@ -257,16 +257,4 @@ func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
 		}
 	}
 	return false
-}
-
-// Find returns the container or native sidecar with this name, or nil.
-func Find(spec *corev1.PodSpec, name string) *corev1.Container {
-	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range containers {
-			if containers[i].Name == name {
-				return &containers[i]
-			}
-		}
-	}
-	return nil
 }

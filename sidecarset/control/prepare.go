@@ -21,8 +21,8 @@ func (r *reconciler) revisions(ctx context.Context, object *v1beta1.SidecarSet) 
 	if s := r.find(object.Name); s != nil {
 		revisions := map[string]bool{}
 		s.mu.Lock()
-		for _, k := range s.known {
-			revisions[k.revision] = true
+		for _, e := range s.pods {
+			revisions[e.revision] = true
 		}
 		s.mu.Unlock()
 		used = func(name string) bool { return revisions[name] }

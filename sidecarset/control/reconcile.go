@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +70,12 @@ func (r *reconciler) updateDue(ctx context.Context, s *set) (time.Time, error) {
 	r.judgeDue(ctx, s)
 	selection, updateErr := r.choose(ctx, s, false)
 	s.mu.Lock()
-	started := slices.Collect(maps.Keys(s.unfinished))
+	var started []types.NamespacedName
+	for key, e := range s.pending {
+		if e.unfinished {
+			started = append(started, key)
+		}
+	}
 	s.mu.Unlock()
 	if len(selection.Pods) > 0 {
 		var wait time.Time
@@ -96,10 +99,11 @@ func (r *reconciler) judgeDue(ctx context.Context, s *set) {
 	now := r.Clock()
 	s.mu.Lock()
 	var keys []types.NamespacedName
-	for key, at := range s.due {
-		if !now.Before(at) {
+	for key, e := range s.pending {
+		if !e.due.IsZero() && !now.Before(e.due) {
 			keys = append(keys, key)
-			delete(s.due, key)
+			e.due = time.Time{}
+			s.put(key, e)
 		}
 	}
 	s.mu.Unlock()
@@ -117,8 +121,8 @@ func (s *set) nextDue() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var next time.Time
-	for _, at := range s.due {
-		next = rollout.Earliest(next, at)
+	for _, e := range s.pending {
+		next = rollout.Earliest(next, e.due)
 	}
 	return next
 }
@@ -127,8 +131,8 @@ func (s *set) nextDue() time.Time {
 func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.SidecarSet) (time.Time, error) {
 	s.mu.Lock()
 	observed := &status.Observed{
-		Counts: s.fleet.Counts(), NotInjected: len(s.notInjected), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
-		Held: s.held, Disruption: s.disruption, Example: status.Example(s.examples, s.notInjected),
+		Counts: s.fleet.Counts(), NotInjected: count(s.notInjected()), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
+		Held: s.held, Disruption: s.disruption, Example: status.Example(s.problems(), s.notInjected()),
 	}
 	observed.Evicted, observed.Evictions, observed.Leaving = s.evictions(r.Clock())
 	s.mu.Unlock()

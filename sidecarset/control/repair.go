@@ -30,14 +30,14 @@ func (s *set) repairs() bool {
 // the eviction. The caller holds the lock.
 func (s *set) evictions(now time.Time) (evicted, left, leaving int) {
 	s.countEvictions(true)
-	evicted, leaving = s.fleet.Evictions(now), len(s.ending)
+	evicted, leaving = s.fleet.Evictions(now), count(s.ending())
 	if s.strategy.Recreate {
 		left = s.fleet.Counts().NotUpgradable
 	} else {
 		evicted, leaving = 0, leaving+evicted
 	}
 	if s.repairs() {
-		left += missed.Repairable(s.notInjected)
+		left += missed.Repairable(s.notInjected())
 		if s.repair.UnderWay() != "" {
 			evicted++
 		}
@@ -54,8 +54,8 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	key, chosen, found, again := types.NamespacedName{}, missed.Pod{}, false, time.Time{}
 	r.decide(s, func(others map[types.UID]time.Time) []types.UID {
 		s.countEvictions(false)
-		if key, found, again = s.repair.Next(s.notInjected, missed.Workloads(s.notInjected, s.fleet, others, now), now); found {
-			chosen = s.notInjected[key]
+		if key, found, again = s.repair.Next(s.notInjected(), missed.Workloads(s.notInjected(), s.fleet, others, now), now); found {
+			chosen = *s.entry(key).missed
 			return []types.UID{chosen.UID}
 		}
 		for _, until := range others { // an eviction may be possible at that time
@@ -90,9 +90,12 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	r.Recorder.Eventf(report.Subject(key, pod.UID), s.object, corev1.EventTypeNormal, "EvictedForInjection", "Repair", "SidecarSet %s was not injected: %s", s.object.Name, chosen.Message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notInjected[key] = chosen
-	s.repair.Evicted(key, pod.UID, s.notInjected, missed.Workloads(s.notInjected, s.fleet, nil, now)(chosen.Workload), now.Add(min(kubelet.GracePeriod(pod.Spec.TerminationGracePeriodSeconds), rollout.LongestEnd)))
+	e := s.entry(key)
+	e.missed = &chosen
+	s.put(key, e)
+	workload := missed.Workloads(s.notInjected(), s.fleet, nil, now)(chosen.Workload)
+	s.repair.Evicted(key, pod.UID, chosen.Workload, s.notInjected(), workload.Pods, now.Add(min(kubelet.GracePeriod(pod.Spec.TerminationGracePeriodSeconds), rollout.LongestEnd)))
+	e.missed = nil
 	s.recordEviction(key, pod.UID)
-	delete(s.notInjected, key)
 	return now.Add(gather), nil
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -17,8 +18,8 @@ type Beside struct {
 	// Gone is the workload of a pod that has been evicted for another reason and is not replaced yet; empty if there is
 	// none.
 	Gone string
-	// Ending are pods that are being deleted for another reason than an eviction. They count in their workloads.
-	Ending map[types.NamespacedName]Ending
+	// Ending are pods that are being deleted for another reason than an eviction, or nil. They count in their workloads.
+	Ending iter.Seq2[types.NamespacedName, Ending]
 	// Doubtful maps namespaces in which no pod is evicted, because a replacement might not get the sidecars, to when
 	// that ends.
 	Doubtful map[string]time.Time
@@ -78,6 +79,9 @@ func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now tim
 
 // ending counts the pods that are being deleted and are not counted as evicted, until their time limit.
 func (b *budgets) ending() {
+	if b.beside.Ending == nil {
+		return
+	}
 	for key, pod := range b.beside.Ending {
 		if b.now.Before(pod.Until) && b.fleet.evicted[key].uid != pod.UID {
 			b.missing[pod.Workload]++

@@ -4,8 +4,6 @@ package podapi
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/refit-project/refit/inplace"
+	"github.com/refit-project/refit/internal/must"
 )
 
-// Pods implements inplace.API.
+// Pods implements inplace.Writer.
 type Pods struct {
 	Client client.Client
 	Live   client.Reader // reads from the API server and not from a cache, because updates depend on the present state
@@ -47,12 +45,6 @@ func (p *Pods) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string
 	return stored, p.Written("pods", "patch pod "+pod.Namespace+"/"+pod.Name, err)
 }
 
-// errNoRestart is returned by Restart, because updates of SidecarSets never need a restart without a new image.
-var errNoRestart = errors.New("sidecars are not restarted")
-
-// Restart implements inplace.API. It is never called.
-func (p *Pods) Restart(context.Context, *corev1.Pod, inplace.Instance) error { return errNoRestart }
-
 // Evict evicts the pod, and fails if another pod has its name.
 func (p *Pods) Evict(ctx context.Context, pod *corev1.Pod) error {
 	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}
@@ -61,13 +53,10 @@ func (p *Pods) Evict(ctx context.Context, pod *corev1.Pod) error {
 
 // Mark writes a condition. With the UID the write fails for another pod with the same name.
 func (p *Pods) Mark(ctx context.Context, key types.NamespacedName, uid types.UID, condition *corev1.PodCondition) error {
-	patch, err := json.Marshal(map[string]any{
+	patch := must.JSON(map[string]any{
 		"metadata": map[string]any{"uid": uid}, "status": map[string]any{"conditions": []*corev1.PodCondition{condition}},
 	})
-	if err != nil {
-		return fmt.Errorf("encode condition of pod %s: %w", key, err)
-	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	err = p.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))
+	err := p.Client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))
 	return p.Written("pods", "write condition of pod "+key.String(), err)
 }
