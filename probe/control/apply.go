@@ -143,7 +143,7 @@ func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod) (fields p
 		fields, omitted = podprobe.DesiredOnVirtualNode(pod, markers, d.now())
 		return fields, omitted, nil
 	}
-	if d.omitted.Has(pod) {
+	if d.omitted.has(pod) {
 		return fields, nil, nil // the fields that its probes have set no longer apply
 	}
 	var node v1alpha1.NodePodProbe
