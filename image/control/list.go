@@ -22,6 +22,7 @@ import (
 	"github.com/refit-project/refit/image/jobplan"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/must"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // lists creates an ImagePullJob for each image of an ImageListPullJob, and summarizes their status.
@@ -57,7 +58,7 @@ func (l *lists) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, e
 		}
 		if makeErr != nil {
 			status.Message = foreign.Shorten(makeErr.Error(), maxMessage)
-			again = l.Clock().Add(startDelay)
+			again = recheck.On(l.Clock().Add(startDelay))
 		}
 	}
 	if !equality.Semantic.DeepEqual(list.Status, status) {

@@ -31,7 +31,7 @@ func (r *reconciler) choose(ctx context.Context, s *set, begin bool) (selection 
 		budgets := beside.NewBudgets(r.client, r.Guard, func(pod *corev1.Pod) bool { return s.busy(pod, others) }, now)
 		in := func(namespace string) *budget.Disruptions { return budgets.In(ctx, namespace) }
 		selection = s.choose(&rollout.Beside{Begun: others, Gone: s.repair.UnderWay(), Ending: s.ending(), Disruptions: in}, now)
-		selection.Again = rollout.Earliest(selection.Again, budgets.Again)
+		selection.Again = selection.Again.Or(budgets.Again.Time)
 		if err = budgets.Err; err != nil {
 			selection.Pods = nil
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/missed"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -35,7 +36,7 @@ type entry struct {
 	ending  *rollout.Ending
 
 	problem    *string              // why the pod has failed or cannot be updated; nil if neither
-	due        time.Time            // when to judge the pod again even without a change; zero means never
+	due        recheck.At           // when to judge the pod again
 	unfinished bool                 // its update continues without being selected
 	condition  *corev1.PodCondition // to write, or nil
 }

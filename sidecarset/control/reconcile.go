@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/status"
 )
 
@@ -34,11 +33,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	again, updateErr := r.updateDue(ctx, s)
 	later, err := r.report(ctx, s, object)
-	again, err = rollout.Earliest(again, later), errors.Join(updateErr, err)
-	if err != nil || again.IsZero() {
+	again, err = again.Or(later.Time), errors.Join(updateErr, err)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(again.Sub(r.Clock()), gather)}, nil
+	return ctrl.Result{RequeueAfter: again.In(r.Clock(), gather)}, nil
 }
 
 // current returns the state of the SidecarSet. It computes the state again if the spec has changed.
@@ -66,7 +65,7 @@ func (r *reconciler) current(ctx context.Context, object *v1beta1.SidecarSet) (*
 }
 
 // updateDue updates the pods whose turn it is, and returns when to run again.
-func (r *reconciler) updateDue(ctx context.Context, s *set) (time.Time, error) {
+func (r *reconciler) updateDue(ctx context.Context, s *set) (recheck.At, error) {
 	r.judgeDue(ctx, s)
 	selection, updateErr := r.choose(ctx, s, false)
 	s.mu.Lock()
@@ -78,20 +77,20 @@ func (r *reconciler) updateDue(ctx context.Context, s *set) (time.Time, error) {
 	}
 	s.mu.Unlock()
 	if len(selection.Pods) > 0 {
-		var wait time.Time
+		var wait recheck.At
 		if wait, updateErr = r.prePull(ctx, s); updateErr == nil && wait.IsZero() {
 			updateErr = r.refresh(ctx, s)
 		}
 		if updateErr == nil && wait.IsZero() {
 			selection, updateErr = r.choose(ctx, s, true)
 		} else {
-			selection.Pods, selection.Again = nil, rollout.Earliest(selection.Again, wait) // updates in progress continue
+			selection.Pods, selection.Again = nil, selection.Again.Or(wait.Time) // updates in progress continue
 		}
 	}
 	r.updateAll(ctx, s, append(started, selection.Pods...))
 	r.mark(ctx, s)
 	again, err := r.repair(ctx, s)
-	return rollout.Earliest(rollout.Earliest(selection.Again, again), s.nextDue()), errors.Join(updateErr, err)
+	return selection.Again.Or(again.Time, s.nextDue().Time), errors.Join(updateErr, err)
 }
 
 // judgeDue evaluates pods again whose evaluation depends on the time.
@@ -100,9 +99,9 @@ func (r *reconciler) judgeDue(ctx context.Context, s *set) {
 	s.mu.Lock()
 	var keys []types.NamespacedName
 	for key, e := range s.pending {
-		if !e.due.IsZero() && !now.Before(e.due) {
+		if e.due.Passed(now) {
 			keys = append(keys, key)
-			e.due = time.Time{}
+			e.due = recheck.At{}
 			s.put(key, e)
 		}
 	}
@@ -117,18 +116,17 @@ func (r *reconciler) judgeDue(ctx context.Context, s *set) {
 	}
 }
 
-func (s *set) nextDue() time.Time {
+func (s *set) nextDue() (next recheck.At) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var next time.Time
 	for _, e := range s.pending {
-		next = rollout.Earliest(next, e.due)
+		next = next.Or(e.due.Time)
 	}
 	return next
 }
 
 // report writes the status if it has changed.
-func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.SidecarSet) (time.Time, error) {
+func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.SidecarSet) (recheck.At, error) {
 	s.mu.Lock()
 	observed := &status.Observed{
 		Counts: s.fleet.Counts(), NotInjected: count(s.notInjected()), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,

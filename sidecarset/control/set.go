@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/internal/stale"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/annotation"
@@ -128,10 +129,10 @@ func (s *set) judge(key types.NamespacedName, pod *corev1.Pod, requests []*v1bet
 	view := verdict.Pod(pod, &seen, e.retryAt)
 	view.Ours = e.updated
 	s.fleet.Set(view)
-	e.due = rollout.Earliest(verdict.Again, again)
+	e.due = verdict.Again.Or(again.Time)
 	e.unfinished = verdict.Continue && !now.Before(e.retryAt)
 	if verdict.Continue && !e.unfinished {
-		e.due = rollout.Earliest(e.retryAt, e.due)
+		e.due = e.due.Or(e.retryAt)
 	}
 	verdict.InPlace = verdict.InPlace || e.updated
 	e.condition = upgrade.Condition(pod, s.object.Name, &verdict, &s.strategy)
@@ -158,7 +159,7 @@ func (s *set) unjudged(pod *corev1.Pod, cause error, now time.Time) bool {
 	s.fleet.Set(after)
 	e = e.of(pod.UID)
 	e.missed, e.condition, e.unfinished = nil, nil, false
-	e.problem, e.due = new("not judged: "+report.Short(cause)), now.Add(lastRetry)
+	e.problem, e.due = new("not judged: "+report.Short(cause)), recheck.On(now.Add(lastRetry))
 	s.put(key, e)
 	return !before.Equal(&after)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/control/beside"
@@ -130,7 +131,7 @@ func (r *reconciler) failed(s *set, key types.NamespacedName, err error) {
 	pod.RetryAt = e.retryAt
 	s.fleet.Set(pod)
 	// There will be no event, because the pod was not written.
-	e.unfinished, e.due = false, e.retryAt
+	e.unfinished, e.due = false, recheck.On(e.retryAt)
 	s.put(key, e)
 }
 
@@ -139,7 +140,7 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return fmt.Errorf("evict pod %s: no controller would recreate it", pod.Name)
 	}
-	if err := r.live.Evict(ctx, pod); err != nil {
+	if err := r.live.evict(ctx, pod); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -59,7 +59,7 @@ func TestPausesBeginAnewAfterASuccess(t *testing.T) {
 		c.pods[key(workload, 10+n)] = missed.Pod{Reason: missed.NotReached, Workload: workload, Created: metav1.NewTime(c.now), Ready: true}
 		_, _, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
 		pause := again.Sub(c.now)
-		c.now = again
+		c.now = again.Time
 		return pause
 	}
 	if first, second := fail(0), fail(1); first != time.Minute || second != 2*time.Minute {

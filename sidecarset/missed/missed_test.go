@@ -210,7 +210,7 @@ func TestReplacementsThatMissTheirInjectionTooPauseTheRepair(t *testing.T) {
 			t.Fatalf("found %v, again in %s after %s", found, again.Sub(c.now), pause)
 		}
 		pause = again.Sub(c.now)
-		c.now = again
+		c.now = again.Time
 	}
 	if len(c.evicted) != 4 {
 		t.Errorf("evicted %v", c.evicted)
@@ -223,10 +223,10 @@ func TestAWorkloadThatWasScaledDownDoesNotHoldTheOthersUpForEver(t *testing.T) {
 	c.next()
 	maps.DeleteFunc(c.pods, func(_ types.NamespacedName, pod missed.Pod) bool { return pod.Workload == "a" })
 	_, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
-	if found || again != c.now.Add(5*time.Minute) {
+	if found || !again.Equal(c.now.Add(5*time.Minute)) {
 		t.Fatalf("found %v, again %s", found, again)
 	}
-	c.now = again
+	c.now = again.Time
 	if !c.next() || c.evicted[1] != "b-0" {
 		t.Errorf("evicted %v", c.evicted)
 	}
@@ -272,7 +272,7 @@ func TestAPodThatCannotBeEvictedHoldsUpNoOthers(t *testing.T) {
 		}
 	}
 	c.repair.Refused("kept", c.now)
-	if _, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now); found || again != c.now.Add(8*time.Minute) {
+	if _, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now); found || !again.Equal(c.now.Add(8*time.Minute)) {
 		t.Errorf("the only one left: found %t, again at %s", found, again)
 	}
 }

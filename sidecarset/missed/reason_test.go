@@ -93,7 +93,7 @@ func TestPausesAreAnHourAtMost(t *testing.T) {
 	for range 80 {
 		c.repair.Refused("", c.now)
 	}
-	if _, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now); found || again != c.now.Add(time.Hour) {
+	if _, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now); found || !again.Equal(c.now.Add(time.Hour)) {
 		t.Errorf("found %t, again in %s", found, again.Sub(c.now))
 	}
 	if _, found, _ := c.repair.Next(maps.All(c.pods), c.workload, c.now.Add(time.Hour)); !found {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -51,14 +52,14 @@ type Workload struct {
 	Pods, Ready, UnderWay int
 }
 
-// Next returns the pod to evict now, if any, and when to call it again even without a change; zero means never. Only
+// Next returns the pod to evict now, if any, and when to call it again. Only
 // one pod is evicted at a time: the next one follows when the workload has as many pods as before and all are ready. A
 // pod is never evicted while another pod of its workload is not ready. Pods that are not ready come first, unless an
 // operation is in progress on another pod of the workload. After the eviction the caller must call Evicted.
-func (r *Repair) Next(pods Pods, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again time.Time) {
+func (r *Repair) Next(pods Pods, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again recheck.At) {
 	if r.uid != "" {
 		if r.endRepair(pods, workload(r.workload), now); r.uid != "" {
-			return key, false, r.gone.Add(replaceLimit)
+			return key, false, recheck.On(r.gone.Add(replaceLimit))
 		}
 	}
 	candidates, again := r.candidates(pods, workload, now)
@@ -66,11 +67,11 @@ func (r *Repair) Next(pods Pods, workload func(string) Workload, now time.Time) 
 		return key, false, again
 	}
 	if now.Before(r.until) {
-		return key, false, r.until
+		return key, false, recheck.On(r.until)
 	}
 	return slices.MinFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(compare(a.Ready, b.Ready), a.Created.Compare(b.Created.Time), cmp.Compare(a.key.String(), b.key.String()))
-	}).key, true, time.Time{}
+	}).key, true, recheck.At{}
 }
 
 type candidate struct {
@@ -79,7 +80,7 @@ type candidate struct {
 }
 
 // candidates returns the pods that may be evicted. again is when a refused eviction may be tried again, or zero.
-func (r *Repair) candidates(pods Pods, workload func(string) Workload, now time.Time) (found []candidate, again time.Time) {
+func (r *Repair) candidates(pods Pods, workload func(string) Workload, now time.Time) (found []candidate, again recheck.At) {
 	left := map[types.UID]refusal{}
 	for key, pod := range pods {
 		refused, ok := r.refused[pod.UID]
@@ -89,7 +90,7 @@ func (r *Repair) candidates(pods Pods, workload func(string) Workload, now time.
 		switch {
 		case !pod.evictable(workload(pod.Workload)):
 		case now.Before(refused.until):
-			again = rollout.Earliest(again, refused.until)
+			again = again.Or(refused.until)
 		default:
 			found = append(found, candidate{key, pod})
 		}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -33,8 +34,8 @@ type budgets struct {
 	strategy *Strategy
 	beside   *Beside
 	now      time.Time
-	again    time.Time // when there may be more even without a change; zero means never
-	limit    int       // for unavailable pods
+	again    recheck.At // when there may be more
+	limit    int        // for unavailable pods
 
 	all *budget.Budget
 	// exempt is the namespace whose pods no longer block other namespaces, see holding; empty if there is none. others
@@ -85,7 +86,7 @@ func (b *budgets) ending() {
 	for key, pod := range b.beside.Ending {
 		if b.now.Before(pod.Until) && b.fleet.evicted[key].uid != pod.UID {
 			b.missing[pod.Workload]++
-			b.again = Earliest(b.again, pod.Until)
+			b.again = b.again.Or(pod.Until)
 		}
 	}
 }
@@ -113,7 +114,7 @@ func (b *budgets) begun() (pods []*Pod) {
 		if !ok {
 			continue
 		}
-		b.again = Earliest(b.again, until)
+		b.again = b.again.Or(until)
 		if b.fleet.unsettled[key] == nil {
 			pods = append(pods, b.fleet.pods[key])
 		}
@@ -229,7 +230,7 @@ func (b *budgets) one(pod *Pod) (hold Hold, by string) {
 	}
 	switch {
 	case !b.overall(pod.Key.Namespace).Allows(&counted):
-		b.again = Earliest(b.again, b.next(pod.Key.Namespace))
+		b.again = b.again.Or(b.next(pod.Key.Namespace))
 		return HoldUnavailable, ""
 	case !workload.allows(&p):
 		return HoldWorkload, ""

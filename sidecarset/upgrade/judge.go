@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -37,7 +38,7 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 	v.InFlight = v.InFlight || changes.begun
 	v.Failed = v.Failed || changes.late
 	broken, at := p.brokenBefore()
-	v.BrokenBefore, v.Again = broken, rollout.Earliest(rollout.Earliest(v.Again, changes.again), at)
+	v.BrokenBefore, v.Again = broken, v.Again.Or(changes.again.Time, at.Time)
 	v.InPlace = p.record != nil
 	v.Original = !v.InPlace && !t.hot()
 	switch {
@@ -61,7 +62,7 @@ type progress struct {
 	failed   bool
 	next     *inplace.Step // of the update to this target; nil if there is none that can be written
 	message  string
-	again    time.Time
+	again    recheck.At
 }
 
 // progress reads the parts of the pod that an update depends on. It returns an error if one of them is unreadable.
@@ -101,14 +102,14 @@ func (t *Target) decide(p *progress, decision inplace.Decision) {
 		if !p.now.Before(until) && t.running(p.pod) {
 			return
 		}
-		p.inFlight, p.again = true, until
+		p.inFlight, p.again = true, recheck.On(until)
 	}
 	p.message = decision.Message
-	if !p.now.Before(p.again) {
-		p.again = time.Time{}
+	if p.again.Passed(p.now) {
+		p.again = recheck.At{}
 	}
 	if p.now.Before(decision.Again) {
-		p.again = rollout.Earliest(p.again, decision.Again)
+		p.again = p.again.Or(decision.Again)
 	}
 }
 
@@ -142,7 +143,7 @@ type changes struct {
 	begun, finish, late bool
 	// busy says that kubelet has not yet emptied the container that the next hot upgrade needs.
 	busy  bool
-	again time.Time
+	again recheck.At
 }
 
 type action struct {
@@ -218,7 +219,7 @@ func (t *Target) compareHot(c *changes, p *progress, s *sidecar) {
 		c.finish = true
 	case hotupgrade.Wait:
 		if until, ok := deadline(p, s); ok && p.now.Before(until) {
-			c.again = rollout.Earliest(c.again, until)
+			c.again = c.again.Or(until)
 		} else if ok {
 			c.late = true
 		}

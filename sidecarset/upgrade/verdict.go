@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -33,8 +34,8 @@ type Verdict struct {
 	Unreadable bool
 	// Message says what the update waits for, or why the pod cannot be updated.
 	Message string
-	// Again is when to judge again even without a change; zero means never.
-	Again time.Time
+	// Again is when to judge again.
+	Again recheck.At
 }
 
 // maxMessage limits the message about an unreadable pod, in bytes.
