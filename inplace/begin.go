@@ -81,7 +81,7 @@ func (v *view) unfinished() *record.Record {
 	kept.State.Refit = ours
 	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}
 	for _, name := range v.changed() {
-		if v.awaitContainer(kubelet.Container(&v.pod.Spec, name)) == nil {
+		if v.awaitContainer(plan.Find(&v.pod.Spec, name)) == nil {
 			continue
 		}
 		batch.Containers = append(batch.Containers, name)
@@ -131,7 +131,7 @@ func Settled(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now ti
 		return false
 	}
 	return !slices.ContainsFunc(containers, func(name string) bool {
-		container := kubelet.Container(&pod.Spec, name)
+		container := plan.Find(&pod.Spec, name)
 		return container == nil || v.awaitContainer(container) != nil || v.awaitReady(name) != nil
 	})
 }

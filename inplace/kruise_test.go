@@ -17,7 +17,6 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/plan/plantest"
 	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // controller is a workload controller of OpenKruise, as far as it reads and writes the pod of the world. It knows nothing of
@@ -69,7 +68,7 @@ func (k controller) completed(state *v1beta1.InPlaceUpdateState) bool {
 		return true
 	}
 	for name, was := range state.LastContainerStatuses {
-		if status := k.status(name); status.ImageID == was.ImageID && status.Image != kubelet.Container(&k.pod.Spec, name).Image {
+		if status := k.status(name); status.ImageID == was.ImageID && status.Image != plan.Find(&k.pod.Spec, name).Image {
 			return false
 		}
 	}

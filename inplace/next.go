@@ -194,10 +194,10 @@ func (v *view) finish() Decision {
 // changed returns the containers whose image or environment has been changed, in the order of the record.
 func (v *view) changed() []string {
 	names := slices.Sorted(maps.Keys(v.record.State.LastContainerStatuses))
-	names = slices.DeleteFunc(names, func(name string) bool { return kubelet.Container(&v.pod.Spec, name) == nil })
+	names = slices.DeleteFunc(names, func(name string) bool { return plan.Find(&v.pod.Spec, name) == nil })
 	for _, batch := range v.record.State.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
-			if !slices.Contains(names, name) && kubelet.Container(&v.pod.Spec, name) != nil {
+			if !slices.Contains(names, name) && plan.Find(&v.pod.Spec, name) != nil {
 				names = append(names, name)
 			}
 		}

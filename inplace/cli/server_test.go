@@ -196,7 +196,7 @@ func (s *server) Template(context.Context, string, metav1.OwnerReference) (*core
 func (s *server) image(container string) string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return kubelet.Container(&s.pod.Spec, container).Image
+	return plan.Find(&s.pod.Spec, container).Image
 }
 
 func (s *server) open(gate corev1.PodConditionType) bool {

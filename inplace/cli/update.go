@@ -19,7 +19,6 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/console"
-	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Puller pulls images to a node before they are needed; [pull.Jobs] implements it.
@@ -133,7 +132,7 @@ func (u *updater) check() error {
 	var named []string
 	for _, group := range u.Options.Order {
 		for _, name := range group {
-			if template := plan.Template(u.pod); kubelet.Container(&template.Spec, name) == nil {
+			if template := plan.Template(u.pod); plan.Find(&template.Spec, name) == nil {
 				return fmt.Errorf("--order: %w", change.NoContainer(template, name))
 			}
 			if slices.Contains(named, name) {

@@ -239,7 +239,7 @@ func (d *difference) resources(field string, was, is corev1.ResourceRequirements
 
 // RestartsOnResize reports whether kubelet restarts the container for its new resources (resizePolicy RestartContainer).
 func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
-	container := kubelet.Container(spec, change.Container)
+	container := Find(spec, change.Container)
 	if container == nil || change.Resources == nil {
 		return false
 	}
@@ -258,3 +258,6 @@ func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
 	}
 	return false
 }
+
+// Find returns the container or init container with this name, or nil.
+func Find(spec *corev1.PodSpec, name string) *corev1.Container { return kubelet.Container(spec, name) }

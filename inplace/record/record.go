@@ -129,7 +129,7 @@ const maxSuperseded = 4
 // note records what the container runs before the change. An instance that an earlier, unfinished update was to replace
 // still has the image from before that update.
 func (r *Record) note(pod *corev1.Pod, change *plan.Change, ours *v1beta1.InPlaceUpdateExtension) {
-	status, container := kubelet.StatusOf(pod, change.Container), kubelet.Container(&pod.Spec, change.Container)
+	status, container := kubelet.StatusOf(pod, change.Container), plan.Find(&pod.Spec, change.Container)
 	if status == nil || container == nil {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Pending reports whether part of the update remains to be written to the pod.
@@ -50,7 +49,7 @@ func Wanted(pod *corev1.Pod, record *Record) *corev1.PodTemplateSpec {
 	left := record.adopted().Remaining(pod)
 	wanted.Labels, wanted.Annotations = merge(wanted.Labels, left.Labels), merge(wanted.Annotations, left.Annotations)
 	for _, change := range left.Containers {
-		container := kubelet.Container(&wanted.Spec, change.Container)
+		container := plan.Find(&wanted.Spec, change.Container)
 		if change.Image != "" {
 			container.Image = change.Image
 		}

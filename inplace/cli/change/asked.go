@@ -8,7 +8,6 @@ import (
 
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Asked returns the images, quantities, labels and annotations that the change sets, even if the pod already has them.
@@ -73,7 +72,7 @@ func Resizes(asked plan.Changes) bool {
 func Different(pod *corev1.PodTemplateSpec, asked plan.Changes) []string {
 	var texts []string
 	for _, change := range asked.Containers {
-		container := kubelet.Container(&pod.Spec, change.Container)
+		container := plan.Find(&pod.Spec, change.Container)
 		if container == nil {
 			continue
 		}
