@@ -58,12 +58,22 @@ func TestACrashBackoffOfAnImageThatComesBackIsNotCalledAFailure(t *testing.T) {
 		change func(*corev1.ContainerStatus)
 		want   string
 	}{
+		"another container waits for one that the pod does not have": {func(status *corev1.ContainerStatus) {
+			delayed("c://1")(status)
+			status.Name = "gone"
+		}, "container gone: back-off 40s restarting failed container=app pod=web"},
 		"the replaced instance has ended": {delayed("c://1"), "container app is not started with app:2 before the end of kubelet's crash back-off, because kubelet has started it " +
 			"with this image within the last 10 minutes; kubectl refit restart starts it at once"},
 		"the new instance has ended": {delayed("c://2"), "container app: back-off 40s restarting failed container=app pod=web"},
 	} {
 		pod, recorded := updatedPod()
 		tt.change(&pod.Status.ContainerStatuses[0])
+		if pod.Status.ContainerStatuses[0].Name == "gone" {
+			recorded.State.LastContainerStatuses, recorded.State.ContainerBatchesRecord = nil, nil
+			recorded.State.NextContainerImages = map[string]string{"log": "log:2"}
+			recorded.State.Refit.Instances["gone"] = recorded.State.Refit.Instances["app"]
+			recorded.State.Refit.After = map[string][]string{"log": {"gone"}}
+		}
 		got := inplace.Next(pod, recorded, nil, morning)
 		if got.Kind != inplace.KindBlocked || got.Reason != "CrashLoopBackOff" || got.Message != tt.want || got.Final || !got.Again.Equal(morning.Add(40*time.Second)) {
 			t.Errorf("%s: %+v", name, got)
