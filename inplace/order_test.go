@@ -211,6 +211,9 @@ func TestPodThatKubeletPutsBackIsDrainedAgain(t *testing.T) {
 	if c := conditionOf(w.pod, corev1.PodReady); c.Status != corev1.ConditionFalse {
 		t.Errorf("%+v", c)
 	}
+	if decision.Step.Message != "set Ready to False again: kubelet had not seen the drain when it wrote True" {
+		t.Errorf("looks like a second drain: %s", decision.Step.Message)
+	}
 	w.finish(t)
 }
 

@@ -119,6 +119,8 @@ type tally struct {
 	unstarted []string
 	open      []string // nodes whose pull has neither succeeded nor failed, or has not begun
 	full      []string // NodeImages without space, and how much they contain
+	queued    []string // NodeImages on which the job waits for other pulls of its namespace, and how many they are
+	idle      []string // nodes that have not begun the pull, with the reason
 	why       string   // the message of one failure
 }
 
@@ -150,7 +152,10 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 		tag := image.TagSpec(&node.Spec, reference)
 		if tag == nil || !owns(tag, job) {
 			t.open = append(t.open, node.Name)
-			if has := entry.Full(node, job); has != "" {
+			if has := entry.Queued(node, job); has != "" {
+				t.queued = append(t.queued, "NodeImage "+node.Name+" has "+has)
+				d.LookAt(now.Add(queuedDelay))
+			} else if has := entry.Full(node, job); has != "" {
 				t.full = append(t.full, "NodeImage "+node.Name+" has "+has)
 			} else {
 				t.unstarted = append(t.unstarted, node.Name)
@@ -170,6 +175,9 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 		default:
 			s.Active++
 			t.open = append(t.open, node.Name)
+			if why := d.idle(job, tag, image.TagStatus(&node.Status, reference), now); why != "" {
+				t.idle = append(t.idle, node.Name+": "+why)
+			}
 		}
 	}
 	slices.Sort(s.FailedNodes)
