@@ -20,6 +20,7 @@ testapp note TEXT     write down TEXT, for exec preStop hooks
 testapp sleep D       do nothing for D, for example 5s
 testapp state FILE    print the state and end with 0 if it is "up", for exec probes
 testapp state FILE TEXT  set it
+testapp post URL JSON  send it once and print the status and the answer; certificates are not verified
 testapp updates [flags]  have a sidecar update files again and again
 
 `
@@ -69,6 +70,8 @@ func dispatch(args []string, j *journal, signals <-chan os.Signal) (int, error) 
 		return 0, j.add(line{Event: eventNote, Text: args[1]})
 	case (len(args) == 2 || len(args) == 3) && args[0] == "state":
 		return state(args[1:], os.Stdout)
+	case len(args) == 3 && args[0] == "post":
+		return post(args[1], args[2], os.Stdout)
 	case len(args) == 2 && args[0] == "sleep":
 		d, err := time.ParseDuration(args[1])
 		if err != nil {
