@@ -1,28 +1,19 @@
 package upgrade
 
 import (
-	"errors"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
-	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/foreign"
-	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
-
-// unclearTimeout is how long to wait for an update although all sidecars are ready and kubelet has observed the change.
-// The runtime does not always show whether a container runs the new image, for example if two tags have one digest.
-const unclearTimeout = time.Minute
 
 // Judge compares a pod with the target. obstacles are the result of [Target.Obstacles], or the reasons why an update
 // was refused.
@@ -50,87 +41,6 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 		v.State = rollout.Outdated
 	}
 	return v
-}
-
-// progress is the progress of the last update of a pod.
-type progress struct {
-	pod      *corev1.Pod
-	injected *annotation.Injected
-	record   *record.Record
-	now      time.Time
-	inFlight bool
-	failed   bool
-	next     *inplace.Step // of the update to this target; nil if there is none that can be written
-	message  string
-	again    recheck.At
-}
-
-// progress reads the parts of the pod that an update depends on. It returns an error if one of them is unreadable.
-func (t *Target) progress(pod *corev1.Pod, now time.Time) (*progress, error) {
-	recorded, err := record.ReadSidecars(pod, t.SidecarSet)
-	if err := errors.Join(foreign.Pod(pod), err); err != nil {
-		return nil, err
-	}
-	p := &progress{pod: pod, now: now, record: recorded, injected: annotation.Of(pod, t.SidecarSet)}
-	if recorded != nil {
-		known, err := facts.Read(pod)
-		if err != nil {
-			known = nil // as if no daemon reported container state
-		}
-		t.decide(p, inplace.Next(pod, recorded, known, now))
-	}
-	return p, nil
-}
-
-// decide adds the decision about the last update.
-func (t *Target) decide(p *progress, decision inplace.Decision) {
-	switch decision.Kind {
-	case inplace.KindDone:
-		return
-	case inplace.KindStep:
-		p.inFlight = true
-		if t.is(p.record.State.Revision) {
-			p.next = decision.Step
-		}
-	case inplace.KindBlocked:
-		p.inFlight, p.failed = true, true
-	case inplace.KindWait:
-		until := p.record.State.UpdateTimestamp.Add(unclearTimeout)
-		if until.After(p.now.Add(unclearTimeout + clockSkew)) {
-			until = time.Time{} // the time is not trusted: users who may annotate the pod can write it
-		}
-		if !p.now.Before(until) && t.running(p.pod) {
-			return
-		}
-		p.inFlight, p.again = true, recheck.On(until)
-	}
-	p.message = decision.Message
-	if p.again.Passed(p.now) {
-		p.again = recheck.At{}
-	}
-	if p.now.Before(decision.Again) {
-		p.again = p.again.Or(decision.Again)
-	}
-}
-
-// running reports whether all containers of the SidecarSet are ready and kubelet has observed the present pod.
-func (t *Target) running(pod *corev1.Pod) bool {
-	if pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
-		return false
-	}
-	for i := range t.sidecars {
-		for _, name := range t.sidecars[i].containers() {
-			if !ready(pod, name) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func ready(pod *corev1.Pod, container string) bool {
-	status := kubelet.StatusOf(pod, container)
-	return status != nil && status.Ready && status.State.Running != nil
 }
 
 // changes are the differences between a pod and the target.
