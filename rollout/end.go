@@ -36,6 +36,8 @@ func (v *view) end(observed *Observation) bool {
 		return false
 	case over != "":
 		v.complete(over, v.message()+"; "+v.stopCause())
+	case observed.Terminating:
+		v.complete(v1alpha1.ReasonNamespaceTerminating, v.message()+"; the namespace is being deleted")
 	case status.Failed > 0 && (v.stopped() || v.settled()):
 		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s; first: pod %s: %s: %s", v.message(), status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
 	case v.unreported > 0:
@@ -130,6 +132,7 @@ func (v *view) settled() bool {
 func (v *view) complete(reason, message string) {
 	status := &v.decision.Status
 	status.CompletionTime = &metav1.Time{Time: v.now}
+	status.Unavailable = 0 // it is not updated any more
 	succeeded, failed, outcome := metav1.ConditionTrue, metav1.ConditionFalse, v1alpha1.ReasonSucceeded
 	if reason != "" {
 		succeeded, failed, outcome = metav1.ConditionFalse, metav1.ConditionTrue, v1alpha1.ReasonFailed

@@ -32,6 +32,8 @@ type Observation struct {
 	TargetGone bool
 	// Unreadable says why the selector of the rollout or of its workload is unreadable; empty if it is readable.
 	Unreadable string
+	// Terminating says that the namespace is being deleted.
+	Terminating bool
 	// Pods are the pods of the target, in any state.
 	Pods []*corev1.Pod
 	// Others are further pods of the namespace, which a PodDisruptionBudget may select too.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -57,7 +58,7 @@ func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
 		}
 	}
 	l.Done = fmt.Sprintf("%d/%d", done, len(request.Spec.Containers))
-	l.Detail = request.Status.Message
+	l.Detail = cmp.Or(request.Status.Message, crr.DrainMessage(request))
 	switch {
 	case crr.Completed(request):
 		l.State, l.Ended = v1beta1.ConditionSucceeded, ended(request.Status.CompletionTime)

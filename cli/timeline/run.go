@@ -161,6 +161,8 @@ func (r *report) text(out io.Writer) error {
 	for _, m := range r.moments {
 		at, after, source := "-", "-", m.Source
 		switch {
+		case m.NotYet:
+			source = "not yet: " + source
 		case m.Time == nil:
 			source = "not known: " + source
 		case m.WholeSeconds:

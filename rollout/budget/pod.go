@@ -97,16 +97,35 @@ func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, unt
 		if except != "" && recorded.SidecarSet == except {
 			continue
 		}
-		written := recorded.Changed()
-		if !recent(written, now) {
-			continue
-		}
-		if kind := inplace.Next(pod, recorded, known, now).Kind; kind == inplace.KindStep || kind == inplace.KindWait {
+		if kind, unfinished := next(pod, recorded, known, now); unfinished {
 			of := kind == inplace.KindStep && recorded.SidecarSet == "" && recorded.State.Refit != nil
-			is, left, until = true, of && (left || !is), crr.Earlier(written.Add(StuckAfter), until)
+			is, left, until = true, of && (left || !is), crr.Earlier(recorded.Changed().Add(StuckAfter), until)
 		}
 	}
 	return is, left, until
+}
+
+// next returns what comes next in a recorded update, and whether the update is in progress.
+func next(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time) (kind inplace.Kind, unfinished bool) {
+	if !recent(recorded.Changed(), now) {
+		return kind, false
+	}
+	kind = inplace.Next(pod, recorded, known, now).Kind
+	return kind, kind == inplace.KindStep || kind == inplace.KindWait
+}
+
+// UpdatedBy returns the SidecarSet whose update of the pod is in progress; "" if there is none.
+func UpdatedBy(pod *corev1.Pod, now time.Time) string {
+	known, err := facts.Read(pod)
+	if err != nil {
+		known = nil // ignore unreadable annotations, which others may have written
+	}
+	for _, recorded := range record.All(pod) {
+		if _, unfinished := next(pod, recorded, known, now); unfinished && recorded.SidecarSet != "" {
+			return recorded.SidecarSet
+		}
+	}
+	return ""
 }
 
 // Restarts reports whether the request is for this pod, and not for an earlier pod with its name.

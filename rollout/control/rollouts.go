@@ -175,13 +175,19 @@ func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout
 		return rollout.Decision{}, err
 	}
 	decision := rollout.Next(object, observed, r.Clock())
-	if len(decision.Start) == 0 {
+	if len(decision.Start) > 0 {
+		if err := r.refresh(ctx, object, of, &observed); err != nil {
+			return decision, err
+		}
+		decision = r.decideAlone(object, observed)
+	}
+	if object.Status.CompletionTime != nil || !meta.IsStatusConditionTrue(decision.Status.Conditions, v1alpha1.ConditionSucceeded) {
 		return decision, nil
 	}
-	if err := r.refresh(ctx, object, of, &observed); err != nil {
+	if observed.Terminating, err = r.terminating(ctx, object.Namespace); err != nil || !observed.Terminating {
 		return decision, err
 	}
-	return r.decideAlone(object, observed), nil
+	return rollout.Next(object, observed, r.Clock()), nil
 }
 
 // decideAlone decides while no other controller of this process decides, and counts operations that they have begun.

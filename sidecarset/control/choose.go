@@ -51,7 +51,7 @@ func (s *set) choose(beside *rollout.Beside, now time.Time) rollout.Selection {
 	s.countEvictions(true)
 	beside.Doubtful = missed.Doubtful(s.notInjected, now)
 	selection := s.fleet.Select(&s.strategy, now, beside)
-	s.held, s.disruption = selection.Held, selection.Disruption
+	s.held, s.holders, s.disruption = selection.Held, selection.Holders, selection.Disruption
 	return selection
 }
 

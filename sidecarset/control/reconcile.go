@@ -128,7 +128,7 @@ func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.Sidecar
 	s.mu.Lock()
 	observed := &status.Observed{
 		Counts: s.fleet.Counts(), NotInjected: len(s.notInjected), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
-		Held: s.held, Disruption: s.disruption, Example: status.Example(s.examples, s.notInjected),
+		Held: s.held, Holders: s.holders, Disruption: s.disruption, Example: status.Example(s.examples, s.notInjected),
 	}
 	observed.Evicted, observed.Evictions, observed.Leaving = s.evictions(r.Clock())
 	s.mu.Unlock()

@@ -48,6 +48,7 @@ type set struct {
 	unfinished  map[types.NamespacedName]bool                 // pods whose update continues without being selected
 	gone        map[types.UID]bool                            // pods deleted while all are read from the API server; nil at other times
 	held        rollout.Hold                                  // of the last selection
+	holders     string                                        // pods that hold it, of the last selection
 	disruption  string                                        // PodDisruptionBudget that blocks one of its pods, as namespace/name
 	conditions  map[types.NamespacedName]*corev1.PodCondition // to write
 }

@@ -35,7 +35,9 @@ type budgets struct {
 	again    time.Time // when there may be more even without a change; zero means never
 	limit    int       // for unavailable pods
 
-	all *budget.Budget
+	// out are the pods that are not available, and disturbed the ones among them that count against maxUnavailable.
+	out, disturbed []*Pod
+	all            *budget.Budget
 	// exempt is the namespace whose pods no longer block other namespaces, see holding; empty if there is none. others
 	// is the budget of the other namespaces.
 	exempt      string
@@ -60,19 +62,19 @@ func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now tim
 		b.missing[beside.Gone]++
 	}
 	b.ending()
-	var disturbed []*Pod
-	for _, pod := range append(unavailable, b.begun()...) {
+	b.out = slices.Concat(unavailable, b.begun())
+	for _, pod := range b.out {
 		if pod.disturbed() || b.byOthers(pod) {
-			disturbed = append(disturbed, pod)
+			b.disturbed = append(b.disturbed, pod)
 		}
 		if pod.Workload != "" {
 			b.unavailable[pod.Workload] = append(b.unavailable[pod.Workload], b.view(pod))
 		}
 	}
-	b.all = budget.New(b.limit, b.views(disturbed), 0, missing, nil)
-	f.holding.note(disturbed, now)
-	b.exempt, b.next = f.holding.exempt(disturbed, now), f.holding.next(disturbed, now)
-	b.others = budget.New(b.limit, b.views(f.holding.without(disturbed, b.exempt, now)), 0, missing, nil)
+	b.all = budget.New(b.limit, b.views(b.disturbed), 0, missing, nil)
+	f.holding.note(b.disturbed, now)
+	b.exempt, b.next = f.holding.exempt(b.disturbed, now), f.holding.next(b.disturbed, now)
+	b.others = budget.New(b.limit, b.views(f.holding.without(b.disturbed, b.exempt, now)), 0, missing, nil)
 	return b
 }
 
@@ -190,14 +192,14 @@ func (b *budgets) in(namespace string) *budget.Disruptions {
 // take selects pods in order until the allowed number is reached.
 func (b *budgets) take(pods []*Pod, allowed int) Selection {
 	var selection Selection
-	hold := func(reason Hold) {
+	hold := func(reason Hold, pod *Pod) {
 		if selection.Held == "" {
-			selection.Held = reason
+			selection.Held, selection.Holders = reason, b.holders(reason, pod)
 		}
 	}
 	for _, pod := range pods {
 		if len(selection.Pods) >= allowed {
-			hold(HoldPartition)
+			hold(HoldPartition, pod)
 			break
 		}
 		reason, by := b.one(pod)
@@ -205,7 +207,7 @@ func (b *budgets) take(pods []*Pod, allowed int) Selection {
 			selection.Pods = append(selection.Pods, pod.Key)
 			continue
 		}
-		hold(reason)
+		hold(reason, pod)
 		if by != "" && selection.Disruption == "" {
 			selection.Disruption = pod.Key.Namespace + "/" + by
 		}

@@ -36,6 +36,9 @@ type Selection struct {
 	Pods []types.NamespacedName
 	// Held says why there are no more; empty if no outdated pod is left.
 	Held Hold
+	// Holders are pods that are unavailable, as namespace/name, if Held is HoldUnavailable or HoldWorkload; empty if only pods
+	// of this selection are.
+	Holders string
 	// Disruption is a PodDisruptionBudget that does not allow another update, as namespace/name, or "".
 	Disruption string
 	// Again is when to select again even without a change; zero means never.

@@ -43,6 +43,8 @@ type Observed struct {
 	CollisionCount *int32
 	// Held says why no more pods are updated now.
 	Held rollout.Hold
+	// Holders are pods that are unavailable, which holds the others; empty if there are none.
+	Holders string
 	// Disruption is the PodDisruptionBudget that blocks a pod, as namespace/name; empty if there is none.
 	Disruption string
 	// Evicted is the number of pods that were evicted and are not replaced yet, and Evictions the number of pods to evict.
@@ -111,6 +113,9 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 		condition.Reason, condition.Message = ReasonUpdating, numbers
 		if o.Held != "" {
 			condition.Message += "; held by " + o.held()
+		}
+		if o.Holders != "" {
+			condition.Message += "; unavailable: " + o.Holders
 		}
 		if now.Before(deadline) {
 			return condition, deadline

@@ -136,6 +136,11 @@ func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 			func(s *v1beta1.SidecarSetSpec) { hot(&s.Containers[1]) },
 			"NotUpgradable: the pod has no container other-1; the pod has no container other-2; upgradeType of container other has changed, and cannot in a running pod",
 		},
+		"source of a volume alone": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "new"}}}}}
+			}, "NotUpgradable: volume conf has changed, and cannot in a running pod",
+		},
 		"source of a volume, with the image": {
 			func(s *v1beta1.SidecarSetSpec) {
 				s.Containers[0].Image = "log:2"
