@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/internal/result"
 )
 
@@ -146,7 +147,7 @@ func (v *view) complete(reason, message string) {
 	v.condition(v1alpha1.ConditionFailed, failed, reason, message)
 	v.condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, message)
 	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, outcome, message)
-	v.decision.Again = time.Time{}
+	v.decision.Again = recheck.At{}
 	v.expire(v.now)
 }
 

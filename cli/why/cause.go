@@ -119,7 +119,7 @@ func waiting(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 		return strings.TrimSuffix(w.Reason+": "+requester.Printable(w.Message), ": ")
 	}
 	text := "kubelet's back-off: it starts the container at " + until.UTC().Format(time.RFC3339) + "; a ContainerRecreateRequest starts it at once"
-	container := crr.ContainerNamed(slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers), status.Name)
+	container := kubelet.Container(&pod.Spec, status.Name)
 	if container != nil && !sameImage(container.Image, status.Image) {
 		text += ", if the node has the image " + container.Image + " or can pull it: the last instance was of " + status.Image
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/test/kit/recorder"
 )
 
@@ -96,7 +97,7 @@ func TestWhenAJobIsLookedAtAgain(t *testing.T) {
 		}
 	}
 	for at, want := range map[time.Time]time.Duration{{}: 0, w.now.Add(5 * time.Second): 5 * time.Second, w.now: time.Second, w.now.Add(-time.Hour): time.Second} {
-		if got := w.api.later(at).RequeueAfter; got != want {
+		if got := w.api.later(recheck.On(at)).RequeueAfter; got != want {
 			t.Errorf("at %s: after %s, want %s", at, got, want)
 		}
 	}

@@ -256,7 +256,7 @@ func unchanged(err error) bool {
 func (u *updater) try(ctx context.Context, update *plan.Update) error {
 	refused := &plan.RefusedError{}
 	for _, trial := range inplace.Trials(u.pod, update) {
-		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch); final(err) {
+		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch()); final(err) {
 			refused.Refusals = append(refused.Refusals, plan.Refusal{Reason: plan.ReasonInvalid, Why: trial.Message + ": " + err.Error()})
 		}
 	}

@@ -1,11 +1,13 @@
 package rollout
 
 import (
+	"iter"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -17,8 +19,8 @@ type Beside struct {
 	// Gone is the workload of a pod that has been evicted for another reason and is not replaced yet; empty if there is
 	// none.
 	Gone string
-	// Ending are pods that are being deleted for another reason than an eviction. They count in their workloads.
-	Ending map[types.NamespacedName]Ending
+	// Ending are pods that are being deleted for another reason than an eviction, or nil. They count in their workloads.
+	Ending iter.Seq2[types.NamespacedName, Ending]
 	// Doubtful maps namespaces in which no pod is evicted, because a replacement might not get the sidecars, to when
 	// that ends.
 	Doubtful map[string]time.Time
@@ -32,8 +34,8 @@ type budgets struct {
 	strategy *Strategy
 	beside   *Beside
 	now      time.Time
-	again    time.Time // when there may be more even without a change; zero means never
-	limit    int       // for unavailable pods
+	again    recheck.At // when there may be more
+	limit    int        // for unavailable pods
 
 	// out are the pods that are not available, and disturbed the ones among them that count against maxUnavailable.
 	out, disturbed []*Pod
@@ -80,10 +82,13 @@ func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now tim
 
 // ending counts the pods that are being deleted and are not counted as evicted, until their time limit.
 func (b *budgets) ending() {
+	if b.beside.Ending == nil {
+		return
+	}
 	for key, pod := range b.beside.Ending {
 		if b.now.Before(pod.Until) && b.fleet.evicted[key].uid != pod.UID {
 			b.missing[pod.Workload]++
-			b.again = Earliest(b.again, pod.Until)
+			b.again = b.again.Or(pod.Until)
 		}
 	}
 }
@@ -111,7 +116,7 @@ func (b *budgets) begun() (pods []*Pod) {
 		if !ok {
 			continue
 		}
-		b.again = Earliest(b.again, until)
+		b.again = b.again.Or(until)
 		if b.fleet.unsettled[key] == nil {
 			pods = append(pods, b.fleet.pods[key])
 		}
@@ -227,7 +232,7 @@ func (b *budgets) one(pod *Pod) (hold Hold, by string) {
 	}
 	switch {
 	case !b.overall(pod.Key.Namespace).Allows(&counted):
-		b.again = Earliest(b.again, b.next(pod.Key.Namespace))
+		b.again = b.again.Or(b.next(pod.Key.Namespace))
 		return HoldUnavailable, ""
 	case !workload.allows(&p):
 		return HoldWorkload, ""
