@@ -169,7 +169,7 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture().begun(t).exited("app", 0, 143).with(tt.change)
-			s.observed.Acts["app"] = crr.Act{Done: s.now}
+			s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 			soon := s.plan()
 			wantDiff(t, "status soon after the stop", soon.Status, s.request.Status)
 			wantDiff(t, "again", soon.Again.Sub(s.now), tt.want)

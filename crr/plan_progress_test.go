@@ -74,9 +74,9 @@ func waitingWith(reason string) func(*fixture) {
 func TestPlanStopsTheNextContainerAfterTheCallHasReturned(t *testing.T) {
 	t.Parallel()
 	s := newFixture("app", "log").begun(t).exited("app", 0, 143)
-	s.observed.Acts["app"] = crr.Act{Running: true}
+	s.observed.Actions["app"] = crr.ActionState{Running: true}
 	wantWait(t, s.plan())
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	wantDiff(t, "stops", s.plan().Stop.Container, "log")
 }
 
@@ -92,7 +92,7 @@ func TestPlanRetriesARemoval(t *testing.T) {
 	if got := first.Status.ContainerRecreateStates[0].Message; !strings.HasPrefix(got, "removing the exited instances") {
 		t.Errorf("message %q", got)
 	}
-	s.observed.Acts["app"] = crr.Act{Done: s.now, Failures: 2, Err: "remove container app: busy"}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now, Failures: 2, Err: "remove container app: busy"}
 	held := s.plan()
 	wantWait(t, held)
 	wantDiff(t, "message", held.Status.ContainerRecreateStates[0].Message, "remove container app: busy: trying again")
@@ -102,7 +102,7 @@ func TestPlanRetriesARemoval(t *testing.T) {
 		t.Error("not tried again")
 	}
 	// The last removal succeeded, and the instance is listed again nevertheless.
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	if s.plan().Start == nil {
 		t.Error("not removed at once after a success")
 	}
@@ -127,7 +127,7 @@ func TestPlanWakesKubeletForAnOverride(t *testing.T) {
 			s.request.Annotations = map[string]string{v1beta1.AnnotationRestartPolicy: v1beta1.RestartPolicyOverride}
 		}
 		decision := s.plan()
-		if got := decision.Start != nil && decision.Start.Nudge; got != tt.want {
+		if got := decision.Start != nil && decision.Start.Touch; got != tt.want {
 			t.Errorf("%s: woken %v, want %v", name, got, tt.want)
 		}
 	}
@@ -209,7 +209,7 @@ func TestPlanGoesOnAfterAnIgnoredFailure(t *testing.T) {
 	t.Parallel()
 	s := newFixture("app", "log")
 	s.request.Spec.Strategy.FailurePolicy = v1beta1.FailurePolicyIgnore
-	s.observed.Acts["app"] = crr.Act{Failures: 5, Err: "stop container app: broken", Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Failures: 5, Err: "stop container app: broken", Done: s.now}
 	decision := s.plan()
 	if decision.Stop == nil || decision.Stop.Container != "log" {
 		t.Errorf("stop %+v, states %+v", decision.Stop, decision.Status.ContainerRecreateStates)

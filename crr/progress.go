@@ -32,16 +32,16 @@ func (p *planner) minorUntil() (time.Time, bool) {
 	}
 	var until time.Time
 	for i, state := range p.status.ContainerRecreateStates {
-		was, act := stored.ContainerRecreateStates[i], p.observed.Acts[state.Name]
+		was, action := stored.ContainerRecreateStates[i], p.observed.Actions[state.Name]
 		begun := was.Phase == v1beta1.ContainerRecreateRequestPending && state.Phase == v1beta1.ContainerRecreateRequestRecreating
-		if state.Phase != was.Phase && !begun || act.Err != "" {
+		if state.Phase != was.Phase && !begun || action.Err != "" {
 			return time.Time{}, false
 		}
 		if equality.Semantic.DeepEqual(state, was) {
 			continue
 		}
-		since := act.Done
-		if act.Running { // the instance has ended, and the action will end in a moment
+		since := action.Done
+		if action.Running { // the instance has ended, and the action will end in a moment
 			since = p.now
 		}
 		until = Earlier(until, since.Add(p.progressDelay(was)))

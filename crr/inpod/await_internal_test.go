@@ -109,7 +109,7 @@ func TestBackoffIsResetAfterASuccess(t *testing.T) {
 		p.host.Logger = slog.New(slog.DiscardHandler)
 		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
 		e := &executor{own: "side", processes: w, requests: r, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
-			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
+			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.ActionState{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- p.loop(ctx, e, w.news) }()

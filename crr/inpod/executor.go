@@ -45,7 +45,7 @@ type executor struct {
 	// first is the request that is being carried out, or nil.
 	first atomic.Pointer[crr.Request]
 
-	acts map[string]crr.Act // of the request uid
+	acts map[string]crr.ActionState // of the request uid
 	uid  string
 	// taken is when this process first saw the request uid.
 	taken time.Time
@@ -111,7 +111,7 @@ func (e *executor) next(ctx context.Context, all map[string]*v1beta1.ContainerRe
 func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Request) (time.Time, *crr.Request, error) {
 	now := time.Now()
 	if e.uid != string(request.UID) {
-		e.uid, e.acts, e.missing = string(request.UID), map[string]crr.Act{}, map[identity.ContainerID]time.Time{}
+		e.uid, e.acts, e.missing = string(request.UID), map[string]crr.ActionState{}, map[identity.ContainerID]time.Time{}
 		e.taken, e.dropsIDs = now, false
 	}
 	begun := record.Begun(request)
@@ -122,7 +122,7 @@ func (e *executor) step(ctx context.Context, pod *corev1.Pod, request *crr.Reque
 	instances := e.instances(ctx, pod, request)
 	unstoppable, undecided := e.unstoppableContainers(ctx, pod, request, instances)
 	observed := crr.Observation{
-		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Acts: e.acts, Unstoppable: unstoppable,
+		Pod: pod, Runtime: runtimeOf(pod), Instances: instances, Actions: e.acts, Unstoppable: unstoppable,
 		TakenAt: e.taken, DropsIDs: e.dropsIDs, Later: e.busy, ClockOffset: e.clockOffset(),
 	}
 	if undecided != "" {

@@ -158,7 +158,7 @@ func (w *world) play(t *testing.T, periods ...time.Duration) {
 		p.host.Logger = slog.New(slog.DiscardHandler)
 		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
 		e := &executor{own: "side", processes: w, requests: w, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
-			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
+			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.ActionState{}}
 		done := make(chan error)
 		go func() { done <- p.loop(ctx, e, w.news) }()
 		w.mu.Lock()

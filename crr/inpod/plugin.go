@@ -119,7 +119,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 	e := &executor{
 		own: p.host.Own, processes: p.host.Processes, requests: requests, observed: p.host.Observed, logger: p.host.Logger, guard: p.host.Guard, clockOffset: p.host.API.ClockOffset,
 		warn:  func(reason, message string) { p.host.Tell(result.Failed, reason, message) },
-		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{},
+		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.ActionState{},
 	}
 	return p.loop(ctx, e, news)
 }

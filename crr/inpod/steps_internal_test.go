@@ -48,7 +48,7 @@ func (s *store) WriteStatus(_ context.Context, request *crr.Request, status crr.
 func executorOn(w *world, s *store) *executor {
 	return &executor{
 		own: "side", processes: w, requests: s, observed: w.observed, clockOffset: w.clockOffset, logger: slog.New(slog.DiscardHandler), warn: func(string, string) {},
-		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped, 1), acts: map[string]crr.Act{},
+		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped, 1), acts: map[string]crr.ActionState{},
 	}
 }
 
@@ -200,18 +200,18 @@ func TestActsAreThoseOfTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		e := executorOn(w, &store{conditions: true})
-		e.uid, e.acts = "before", map[string]crr.Act{"app": {Failures: 9, Err: "broken", Done: time.Now()}}
+		e.uid, e.acts = "before", map[string]crr.ActionState{"app": {Failures: 9, Err: "broken", Done: time.Now()}}
 		if _, _, err := e.step(t.Context(), w.pod, w.request); err != nil {
 			t.Fatal(err)
 		}
-		if got := e.acts["app"]; e.uid != "r-1" || got != (crr.Act{Running: true}) {
+		if got := e.acts["app"]; e.uid != "r-1" || got != (crr.ActionState{Running: true}) {
 			t.Errorf("request %s: %+v", e.uid, got)
 		}
 		e.end(<-e.ended)
 		if got := e.acts["app"]; got.Running || got.Failures != 0 {
 			t.Errorf("%+v", got)
 		}
-		e.acts["app"] = crr.Act{Failures: 2, Err: "broken", Done: time.Now()}
+		e.acts["app"] = crr.ActionState{Failures: 2, Err: "broken", Done: time.Now()}
 		if _, _, err := e.step(t.Context(), w.observed(), w.request); err != nil {
 			t.Fatal(err)
 		}

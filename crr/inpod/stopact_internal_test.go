@@ -24,12 +24,12 @@ func TestEndOfAStop(t *testing.T) {
 	failure := errors.New("operation not permitted")
 	for i, tt := range []struct {
 		ended stopped
-		want  crr.Act
+		want  crr.ActionState
 	}{
-		{stopped{"r-1", "app", failure}, crr.Act{Failures: 1, Err: failure.Error()}},
-		{stopped{"another request", "app", failure}, crr.Act{Failures: 1, Err: failure.Error()}},
-		{stopped{"r-1", "app", failure}, crr.Act{Failures: 2, Err: failure.Error()}},
-		{stopped{"r-1", "app", nil}, crr.Act{}},
+		{stopped{"r-1", "app", failure}, crr.ActionState{Failures: 1, Err: failure.Error()}},
+		{stopped{"another request", "app", failure}, crr.ActionState{Failures: 1, Err: failure.Error()}},
+		{stopped{"r-1", "app", failure}, crr.ActionState{Failures: 2, Err: failure.Error()}},
+		{stopped{"r-1", "app", nil}, crr.ActionState{}},
 	} {
 		e.busy = true
 		act := e.acts["app"]

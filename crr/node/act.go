@@ -129,14 +129,14 @@ func (w *Worker) start(ctx context.Context, request *crr.Request, pod *corev1.Po
 	if len(start.Remove) > 0 {
 		return w.remove(ctx, request, start.Container, start.Remove)
 	}
-	if !start.Nudge {
+	if !start.Touch {
 		return outcome{}
 	}
 	w.logger.Info("touching the pod, so that kubelet syncs it", "pod", pod.Namespace+"/"+pod.Name, "container", start.Container, "request", request.Name)
 	if err := w.podAPI.Annotate(ctx, pod, v1beta1.AnnotationNudge, touchValue(request, time.Now())); err != nil {
 		return outcome{err: fmt.Errorf("touch the pod: %w", err), transient: true}
 	}
-	w.report.Nudged()
+	w.report.Touched()
 	return outcome{nudged: true}
 }
 

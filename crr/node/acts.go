@@ -15,25 +15,25 @@ import (
 // harmless: the effects of actions are visible on the node.
 type acts struct {
 	mu       sync.Mutex
-	requests map[types.UID]map[string]crr.Act // by request UID, then by container name
-	orders   map[types.UID]map[string]string  // the last action that succeeded, with the same keys
+	requests map[types.UID]map[string]crr.ActionState // by request UID, then by container name
+	orders   map[types.UID]map[string]string          // the last action that succeeded, with the same keys
 	stopping map[identity.ContainerID]bool
 	taken    map[types.UID]time.Time // when this process first saw the request
 }
 
 func newActs() *acts {
 	return &acts{
-		requests: map[types.UID]map[string]crr.Act{}, orders: map[types.UID]map[string]string{},
+		requests: map[types.UID]map[string]crr.ActionState{}, orders: map[types.UID]map[string]string{},
 		stopping: map[identity.ContainerID]bool{}, taken: map[types.UID]time.Time{},
 	}
 }
 
 // of returns a copy of the actions of a request.
-func (a *acts) of(request types.UID) map[string]crr.Act {
+func (a *acts) of(request types.UID) map[string]crr.ActionState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.requests[request] == nil {
-		return map[string]crr.Act{}
+		return map[string]crr.ActionState{}
 	}
 	return maps.Clone(a.requests[request])
 }
@@ -61,7 +61,7 @@ func (a *acts) begin(request types.UID, container string, id identity.ContainerI
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.requests[request] == nil {
-		a.requests[request], a.orders[request] = map[string]crr.Act{}, map[string]string{}
+		a.requests[request], a.orders[request] = map[string]crr.ActionState{}, map[string]string{}
 	}
 	act := a.requests[request][container]
 	act.Running = true
@@ -90,7 +90,7 @@ func (a *acts) end(request types.UID, container string, id identity.ContainerID,
 		a.orders[request][container] = outcome.order
 	}
 	if outcome.nudged {
-		act.Nudges++
+		act.Touches++
 	}
 	a.requests[request][container] = act
 }
@@ -128,7 +128,7 @@ func (a *acts) keepOnly(requests map[types.UID]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	gone := func(request types.UID) bool { return !requests[request] }
-	maps.DeleteFunc(a.requests, func(request types.UID, _ map[string]crr.Act) bool { return gone(request) })
+	maps.DeleteFunc(a.requests, func(request types.UID, _ map[string]crr.ActionState) bool { return gone(request) })
 	maps.DeleteFunc(a.orders, func(request types.UID, _ map[string]string) bool { return gone(request) })
 	maps.DeleteFunc(a.taken, func(request types.UID, _ time.Time) bool { return gone(request) })
 }

@@ -136,13 +136,13 @@ func TestActsRememberFailuresInARowAndNudges(t *testing.T) {
 	a, id := newActs(), identity.ContainerID{Runtime: "containerd", ID: "1"}
 	for i, step := range []struct {
 		done outcome
-		want crr.Act
+		want crr.ActionState
 	}{
-		{outcome{err: errors.New("busy"), transient: true, unbegun: true}, crr.Act{Failures: 1, Err: "busy", Transient: true, Unbegun: true}},
-		{outcome{err: errors.New("no")}, crr.Act{Failures: 2, Err: "no"}},
-		{outcome{nudged: true}, crr.Act{Nudges: 1}},
-		{outcome{nudged: true}, crr.Act{Nudges: 2}},
-		{outcome{err: errors.New("no")}, crr.Act{Failures: 1, Err: "no", Nudges: 2}},
+		{outcome{err: errors.New("busy"), transient: true, unbegun: true}, crr.ActionState{Failures: 1, Err: "busy", Transient: true, Unbegun: true}},
+		{outcome{err: errors.New("no")}, crr.ActionState{Failures: 2, Err: "no"}},
+		{outcome{nudged: true}, crr.ActionState{Touches: 1}},
+		{outcome{nudged: true}, crr.ActionState{Touches: 2}},
+		{outcome{err: errors.New("no")}, crr.ActionState{Failures: 1, Err: "no", Touches: 2}},
 	} {
 		a.begin("u", "app", id)
 		a.end("u", "app", id, step.done)
@@ -154,7 +154,7 @@ func TestActsRememberFailuresInARowAndNudges(t *testing.T) {
 			t.Errorf("step %d: %+v, want %+v", i, got, step.want)
 		}
 	}
-	if other := a.of("u")["log"]; other != (crr.Act{}) {
+	if other := a.of("u")["log"]; other != (crr.ActionState{}) {
 		t.Errorf("another container: %+v", other)
 	}
 }

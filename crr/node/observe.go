@@ -19,7 +19,7 @@ import (
 // until then.
 func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) (crr.Observation, error) {
 	observed := crr.Observation{
-		Runtime: w.runtimeName, Acts: w.acts.of(request.UID),
+		Runtime: w.runtimeName, Actions: w.acts.of(request.UID),
 		TakenAt: w.acts.takenAt(request.UID, time.Now()), ClockOffset: w.clockOffset(),
 	}
 	pod, err := w.pod(ctx, key)
@@ -40,9 +40,9 @@ func (w *Worker) observe(ctx context.Context, key identity.Pod, request *crr.Req
 	// A stop that is in progress for an earlier request counts for this request too.
 	for name, instances := range observed.Instances {
 		if len(instances) > 0 && w.acts.busy(instances[0].ID) {
-			act := observed.Acts[name]
+			act := observed.Actions[name]
 			act.Running = true
-			observed.Acts[name] = act
+			observed.Actions[name] = act
 		}
 	}
 	return observed, nil

@@ -109,12 +109,12 @@ func TestStopOfAnEarlierRequestCountsForTheNext(t *testing.T) {
 	if err := w.pods.GetStore().Add(webPod()); err != nil {
 		t.Fatal(err)
 	}
-	underWay := func() map[string]crr.Act {
+	underWay := func() map[string]crr.ActionState {
 		observed, err := w.observe(t.Context(), identity.Pod{Namespace: "shop", Name: "web", UID: "uid-web"}, request, time.Time{})
 		if err != nil || len(observed.Instances) != 2 {
 			t.Fatalf("%+v, %v", observed, err)
 		}
-		return observed.Acts
+		return observed.Actions
 	}
 	w.acts.begin("uid-earlier", "app", w.containerID("2"))
 	if acts := underWay(); !acts["app"].Running || acts["log"].Running {

@@ -96,7 +96,7 @@ func TestActsThatAreTheSame(t *testing.T) {
 	if a := orderOf(remove("1")); a == "" || a != orderOf(remove("1")) || a == orderOf(remove("1", "2")) {
 		t.Errorf("removal: %q", a)
 	}
-	if a := orderOf(crr.Decision{Start: &crr.Start{Nudge: true}}) + orderOf(crr.Decision{}); a != "" {
+	if a := orderOf(crr.Decision{Start: &crr.Start{Touch: true}}) + orderOf(crr.Decision{}); a != "" {
 		t.Errorf("nudge: %q", a)
 	}
 }

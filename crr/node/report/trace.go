@@ -53,7 +53,7 @@ func (r *Reporter) Starts(ctx context.Context, request, stored *crr.Request, obs
 		}
 		container := attribute.String("k8s.container.name", state.Name)
 		started := instances[0].StartedAt
-		if stopped := observed.Acts[state.Name].Done; instances[0].State == identity.StateRunning && !stopped.IsZero() && stopped.Before(started) {
+		if stopped := observed.Actions[state.Name].Done; instances[0].State == identity.StateRunning && !stopped.IsZero() && stopped.Before(started) {
 			_, span := r.StartSpan(ctx, request, SpanStart, stopped, container)
 			span.End(trace.WithTimestamp(started))
 		}

@@ -88,7 +88,7 @@ func TestSpansOfAContainerThatHasBecomeReady(t *testing.T) {
 			before, after := request(nil), request(nil)
 			before.Status, after.Status = states(tt.before), states(tt.after)
 			r.Starts(t.Context(), before, after, crr.Observation{
-				Instances: map[string][]crr.Instance{"app": tt.instances}, Acts: map[string]crr.Act{"app": {Done: tt.stopped}},
+				Instances: map[string][]crr.Instance{"app": tt.instances}, Actions: map[string]crr.ActionState{"app": {Done: tt.stopped}},
 			}, ready)
 			if diff := cmp.Diff(tt.want, spansOf(recorder)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
