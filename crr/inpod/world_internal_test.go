@@ -19,7 +19,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/internal/hook"
+	"github.com/refit-project/refit/crr/engine"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/plugin"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -149,18 +151,23 @@ func (w *world) status() v1beta1.ContainerRecreateRequestStatus {
 	return *w.request.Status.DeepCopy()
 }
 
-// play runs the executor on the world for a while, and again from nothing after each restart of the sidecar.
+// plugin is a plugin on the world's pod, which stores requests here.
+func (w *world) plugin(store engine.Store) (*Plugin, *runner) {
+	p := &Plugin{host: plugin.Host{
+		Own: "side", Observed: w.observed, Logger: slog.New(slog.DiscardHandler), Tell: func(result.State, string, string) {},
+		Changes: func() (<-chan struct{}, func()) { return w.changes, func() {} },
+	}}
+	return p, p.newRunner(store, w, w.clockOffset)
+}
+
+// play runs the plugin on the world for a while, and again from nothing after each restart of the sidecar.
 func (w *world) play(t *testing.T, periods ...time.Duration) {
 	t.Helper()
 	for _, period := range periods {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := &Plugin{}
-		p.host.Logger = slog.New(slog.DiscardHandler)
-		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
-		e := &executor{own: "side", processes: w, requests: w, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
-			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.ActionState{}}
+		p, r := w.plugin(w)
 		done := make(chan error)
-		go func() { done <- p.loop(ctx, e, w.news) }()
+		go func() { done <- p.loop(ctx, r, w.news) }()
 		w.mu.Lock()
 		w.news <- map[string]*v1beta1.ContainerRecreateRequest{"r": w.request.DeepCopy()}
 		w.mu.Unlock()
