@@ -100,8 +100,8 @@ func (a Action) PreStop(ctx context.Context, hooks *hook.Runner, began time.Time
 // waits for one; after that the next step is planned again.
 func (e *Engine) begin(ctx context.Context, pod identity.Pod, action Action, slot bool) {
 	request := action.Request
-	action.Wanted = func() error { return crr.MayAct(e.requests.get(request.UID), e.ClockOffset(), time.Now()) }
-	e.requests.begin(action)
+	action.Wanted = func() error { return crr.MayAct(e.get(request.UID), e.ClockOffset(), time.Now()) }
+	e.actionBegins(action)
 	e.running.Go(func() {
 		result, key := Result{}, ""
 		if slot {
@@ -114,7 +114,7 @@ func (e *Engine) begin(ctx context.Context, pod identity.Pod, action Action, slo
 		if result.Err != nil && ctx.Err() == nil {
 			e.Logger.Warn("action failed", "pod", pod, "container", action.Container(), "request", request.Name, "err", result.Err)
 		}
-		e.requests.end(action, result, key)
+		e.actionEnded(action, result, key)
 		e.Changed(pod)
 	})
 }

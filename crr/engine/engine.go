@@ -86,9 +86,9 @@ type Config struct {
 type Engine struct {
 	Config
 
-	requests *requests
-	slots    *slots
-	running  sync.WaitGroup // actions
+	*requests
+	slots   *slots
+	running sync.WaitGroup // actions
 }
 
 // New returns an Engine without requests.
@@ -101,24 +101,6 @@ func New(config Config) *Engine {
 
 // Wait waits for the actions in progress. It must be called after all calls of Next have returned.
 func (e *Engine) Wait() { e.running.Wait() }
-
-// Put must be called with every version of an active request from the watch, and the pod that it was admitted for. It
-// reports whether the version is new: the engine knows its own writes already.
-func (e *Engine) Put(pod identity.Pod, request *crr.Request) bool {
-	return e.requests.put(pod, request)
-}
-
-// Remove must be called with every request that has been deleted or is no longer active.
-func (e *Engine) Remove(request *crr.Request) { e.requests.remove(request.UID) }
-
-// Pods returns the pods that have active requests.
-func (e *Engine) Pods() []identity.Pod { return e.requests.pods() }
-
-// HasRequests reports whether a pod has active requests.
-func (e *Engine) HasRequests(pod identity.Pod) bool { return len(e.requests.ofPod(pod)) > 0 }
-
-// Stopping reports whether a stop of this instance is in progress, for any request.
-func (e *Engine) Stopping(id identity.ContainerID) bool { return e.requests.isStopping(id) }
 
 // noReports is a Reporter that reports nothing.
 type noReports struct{}

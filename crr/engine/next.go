@@ -27,7 +27,7 @@ var errNotRecorded = errors.New("the API server has not stored the ID of the con
 // to call it again; zero means only after a change. It must not be called twice at the same time for one pod.
 func (e *Engine) Next(ctx context.Context, pod identity.Pod) (time.Time, error) {
 	defer e.slots.releaseKept(pod)
-	open := queue.Order(e.requests.ofPod(pod))
+	open := queue.Order(e.ofPod(pod))
 	if len(open) == 0 {
 		return time.Time{}, nil
 	}
@@ -126,7 +126,7 @@ func (e *Engine) step(ctx context.Context, pod identity.Pod, request *crr.Reques
 // observe reads the pod of a request and its containers. If there is a deadline, it reads the containers until then.
 // What is known about actions is read first: an action that ends meanwhile must not look older than the containers.
 func (e *Engine) observe(ctx context.Context, key identity.Pod, request *crr.Request, deadline time.Time) (crr.Observation, progress, error) {
-	known, stopping := e.requests.take(request.UID, time.Now())
+	known, stopping := e.take(request.UID, time.Now())
 	pod, err := e.Observer.Pod(ctx, key)
 	if err != nil {
 		return crr.Observation{}, known, fmt.Errorf("read the pod: %w", err)
@@ -167,7 +167,7 @@ func (e *Engine) recorded(request *crr.Request) *crr.Request {
 	// A process that has just started has written nothing yet. It notices dropped IDs by what is missing from the stored
 	// status.
 	if !equality.Semantic.DeepEqual(begun.Status, request.Status) {
-		e.requests.droppedIDs(request.UID)
+		e.droppedIDs(request.UID)
 	}
 	return begun
 }
@@ -187,12 +187,12 @@ func (e *Engine) write(ctx context.Context, request *crr.Request, status crr.Sta
 	}
 	switch {
 	case err != nil && e.Deleted(err):
-		e.requests.remove(request.UID)
+		e.Remove(request)
 		return nil, nil //nolint:nilnil // a deleted request is a result, not an error
 	case err != nil:
 		return nil, err
 	}
-	e.requests.wrote(stored)
+	e.wrote(stored)
 	return e.recorded(stored), nil
 }
 
@@ -203,7 +203,7 @@ func (e *Engine) record(ctx context.Context, stored *crr.Request, status crr.Sta
 		return stored, nil
 	}
 	if e.Annotator == nil {
-		e.requests.droppedIDs(stored.UID)
+		e.droppedIDs(stored.UID)
 		return stored, nil
 	}
 	stored, err := e.Annotator.Annotate(ctx, stored, v1beta1.AnnotationInstances, instances)
@@ -215,7 +215,7 @@ func (e *Engine) record(ctx context.Context, stored *crr.Request, status crr.Sta
 
 // end reports a request that has ended with this status.
 func (e *Engine) end(pod identity.Pod, request *crr.Request, status crr.Status, now time.Time) {
-	e.requests.finish(request.UID)
+	e.finish(request.UID)
 	took := now.Add(e.ClockOffset()).Sub(request.CreationTimestamp.Time)
 	e.Logger.Info("request ended", "pod", pod, "request", request.Name, "message", status.Message, "took", took, requester.LogAttributes(request))
 	e.Reporter.Ended(request, status, took)

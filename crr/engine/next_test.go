@@ -80,8 +80,8 @@ func TestSecondRequestOfThePodWaits(t *testing.T) {
 				e.Put(key, first)
 				e.Put(key, second)
 				again, err := e.Next(t.Context(), key)
-				if got := strings.Join(s.written, " "); (err != nil) != tt.err || got != tt.written || len(e.requests.ofPod(key)) != tt.left {
-					t.Errorf("%s: %v, wrote %q, %d requests are known", name, err, got, len(e.requests.ofPod(key)))
+				if got := strings.Join(s.written, " "); (err != nil) != tt.err || got != tt.written || len(e.ofPod(key)) != tt.left {
+					t.Errorf("%s: %v, wrote %q, %d requests are known", name, err, got, len(e.ofPod(key)))
 				}
 				if stopping := e.Stopping(instanceID(1)); stopping != (tt.failing["first"] == nil) {
 					t.Errorf("%s: the first is carried out: %t", name, stopping)
@@ -90,7 +90,7 @@ func TestSecondRequestOfThePodWaits(t *testing.T) {
 					t.Errorf("%s: the second is taken at %s, want now", name, again)
 				}
 				if tt.failing == nil {
-					waits := e.requests.get("2").Status
+					waits := e.get("2").Status
 					if waits.Phase != v1beta1.ContainerRecreateRequestPending || !strings.Contains(waits.Message, "first") {
 						t.Errorf("the second is %s: %s", waits.Phase, waits.Message)
 					}
@@ -115,11 +115,11 @@ func TestWaitingRequestIsWrittenOnce(t *testing.T) {
 		waiting, behind := requestAt("1"), requestAt("1")
 		e.Put(key, waiting)
 		for _, behind.Name = range []string{"first", "second"} {
-			if _, err := e.wait(t.Context(), key, e.requests.get("u"), behind); err != nil {
+			if _, err := e.wait(t.Context(), key, e.get("u"), behind); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if status := e.requests.get("u").Status; len(s.written) != 1 || !strings.Contains(status.Message, "first") || (len(status.Conditions) == 1) != signalsOnly {
+		if status := e.get("u").Status; len(s.written) != 1 || !strings.Contains(status.Message, "first") || (len(status.Conditions) == 1) != signalsOnly {
 			t.Errorf("signals only %t: %d writes: %+v", signalsOnly, len(s.written), status)
 		}
 	}
@@ -201,7 +201,7 @@ func TestStopOfAnEarlierRequestCountsForTheNext(t *testing.T) {
 				synctest.Wait()
 				e.Remove(first)
 			}
-			if state := e.requests.get("2").Status.ContainerRecreateStates; p.calls < 4 || len(w.stopped) != 1 || len(state) != 1 || state[0].StopBegan != nil {
+			if state := e.get("2").Status.ContainerRecreateStates; p.calls < 4 || len(w.stopped) != 1 || len(state) != 1 || state[0].StopBegan != nil {
 				t.Errorf("signals only %t: stopped %q, the second request has %+v", signalsOnly, w.stopped, state)
 			}
 			e.Wait()

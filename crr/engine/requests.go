@@ -49,8 +49,9 @@ func newRequests() *requests {
 	return &requests{byUID: map[types.UID]*known{}, byPod: map[identity.Pod]map[types.UID]*known{}, stopping: map[identity.ContainerID]bool{}}
 }
 
-// put stores a version from the watch, and reports whether it is new.
-func (r *requests) put(pod identity.Pod, request *crr.Request) bool {
+// Put must be called with every version of an active request from the watch, and the pod that it was admitted for. It
+// reports whether the version is new: the engine knows its own writes already.
+func (r *requests) Put(pod identity.Pod, request *crr.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.byUID[request.UID]
@@ -70,11 +71,11 @@ func (r *requests) put(pod identity.Pod, request *crr.Request) bool {
 	return true
 }
 
-// remove removes a request that has been deleted or is no longer active.
-func (r *requests) remove(request types.UID) {
+// Remove must be called with every request that has been deleted or is no longer active.
+func (r *requests) Remove(request *crr.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.byUID[request]; of != nil {
+	if of := r.byUID[request.UID]; of != nil {
 		r.drop(of)
 	}
 }
@@ -98,11 +99,18 @@ func (r *requests) ofPod(pod identity.Pod) []*crr.Request {
 	return all
 }
 
-// pods returns the pods that have requests.
-func (r *requests) pods() []identity.Pod {
+// Pods returns the pods that have active requests.
+func (r *requests) Pods() []identity.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.byPod))
+}
+
+// HasRequests reports whether a pod has active requests.
+func (r *requests) HasRequests(pod identity.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byPod[pod]) > 0
 }
 
 // get returns the current version of a request, or nil if it has been deleted or is no longer active.
@@ -164,14 +172,15 @@ func (r *requests) droppedIDs(request types.UID) {
 	r.with(request, func(p *progress) { p.dropsIDs = true })
 }
 
-func (r *requests) isStopping(id identity.ContainerID) bool {
+// Stopping reports whether a stop of this instance is in progress, for any request.
+func (r *requests) Stopping(id identity.ContainerID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stopping[id]
 }
 
-// begin records that an action is in progress.
-func (r *requests) begin(action Action) {
+// actionBegins records that an action is in progress.
+func (r *requests) actionBegins(action Action) {
 	r.with(action.Request.UID, func(p *progress) {
 		state := p.states[action.Container()]
 		state.Running = true
@@ -184,8 +193,8 @@ func (r *requests) begin(action Action) {
 	}
 }
 
-// end records the result of an action. key is empty if the action did not begin.
-func (r *requests) end(action Action, result Result, key string) {
+// actionEnded records the result of an action. key is empty if the action did not begin.
+func (r *requests) actionEnded(action Action, result Result, key string) {
 	r.with(action.Request.UID, func(p *progress) { p.end(action.Container(), result, key) })
 	r.mu.Lock()
 	defer r.mu.Unlock()

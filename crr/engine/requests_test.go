@@ -39,7 +39,7 @@ func TestOwnWriteIsUsedUntilTheWatchHasDeliveredIt(t *testing.T) {
 		{when: "an answer that is late", write: "10", want: "11"},
 		{when: "versions that cannot be compared", watch: "x", isNew: true, want: "x"},
 	} {
-		if step.watch != "" && r.put(key, requestAt(step.watch)) != step.isNew {
+		if step.watch != "" && r.Put(key, requestAt(step.watch)) != step.isNew {
 			t.Errorf("%s: new %t", step.when, !step.isNew)
 		}
 		if step.write != "" {
@@ -47,7 +47,7 @@ func TestOwnWriteIsUsedUntilTheWatchHasDeliveredIt(t *testing.T) {
 		}
 		expect(step.when, step.want)
 	}
-	r.remove("u")
+	r.Remove(requestAt("1"))
 	r.wrote(requestAt("12"))
 	if got := r.get("u"); got != nil || len(r.ofPod(key)) != 0 || len(r.byPod) != 0 {
 		t.Errorf("%+v is left of a request that is gone", got)
@@ -59,17 +59,17 @@ func TestRequestsAreKeptByUIDAndPod(t *testing.T) {
 	t.Parallel()
 	r, other := newRequests(), requestAt("5")
 	other.UID = "another"
-	r.put(key, requestAt("4"))
-	r.put(key, other)
-	r.remove("u")
+	r.Put(key, requestAt("4"))
+	r.Put(key, other)
+	r.Remove(requestAt("1"))
 	if r.get("u") != nil || r.get("another") != other {
 		t.Error("want the request that was created last, and not the one before")
 	}
 	moved := other.DeepCopy()
 	moved.ResourceVersion = "6"
-	r.put(identity.Pod{Name: "db"}, moved)
-	if len(r.ofPod(key)) != 0 || len(r.pods()) != 1 {
-		t.Errorf("pods %v", r.pods())
+	r.Put(identity.Pod{Name: "db"}, moved)
+	if len(r.ofPod(key)) != 0 || len(r.Pods()) != 1 {
+		t.Errorf("pods %v", r.Pods())
 	}
 }
 
@@ -94,13 +94,13 @@ func TestRepeatedActionIsDelayedUnlessItFailed(t *testing.T) {
 	} {
 		r := newRequests()
 		for _, action := range []Action{tt.done, tt.next} {
-			r.put(key, action.Request)
+			r.Put(key, action.Request)
 		}
-		r.begin(tt.done)
+		r.actionBegins(tt.done)
 		if known, stopping := r.take(tt.done.Request.UID, time.Now()); !known.states["app"].Running || stopping[instanceID(1)] != (tt.done.Stop != nil) {
 			t.Errorf("%s: an action that has begun is not in progress", name)
 		}
-		r.end(tt.done, Result{Err: tt.err}, tt.done.key())
+		r.actionEnded(tt.done, Result{Err: tt.err}, tt.done.key())
 		known, stopping := r.take(tt.next.Request.UID, time.Now())
 		if known.states["app"].Running || len(stopping) > 0 {
 			t.Errorf("%s: an action that has ended is in progress", name)
@@ -116,7 +116,7 @@ func TestFailuresInARowAndTouchesAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRequests()
 	action := Action{Request: requestAt("1"), Stop: &crr.Stop{Container: "app", ID: instanceID(1)}}
-	r.put(key, action.Request)
+	r.Put(key, action.Request)
 	for i, step := range []struct {
 		result Result
 		want   crr.ActionState
@@ -127,8 +127,8 @@ func TestFailuresInARowAndTouchesAreCounted(t *testing.T) {
 		{Result{Touched: true}, crr.ActionState{Touches: 2}},
 		{Result{Err: errors.New("no")}, crr.ActionState{Failures: 1, Err: "no", Touches: 2}},
 	} {
-		r.begin(action)
-		r.end(action, step.result, action.key())
+		r.actionBegins(action)
+		r.actionEnded(action, step.result, action.key())
 		known, _ := r.take("u", time.Now())
 		got := known.states["app"]
 		if got.Done.IsZero() {
@@ -144,10 +144,10 @@ func TestFailuresInARowAndTouchesAreCounted(t *testing.T) {
 func TestProgressBelongsToARequest(t *testing.T) {
 	t.Parallel()
 	r, since := newRequests(), time.Now()
-	r.put(key, requestAt("1"))
+	r.Put(key, requestAt("1"))
 	r.take("u", since)
 	r.droppedIDs("u")
-	r.put(key, requestAt("2"))
+	r.Put(key, requestAt("2"))
 	if known, _ := r.take("u", since.Add(time.Hour)); !known.taken.Equal(since) || !known.dropsIDs {
 		t.Errorf("%+v, want taken at the first time and what was learned", known)
 	}
