@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,48 +106,52 @@ func TestMinReadySecondsOfOnePodAreInItsRequest(t *testing.T) {
 // What ends the wait is the command's own time, whatever call it is in.
 func TestTimeoutNamesWhatKubeletWaitsFor(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	p := &corev1.Pod{}
-	if err := f.config.API.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-abc-1"}, p); err != nil {
-		t.Fatal(err)
-	}
-	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}
-	if err := f.config.API.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	f.config.Timeout = 10 * time.Millisecond
-	err := run(t, f, "pod/web-abc-1")
-	if console.ExitCode(err) != 124 || !strings.HasPrefix(err.Error(), "the restart is not done in time; the restart continues\n  last:      container app: ErrImagePull: not found\n") {
-		t.Errorf("%v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		p := &corev1.Pod{}
+		if err := f.config.API.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-abc-1"}, p); err != nil {
+			t.Fatal(err)
+		}
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}
+		if err := f.config.API.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		f.config.Timeout = 10 * time.Millisecond
+		err := run(t, f, "pod/web-abc-1")
+		if console.ExitCode(err) != 124 || !strings.HasPrefix(err.Error(), "the restart is not done in time; the restart continues\n  last:      container app: ErrImagePull: not found\n") {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestTimeoutInTheFirstCallIsNoErrorOfTheAPIServer(t *testing.T) {
 	t.Parallel()
-	for of, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"the restart is not done in time": context.WithCancel,
-		"interrupted": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
+	synctest.Test(t, func(t *testing.T) {
+		for of, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+			"the restart is not done in time": context.WithCancel,
+			"interrupted": func(ctx context.Context) (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancel(ctx)
+				cancel()
+				return ctx, cancel
+			},
+		} {
+			ctx, cancel := end(t.Context())
+			f := newFixture(t)
+			f.config.API = interceptor.NewClient(f.config.API, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				<-ctx.Done()
+				return &url.Error{Op: "Get", URL: "https://api", Err: ctx.Err()}
+			}})
+			f.config.Timeout = 10 * time.Millisecond
+			target, err := rolloutcli.ParseTarget("pod/web-abc-1", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := rolloutcli.Run(ctx, f.config, target); err == nil || err.Error() != of {
+				t.Errorf("%v, want %s", err, of)
+			}
 			cancel()
-			return ctx, cancel
-		},
-	} {
-		ctx, cancel := end(t.Context())
-		f := newFixture(t)
-		f.config.API = interceptor.NewClient(f.config.API, interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-			<-ctx.Done()
-			return &url.Error{Op: "Get", URL: "https://api", Err: ctx.Err()}
-		}})
-		f.config.Timeout = 10 * time.Millisecond
-		target, err := rolloutcli.ParseTarget("pod/web-abc-1", "")
-		if err != nil {
-			t.Fatal(err)
 		}
-		if err := rolloutcli.Run(ctx, f.config, target); err == nil || err.Error() != of {
-			t.Errorf("%v, want %s", err, of)
-		}
-		cancel()
-	}
+	})
 }
 
 // The message of the webhook is shown, without the text that the API server adds to it.
@@ -157,4 +162,21 @@ func TestRefusalOfAWebhookIsShownWithoutItsName(t *testing.T) {
 	if err := run(t, f, "pod/web-abc-1"); !errors.Is(err, console.ErrRefused) || err.Error() != "refused: spec.podName: no found Pod named web" {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestProgressIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.finish = func(object client.Object) {
+			object.(*v1alpha1.RestartRollout).Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 4, Restarted: 1, Restarting: 1}
+		}
+		f.config.Timeout = 10 * time.Millisecond
+		if err := run(t, f, "deployment/web"); !errors.Is(err, console.ErrTimeout) {
+			t.Fatal(err)
+		}
+		if !strings.Contains(f.out.String(), "[#####---------------] 1 of 4 pods restarted, 1 under way, 0 failed") {
+			t.Error(f.out.String())
+		}
+	})
 }

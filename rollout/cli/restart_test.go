@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -262,36 +263,23 @@ func TestDryRunExplainsAndDoesNothing(t *testing.T) {
 
 func TestTimeoutAndInterruptLeaveTheRestartAndSayHowToStopIt(t *testing.T) {
 	t.Parallel()
-	for of, words := range map[string]string{"deployment/web": `"paused":true`, "pod/web-abc-1": "kubectl delete crr web-abc-1-x"} {
-		f := newFixture(t)
-		f.config.Timeout = 10 * time.Millisecond
-		if err := run(t, f, of); console.ExitCode(err) != 124 || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: %v", of, err)
+	synctest.Test(t, func(t *testing.T) {
+		for of, words := range map[string]string{"deployment/web": `"paused":true`, "pod/web-abc-1": "kubectl delete crr web-abc-1-x"} {
+			f := newFixture(t)
+			f.config.Timeout = 10 * time.Millisecond
+			if err := run(t, f, of); console.ExitCode(err) != 124 || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %v", of, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			f = newFixture(t)
+			f.finish = func(client.Object) { cancel() }
+			target, err := rolloutcli.ParseTarget(of, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := rolloutcli.Run(ctx, f.config, target); console.ExitCode(err) != 130 {
+				t.Errorf("%s: %v", of, err)
+			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		f = newFixture(t)
-		f.finish = func(client.Object) { cancel() }
-		target, err := rolloutcli.ParseTarget(of, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := rolloutcli.Run(ctx, f.config, target); console.ExitCode(err) != 130 {
-			t.Errorf("%s: %v", of, err)
-		}
-	}
-}
-
-func TestProgressIsShown(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.finish = func(object client.Object) {
-		object.(*v1alpha1.RestartRollout).Status = v1alpha1.RestartRolloutStatus{ObservedGeneration: 1, Pods: 4, Restarted: 1, Restarting: 1}
-	}
-	f.config.Timeout = 10 * time.Millisecond
-	if err := run(t, f, "deployment/web"); !errors.Is(err, console.ErrTimeout) {
-		t.Fatal(err)
-	}
-	if !strings.Contains(f.out.String(), "[#####---------------] 1 of 4 pods restarted, 1 under way, 0 failed") {
-		t.Error(f.out.String())
-	}
+	})
 }

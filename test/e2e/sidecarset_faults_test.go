@@ -117,6 +117,11 @@ func (s *fixture) killsLeader() {
 	}
 	was, err := holder(s.t.Context())
 	s.check(err, "read the Lease")
+	s.t.Cleanup(func() { // for the webhooks of the next test
+		if err := until(context.WithoutCancel(s.t.Context()), patience, s.admits); err != nil {
+			s.t.Errorf("wait for the manager: %v", err)
+		}
+	})
 	var pods corev1.PodList
 	s.check(s.List(s.t.Context(), &pods, managerPods()...), "list managers")
 	for i := range pods.Items {

@@ -94,19 +94,21 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.status = tc.status
-			if tc.change != nil {
-				tc.change(f)
-			}
-			err := pullnodes.Run(t.Context(), f.config)
-			text := f.out.String()
-			if err != nil {
-				text += err.Error()
-			}
-			if console.ExitCode(err) != tc.code || !strings.Contains(text, tc.words) {
-				t.Errorf("exit code %d:\n%s", console.ExitCode(err), text)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				f.status = tc.status
+				if tc.change != nil {
+					tc.change(f)
+				}
+				err := pullnodes.Run(t.Context(), f.config)
+				text := f.out.String()
+				if err != nil {
+					text += err.Error()
+				}
+				if console.ExitCode(err) != tc.code || !strings.Contains(text, tc.words) {
+					t.Errorf("exit code %d:\n%s", console.ExitCode(err), text)
+				}
+			})
 		})
 	}
 }
@@ -151,31 +153,35 @@ func TestJobIsPrintedAtTheEnd(t *testing.T) {
 
 func TestProgressIsShownInBytes(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.config.Timeout = 10 * time.Millisecond
-	f.status = func(s *v1beta1.ImagePullJobStatus) { s.StartTime, s.Desired, s.Active = new(metav1.Now()), 3, 1 }
-	if err := pullnodes.Run(t.Context(), f.config); !errors.Is(err, console.ErrTimeout) {
-		t.Fatal(err)
-	}
-	if !strings.Contains(f.out.String(), "0 of 3 nodes have it, 1 pull, 0 failed; 5.0 MB of 20.0 MB") {
-		t.Error(f.out.String())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.config.Timeout = 10 * time.Millisecond
+		f.status = func(s *v1beta1.ImagePullJobStatus) { s.StartTime, s.Desired, s.Active = new(metav1.Now()), 3, 1 }
+		if err := pullnodes.Run(t.Context(), f.config); !errors.Is(err, console.ErrTimeout) {
+			t.Fatal(err)
+		}
+		if !strings.Contains(f.out.String(), "0 of 3 nodes have it, 1 pull, 0 failed; 5.0 MB of 20.0 MB") {
+			t.Error(f.out.String())
+		}
+	})
 }
 
 // It waits for its pull secret, and nothing else would say so before the time-out.
 func TestProgressSaysWhatTheJobWaitsFor(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.config.Timeout = 10 * time.Millisecond
-	f.status = func(s *v1beta1.ImagePullJobStatus) {
-		s.StartTime, s.Desired, s.Message = new(metav1.Now()), 3, "job is running, progress 0.0%; Secret shop/nope: not found"
-	}
-	if err := pullnodes.Run(t.Context(), f.config); !errors.Is(err, console.ErrTimeout) {
-		t.Fatal(err)
-	}
-	if !strings.Contains(f.out.String(), "0 of 3 nodes have it, 0 pull, 0 failed; Secret shop/nope: not found") {
-		t.Error(f.out.String())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.config.Timeout = 10 * time.Millisecond
+		f.status = func(s *v1beta1.ImagePullJobStatus) {
+			s.StartTime, s.Desired, s.Message = new(metav1.Now()), 3, "job is running, progress 0.0%; Secret shop/nope: not found"
+		}
+		if err := pullnodes.Run(t.Context(), f.config); !errors.Is(err, console.ErrTimeout) {
+			t.Fatal(err)
+		}
+		if !strings.Contains(f.out.String(), "0 of 3 nodes have it, 0 pull, 0 failed; Secret shop/nope: not found") {
+			t.Error(f.out.String())
+		}
+	})
 }
 
 func TestOptionsAreInTheJob(t *testing.T) {

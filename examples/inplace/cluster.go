@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	clientcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/refit-project/refit/inplace"
+)
+
+// cluster implements inplace.API with client-go.
+type cluster struct{ clientcorev1.CoreV1Interface }
+
+func (c cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	return c.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (c cluster) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) (*corev1.Pod, error) {
+	var subresources []string
+	if subresource != "" {
+		subresources = append(subresources, subresource)
+	}
+	return c.Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+}
+
+// Restart is needed for changes of labels and annotations that environment variables refer to. A program that makes such
+// changes creates a ContainerRecreateRequest here.
+func (c cluster) Restart(context.Context, *corev1.Pod, inplace.Instance) error {
+	return errors.New("this program only changes images")
+}
+
+func (c cluster) watch(ctx context.Context, pod *corev1.Pod) (watch.Interface, error) {
+	return c.Pods(pod.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, pod.Name).String(),
+		ResourceVersion: pod.ResourceVersion,
+	})
+}
