@@ -86,7 +86,7 @@ func TestSecondRequestOfThePodWaits(t *testing.T) {
 				if stopping := e.Stopping(instanceID(1)); stopping != (tt.failing["first"] == nil) {
 					t.Errorf("%s: the first is carried out: %t", name, stopping)
 				}
-				if tt.failing["first"] == errDeleted && again.After(time.Now()) {
+				if errors.Is(tt.failing["first"], errDeleted) && again.After(time.Now()) {
 					t.Errorf("%s: the second is taken at %s, want now", name, again)
 				}
 				if tt.failing == nil {
