@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Observation is what is known about the pod of a request at one moment.
@@ -70,8 +71,8 @@ type Decision struct {
 	Status Status
 	Stop   *Stop
 	Start  *Start
-	// Again is when to plan again even without a change; zero means only after a change.
-	Again time.Time
+	// Again is when to plan again even without a change.
+	Again recheck.At
 	// Why explains the decision in one sentence, for the log.
 	Why string
 }

@@ -57,7 +57,7 @@ func TestPlanStartsACrashLoopNow(t *testing.T) {
 	wantWait(t, wait)
 	wantDiff(t, "one relist of kubelet", wait.Again.Sub(s.now), 1200*time.Millisecond)
 
-	s.now = wait.Again
+	s.now = wait.Again.Time
 	wantDiff(t, "touch", s.plan().Start, &crr.Start{Container: "app", Touch: true})
 
 	s.runs("app", 4).ready("app", 4)

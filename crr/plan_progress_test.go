@@ -96,7 +96,7 @@ func TestPlanRetriesARemoval(t *testing.T) {
 	held := s.plan()
 	wantWait(t, held)
 	wantDiff(t, "message", held.Status.ContainerRecreateStates[0].Message, "remove container app: busy: trying again")
-	wantDiff(t, "again", held.Again, s.now.Add(2*time.Second))
+	wantDiff(t, "again", held.Again.Time, s.now.Add(2*time.Second))
 	s.now = s.now.Add(2 * time.Second)
 	if s.plan().Start == nil {
 		t.Error("not tried again")
@@ -170,7 +170,7 @@ func TestPlanGivesTheManagerAMinuteToDrain(t *testing.T) {
 	s := newFixture()
 	s.observed.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	s.request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(30))
-	wantDiff(t, "again", s.plan().Again, noon.Add(time.Minute))
+	wantDiff(t, "again", s.plan().Again.Time, noon.Add(time.Minute))
 }
 
 func TestPlanSaysWhyARequestEnded(t *testing.T) {
@@ -198,7 +198,7 @@ func TestPlanMinStartedSecondsSays(t *testing.T) {
 	s := newFixture().begun(t).restarted("app", 1).ready("app", 1)
 	s.request.Spec.Strategy.MinStartedSeconds = 70
 	decision := s.plan()
-	wantDiff(t, "again", decision.Again, s.now.Add(10*time.Second))
+	wantDiff(t, "again", decision.Again.Time, s.now.Add(10*time.Second))
 	wantDiff(t, "why", decision.Why, "container app: the new container is ready; waiting until it has been up for 1m10s")
 	s.now = s.now.Add(10 * time.Second)
 	wantOutcome(t, s.plan(), crr.ReasonSucceeded)

@@ -52,7 +52,7 @@ func TestPlanStopFailures(t *testing.T) {
 		again := s.plan()
 		wantWait(t, again)
 		wantDiff(t, "delay", again.Again.Sub(s.now), 4*time.Second)
-		s.now = again.Again
+		s.now = again.Again.Time
 		wantDiff(t, "stop", s.plan().Stop.ID, id("app", 0))
 	})
 	t.Run("an unreachable runtime is no verdict", func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestPlanUnreadyGracePeriod(t *testing.T) {
 		wait := s.plan()
 		wantWait(t, wait)
 		wantDiff(t, "rest", wait.Again.Sub(s.now), 15*time.Second)
-		s.now = wait.Again
+		s.now = wait.Again.Time
 		wantDiff(t, "stop", s.plan().Stop.ID, id("app", 0))
 	})
 	t.Run("who does not ask for it does not wait", func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestWaitNamesTheRequestInFront(t *testing.T) {
 	decision := crr.Wait(request, queued("first", 0), crr.Options{}, time.Hour, noon.Add(-time.Hour))
 	wantDiff(t, "phase", decision.Status.Phase, v1beta1.ContainerRecreateRequestPending)
 	wantDiff(t, "message", decision.Status.Message, "waiting for ContainerRecreateRequest first of the same pod")
-	wantDiff(t, "woken at the deadline on our clock, which is an hour behind", decision.Again, noon.Add(time.Minute-time.Hour))
+	wantDiff(t, "woken at the deadline on our clock, which is an hour behind", decision.Again.Time, noon.Add(time.Minute-time.Hour))
 }
 
 // An action that was decided before a wait for a slot or a hook must be checked again.

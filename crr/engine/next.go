@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/crr/record"
 	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // unseenRetry is the delay until the next look at containers that could not be observed.
@@ -24,12 +25,12 @@ const unseenRetry = time.Second
 var errNotRecorded = errors.New("the API server has not stored the ID of the container, so nothing is done to it")
 
 // Next takes one step for a pod's first request, and writes the status of the requests that wait for it. It returns when
-// to call it again; zero means only after a change. It must not be called twice at the same time for one pod.
-func (e *Engine) Next(ctx context.Context, pod identity.Pod) (time.Time, error) {
+// to call it again even without a change. It must not be called twice at the same time for one pod.
+func (e *Engine) Next(ctx context.Context, pod identity.Pod) (recheck.At, error) {
 	defer e.slots.releaseKept(pod)
 	open := queue.Order(e.ofPod(pod))
 	if len(open) == 0 {
-		return time.Time{}, nil
+		return recheck.At{}, nil
 	}
 	again, err := e.step(ctx, pod, open[0], e.nextDeadline(open))
 	errs := []error{err}
@@ -38,7 +39,7 @@ func (e *Engine) Next(ctx context.Context, pod identity.Pod) (time.Time, error) 
 		if err != nil {
 			errs = append(errs, fmt.Errorf("update the status of request %s, which waits: %w", waiting.Name, err))
 		}
-		again = crr.Earlier(again, due)
+		again = again.Or(due.Time)
 	}
 	return again, errors.Join(errs...)
 }
@@ -47,17 +48,17 @@ func (e *Engine) Next(ctx context.Context, pod identity.Pod) (time.Time, error) 
 // only count for the first request, which is being carried out.
 func (e *Engine) nextDeadline(queue []*crr.Request) time.Time {
 	offset, now := e.ClockOffset(), time.Now()
-	next := crr.Deadline(queue[0], offset)
+	next := recheck.On(crr.Deadline(queue[0], offset))
 	for _, waiting := range queue[1:] {
 		if deadline := crr.Deadline(waiting, offset); deadline.After(now) {
-			next = crr.Earlier(next, deadline)
+			next = next.Or(deadline)
 		}
 	}
-	return next
+	return next.Time
 }
 
 // wait writes into the status of a request that it waits for another request, or ends it if its deadline has passed.
-func (e *Engine) wait(ctx context.Context, pod identity.Pod, request, behind *crr.Request) (time.Time, error) {
+func (e *Engine) wait(ctx context.Context, pod identity.Pod, request, behind *crr.Request) (recheck.At, error) {
 	now := time.Now()
 	decision := crr.Wait(request, behind, e.Options, e.ClockOffset(), now)
 	if request.Status.Phase == decision.Status.Phase {
@@ -68,19 +69,19 @@ func (e *Engine) wait(ctx context.Context, pod identity.Pod, request, behind *cr
 		return decision.Again, err
 	}
 	e.end(pod, request, decision.Status, now)
-	return now, nil
+	return recheck.On(now), nil
 }
 
 // step observes, decides, stores the status, and then begins the action. It does not wait for an unresponsive runtime
 // beyond the deadline.
-func (e *Engine) step(ctx context.Context, pod identity.Pod, request *crr.Request, deadline time.Time) (again time.Time, err error) {
+func (e *Engine) step(ctx context.Context, pod identity.Pod, request *crr.Request, deadline time.Time) (again recheck.At, err error) {
 	var decision crr.Decision
 	planning, ended := e.Reporter.Step(ctx, request)
 	defer func() { ended(decision, err) }()
 	request = e.recorded(request)
 	observed, known, err := e.observe(planning, pod, request, deadline)
 	if err != nil {
-		return time.Time{}, err
+		return again, err
 	}
 	now := time.Now()
 	slot := e.slots.try(pod)
@@ -92,31 +93,31 @@ func (e *Engine) step(ctx context.Context, pod identity.Pod, request *crr.Reques
 	observed.Later = !slot
 	decision = crr.Plan(request, observed, e.Options, now)
 	e.Logger.Debug("planned", "pod", pod, "request", request.Name, "why", decision.Why,
-		"stop", decision.Stop != nil, "start", decision.Start != nil, "again", decision.Again)
+		"stop", decision.Stop != nil, "start", decision.Start != nil, "again", decision.Again.Time)
 	stored, err := e.write(planning, request, decision.Status)
 	switch {
 	case err != nil:
-		return time.Time{}, err
+		return again, err
 	case stored == nil: // the pod's next request is the first one now
-		return now, nil
+		return recheck.On(now), nil
 	}
 	e.Reporter.Stored(ctx, request, decision.Status, observed, now)
 	if crr.Completed(stored) {
 		e.end(pod, request, decision.Status, now)
-		return now, nil
+		return recheck.On(now), nil
 	}
 	if observed.Unseen != "" {
-		decision.Again = crr.Earlier(decision.Again, now.Add(unseenRetry))
+		decision.Again = decision.Again.Or(now.Add(unseenRetry))
 	}
 	action := newAction(stored, observed.Pod, decision)
 	if action == nil {
 		return decision.Again, nil
 	}
 	if !action.recorded() {
-		return time.Time{}, fmt.Errorf("container %s: %w", action.Container(), errNotRecorded)
+		return again, fmt.Errorf("container %s: %w", action.Container(), errNotRecorded)
 	}
 	if delay := known.repeatDelay(*action, now); delay > 0 {
-		return crr.Earlier(decision.Again, now.Add(delay)), nil
+		return decision.Again.Or(now.Add(delay)), nil
 	}
 	e.begin(ctx, pod, *action, slot)
 	slot = false // the action releases it

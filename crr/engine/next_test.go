@@ -87,7 +87,7 @@ func TestSecondRequestOfThePodWaits(t *testing.T) {
 					t.Errorf("%s: the first is carried out: %t", name, stopping)
 				}
 				if errors.Is(tt.failing["first"], errDeleted) && again.After(time.Now()) {
-					t.Errorf("%s: the second is taken at %s, want now", name, again)
+					t.Errorf("%s: the second is taken at %s, want now", name, again.Time)
 				}
 				if tt.failing == nil {
 					waits := e.get("2").Status
@@ -95,7 +95,7 @@ func TestSecondRequestOfThePodWaits(t *testing.T) {
 						t.Errorf("the second is %s: %s", waits.Phase, waits.Message)
 					}
 					if want := second.CreationTimestamp.Add(time.Minute); !again.Equal(want) {
-						t.Errorf("looks again at %s, want the second's deadline %s", again, want)
+						t.Errorf("looks again at %s, want the second's deadline %s", again.Time, want)
 					}
 				}
 				e.Wait()

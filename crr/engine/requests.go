@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/stale"
 )
 
 // repeatDelay delays an action that has just succeeded and apparently had no effect.
@@ -132,11 +132,8 @@ func (r *requests) wrote(stored *crr.Request) {
 	}
 }
 
-// later reports whether a is a later version of a request than b (KEP-5504).
-func later(a, b *crr.Request) bool {
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && order > 0
-}
+// later reports whether a is certainly a later version of a request than b.
+func later(a, b *crr.Request) bool { return stale.Older(b.ResourceVersion, a.ResourceVersion) }
 
 // take returns the progress of a request that is worked on now, and the instances that are being stopped, as copies.
 func (r *requests) take(request types.UID, now time.Time) (progress, map[identity.ContainerID]bool) {

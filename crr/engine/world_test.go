@@ -260,7 +260,7 @@ func (w *world) run(ctx context.Context, p *process) {
 		again, _ := e.Next(ctx, key)
 		pause := 300 * time.Millisecond
 		if !again.IsZero() {
-			pause = min(max(time.Until(again), time.Millisecond), pause)
+			pause = min(max(time.Until(again.Time), time.Millisecond), pause)
 		}
 		select {
 		case <-ctx.Done():

@@ -92,7 +92,7 @@ func (p *Plugin) loop(ctx context.Context, r *runner, news <-chan map[string]*cr
 			p.host.Logger.Warn("cannot continue the request, retrying", "err", err)
 			wait, retry = retry, min(retry*2, lastRetry)
 		case !again.IsZero():
-			wait, retry = min(max(time.Until(again), 0), slow), firstRetry
+			wait, retry = min(max(time.Until(again.Time), 0), slow), firstRetry
 		default:
 			retry = firstRetry
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/crr/node/report"
 	"github.com/refit-project/refit/internal/guard"
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 const (
@@ -97,10 +98,10 @@ func (w *Worker) processAll(ctx context.Context) {
 }
 
 func (w *Worker) process(ctx context.Context, key identity.Pod) {
-	var again time.Time
+	var again recheck.At
 	err := w.guard.Do("requests", subject(key), func() (err error) { again, err = w.engine.Next(ctx, key); return err })
 	if !again.IsZero() {
-		w.queue.AddAfter(key, time.Until(again))
+		w.queue.AddAfter(key, time.Until(again.Time))
 	}
 	switch {
 	case err == nil:
