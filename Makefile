@@ -6,7 +6,7 @@ TOOL := go tool -modfile=tools/go.mod
 
 .PHONY: help hostile demo demo-sidecar demo-probe demo-inplace demo-sidecarset timeline test test-load test-vm check fmt generate images cluster-up cluster-down dashboard-picture mutation chaos release
 help: ## Show this list
-	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/*/run.sh; } | column -t -s '|'
+	@{ grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/'; sed -nE 's/^# make (bench-[a-z]+): /  \1|/p' test/bench/run.sh; } | column -t -s '|'
 
 demo: ## Restart a container in place on a real cluster (or yours: KUBECONFIG and IMAGE_REPO) and print a timeline
 	@hack/run.sh demo
@@ -71,8 +71,8 @@ dashboard-picture: export KUBECONFIG = $(CURDIR)/.cluster/kubeconfig
 dashboard-picture: ## Run end-to-end tests on the cluster that is up and draw what the dashboard shows of it, docs/images/dashboard.svg (RUN=TestName)
 	@cd hack/monitoring && go run -tags=remove_all_sd ./picture --kubectl='$(CURDIR)/.cluster/bin/kubectl' -- '$(CURDIR)/hack/e2e.sh' '$(or $(RUN),TestRestartOf|TestProbesOf|TestProbesAre|TestPullCommand|TestMetricsOf|TestSidecarSetIs|TestImagePullJobOf)' -count=4
 
-mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (ROOMS="crr hook")
-	@hack/run.sh mutation $(ROOMS)
+mutation: ## Change the code that decides, one small change at a time, and list the changes that no test notices (PACKAGES="crr hook")
+	@hack/run.sh mutation $(PACKAGES)
 
 chaos: ## Ten minutes of faults on the real cluster, judged by a history checker (DURATION=10m); then make fuzz
 	@hack/run.sh chaos
@@ -81,5 +81,5 @@ chaos: ## Ten minutes of faults on the real cluster, judged by a history checker
 fuzz: ## Every fuzz target for 20 s (FUZZTIME=20s)
 	@hack/fuzz.sh
 
-bench-%: test/bench/%/run.sh
-	@$<
+bench-%:
+	@test/bench/run.sh $*

@@ -55,7 +55,7 @@ const (
 //
 // fn must return soon; no event is read while it runs.
 func (c *Client) Events(ctx context.Context, fn func(Event)) error {
-	delay := minResubscribe
+	backoff := wait.Backoff{First: minResubscribe, Last: maxResubscribe}
 	for {
 		start := time.Now()
 		err := c.subscribe(ctx, fn)
@@ -68,13 +68,13 @@ func (c *Client) Events(ctx context.Context, fn func(Event)) error {
 			return err
 		}
 		if lived > maxResubscribe {
-			delay = minResubscribe
+			backoff.Reset()
 		}
+		delay := backoff.Next()
 		c.cfg.Logger.Warn("container events interrupted, subscribing again", "err", err, "in", delay)
 		if err := wait.For(ctx, delay+rand.N(delay/2)); err != nil { //nolint:gosec // jitter, not a secret
 			return err
 		}
-		delay = min(2*delay, maxResubscribe)
 	}
 }
 

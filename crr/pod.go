@@ -1,29 +1,11 @@
 package crr
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/record"
 )
-
-// ContainerNamed returns the container with this name, or nil.
-func ContainerNamed(containers []corev1.Container, name string) *corev1.Container {
-	if i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name }); i >= 0 {
-		return &containers[i]
-	}
-	return nil
-}
-
-// StatusNamed returns the status of the container with this name, or nil if kubelet has not reported one.
-func StatusNamed(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
-	if i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
-		return &statuses[i]
-	}
-	return nil
-}
 
 // RecreateStateOf returns the state of a container in the status of the request.
 func RecreateStateOf(request *v1beta1.ContainerRecreateRequest, container string) (v1beta1.ContainerRecreateRequestRecreateState, bool) {

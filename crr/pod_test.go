@@ -3,29 +3,11 @@ package crr_test
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 )
-
-func TestContainersAreFoundByTheirNames(t *testing.T) {
-	t.Parallel()
-	statuses := []corev1.ContainerStatus{{Name: "a", RestartCount: 1}, {Name: "b", RestartCount: 2}}
-	containers := []corev1.Container{{Name: "a", Image: "1"}, {Name: "b", Image: "2"}}
-	for i, name := range []string{"a", "b"} {
-		if got := crr.StatusNamed(statuses, name); got != &statuses[i] {
-			t.Errorf("status of %s: %+v", name, got)
-		}
-		if got := crr.ContainerNamed(containers, name); got != &containers[i] {
-			t.Errorf("container %s: %+v", name, got)
-		}
-	}
-	if crr.StatusNamed(statuses, "c") != nil || crr.ContainerNamed(containers, "c") != nil {
-		t.Error("something is found of a container that is not there")
-	}
-}
 
 // What a request has stopped is counted as requested, whoever writes its status: OpenKruise's CRD keeps no container IDs in it.
 func TestStoppedInstance(t *testing.T) {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the images into dist/images. Pushes them to IMAGE_REPO, else to the registry of this checkout's cluster, if it
 # is up, and notes in dist/images/pushed what they are called there. TAG is their tag (default dev).
-# --hot-upgrade, as the first argument, adds those of examples/hotupgrade; --tests adds all that the end-to-end tests need.
+# --hot-upgrade, as the first argument, adds the images of examples/hotupgrade; --tests adds all that the end-to-end tests need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hot=hotupgrade-load=examples/hotupgrade/load

@@ -53,9 +53,13 @@ func (u *Updater) rollback(ctx context.Context, to Revision) (Result, error) {
 			return Result{Revision: to}, err
 		}
 	}
+	current := u.inForce()
+	all := res.Revision
+	all.Sources = nil // a roll back sends no file
+	res.Mended = merged(res.Mended, u.replacedLinks(current, all))
 	u.enter(Writing, to.Version, nil)
 	after := store.State{Delivered: u.state.Delivered, Record: time.Now().UTC()}
-	return res, u.activate(ctx, u.inForce(), res.Revision, false, after)
+	return res, u.activate(ctx, current, res.Revision, false, after)
 }
 
 // activate replaces revision from by to, reloads the program unless quiet, and goes back to from if that fails. On success

@@ -109,9 +109,10 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		}
 	}
 	next := g.Preview(req.Version, sources)
+	mended = merged(mended, u.replacedLinks(kept, next))
 	lineage := requested(req, kept, next)
-	if req.Digest != "" && req.Digest != lineage.Digest {
-		return Result{}, fmt.Errorf("%w: the set of files has %s, want %s", ErrDigest, lineage.Digest, req.Digest)
+	if err := checkCandidate(req, current, next, lineage); err != nil {
+		return Result{}, err
 	}
 	if next.Digest == current.Digest && next.Version == current.Version && len(mended) == 0 && u.intact(ctx, current) {
 		return Result{Revision: current}, u.recordUnchanged(req, sources)
@@ -139,19 +140,6 @@ func (u *Updater) apply(ctx context.Context, req Request) (Result, error) {
 		after.Record = time.Now().UTC()
 	}
 	return Result{Revision: next, Changed: true, Mended: mended}, u.activate(ctx, current, next, req.NoReload, after)
-}
-
-// alreadyCurrent reports whether current is what req asks for, as far as that is known without fetching.
-func alreadyCurrent(current Revision, req Request) bool {
-	if current.Version != req.Version || len(current.Sources) != len(req.Sources) || current.Kept && !req.Keep {
-		return false
-	}
-	for i, s := range req.Sources {
-		if o := current.Sources[i]; s.SHA256 == "" || s.Mode != 0 || !strings.EqualFold(s.SHA256, o.SHA256) || s.Path() != o.Name || s.Format != o.Format {
-			return false
-		}
-	}
-	return true
 }
 
 // errSame means that the only source has not changed since the current revision.

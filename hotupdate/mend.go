@@ -110,8 +110,26 @@ func (u *Updater) refetch(ctx context.Context, g *store.Stage, o Origin, files [
 	})
 }
 
-// intact reports whether all files of a revision are as accepted.
-func (u *Updater) intact(ctx context.Context, r Revision) bool { return u.store.Check(ctx, r) == nil }
+// intact reports whether all files of the revision in force are as accepted, and readers see them.
+func (u *Updater) intact(ctx context.Context, r Revision) bool {
+	return u.store.Shows(r.ID) && len(u.store.Unlinked(r.Files)) == 0 && u.store.Check(ctx, r) == nil
+}
+
+// replacedLinks returns the names of files that both revisions have and whose link in the folder was replaced or removed. It
+// leaves out files that the sources of next have. The link is restored with next.
+func (u *Updater) replacedLinks(before, next Revision) []string {
+	had := before.Names()
+	return u.store.Unlinked(slices.DeleteFunc(slices.Clone(next.Files), func(f File) bool {
+		return !had[f.Name] || slices.ContainsFunc(next.Sources, f.From)
+	}))
+}
+
+// merged returns the names of both lists, each once.
+func merged(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // rebuild builds the revision anew. Files that were changed on disk are restored to the accepted content.
 func (u *Updater) rebuild(ctx context.Context, r Revision) (Result, error) {

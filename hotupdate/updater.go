@@ -192,6 +192,15 @@ func (u *Updater) Current() (Revision, error) {
 	return u.store.Revision(id)
 }
 
+// CheckFolder returns an error if somebody has deleted the files of this program in the folder. No update can succeed then:
+// another Updater has to open the folder. It does not wait for an update.
+func (u *Updater) CheckFolder() error {
+	u.mu.Lock()
+	id := u.state.Current
+	u.mu.Unlock()
+	return u.store.CheckFolder(id)
+}
+
 // Reload reloads the program for the current revision and verifies it, such as after a restart of the program or of this
 // process.
 func (u *Updater) Reload(ctx context.Context) error {
@@ -204,10 +213,11 @@ func (u *Updater) Reload(ctx context.Context) error {
 		return err
 	}
 	u.skipped = ""
-	if err := u.reloadAndVerify(ctx, r); err != nil || !u.state.ReloadPending {
-		return err
+	err = u.reloadAndVerify(ctx, r)
+	if err == nil && u.state.ReloadPending {
+		st := u.state
+		st.ReloadPending = false
+		err = u.record(st)
 	}
-	st := u.state
-	st.ReloadPending = false
-	return u.record(st)
+	return u.finish(r.Version, true, err)
 }

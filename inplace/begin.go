@@ -76,7 +76,8 @@ func Trials(pod *corev1.Pod, update *plan.Update) []*Step {
 
 // unfinished returns a record with the parts of the present record that have begun and not taken effect yet.
 func (v *view) unfinished() *record.Record {
-	kept := &record.Record{SidecarSet: v.record.SidecarSet, State: v1beta1.InPlaceUpdateState{UpdateResources: v.record.State.UpdateResources}}
+	kept := &record.Record{SidecarSet: v.record.SidecarSet}
+	kept.State.UpdateResources = v.record.State.UpdateResources && v.awaitResize() != nil
 	ours := &v1beta1.InPlaceUpdateExtension{Instances: map[string]v1beta1.InPlaceUpdateInstance{}}
 	kept.State.Refit = ours
 	batch := v1beta1.InPlaceUpdateContainerBatch{Timestamp: v.record.State.UpdateTimestamp}

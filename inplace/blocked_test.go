@@ -170,8 +170,8 @@ func TestTrialsAreTheWritesOfAnUpdate(t *testing.T) {
 	var got []string
 	for _, step := range inplace.Trials(w.pod, wants(t, w, 1|32|64, plan.Options{})) {
 		got = append(got, string(step.Kind)+" "+step.Subresource+": "+step.Message)
-		if !json.Valid(step.Patch) || !strings.Contains(string(step.Patch), `"resourceVersion":"`+w.pod.ResourceVersion+`"`) {
-			t.Errorf("%s", step.Patch)
+		if !json.Valid(step.Patch()) || !strings.Contains(string(step.Patch()), `"resourceVersion":"`+w.pod.ResourceVersion+`"`) {
+			t.Errorf("%s", step.Patch())
 		}
 	}
 	if want := []string{"Resize resize: resize container app", "Write : change labels and annotations", "Write : set the image of container app to app:2"}; !slices.Equal(got, want) {
@@ -228,5 +228,9 @@ func TestStepsThatFailAreNamedAndLeaveThePodAsItWas(t *testing.T) {
 		if (got == pod) != tt.same {
 			t.Errorf("%s: returns %+v", name, got)
 		}
+	}
+	restart := &inplace.Step{Kind: inplace.StepRestart, Message: "restart container app"}
+	if got, err := inplace.Write(t.Context(), failing{}, pod, restart); got != pod || !errors.Is(err, inplace.ErrRestart) {
+		t.Errorf("a restart is written: %+v, %v", got, err)
 	}
 }

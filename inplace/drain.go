@@ -31,7 +31,7 @@ func (v *view) awaitDrain() *Decision {
 	}
 	condition := gate.Closed(v.pod)
 	if condition == nil {
-		return v.drain()
+		return v.drain("take the pod out of its Services")
 	}
 	seconds := v.record.Extension().DrainSeconds
 	until := condition.LastTransitionTime.Add(time.Duration(seconds) * time.Second)
@@ -52,7 +52,7 @@ func (v *view) readyDuringDrain() bool {
 // drain also sets Ready to False, so that the pod leaves its Services without waiting for kubelet. A sync of the pod
 // would delay the next write. It makes kubelet sync the pod only if the pod must drain for a while, so that Ready stays
 // False meanwhile.
-func (v *view) drain() *Decision {
+func (v *view) drain(message string) *Decision {
 	condition, err := gate.Close(v.pod)
 	if err != nil {
 		d := blocked("", BlockedMalformed, "the pod cannot be taken out of its Services: %s", err)
@@ -64,7 +64,7 @@ func (v *view) drain() *Decision {
 	if v.record.Extension().DrainSeconds > 0 {
 		ready.Message = kubelet.DrainMessage(condition.Type)
 	}
-	return step(v.conditions(StepDrain, "take the pod out of its Services", nil, condition, ready))
+	return step(v.conditions(StepDrain, message, nil, condition, ready))
 }
 
 // open makes the pod ready again. It also sets Ready to True if nothing else prevents that, because kubelet takes a

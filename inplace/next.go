@@ -92,7 +92,7 @@ func Next(pod *corev1.Pod, kept *record.Record, known facts.Facts, now time.Time
 		return v.grace()
 	}
 	if v.readyDuringDrain() {
-		return *v.drain()
+		return *v.drain("set Ready to False again: kubelet had not seen the drain when it wrote True")
 	}
 	stuck := v.awaitBegun()
 	if stuck != nil && stuck.Kind != KindBlocked {

@@ -43,8 +43,8 @@ func TestImageAndRecordAreOneWriteAfterTheDrain(t *testing.T) {
 		if err != nil || step.Kind != want {
 			t.Fatalf("%+v, %v: want %s", step, err, want)
 		}
-		if recorded := strings.Contains(string(step.Patch), v1beta1.AnnotationInPlaceUpdateState); recorded != (want == inplace.StepWrite) {
-			t.Errorf("%s", step.Patch)
+		if recorded := strings.Contains(string(step.Patch()), v1beta1.AnnotationInPlaceUpdateState); recorded != (want == inplace.StepWrite) {
+			t.Errorf("%s", step.Patch())
 		}
 		if _, err := inplace.Apply(context.Background(), w, w.pod, step); err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func (w *world) patchesThatOpen(t *testing.T, readyAfter int) []string {
 			return patches
 		}
 		if decision.Step != nil && decision.Step.Kind == inplace.StepMarkReady {
-			patches = append(patches, string(decision.Step.Patch))
+			patches = append(patches, string(decision.Step.Patch()))
 		}
 	}
 	t.Fatal("never done")
@@ -210,6 +210,9 @@ func TestPodThatKubeletPutsBackIsDrainedAgain(t *testing.T) {
 	}
 	if c := conditionOf(w.pod, corev1.PodReady); c.Status != corev1.ConditionFalse {
 		t.Errorf("%+v", c)
+	}
+	if decision.Step.Message != "set Ready to False again: kubelet had not seen the drain when it wrote True" {
+		t.Errorf("looks like a second drain: %s", decision.Step.Message)
 	}
 	w.finish(t)
 }

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -254,9 +255,25 @@ func (v *view) startProblem(status *corev1.ContainerStatus) *Decision {
 		return nil
 	}
 	d := blocked(status.Name, waiting.Reason, "container %s: %s", status.Name, oneLine(waiting.Message))
+	if image := v.delayedImage(status); image != "" {
+		d.Message = fmt.Sprintf("container %s is not started with %s before the end of kubelet's crash back-off, because kubelet has started it "+
+			"with this image within the last 10 minutes; kubectl refit restart starts it at once", status.Name, image)
+	}
 	d.Again = kubelet.BackoffUntil(status)
 	d.Final = waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull"
 	return d
+}
+
+// delayedImage returns the new image of a container if kubelet has stopped the container for it and delays the first
+// start with it, or else "". The key of kubelet's crash back-off has the image and the resources, so the back-off of an
+// image continues when the image comes back.
+func (v *view) delayedImage(status *corev1.ContainerStatus) string {
+	was, ended, container := v.record.Extension().Instances[status.Name], status.LastTerminationState.Terminated, plan.Find(&v.pod.Spec, status.Name)
+	delayed := status.State.Waiting.Reason == kubelet.ReasonCrashLoopBackOff && ended != nil && was.ContainerID != "" && was.ContainerID == ended.ContainerID
+	if !delayed || container == nil || container.Image == was.Image {
+		return ""
+	}
+	return container.Image
 }
 
 // maxMessage limits messages taken from kubelet, in bytes.

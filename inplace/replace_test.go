@@ -230,8 +230,8 @@ func TestReadyIsWrittenWithTheGateOnlyIfNothingElseIsInItsWay(t *testing.T) {
 			if decision.Step == nil || decision.Step.Kind != inplace.StepMarkReady {
 				t.Fatalf("%+v", decision)
 			}
-			if got := strings.Contains(string(decision.Step.Patch), `"type":"Ready"`); got != tt.want {
-				t.Errorf("%s", decision.Step.Patch)
+			if got := strings.Contains(string(decision.Step.Patch()), `"type":"Ready"`); got != tt.want {
+				t.Errorf("%s", decision.Step.Patch())
 			}
 		})
 	}

@@ -21,6 +21,9 @@ func (v *view) awaitResize() *Decision {
 		}
 		return wait("", "waiting for kubelet to resize the containers")
 	}
+	if changed := v.changed(); !v.observed() && len(changed) > 0 { // written after the resources
+		return wait(changed[0], "waiting for kubelet to see the change of %s", names(changed))
+	}
 	if !v.observed() {
 		return wait("", "waiting for kubelet to see the new resources")
 	}

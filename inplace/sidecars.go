@@ -1,7 +1,7 @@
 package inplace
 
 import (
-	"encoding/json"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,22 +36,16 @@ func MetadataStep(pod *corev1.Pod, message string, labels, annotations map[strin
 // With returns the step with labels and annotations that are written at the same time. The step must not write a
 // subresource, because the API server would ignore them.
 func (s *Step) With(labels, annotations map[string]string) *Step {
-	var p patch
-	if err := json.Unmarshal(s.Patch, &p); err != nil {
-		panic(err) // cannot happen: steps are made by this package
+	with, p := *s, *s.patch
+	p.Metadata.Labels, p.Metadata.Annotations = merged(p.Metadata.Labels, labels), merged(p.Metadata.Annotations, annotations)
+	with.patch = &p
+	return &with
+}
+
+func merged(values map[string]*string, changes map[string]string) map[string]*string {
+	all := maps.Clone(values)
+	for key, value := range changes {
+		all[key] = &value
 	}
-	for _, list := range []struct {
-		into    *map[string]*string
-		changes map[string]string
-	}{{&p.Metadata.Labels, labels}, {&p.Metadata.Annotations, annotations}} {
-		for key, value := range list.changes {
-			if *list.into == nil {
-				*list.into = map[string]*string{}
-			}
-			(*list.into)[key] = &value
-		}
-	}
-	with := p.step(s.Kind, s.Subresource, s.Message)
-	with.Restart, with.stage = s.Restart, s.stage
-	return with
+	return all
 }

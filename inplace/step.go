@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"encoding/json"
 	"maps"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/inplace/record"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // StepKind says what a step writes.
@@ -32,14 +32,16 @@ type Step struct {
 	Message string // describes the step to users
 	// Subresource is "", "status" or "resize".
 	Subresource string
-	// Patch is a strategic merge patch of the pod. It contains the UID and the resource version of the pod that was
-	// used to decide, so the API server refuses it if the pod has changed since.
-	Patch []byte
 	// Restart is the instance that StepRestart stops.
 	Restart Instance
 	// stage is what StepResize and StepWrite write.
 	stage *plan.Stage
+	patch *patch // nil for StepRestart
 }
+
+// Patch returns a strategic merge patch of the pod. It contains the UID and the resource version of the pod that was
+// used to decide, so the API server refuses it if the pod has changed since.
+func (s *Step) Patch() []byte { return must.JSON(s.patch) }
 
 // Instance is one run of a container.
 type Instance struct{ Container, ContainerID string }
@@ -90,11 +92,7 @@ func (v *view) patch() *patch {
 }
 
 func (p *patch) step(kind StepKind, subresource, message string) *Step {
-	text, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // cannot happen: API types can always be encoded
-	}
-	return &Step{Kind: kind, Subresource: subresource, Patch: text, Message: message}
+	return &Step{Kind: kind, Subresource: subresource, patch: p, Message: message}
 }
 
 // keep adds the record to a patch.

@@ -93,7 +93,7 @@ func TestPodWithoutAnUpdateIsPutBackIntoItsServices(t *testing.T) {
 		{Type: v1beta1.ReadinessGateInPlaceUpdateReady, Status: corev1.ConditionFalse},
 	}
 	decision := inplace.Next(w.pod, nil, nil, w.now)
-	if decision.Step == nil || decision.Step.Kind != inplace.StepMarkReady || !strings.Contains(string(decision.Step.Patch), `"status":"True"`) {
+	if decision.Step == nil || decision.Step.Kind != inplace.StepMarkReady || !strings.Contains(string(decision.Step.Patch()), `"status":"True"`) {
 		t.Errorf("%+v", decision)
 	}
 }

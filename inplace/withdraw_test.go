@@ -133,7 +133,7 @@ func TestOnlyWhatIsRefusedIsDropped(t *testing.T) {
 	if image == nil || image.Kind != inplace.StepWrite {
 		t.Fatalf("%+v", image)
 	}
-	if dropped, err = inplace.Drop(w.pod, image.With(nil, map[string]string{"a": "b"}), w.now); err != nil || dropped == nil || strings.Contains(string(dropped.Patch), "app:2") {
+	if dropped, err = inplace.Drop(w.pod, image.With(nil, map[string]string{"a": "b"}), w.now); err != nil || dropped == nil || strings.Contains(string(dropped.Patch()), "app:2") {
 		t.Errorf("%+v, %v", dropped, err)
 	}
 	w.finish(t)

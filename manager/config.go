@@ -25,6 +25,12 @@ type Config struct {
 
 	WebhookPort int    // TCP port of the webhooks
 	CertSecret  string // name of the Secret with their certificate: tls.crt and tls.key
+	RefusePods  bool   // refuse calls of the webhooks from addresses of pods
+	// WebhookNamespaces have pods that may call the webhooks, with RefusePods.
+	WebhookNamespaces []string
+	// WebhookClientCAFile is a file with certificates in PEM. Callers of the webhooks need a client certificate of one of
+	// these authorities; empty: none.
+	WebhookClientCAFile string
 
 	MetricsAddr string // host:port; plain HTTP on loopback, HTTPS with authorization elsewhere; "0" for none
 	HealthAddr  string // host:port of /healthz and /readyz
@@ -66,6 +72,11 @@ func (c Config) Validate() error {
 	}
 	if len(validation.IsDNS1123Subdomain(c.CertSecret)) > 0 {
 		problem("certificate secret %q is not a valid name of a Secret", c.CertSecret)
+	}
+	for _, namespace := range c.WebhookNamespaces {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			problem("namespace %q of callers of the webhooks is not a valid name of a Namespace", namespace)
+		}
 	}
 	if c.MetricsAddr != "0" {
 		if err := checkAddress(c.MetricsAddr); err != nil {

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -92,11 +91,18 @@ func run(ctx context.Context, cfg Config, connection *rest.Config, clock func() 
 		return err
 	}
 	loader := certificates.NewLoader(certificates.Config{Namespace: cfg.Namespace, Secret: cfg.CertSecret, Clock: clock, Logger: cfg.Logger})
-	mgr, guarded, err := newManager(connection, cfg, loader)
+	server, calling, err := newServer(cfg, loader)
+	if err != nil {
+		return err
+	}
+	mgr, guarded, err := newManager(connection, cfg, loader, server)
 	if err != nil {
 		return err
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), cfg); err != nil {
+		return err
+	}
+	if err := calling.Watch(ctx, mgr.GetCache(), mgr.GetAPIReader()); err != nil {
 		return err
 	}
 	if err := certificates.Add(mgr, loader, metrics.Registry); err != nil {
@@ -243,7 +249,7 @@ func connect(kubeconfig string) (*rest.Config, func() time.Time, error) {
 
 // newManager creates the caches and the servers, and their guard, because a panic in what an informer calls would end the
 // program.
-func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader) (mgr ctrl.Manager, guarded *guard.Guard, err error) {
+func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader, server webhook.Server) (mgr ctrl.Manager, guarded *guard.Guard, err error) {
 	types, err := newScheme()
 	if err != nil {
 		return nil, nil, err
@@ -265,7 +271,7 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 		Scheme:                        types,
 		Logger:                        logr.FromSlogHandler(cfg.Logger.Handler()),
 		Cache:                         cached,
-		WebhookServer:                 newServer(cfg.WebhookPort, loader),
+		WebhookServer:                 server,
 		Metrics:                       metricsOptions(cfg),
 		HealthProbeBindAddress:        "0", // type health serves it, even before the manager is created
 		LeaderElection:                cfg.LeaderElect,
@@ -280,14 +286,6 @@ func newManager(connection *rest.Config, cfg Config, loader *certificates.Loader
 		return nil, nil, fmt.Errorf("make manager: %w", err)
 	}
 	return mgr, guarded, nil
-}
-
-func newServer(port int, loader *certificates.Loader) webhook.Server {
-	return webhook.NewServer(webhook.Options{Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.GetCertificate = loader.GetCertificate
-		// HTTP/2 has no advantage for the few connections of API servers, and has had denial-of-service vulnerabilities.
-		c.NextProtos = []string{"http/1.1"}
-	}}})
 }
 
 func metricsOptions(cfg Config) metricsserver.Options {

@@ -102,7 +102,7 @@ func (u *unit) renew() {
 // run keeps the plugin running according to the restart policy.
 func (u *unit) run(ctx context.Context) {
 	defer close(u.done)
-	pause := firstRestart
+	backoff := wait.Backoff{First: firstRestart, Last: lastRestart}
 	for {
 		started := time.Now()
 		err := u.once(ctx)
@@ -110,17 +110,16 @@ func (u *unit) run(ctx context.Context) {
 			return
 		}
 		if time.Since(started) > stableTime {
-			pause = firstRestart
+			backoff.Reset()
 		}
 		u.report(err)
 		policy := u.manager.policy()
 		if policy == Never || policy == OnFailure && err == nil {
 			return
 		}
-		if wait.For(ctx, pause) != nil {
+		if wait.For(ctx, backoff.Next()) != nil {
 			return
 		}
-		pause = min(pause*2, lastRestart)
 		u.mu.Lock()
 		u.status.Restarts++
 		u.mu.Unlock()

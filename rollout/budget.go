@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/wording"
@@ -37,10 +36,11 @@ func (v *view) start(observed Observation) (reason, message string) {
 	}
 	free := budget.New(v.limit(), v.budgets(), v.missing(), 0, v.disruptions(observed))
 	var heldBy string // what blocks a pod that maxUnavailable allows
-	elsewhere := 0
+	elsewhere, others := 0, []string(nil)
 	for _, p := range left {
-		if v.restartedElsewhere(p) {
+		if request := v.elsewhere(p); request != nil {
 			elsewhere++
+			others = append(others, cmp.Or(rolloutOf(request), request.Name))
 			continue
 		}
 		switch hold, by := free.Take(&p.budget); hold {
@@ -54,44 +54,12 @@ func (v *view) start(observed Observation) (reason, message string) {
 	case started == len(left):
 		return v1alpha1.ReasonRestarting, "every pod that is to be restarted has a ContainerRecreateRequest"
 	case started+elsewhere == len(left):
-		return v1alpha1.ReasonRestarting, "waiting for other RestartRollouts to end their restarts of " + wording.Count(elsewhere, "pod", "pods")
+		return v1alpha1.ReasonRestarting, fmt.Sprintf("waiting for other RestartRollouts to end their restarts of %s: %s", wording.Count(elsewhere, "pod", "pods"), strings.Join(firsts(others), ", "))
 	case heldBy != "":
 		return v1alpha1.ReasonDisruptionBudget, fmt.Sprintf("PodDisruptionBudget %s allows no more disruptions: %s", heldBy, wording.Count(len(left)-started, "pod is left", "pods are left"))
 	default:
 		return v1alpha1.ReasonBudget, fmt.Sprintf("%s; %d of %d pods may be unavailable at a time%s", wording.Count(len(left)-started, "pod is left", "pods are left"), v.limit(), v.size(), v.named())
 	}
-}
-
-// named returns the names of some unavailable pods.
-func (v *view) named() string {
-	const most = 3
-	var names []string
-	for _, p := range v.all {
-		if !p.budget.Available {
-			names = append(names, p.Name)
-		}
-	}
-	slices.Sort(names)
-	if more := len(names) - most; more > 0 {
-		names = append(names[:most], fmt.Sprintf("%d more", more))
-	}
-	if missing := v.missing(); missing > 0 {
-		names = append(names, fmt.Sprintf("%d missing", missing))
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; unavailable: " + strings.Join(names, ", ")
-}
-
-// restartedElsewhere reports whether another rollout is restarting the pod. A second request would stop the container
-// again as soon as it runs. Requests of rollouts have a deadline, so the wait for them is limited.
-func (v *view) restartedElsewhere(p *pod) bool {
-	return slices.ContainsFunc(v.requests[p.Name], func(request *v1beta1.ContainerRecreateRequest) bool {
-		by := request.Labels[v1alpha1.LabelRestartRollout]
-		return by != "" && by != string(v.rollout.UID) && budget.Restarts(request, p.Pod) &&
-			(!crr.Completed(request) && request.DeletionTimestamp == nil || crr.StopUnderWay(request, p.Pod, v.now))
-	})
 }
 
 // remaining returns the pods that still have to be restarted: first pods that cannot become ready by themselves, then

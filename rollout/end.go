@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/internal/result"
 )
 
@@ -36,6 +37,8 @@ func (v *view) end(observed *Observation) bool {
 		return false
 	case over != "":
 		v.complete(over, v.message()+"; "+v.stopCause())
+	case observed.Terminating:
+		v.complete(v1alpha1.ReasonNamespaceTerminating, v.message()+"; the namespace is being deleted")
 	case status.Failed > 0 && (v.stopped() || v.settled()):
 		v.complete(v1alpha1.ReasonPodsFailed, fmt.Sprintf("%s; first: pod %s: %s: %s", v.message(), status.Failures[0].Pod, status.Failures[0].Reason, status.Failures[0].Message))
 	case v.unreported > 0:
@@ -130,6 +133,7 @@ func (v *view) settled() bool {
 func (v *view) complete(reason, message string) {
 	status := &v.decision.Status
 	status.CompletionTime = &metav1.Time{Time: v.now}
+	status.Unavailable = 0 // it is not updated any more
 	succeeded, failed, outcome := metav1.ConditionTrue, metav1.ConditionFalse, v1alpha1.ReasonSucceeded
 	if reason != "" {
 		succeeded, failed, outcome = metav1.ConditionFalse, metav1.ConditionTrue, v1alpha1.ReasonFailed
@@ -143,7 +147,7 @@ func (v *view) complete(reason, message string) {
 	v.condition(v1alpha1.ConditionFailed, failed, reason, message)
 	v.condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, message)
 	v.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, outcome, message)
-	v.decision.Again = time.Time{}
+	v.decision.Again = recheck.At{}
 	v.expire(v.now)
 }
 

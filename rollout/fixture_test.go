@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout"
 )
 
@@ -77,7 +78,7 @@ func (f *fixture) look() []string {
 		started = append(started, request.Spec.PodName)
 		pod := f.pod(request.Spec.PodName)
 		for i := range request.Spec.Containers {
-			status := crr.StatusNamed(pod.Status.ContainerStatuses, request.Spec.Containers[i].Name)
+			status := kubelet.StatusIn(pod.Status.ContainerStatuses, request.Spec.Containers[i].Name)
 			request.Spec.Containers[i].StatusContext = &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: status.ContainerID}
 		}
 		f.observed.Requests = append(f.observed.Requests, request)

@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -32,6 +33,8 @@ type Observation struct {
 	TargetGone bool
 	// Unreadable says why the selector of the rollout or of its workload is unreadable; empty if it is readable.
 	Unreadable string
+	// Terminating says that the namespace is being deleted.
+	Terminating bool
 	// Pods are the pods of the target, in any state.
 	Pods []*corev1.Pod
 	// Others are further pods of the namespace, which a PodDisruptionBudget may select too.
@@ -55,8 +58,8 @@ type Decision struct {
 	Status v1alpha1.RestartRolloutStatus
 	// Delete says that the TTL after the end has expired.
 	Delete bool
-	// Again is when to call Next again even without a change; zero if that is not known.
-	Again time.Time
+	// Again is when to call Next again.
+	Again recheck.At
 }
 
 // Next returns what to do about a rollout. It starts nothing that exceeds maxUnavailable or that a PodDisruptionBudget
@@ -180,9 +183,9 @@ func (v *view) own(p *corev1.Pod) *v1beta1.ContainerRecreateRequest {
 // judge determines the progress of the restart of a pod, and the state of the pod for budgets.
 func (v *view) judge(p *pod) {
 	minReady := time.Duration(v.rollout.Spec.MinReadySeconds) * time.Second
-	var again time.Time
+	var again recheck.At
 	p.budget, again = budget.Observe(p.Pod, v.requests[p.Name], minReady, v.now)
-	v.again(again)
+	v.again(again.Time)
 	switch {
 	case p.stage == failed:
 	case p.request == nil:
@@ -242,4 +245,4 @@ func knowsInstances(request *v1beta1.ContainerRecreateRequest) bool {
 	})
 }
 
-func (v *view) again(at time.Time) { v.decision.Again = crr.Earlier(at, v.decision.Again) }
+func (v *view) again(at time.Time) { v.decision.Again = v.decision.Again.Or(at) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // run lets a rollout, the daemons, crashes, replaced pods and a user who pauses act in a random order. It returns what
@@ -22,7 +23,7 @@ func run(seed uint64, pods, limit int) error {
 		f.now = f.now.Add(time.Second)
 		switch pod := f.observed.Pods[random.IntN(pods)]; random.IntN(10) {
 		case 0:
-			if ready := crr.StatusNamed(pod.Status.ContainerStatuses, "app"); ready != nil && f.request(pod.Name) == nil {
+			if ready := kubelet.StatusIn(pod.Status.ContainerStatuses, "app"); ready != nil && f.request(pod.Name) == nil {
 				setReady(pod, false, f.now) // a crash
 			}
 		case 1:

@@ -178,8 +178,9 @@ func TestWhatARolloutSays(t *testing.T) {
 			setReady(f.pod("web-0"), false, start)
 		}, "Progressing", "waiting for kubelet to report the containers of 1 pod"},
 		"waits for another rollout": {1, nil, func(f *fixture) {
-			f.observed.Requests[0].OwnerReferences, f.observed.Requests[0].Labels[v1alpha1.LabelRestartRollout] = nil, "another"
-		}, "Progressing", "waiting for other RestartRollouts to end their restarts of 1 pod"},
+			f.observed.Requests[0].OwnerReferences[0].Name, f.observed.Requests[0].OwnerReferences[0].UID = "another", "another"
+			f.observed.Requests[0].Labels[v1alpha1.LabelRestartRollout] = "another"
+		}, "Progressing", "waiting for other RestartRollouts to end their restarts of 1 pod: another"},
 		"waits for a disruption budget": {3, nil, func(f *fixture) {
 			f.restart("web-2")
 			f.observed.Budgets = []*policyv1.PodDisruptionBudget{budget(0)}

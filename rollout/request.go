@@ -16,9 +16,9 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // RequestName returns the name of the ContainerRecreateRequest by which a rollout restarts a pod.
@@ -93,7 +93,7 @@ func ordinal(name string) int {
 }
 
 func hasContainer(pod *corev1.Pod, name string) bool {
-	return crr.ContainerNamed(pod.Spec.Containers, name) != nil || crr.ContainerNamed(pod.Spec.InitContainers, name) != nil
+	return kubelet.ContainerIn(pod.Spec.Containers, name) != nil || kubelet.ContainerIn(pod.Spec.InitContainers, name) != nil
 }
 
 // WorkloadReplicas returns the desired number of pods of a workload; 0 if it does not have one.

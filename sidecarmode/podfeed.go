@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/internal/kube/ownpod"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 const (
@@ -127,13 +128,8 @@ func othersStarted(pod *corev1.Pod, own string) bool {
 		if c.Name == own {
 			continue
 		}
-		started := false
-		for _, s := range pod.Status.ContainerStatuses {
-			if s.Name == c.Name {
-				started = s.Started != nil && *s.Started || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
-			}
-		}
-		if !started {
+		s := kubelet.StatusIn(pod.Status.ContainerStatuses, c.Name)
+		if s == nil || (s.Started == nil || !*s.Started) && s.State.Terminated == nil && s.LastTerminationState.Terminated == nil {
 			return false
 		}
 	}

@@ -129,6 +129,15 @@ func TestOneDirectionIsReportedAlone(t *testing.T) {
 	}
 }
 
+func TestNamespacesAreExaminedWithTheirLabels(t *testing.T) {
+	t.Parallel()
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"refit.dev/readiness-gate": "enabled"}}}
+	report := moving.Examine(t.Context(), moving.Config{API: api(t, []client.Object{shop}, nil), System: "refit-system", Directions: both, Now: now})
+	if len(report.Differences) != 1 || report.Differences[0].Object != "Namespace shop" || report.Differences[0].Direction != openkruise.FromRefit {
+		t.Errorf("%+v", report.Differences)
+	}
+}
+
 func TestClusterOnWhichNothingDiffers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

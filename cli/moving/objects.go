@@ -26,6 +26,7 @@ func (e *examiner) namespaces(ctx context.Context) error {
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	return e.each(ctx, list, func(object client.Object) error {
 		e.cluster.Namespaces[object.GetName()] = object.GetLabels()
+		e.found.Add(e.cluster.OfNamespace(object.GetName(), object.GetLabels())...)
 		return nil
 	})
 }

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/wording"
+	"github.com/refit-project/refit/sidecarset/defaults"
 	"github.com/refit-project/refit/sidecarset/inject"
 	"github.com/refit-project/refit/sidecarset/match"
 )
@@ -34,6 +36,7 @@ type injector struct {
 	set        *v1beta1.SidecarSet
 	selector   match.Selector
 	containers []string
+	volumes    []corev1.Volume // with their defaults; only those that a sidecar mounts
 }
 
 // Prepare compiles the SidecarSets. It has to be called after they are set.
@@ -51,8 +54,23 @@ func (c *Cluster) Prepare() {
 		for i := range set.Spec.Containers {
 			in.containers = append(in.containers, inject.ContainerNames(&set.Spec.Containers[i], false)...)
 		}
+		in.volumes = mounted(defaults.Completed(&set.Spec))
 		c.injectors = append(c.injectors, in)
 	}
+}
+
+// mounted returns the volumes of a SidecarSet that a sidecar mounts.
+func mounted(spec *v1beta1.SidecarSetSpec) []corev1.Volume {
+	names := map[string]bool{}
+	for _, container := range containersOf(spec) {
+		for _, mount := range container.VolumeMounts {
+			names[mount.Name] = true
+		}
+		for _, device := range container.VolumeDevices {
+			names[device.Name] = true
+		}
+	}
+	return slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !names[v.Name] })
 }
 
 // selecting returns the SidecarSets that select pods of a namespace with these labels.

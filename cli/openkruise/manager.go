@@ -32,6 +32,8 @@ func idle(name string, alpha, on bool, kind, feature string) gate {
 const (
 	// gatePatch is the gate without which patchPodMetadata of SidecarSets needs an allowlist.
 	gatePatch = "SidecarSetPatchPodMetadataDefaultsAllowed"
+	// gateReadiness is the gate that adds the readiness gate KruisePodReady to all pods.
+	gateReadiness = "KruisePodReadinessGate"
 	// gateTerminator is the gate that ends sidecars of Jobs.
 	gateTerminator = "SidecarTerminator"
 )
@@ -39,7 +41,7 @@ const (
 // gates returns the gates of features that Refit has too; the others concern OpenKruise's own workloads.
 func gates() []gate {
 	return []gate{
-		{name: "KruisePodReadinessGate", alpha: true, when: true,
+		{name: gateReadiness, alpha: true, when: true,
 			differs: "all new pods get the readiness gate KruisePodReady; with Refit only in namespaces with the label " + v1beta1.LabelReadinessGate + ": enabled",
 			do:      "set manager.features.readinessGates=all, or label the namespaces"},
 		{name: "EnableSortSidecarContainerByName", alpha: true, when: true, kind: "SidecarSet",

@@ -54,6 +54,9 @@ func (o *of) ofPulls(template *v1beta1.ImagePullJobTemplate, readable, forever b
 	if p := template.Parallelism; p != nil && p.Type == intstr.String {
 		o.to("parallelism is a text, which Refit refuses when the object is written", "write it as a number")
 	}
+	if p := template.PullPolicy; p != nil && p.TimeoutSeconds != nil && *p.TimeoutSeconds < 1 {
+		o.to("pullPolicy.timeoutSeconds is less than 1, which Refit refuses when the object is written", "write the seconds that an attempt may take")
+	}
 }
 
 // NeedsSecrets reports whether the pulls of an object that has not ended need Secrets of its namespace.
@@ -76,10 +79,23 @@ func OfMarker(marker *v1alpha1.PodProbeMarker, guarded bool) []Difference {
 			o.from("its probe "+short(marker.Spec.Probes[i].Name)+" is a grpc probe: OpenKruise refuses it when the marker is written, and does not run it",
 				"use exec or tcpSocket")
 		}
+		if get := probe.HTTPGet; get != nil && (get.Path == "" || get.Scheme == "") {
+			o.from("the httpGet of its probe "+short(marker.Spec.Probes[i].Name)+" has no path, or no scheme: OpenKruise refuses it when the marker is written", "write both")
+		}
 	}
 	if connects && guarded {
 		o.to("refit-daemon connects from the pod network, and NetworkPolicies of the namespace restrict ingress; kruise-daemon connects from the node",
 			"allow the daemon (docs/how-to/networkpolicies.md), or set daemon.hostNetwork=true")
+	}
+	return o.found
+}
+
+// OfNamespace returns the differences in a namespace, by its labels.
+func (c *Cluster) OfNamespace(name string, labels map[string]string) []Difference {
+	o := of{kind: "Namespace", name: name}
+	if labels[v1beta1.LabelReadinessGate] == "enabled" && !c.Gates[gateReadiness] {
+		o.from("its label "+v1beta1.LabelReadinessGate+" has no effect: new pods do not get the readiness gate KruisePodReady, and are not taken out of their Services before a restart",
+			"switch the feature gate "+gateReadiness+" of kruise-manager on, for all namespaces, or write the gate into the templates")
 	}
 	return o.found
 }

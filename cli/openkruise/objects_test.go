@@ -31,6 +31,7 @@ func TestPullsThatAreUnderWay(t *testing.T) {
 		underWay = "its pulls are under way: the other manager goes on with them, and nodes may pull images again"
 		secrets  = "refit-manager may not read the pull secrets of its namespace, and waits for them"
 		text     = "parallelism is a text, which Refit refuses when the object is written"
+		timeout  = "pullPolicy.timeoutSeconds is less than 1, which Refit refuses when the object is written"
 	)
 	for name, tc := range map[string]struct {
 		template v1beta1.ImagePullJobTemplate
@@ -45,6 +46,9 @@ func TestPullsThatAreUnderWay(t *testing.T) {
 		"with secrets that it may": {template: v1beta1.ImagePullJobTemplate{PullSecrets: []string{"a"}}, readable: true, to: []string{underWay}, from: []string{underWay}},
 		"with a text": {template: v1beta1.ImagePullJobTemplate{Parallelism: new(intstr.FromString("10")), CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.CompletionNever}},
 			to: []string{text}},
+		"without time": {template: v1beta1.ImagePullJobTemplate{PullPolicy: &v1beta1.PullPolicy{TimeoutSeconds: new(int32(0))}, CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.CompletionNever}},
+			to: []string{timeout}},
+		"with time":     {template: v1beta1.ImagePullJobTemplate{PullPolicy: &v1beta1.PullPolicy{TimeoutSeconds: new(int32(1))}, CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.CompletionNever}}},
 		"with a number": {template: v1beta1.ImagePullJobTemplate{Parallelism: new(intstr.FromInt32(10)), CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.CompletionNever}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +72,10 @@ func TestMarkers(t *testing.T) {
 	const network = "refit-daemon connects from the pod network, and NetworkPolicies of the namespace restrict ingress; kruise-daemon connects from the node"
 	grpc := corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 80}}
 	tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
-	http := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}
+	get := func(path string, scheme corev1.URIScheme) corev1.ProbeHandler {
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), Path: path, Scheme: scheme}}
+	}
+	const incomplete = "the httpGet of its probe p has no path, or no scheme: OpenKruise refuses it when the marker is written"
 	exec := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
 	for name, tc := range map[string]struct {
 		handler   corev1.ProbeHandler
@@ -79,7 +86,9 @@ func TestMarkers(t *testing.T) {
 		"exec":                         {handler: exec, guarded: true},
 		"tcp":                          {handler: tcp},
 		"tcp beside NetworkPolicies":   {handler: tcp, guarded: true, to: []string{network}},
-		"http beside NetworkPolicies":  {handler: http, guarded: true, to: []string{network}},
+		"http beside NetworkPolicies":  {handler: get("/", "HTTP"), guarded: true, to: []string{network}},
+		"http without a path":          {handler: get("", "HTTP"), from: []string{incomplete}},
+		"http without a scheme":        {handler: get("/", ""), from: []string{incomplete}},
 		"grpc":                         {handler: grpc, from: []string{"its probe p is a grpc probe: OpenKruise refuses it when the marker is written, and does not run it"}},
 		"condition that is not theirs": {handler: exec, condition: "Ready", to: []string{"Refit does not accept it: spec.probes[0].podConditionType"}},
 	} {
@@ -144,4 +153,26 @@ func TestCopiesOfPullSecrets(t *testing.T) {
 	t.Parallel()
 	expect(t, openkruise.OfSecretCopies("kruise-daemon-config", 0), nil, nil)
 	expect(t, openkruise.OfSecretCopies("kruise-daemon-config", 2), nil, []string{"copies of pull secrets that refit-manager has made: kruise-manager does not remove them"})
+}
+
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	const gate = "its label refit.dev/readiness-gate has no effect: new pods do not get the readiness gate KruisePodReady, and are not taken out of their Services before a restart"
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		flags  []string
+		from   []string
+	}{
+		"without labels":                  {},
+		"with readiness gates":            {labels: map[string]string{v1beta1.LabelReadinessGate: "enabled"}, from: []string{gate}},
+		"with readiness gates everywhere": {labels: map[string]string{v1beta1.LabelReadinessGate: "enabled"}, flags: []string{"--feature-gates=KruisePodReadinessGate=true"}},
+		"without readiness gates":         {labels: map[string]string{v1beta1.LabelReadinessGate: "disabled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clusterOf()
+			c.Gates = openkruise.Gates(managerWith(tc.flags...))
+			expect(t, c.OfNamespace("shop", tc.labels), nil, tc.from)
+		})
+	}
 }

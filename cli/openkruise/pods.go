@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -66,12 +67,20 @@ func (o *of) ofUpdates(pod *corev1.Pod, now time.Time) {
 // ofInjection adds differences for sidecars that the next pod of the same template gets, or does not.
 func (c *Cluster) ofInjection(o *of, pod *corev1.Pod) {
 	injected := len(annotation.Names(pod)) > 0
+	labels := c.Namespaces[pod.Namespace]
+	_, plane := labels[labelControlPlane]
+	excluded := pod.Namespace == metav1.NamespaceSystem || labels[v1beta1.LabelSidecarInjection] == "disabled"
+	const exclude = "label the namespace " + v1beta1.LabelSidecarInjection + "=disabled"
+	switch selected := len(c.selecting(pod.Namespace, pod.Labels)) > 0; {
+	case plane && injected:
+		o.from("its namespace has the label control-plane, so OpenKruise injects nothing into the pods that come after it", "write the sidecars into its template")
+	case plane && !excluded && selected:
+		o.to("its namespace has the label control-plane, so OpenKruise injects nothing; Refit does, into the pods that come after it", exclude)
+	case excluded && !plane && !injected && selected:
+		o.from("Refit injects nothing into pods of its namespace; OpenKruise does, into the pods that come after it", "leave the namespace out by the namespaceSelector of the SidecarSets")
+	}
 	if injected && pod.Namespace == metav1.NamespaceSystem {
 		o.to("it has sidecars; Refit injects nothing into pods of namespace kube-system", "write the sidecars into its template")
-	}
-	if _, labelled := c.Namespaces[pod.Namespace][labelControlPlane]; labelled && !injected && len(c.selecting(pod.Namespace, pod.Labels)) > 0 {
-		o.to("its namespace has the label control-plane, so OpenKruise injects nothing; Refit does, into the pods that come after it",
-			"label the namespace "+v1beta1.LabelSidecarInjection+"=disabled")
 	}
 	for _, set := range c.SidecarSets {
 		if c.outdatedHash(set, pod) {
@@ -111,16 +120,37 @@ func (c *Cluster) OfWorkload(w *Workload) []Difference {
 	for i := range w.Template.Spec.Containers {
 		c.ofJobs(&o, &w.Template.Spec.Containers[i])
 	}
+	for i := range w.Template.Spec.Containers {
+		o.ofHook(&w.Template.Spec.Containers[i])
+	}
 	for _, in := range c.selecting(w.Namespace, w.Template.Labels) {
-		if in.set.Spec.InjectionStrategy.ConflictPolicy != "" {
-			continue
-		}
-		for _, name := range in.taken(&w.Template.Spec) {
-			o.to("it has a container "+name+", which SidecarSet "+in.set.Name+" has too: OpenKruise replaces it, Refit refuses new pods",
-				"rename it, or set injectionStrategy.conflictPolicy of the SidecarSet when Refit's CRDs are installed")
+		if in.set.Spec.InjectionStrategy.ConflictPolicy == "" {
+			o.ofClashes(&in, &w.Template.Spec)
 		}
 	}
 	return o.found
+}
+
+// ofClashes adds differences for names that a pod template and a SidecarSet both use.
+func (o *of) ofClashes(in *injector, spec *corev1.PodSpec) {
+	const rename = "rename it, or set injectionStrategy.conflictPolicy of the SidecarSet when Refit's CRDs are installed"
+	for _, name := range in.taken(spec) {
+		o.to("it has a container "+name+", which SidecarSet "+in.set.Name+" has too: OpenKruise replaces it, Refit refuses new pods", rename)
+	}
+	for _, name := range in.otherVolumes(spec) {
+		o.to("it has another volume "+name+", which SidecarSet "+in.set.Name+" has too: OpenKruise mounts it into the sidecar, Refit refuses new pods", rename)
+	}
+}
+
+// ofHook adds a difference for a preStop hook that Refit does not run.
+func (o *of) ofHook(container *corev1.Container) {
+	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
+		return
+	}
+	if get := container.Lifecycle.PreStop.HTTPGet; get != nil && get.Host != "" {
+		o.to("a request to restart its container "+short(container.Name)+" is refused by Refit: the preStop hook has a host",
+			"remove the host, or set terminationGracePeriodSeconds: 0 in requests")
+	}
 }
 
 // ofJobs adds differences for a container that has to end with the other containers of a Job.
@@ -159,6 +189,18 @@ func (in *injector) taken(spec *corev1.PodSpec) []string {
 			if !brought && slices.Contains(in.containers, list[i].Name) {
 				names = append(names, list[i].Name)
 			}
+		}
+	}
+	return names
+}
+
+// otherVolumes returns the names of the volumes that sidecars mount, and that the template has as other volumes.
+func (in *injector) otherVolumes(spec *corev1.PodSpec) []string {
+	var names []string
+	for i := range in.volumes {
+		wanted := &in.volumes[i]
+		if slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == wanted.Name && !equality.Semantic.DeepEqual(&v, wanted) }) {
+			names = append(names, wanted.Name)
 		}
 	}
 	return names

@@ -39,6 +39,8 @@ func TestPods(t *testing.T) {
 		sidecars = "a SidecarSet updates its containers in place"
 		system   = "it has sidecars; Refit injects nothing into pods of namespace kube-system"
 		plane    = "its namespace has the label control-plane, so OpenKruise injects nothing; Refit does, into the pods that come after it"
+		planed   = "its namespace has the label control-plane, so OpenKruise injects nothing into the pods that come after it"
+		excluded = "Refit injects nothing into pods of its namespace; OpenKruise does, into the pods that come after it"
 		hash     = "it has the newest revision of SidecarSet log, with a hash of an earlier version of Refit: kruise-manager would not update it in place"
 		liveness = "its liveness probe is carried out by OpenKruise, and by nobody afterwards"
 	)
@@ -82,8 +84,11 @@ func TestPods(t *testing.T) {
 		"with updated sidecars":            {change: []func(*corev1.Pod){note(v1beta1.AnnotationSidecarSetInPlaceUpdateState, sidecar), running("new")}},
 		"of the system":                    {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "kube-system" }}, to: []string{system}},
 		"of a control plane":               {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "edge", nil }}, to: []string{plane}},
-		"of the system, not injected":      {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "kube-system", nil }}},
-		"of a control plane, injected":     {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "edge" }}},
+		"of the system, not injected":      {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "kube-system", nil }}, from: []string{excluded}},
+		"of an excluded namespace":         {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations = "quiet", nil }}, from: []string{excluded}},
+		"of an excluded one, injected":     {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "quiet" }}},
+		"of an excluded one, not selected": {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations, pod.Labels = "quiet", nil, nil }}},
+		"of a control plane, injected":     {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = "edge" }}, from: []string{planed}},
 		"of a control plane, not selected": {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace, pod.Annotations, pod.Labels = "edge", nil, nil }}},
 		"not injected":                     {change: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Annotations = nil }}},
 		"with a hash of before":            {change: []func(*corev1.Pod){note(v1beta1.AnnotationSidecarSetHash, `{"log":{"hash":"before","sidecarSetName":"log","controllerRevision":"log-2"}}`)}, from: []string{hash}},
@@ -109,7 +114,27 @@ func TestWorkloads(t *testing.T) {
 		clash  = "it has a container agent, which SidecarSet log has too: OpenKruise replaces it, Refit refuses new pods"
 		order  = "the containers of its pods are started in order by OpenKruise; Refit has no such feature"
 		config = "its containers are not restarted when a ConfigMap or Secret changes"
+		volume = "it has another volume data, which SidecarSet log has too: OpenKruise mounts it into the sidecar, Refit refuses new pods"
+		hook   = "a request to restart its container db is refused by Refit: the preStop hook has a host"
 	)
+	mounting := func(set *v1beta1.SidecarSet) {
+		set.Spec.Volumes = []corev1.Volume{
+			{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "unused", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		}
+		set.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	}
+	volumes := func(name string, source corev1.VolumeSource) func(*openkruise.Workload) {
+		return func(w *openkruise.Workload) {
+			w.Template.Spec.Volumes = []corev1.Volume{{Name: name, VolumeSource: source}}
+		}
+	}
+	empty, host := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var"}}
+	stopping := func(hook corev1.LifecycleHandler) func(*openkruise.Workload) {
+		return func(w *openkruise.Workload) {
+			w.Template.Spec.Containers = append(w.Template.Spec.Containers, corev1.Container{Name: "db", Lifecycle: &corev1.Lifecycle{PreStop: &hook}})
+		}
+	}
 	container := func(name string, env ...corev1.EnvVar) func(*openkruise.Workload) {
 		return func(w *openkruise.Workload) {
 			w.Template.Spec.Containers = append(w.Template.Spec.Containers, corev1.Container{Name: name, Env: env})
@@ -134,6 +159,12 @@ func TestWorkloads(t *testing.T) {
 			set.Spec.Containers[0].UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{UpgradeType: v1beta1.HotUpgrade, HotUpgradeEmptyImage: "empty"}
 		}, change: []func(*openkruise.Workload){container("agent-2")},
 			to: []string{"it has a container agent-2, which SidecarSet log has too: OpenKruise replaces it, Refit refuses new pods"}},
+		"with another volume of the name":   {set: mounting, change: []func(*openkruise.Workload){volumes("data", host)}, to: []string{volume}},
+		"with the same volume":              {set: mounting, change: []func(*openkruise.Workload){volumes("data", empty)}},
+		"with a volume that nobody mounts":  {set: mounting, change: []func(*openkruise.Workload){volumes("unused", host)}},
+		"stopped by a call of another host": {change: []func(*openkruise.Workload){stopping(corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Host: "example.com"}})}, to: []string{hook}},
+		"stopped by a call of itself":       {change: []func(*openkruise.Workload){stopping(corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{}})}},
+		"stopped by a command":              {change: []func(*openkruise.Workload){stopping(corev1.LifecycleHandler{Exec: &corev1.ExecAction{}})}},
 		"started in order by an annotation": {change: []func(*openkruise.Workload){func(w *openkruise.Workload) {
 			w.Template.Annotations = map[string]string{"apps.kruise.io/container-launch-priority": "Ordered"}
 		}}, to: []string{order}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -17,6 +18,10 @@ import (
 // OfSidecarSet returns the differences for a SidecarSet.
 func (c *Cluster) OfSidecarSet(set *v1beta1.SidecarSet) []Difference {
 	o := of{kind: v1beta1.KindSidecarSet, name: set.Name}
+	if containers := withPolicy(set); len(containers) > 0 {
+		o.both("resourcesPolicy of "+strings.Join(containers, ", ")+": Refit rounds results up, and keeps a constant limit beside containers without one",
+			"look at what new pods get under Refit with refit-manager sidecarset render")
+	}
 	if updated, wanted, is := rollingOut(set); is {
 		o.both(fmt.Sprintf("a rollout is under way: %d of %d pods are updated", updated, wanted),
 			"wait until it has ended, or set updateStrategy.paused; otherwise the other manager goes on with it, within its own limits")
@@ -55,16 +60,9 @@ func (c *Cluster) sidecarSetToRefit(o *of, set *v1beta1.SidecarSet) {
 	if pin := set.Spec.InjectionStrategy.Revision; pin != nil && c.Theirs.pinned(set) && !c.Ours.pinned(set) {
 		o.to("injectionStrategy.revision names a revision of kruise-manager's namespace: without it new pods get the newest version", "set openkruise.revisions=true")
 	}
-	if len(set.Spec.PatchPodMetadata) > 0 && c.Gates != nil && !c.Gates[gatePatch] {
-		differs := "patchPodMetadata: kruise-manager has no allowlist and sets nothing; Refit sets all of it"
-		if c.Allowlist {
-			differs = "patchPodMetadata: kruise-manager sets what its allowlist has; Refit has none and sets all of it"
-		}
-		o.to(differs, "remove what must not be set")
-	}
-	if containers := withPolicy(set); len(containers) > 0 {
-		o.to("resourcesPolicy of "+strings.Join(containers, ", ")+": Refit rounds results up, and keeps a constant limit beside containers without one",
-			"look at what new pods get with refit-manager sidecarset render")
+	if c.limitsMetadata(set) {
+		o.to("patchPodMetadata: kruise-manager accepts only the keys of its allowlist when the SidecarSet is written; Refit accepts all",
+			"limit who may write SidecarSets, or check the keys by a ValidatingAdmissionPolicy")
 	}
 	for _, field := range podFields {
 		if value := set.Annotations[field.annotation]; value != "" {
@@ -74,9 +72,15 @@ func (c *Cluster) sidecarSetToRefit(o *of, set *v1beta1.SidecarSet) {
 	for i := range set.Spec.Containers {
 		c.ofJobs(o, &set.Spec.Containers[i].Container)
 	}
-	for _, err := range admission.Check(set, nil, c.SidecarSets) {
+	for _, err := range append(admission.Check(set, nil, c.SidecarSets), schemaErrors(&set.Spec)...) {
 		o.to("if it were created again Refit would refuse it: "+short(err.Error()), "change the manifest; what is stored stays, and can be changed otherwise")
 	}
+}
+
+// limitsMetadata reports whether kruise-manager accepts a part of the keys of patchPodMetadata, or none. It uses an
+// allowlist even if its feature gate allows all keys.
+func (c *Cluster) limitsMetadata(set *v1beta1.SidecarSet) bool {
+	return len(set.Spec.PatchPodMetadata) > 0 && c.Gates != nil && (c.Allowlist || !c.Gates[gatePatch])
 }
 
 // podFields are annotations by which a SidecarSet of Refit sets fields of pods. OpenKruise ignores them, and did not check
@@ -124,6 +128,14 @@ func (c *Cluster) sidecarSetFromRefit(o *of, set *v1beta1.SidecarSet) {
 			o.from("its annotation "+field.annotation+" has no effect", "write what it asks for into the templates of the workloads")
 		}
 	}
+	if c.limitsMetadata(set) {
+		o.from("patchPodMetadata: OpenKruise refuses the SidecarSet when it is written, unless the allowlist of kruise-manager has the keys",
+			"add them to ConfigMap kruise-configuration, or switch the feature gate "+gatePatch+" on if there is no allowlist")
+	}
+	if namespace := set.Spec.Namespace; namespace != "" && !onlyNamespace(set.Spec.NamespaceSelector, namespace) {
+		o.from("spec.namespace: OpenKruise does not have the field, and selects by the namespaceSelector alone",
+			"select the namespace by its label "+corev1.LabelMetadataName+" in the namespaceSelector")
+	}
 	for i := range set.Spec.InitContainers {
 		if container := &set.Spec.InitContainers[i]; revision.Native(container) && rolled(set) {
 			o.from("initContainer "+short(container.Name)+" is a native sidecar: OpenKruise refuses it with updateStrategy.type RollingUpdate when the SidecarSet is written",
@@ -148,6 +160,11 @@ func (c *Cluster) sidecarSetFromRefit(o *of, set *v1beta1.SidecarSet) {
 		o.from("injectionStrategy.revision names a revision that kruise-manager does not see: it refuses the SidecarSet when it is written, and new pods",
 			"set openkruise.revisions=true, which copies it, or remove injectionStrategy.revision")
 	}
+}
+
+// onlyNamespace reports whether a selector selects no other namespace than this one.
+func onlyNamespace(selector *metav1.LabelSelector, namespace string) bool {
+	return selector != nil && selector.MatchLabels[corev1.LabelMetadataName] == namespace
 }
 
 func incomplete(probe *corev1.Probe) bool {

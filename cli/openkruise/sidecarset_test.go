@@ -1,6 +1,7 @@
 package openkruise_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,7 +37,10 @@ func TestSidecarSets(t *testing.T) {
 		service     = `a gRPC probe of agent has service: "": OpenKruise has another hash for it, so pods that Refit has injected cannot be updated in place`
 		hash        = "its annotation kruise.io/sidecarset-hash does not match its spec, and kruise-manager would consider its pods outdated"
 		half        = "a rollout is under way: 1 of 4 pods are updated"
-		metadata    = "patchPodMetadata: kruise-manager has no allowlist and sets nothing; Refit sets all of it"
+		keys        = "patchPodMetadata: kruise-manager accepts only the keys of its allowlist when the SidecarSet is written; Refit accepts all"
+		allowlist   = "patchPodMetadata: OpenKruise refuses the SidecarSet when it is written, unless the allowlist of kruise-manager has the keys"
+		elsewhere   = "spec.namespace: OpenKruise does not have the field, and selects by the namespaceSelector alone"
+		again       = "if it were created again Refit would refuse it: spec."
 		name        = "its name has a dot or more than 63 characters: Refit injects it, and does not roll it out"
 		policy      = "resourcesPolicy of agent: Refit rounds results up, and keeps a constant limit beside containers without one"
 	)
@@ -89,8 +93,30 @@ func TestSidecarSets(t *testing.T) {
 			to: []string{"a rollout is under way: 1 of 3 pods are updated"}, from: []string{"a rollout is under way: 1 of 3 pods are updated"}},
 		"partition beyond the pods": {change: []func(*v1beta1.SidecarSet){progress(4, 0, v1beta1.SidecarSetUpdateStrategy{Partition: new(intstr.FromInt32(9))})}},
 		"canary by a selector":      {change: []func(*v1beta1.SidecarSet){progress(4, 1, v1beta1.SidecarSetUpdateStrategy{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "1"}}})}},
-		"metadata":                  {change: []func(*v1beta1.SidecarSet){withMetadata}, to: []string{metadata}},
-		"name with a dot":           {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) { set.Name = "log.v2" }}, to: []string{name, "if it were created again Refit would refuse it: metadata.name: Invalid value: \"log.v2\": must be at most 63 letters, digits and '-'"}},
+		"metadata":                  {change: []func(*v1beta1.SidecarSet){withMetadata}, to: []string{keys}, from: []string{allowlist}},
+		"one namespace":             {change: []func(*v1beta1.SidecarSet){namespace("shop", corev1.LabelMetadataName, "shop")}},
+		"one of several namespaces": {change: []func(*v1beta1.SidecarSet){namespace("shop", "team", "a")}, from: []string{elsewhere}},
+		"one namespace, as an earlier version of Refit stored it": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) { set.Spec.Namespace = "shop" }}, from: []string{elsewhere}},
+		"no history": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) { set.Spec.RevisionHistoryLimit = new(int32(0)) }},
+			to: []string{again + "revisionHistoryLimit: Invalid value: 0: must be between 1 and 1000"}},
+		"more than all pods": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) {
+			set.Spec.UpdateStrategy.Partition = new(intstr.FromString("150%"))
+		}}, to: []string{again + `updateStrategy.partition: Invalid value: "150%": must be a number, or a percentage of at most 100`}},
+		"variables of no container": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) {
+			set.Spec.Containers[0].TransferEnv = []v1beta1.TransferEnvVar{{EnvName: "A"}, {SourceContainerName: "app", EnvName: "A"}, {SourceContainerName: "app"}}
+		}}, to: []string{
+			again + "containers[0].transferEnv[0].sourceContainerName: Required value: or sourceContainerNameFrom",
+			again + "containers[0].transferEnv[2].envName: Required value: or envNames",
+		}},
+		"hot upgrades without an empty image": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) {
+			set.Spec.Containers[0].UpgradeStrategy.UpgradeType = v1beta1.HotUpgrade
+		}}, to: []string{again + "containers[0].upgradeStrategy.hotUpgradeEmptyImage: Required value: for upgradeType HotUpgrade"}},
+		"many volumes": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) {
+			for i := range 65 {
+				set.Spec.Volumes = append(set.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			}
+		}}, to: []string{again + "volumes: Too many: 65: must have at most 64 items"}},
+		"name with a dot": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) { set.Name = "log.v2" }}, to: []string{name, "if it were created again Refit would refuse it: metadata.name: Invalid value: \"log.v2\": must be at most 63 letters, digits and '-'"}},
 		"name that is too long": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) { set.Name = strings.Repeat("a", 64) }}, to: []string{
 			name, "if it were created again Refit would refuse it: metadata.name: Invalid value: \"" + strings.Repeat("a", 64) + "\": must be at most 63 letters, digits and '-'",
 		}},
@@ -100,13 +126,21 @@ func TestSidecarSets(t *testing.T) {
 		"long name": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) { set.Name = strings.Repeat("a", 63) }}},
 		"resources computed": {change: []func(*v1beta1.SidecarSet){func(set *v1beta1.SidecarSet) {
 			set.Spec.Containers[0].ResourcesPolicy = &v1beta1.ResourcesPolicy{TargetContainersMode: v1beta1.TargetContainersSum, ResourcesExpr: v1beta1.ResourcesExpr{Limits: &v1beta1.ResourceExprList{CPU: "cpu*50%"}}}
-		}}, to: []string{policy}},
+		}}, to: []string{policy}, from: []string{policy}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			set := newSet(tc.change...)
 			expect(t, clusterOf(set).OfSidecarSet(set), tc.to, tc.from)
 		})
+	}
+}
+
+// namespace limits a SidecarSet to a namespace, beside a selector of namespaces.
+func namespace(name, key, value string) func(*v1beta1.SidecarSet) {
+	return func(set *v1beta1.SidecarSet) {
+		set.Spec.Namespace = name
+		set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}
 }
 
@@ -117,13 +151,20 @@ func withMetadata(set *v1beta1.SidecarSet) {
 func TestMetadataIsLimitedByWhatKruiseManagerAllows(t *testing.T) {
 	t.Parallel()
 	set := newSet(withMetadata)
+	lines := func(c *openkruise.Cluster) int { return len(c.OfSidecarSet(set)) }
 	c := clusterOf(set)
-	c.Allowlist = true
-	expect(t, c.OfSidecarSet(set), []string{"patchPodMetadata: kruise-manager sets what its allowlist has; Refit has none and sets all of it"}, nil)
 	c.Gates = openkruise.Gates(managerWith("--feature-gates=AllAlpha=true"))
-	expect(t, c.OfSidecarSet(set), nil, nil)
+	if n := lines(c); n != 0 {
+		t.Errorf("with the gate, %d differences", n)
+	}
+	c.Allowlist = true // it is used even with the gate
+	if n := lines(c); n != 2 {
+		t.Errorf("with the gate and an allowlist, %d differences", n)
+	}
 	c.Gates = nil // there is no kruise-manager to be seen
-	expect(t, c.OfSidecarSet(set), nil, nil)
+	if n := lines(c); n != 0 {
+		t.Errorf("without kruise-manager, %d differences", n)
+	}
 }
 
 func TestPinnedRevisions(t *testing.T) {

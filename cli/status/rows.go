@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/image/jobplan"
 )
 
 // Line is the row of one object.
@@ -55,7 +58,7 @@ func (l *Line) request(request *v1beta1.ContainerRecreateRequest) {
 		}
 	}
 	l.Done = fmt.Sprintf("%d/%d", done, len(request.Spec.Containers))
-	l.Detail = request.Status.Message
+	l.Detail = cmp.Or(request.Status.Message, crr.DrainMessage(request))
 	switch {
 	case crr.Completed(request):
 		l.State, l.Ended = v1beta1.ConditionSucceeded, ended(request.Status.CompletionTime)
@@ -100,6 +103,8 @@ func (l *Line) pull(job *v1beta1.ImagePullJob) {
 		l.State = "Waiting"
 	case status.CompletionTime == nil:
 		l.State = "Pulling"
+	case invalid(job):
+		l.State = jobplan.ReasonInvalidImage
 	case status.Desired == 0: // `kubectl refit pull` fails then
 		l.State = "NoNodes"
 	case status.Failed > 0 || status.Succeeded < status.Desired:
@@ -108,6 +113,13 @@ func (l *Line) pull(job *v1beta1.ImagePullJob) {
 		l.State = "Succeeded"
 	}
 	l.Ended = ended(status.CompletionTime)
+}
+
+// invalid reports whether a job has ended because its image is no reference of an image. OpenKruise's CRD drops the condition.
+func invalid(job *v1beta1.ImagePullJob) bool {
+	_, err := image.Parse(job.Spec.Image)
+	failed := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionPullFailed)
+	return err != nil || failed != nil && failed.Reason == jobplan.ReasonInvalidImage
 }
 
 func ended(at *metav1.Time) time.Time {

@@ -22,6 +22,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cli/status"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/image/jobplan"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -105,7 +106,11 @@ func TestDescribe(t *testing.T) {
 		"pull":           {pull(nil), "imagepulljob/warm app:2 Pulling 1/3 alice "},
 		"done pull":      {pull(func(s *v1beta1.ImagePullJobStatus) { s.Succeeded, s.CompletionTime = 3, new(at(0)) }), "imagepulljob/warm app:2 Succeeded 3/3 alice "},
 		"no node":        {pull(func(s *v1beta1.ImagePullJobStatus) { s.Desired, s.Succeeded, s.CompletionTime = 0, 0, new(at(0)) }), "imagepulljob/warm app:2 NoNodes 0/0 alice "},
-		"failed pull":    {pull(func(s *v1beta1.ImagePullJobStatus) { s.Failed, s.CompletionTime, s.Message = 2, new(at(0)), "no" }), "imagepulljob/warm app:2 Failed 1/3 alice no"},
+		"no image": {pull(func(s *v1beta1.ImagePullJobStatus) {
+			s.Desired, s.Succeeded, s.CompletionTime, s.Message = 0, 0, new(at(0)), "invalid reference"
+			s.Conditions = []metav1.Condition{{Type: v1beta1.ConditionPullFailed, Status: metav1.ConditionTrue, Reason: jobplan.ReasonInvalidImage}}
+		}), "imagepulljob/warm app:2 InvalidImage 0/0 alice invalid reference"},
+		"failed pull": {pull(func(s *v1beta1.ImagePullJobStatus) { s.Failed, s.CompletionTime, s.Message = 2, new(at(0)), "no" }), "imagepulljob/warm app:2 Failed 1/3 alice no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,11 +36,13 @@ type Moment struct {
 	Pod       string `json:"pod"`
 	Container string `json:"container,omitempty"` // empty for the whole request
 	What      string `json:"what"`
-	// Time is nil if it is not known.
+	// Time is nil if it is not known, or if it has not happened yet.
 	Time *metav1.MicroTime `json:"time,omitempty"`
 	// WholeSeconds means that the time was recorded in whole seconds.
 	WholeSeconds bool `json:"wholeSeconds,omitempty"`
-	// Source is where the time was recorded, or why it is not known.
+	// NotYet means that it has not happened yet.
+	NotYet bool `json:"notYet,omitempty"`
+	// Source is where the time was recorded, why it is not known, or what it waits for.
 	Source string `json:"source"`
 
 	// at is the time, adjusted within WholeSeconds to the order in which things happen.
@@ -78,6 +80,7 @@ func (r restart) moments() []Moment {
 // whole completes a moment of the request. A time in whole seconds is not before the previous one, and an unknown time is
 // shown after it.
 func (r restart) whole(m Moment, previous time.Time) Moment {
+	m = r.await(m)
 	m.Request, m.Pod = r.request.Name, r.request.Spec.PodName
 	if m.Time == nil {
 		m.at = previous
@@ -142,7 +145,7 @@ func (r restart) ready(started time.Time) Moment {
 	c := kubelet.Condition(&r.pod.Status, corev1.ContainersReady)
 	switch {
 	case c == nil || c.Status != corev1.ConditionTrue:
-		return unknown(whatReady, "the pod's condition ContainersReady is not True now")
+		return unknown(whatReady, notReady+" now")
 	case c.LastTransitionTime.Before(&metav1.Time{Time: started.Truncate(time.Second)}):
 		return unknown(whatReady, "the pod's condition ContainersReady did not change in the restart")
 	case crr.Completed(r.request) && c.LastTransitionTime.After(r.end()):

@@ -52,11 +52,15 @@ func (r *report) picture() svg.Picture {
 
 // bars returns the bars of one container, and what is not known about it.
 func (r restart) bars(lane, container string, begin time.Time) (bars []svg.Bar, missing []string) {
-	since := map[string]time.Duration{}
+	since, notYet := map[string]time.Duration{}, map[string]bool{}
 	for _, m := range r.moments() {
-		if m.Container == container && m.Time != nil {
+		switch {
+		case m.Container != container:
+		case m.Time != nil:
 			since[m.What] = max(m.at.Sub(begin), time.Millisecond)
-		} else if m.Container == container {
+		case m.NotYet:
+			notYet[m.What] = true
+		default:
 			missing = append(missing, m.What)
 		}
 	}
@@ -65,6 +69,11 @@ func (r restart) bars(lane, container string, begin time.Time) (bars []svg.Bar, 
 	switch {
 	case ended > 0:
 		bars = append(bars, svg.Bar{Lane: lane, Label: label("previous instance"), State: svg.StateBefore, End: ended})
+	case notYet[whatEnded]:
+		bars = append(bars, svg.Bar{Lane: lane, Label: label("previous instance"), State: svg.StateBefore, End: stop})
+		if stop > 0 {
+			bars = append(bars, svg.Bar{Lane: lane, Label: label("being stopped"), State: svg.StateStopping, Start: stop})
+		}
 	case stop > 0:
 		bars = append(bars, svg.Bar{Lane: lane, Label: label("previous instance"), State: svg.StateBefore, End: stop})
 		if started > stop {

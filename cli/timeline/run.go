@@ -39,9 +39,8 @@ type Target struct{ Request, Rollout string }
 
 // ParseTarget reads crr/NAME or restartrollout/NAME, with the names of the kinds that kubectl accepts.
 func ParseTarget(text string) (Target, error) {
-	kind, name, _ := strings.Cut(text, "/")
-	if name != "" && !strings.Contains(name, "/") {
-		kind, _, _ = strings.Cut(strings.ToLower(kind), ".")
+	if kind, name, ok := console.KindName(text); ok {
+		kind, _, _ = strings.Cut(kind, ".")
 		switch kind {
 		case "crr", "containerrecreaterequest", "containerrecreaterequests":
 			return Target{Request: name}, nil
@@ -161,6 +160,8 @@ func (r *report) text(out io.Writer) error {
 	for _, m := range r.moments {
 		at, after, source := "-", "-", m.Source
 		switch {
+		case m.NotYet:
+			source = "not yet: " + source
 		case m.Time == nil:
 			source = "not known: " + source
 		case m.WholeSeconds:

@@ -166,8 +166,8 @@ func TestUnknownMomentsAreShownAsUnknown(t *testing.T) {
 			c.pod.Status.Conditions[0].Status = corev1.ConditionFalse
 			c.events = c.events[:1]
 		}, []string{
-			"accepted not known: the request does not have the condition Accepted", "new instance started not known: the container is not running now",
-			"containers ready not known: the pod's condition ContainersReady is not True now", "completed not known: the request is under way",
+			"accepted not known: the request does not have the condition Accepted", "new instance started not yet: kubelet has not started the container again",
+			"containers ready not yet: container app has not been started again", "completed not yet: the request is under way",
 		}},
 		"failed": {func(c *cluster) {
 			c.request.Status = v1beta1.ContainerRecreateRequestStatus{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	crrrecord "github.com/refit-project/refit/crr/record"
 	"github.com/refit-project/refit/crr/requester"
 	"github.com/refit-project/refit/image"
 	"github.com/refit-project/refit/inplace/record"
@@ -35,6 +36,27 @@ func (c *Container) requested(request *v1beta1.ContainerRecreateRequest, running
 	}
 }
 
+// recordedStops returns the requests with the instances that those under way have begun to stop in their container states.
+func recordedStops(requests []v1beta1.ContainerRecreateRequest) []v1beta1.ContainerRecreateRequest {
+	out := slices.Clone(requests)
+	for i := range out {
+		if !crr.Completed(&out[i]) {
+			out[i] = *crrrecord.Begun(&out[i])
+		}
+	}
+	return out
+}
+
+// stopped returns the ID of the instance that the request has stopped, or has begun to stop; "" if there is none. The status of
+// a request under way may show the beginning of a stop until 10 s after its end.
+func stopped(request *v1beta1.ContainerRecreateRequest, container string) string {
+	id := crr.Stopped(request, container)
+	if state, ok := crr.RecreateStateOf(request, container); id == "" && ok && !crr.Completed(request) {
+		return state.ContainerID
+	}
+	return id
+}
+
 // stoppedBy returns the request that has stopped the last instance of a container that does not run; nil if none has.
 func stoppedBy(requests []v1beta1.ContainerRecreateRequest, status *corev1.ContainerStatus) *v1beta1.ContainerRecreateRequest {
 	if status.State.Running != nil {
@@ -42,7 +64,7 @@ func stoppedBy(requests []v1beta1.ContainerRecreateRequest, status *corev1.Conta
 	}
 	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
 	for i := range requests {
-		id := crr.Stopped(&requests[i], status.Name)
+		id := stopped(&requests[i], status.Name)
 		if id != "" && id == status.ContainerID && (ended == nil || ended.ContainerID == id) {
 			return &requests[i]
 		}
@@ -97,7 +119,7 @@ func waiting(pod *corev1.Pod, status *corev1.ContainerStatus) string {
 		return strings.TrimSuffix(w.Reason+": "+requester.Printable(w.Message), ": ")
 	}
 	text := "kubelet's back-off: it starts the container at " + until.UTC().Format(time.RFC3339) + "; a ContainerRecreateRequest starts it at once"
-	container := crr.ContainerNamed(slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers), status.Name)
+	container := kubelet.Container(&pod.Spec, status.Name)
 	if container != nil && !sameImage(container.Image, status.Image) {
 		text += ", if the node has the image " + container.Image + " or can pull it: the last instance was of " + status.Image
 	}

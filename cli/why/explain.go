@@ -59,6 +59,7 @@ type Container struct {
 // requests for the pod.
 func Explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, names []string) []Container {
 	var containers []Container
+	requests = recordedStops(requests)
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if len(names) == 0 || slices.Contains(names, status.Name) {
 			containers = append(containers, explain(pod, requests, &status))
@@ -72,7 +73,7 @@ func explain(pod *corev1.Pod, requests []v1beta1.ContainerRecreateRequest, statu
 	previous := status.LastTerminationState.Terminated
 	c := Container{Name: status.Name, State: state(status), Ready: status.Ready, Restarts: status.RestartCount, Previous: previous != nil, Waiting: waiting(pod, status)}
 	request, stopping := lastRequest(requests, status), stoppedBy(requests, status)
-	if previous != nil && stopping == nil && request != nil && crr.Stopped(request, status.Name) != previous.ContainerID {
+	if previous != nil && stopping == nil && request != nil && stopped(request, status.Name) != previous.ContainerID {
 		previous, c.Previous = nil, false // it is of an instance before the one that was stopped
 	}
 	if previous != nil {
@@ -108,7 +109,7 @@ func lastRequest(requests []v1beta1.ContainerRecreateRequest, status *corev1.Con
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(b.Annotations[v1beta1.AnnotationAdmittedAt], a.Annotations[v1beta1.AnnotationAdmittedAt]))
 	})
 	for i := range of {
-		id := crr.Stopped(&of[i], status.Name)
+		id := stopped(&of[i], status.Name)
 		switch previous := status.LastTerminationState.Terminated; {
 		case id == "" || id == status.ContainerID || foundStopped(requests, &of[i], status.Name, id):
 			continue

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace/gate"
 	"github.com/refit-project/refit/internal/console"
 	"github.com/refit-project/refit/internal/kubelet"
@@ -53,7 +52,7 @@ func Run(ctx context.Context, config Config, out io.Writer, name string) error {
 		return r.Spec.PodName != name || uid != "" && uid != string(pod.UID)
 	})
 	for _, container := range config.Containers {
-		if crr.ContainerNamed(slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers), container) == nil {
+		if kubelet.Container(&pod.Spec, container) == nil {
 			return fmt.Errorf("%w: pod %s has no container %s", console.ErrUsage, name, container)
 		}
 	}

@@ -28,8 +28,9 @@ What cannot be changed in place is refused before anything is done, with the fie
 --dry-run shows that, and otherwise the stages of the update. A pod with the readiness gate KruisePodReady or
 InPlaceUpdateReady is taken out of its Services before its first container is stopped, and put back afterwards.
 
-How far an update has come is kept on the pod. A command that was interrupted, or has timed out, is run again to go on; if it had
-not changed a container yet, the pod is put back into its Services and nothing stays recorded. Several commands for one pod add up.
+How far an update has come is recorded on the pod. If the command is interrupted or times out before it has changed a container,
+it removes the record and puts the pod back into its Services. Later, or if it is killed, the record stays, and the same command
+continues the update; until then the pod may be out of its Services, see docs/inplace.md. Several commands for one pod add up.
 
 A pod that a workload owns can be changed too; the workload's template stays as it is, and the next pod it makes is as
 before. Before the pod is taken out of its Services, or its first container is stopped, the command waits until no more than

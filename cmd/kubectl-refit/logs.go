@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,11 +58,12 @@ func logsCommand(connection *genericclioptions.ConfigFlags) *cobra.Command {
 
 // podName reads POD or pod/POD.
 func podName(text string) (string, error) {
-	kind, name, found := strings.Cut(text, "/")
-	if !found {
-		kind, name = "pod", text
+	reference := text
+	if !strings.Contains(text, "/") {
+		reference = "pod/" + text
 	}
-	if name == "" || strings.Contains(name, "/") || !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(kind)) {
+	kind, name, ok := console.KindName(reference)
+	if !ok || !console.IsPod(kind) {
 		return "", fmt.Errorf("%w: %q: want the name of a pod, as web-0 or pod/web-0", console.ErrUsage, text)
 	}
 	return name, nil

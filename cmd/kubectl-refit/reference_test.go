@@ -24,8 +24,8 @@ const referenceHead = `# kubectl refit
 | 0 | done |
 | 1 | failed |
 | 2 | refused, and nothing has been changed; or wrong usage |
-| 124 | not done within ` + "`--timeout`" + `; work in progress continues |
-| 130 | interrupted; work in progress continues, and the message says how to follow or stop it |
+| 124 | not done within ` + "`--timeout`; `restart` and `pull` continue in the cluster, `set` see [inplace.md](inplace.md#if-a-command-ends-before-the-update)" + ` |
+| 130 | interrupted; the same, and the message says how to follow, stop or continue it |
 
 Output:
 

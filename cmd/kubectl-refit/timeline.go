@@ -15,7 +15,8 @@ import (
 
 const timelineLong = `Show when the parts of a restart happened, for a ContainerRecreateRequest or for the requests of a RestartRollout. Each time is shown
 with its source: annotations and conditions of the request, the pod's status, or Events, which the cluster keeps for an hour. A time
-that is not recorded anywhere is shown as not known, with the reason.
+that is not recorded anywhere is shown as not known, with the reason. What has not happened yet is shown as not yet, with what comes
+before it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 

@@ -37,6 +37,7 @@ func TestDefaults(t *testing.T) {
 	want := manager.Config{
 		Kubeconfig: "/etc/kubeconfig", Namespace: "system", OpenKruiseNamespace: "kruise-system", WebhookPort: 9443, CertSecret: "refit-manager-webhook-cert",
 		MetricsAddr: "127.0.0.1:8080", HealthAddr: ":8081", LeaderElect: true, Workers: 8,
+		RefusePods: true, WebhookNamespaces: []string{"kube-system"},
 		Images: true, PullSecretNamespace: "kruise-daemon-config", PodProbes: true, ServerlessProbes: true, EmptyNodePodProbes: true,
 		SidecarSets: true, SidecarSetRollout: true, ContainerRecreateRequests: true, ReadinessGates: true, RestartRollouts: true, ConfigChanges: true,
 		Version: "1.2.3",
@@ -62,6 +63,9 @@ func TestEachFlagIsWiredThrough(t *testing.T) {
 		{"--openkruise-revisions", func(c *manager.Config) { c.OpenKruiseRevisions = true }},
 		{"--webhook-port=1", func(c *manager.Config) { c.WebhookPort = 1 }},
 		{"--cert-secret=s", func(c *manager.Config) { c.CertSecret = "s" }},
+		{"--webhook-refuse-pods=false", func(c *manager.Config) { c.RefusePods = false }},
+		{"--webhook-allowed-namespaces=a,b", func(c *manager.Config) { c.WebhookNamespaces = []string{"a", "b"} }},
+		{"--webhook-client-ca-file=/ca", func(c *manager.Config) { c.WebhookClientCAFile = "/ca" }},
 		{"--metrics-addr=:1", func(c *manager.Config) { c.MetricsAddr = ":1" }},
 		{"--health-addr=:2", func(c *manager.Config) { c.HealthAddr = ":2" }},
 		{"--leader-elect=false", func(c *manager.Config) { c.LeaderElect = false }},

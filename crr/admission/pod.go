@@ -110,15 +110,15 @@ func checkRestartPolicy(request *v1beta1.ContainerRecreateRequest, pod *corev1.P
 
 // find returns the container and its status. It only finds containers that kubelet restarts after an exit.
 func find(pod *corev1.Pod, name, field string) (*corev1.Container, *corev1.ContainerStatus, error) {
-	if c := crr.ContainerNamed(pod.Spec.Containers, name); c != nil {
-		return c, crr.StatusNamed(pod.Status.ContainerStatuses, name), nil
+	if c := kubelet.ContainerIn(pod.Spec.Containers, name); c != nil {
+		return c, kubelet.StatusIn(pod.Status.ContainerStatuses, name), nil
 	}
-	if c := crr.ContainerNamed(pod.Spec.InitContainers, name); c != nil {
+	if c := kubelet.ContainerIn(pod.Spec.InitContainers, name); c != nil {
 		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways {
 			return nil, nil, invalid(field, "%s is an init container: it runs once, before the pod's containers, and kubelet does not run it again; "+
 				"only native sidecars, with restartPolicy: Always, can be recreated", name)
 		}
-		return c, crr.StatusNamed(pod.Status.InitContainerStatuses, name), nil
+		return c, kubelet.StatusIn(pod.Status.InitContainerStatuses, name), nil
 	}
 	for _, c := range pod.Spec.EphemeralContainers {
 		if c.Name == name {

@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/record"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Values of the label cause of refit_manager_container_restarts_total.
@@ -70,7 +71,7 @@ func (r *restarts) count(ctx context.Context, was, is *corev1.Pod) {
 	for _, statuses := range [][2][]corev1.ContainerStatus{{was.Status.ContainerStatuses, is.Status.ContainerStatuses}, {was.Status.InitContainerStatuses, is.Status.InitContainerStatuses}} {
 		for i := range statuses[1] {
 			after := &statuses[1][i]
-			before := crr.StatusNamed(statuses[0], after.Name)
+			before := kubelet.StatusIn(statuses[0], after.Name)
 			if before == nil || after.RestartCount <= before.RestartCount {
 				continue
 			}

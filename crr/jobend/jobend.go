@@ -70,7 +70,7 @@ func runningSidecars(pod *corev1.Pod) []*corev1.Container {
 	ended := 0
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		status := crr.StatusNamed(pod.Status.ContainerStatuses, c.Name)
+		status := kubelet.StatusIn(pod.Status.ContainerStatuses, c.Name)
 		final := kubelet.RestartPolicyOf(pod, c.Name).Final(status)
 		switch asked, image := terminationEnv(c); {
 		case !asked && image == "" && !final:

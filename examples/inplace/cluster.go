@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clientcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-
-	"github.com/refit-project/refit/inplace"
 )
 
-// cluster implements inplace.API with client-go.
+// cluster implements inplace.Writer with client-go. A program that changes labels or annotations that environment variables
+// refer to needs an inplace.API, which can also restart a container, for example by a ContainerRecreateRequest.
 type cluster struct{ clientcorev1.CoreV1Interface }
 
 func (c cluster) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
@@ -27,12 +25,6 @@ func (c cluster) PatchPod(ctx context.Context, pod *corev1.Pod, subresource stri
 		subresources = append(subresources, subresource)
 	}
 	return c.Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
-}
-
-// Restart is needed for changes of labels and annotations that environment variables refer to. A program that makes such
-// changes creates a ContainerRecreateRequest here.
-func (c cluster) Restart(context.Context, *corev1.Pod, inplace.Instance) error {
-	return errors.New("this program only changes images")
 }
 
 func (c cluster) watch(ctx context.Context, pod *corev1.Pod) (watch.Interface, error) {

@@ -64,7 +64,7 @@ func planned(pod *corev1.Pod, container, image string) (plan.Update, error) {
 // apply performs a step. If the pod has changed since the step was decided, nothing is written, and the caller decides
 // again with the pod that apply returns.
 func (u *updater) apply(ctx context.Context, pod *corev1.Pod, step *inplace.Step) (stored *corev1.Pod, written bool, err error) {
-	stored, err = inplace.Apply(ctx, u.api, pod, step)
+	stored, err = inplace.Write(ctx, u.api, pod, step)
 	if apierrors.IsConflict(err) || errors.Is(err, inplace.ErrChanged) {
 		stored, err = u.api.Pod(ctx, pod.Namespace, pod.Name)
 		return stored, false, err

@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/refit-project/refit/test/kit/downtime"
 )
 
 const (
 	askInterval = 25 * time.Millisecond
-	// askPatience bounds the wait for an answer after the work has ended.
-	askPatience = time.Minute
 	askTimeout  = 500 * time.Millisecond
 )
 
@@ -40,32 +40,6 @@ func newAsker(kubeconfig, namespace string) (*asker, error) {
 // unanswered is for how long no request to the pod of that name, or the next one, is answered until ctx ends. What has begun
 // by then is followed to its end.
 func (a *asker) unanswered(ctx context.Context, pod string) time.Duration {
-	var total time.Duration
-	answered, failing := time.Now(), false
-	ticker := time.NewTicker(askInterval)
-	defer ticker.Stop()
-	for ; ctx.Err() == nil || failing && time.Since(answered) < askPatience; <-ticker.C {
-		if !a.answers(context.WithoutCancel(ctx), pod) {
-			failing = true
-			continue
-		}
-		if failing {
-			total += time.Since(answered)
-		}
-		answered, failing = time.Now(), false
-	}
-	return total
-}
-
-func (a *asker) answers(ctx context.Context, pod string) bool {
 	url := fmt.Sprintf("%s/api/v1/namespaces/%s/pods/%s:80/proxy/", a.host, a.namespace, pod)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := a.client.Do(request)
-	if err != nil {
-		return false
-	}
-	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	return downtime.Unanswered(ctx, askInterval, func(ctx context.Context) bool { return downtime.Answers(ctx, a.client, url) })
 }

@@ -69,13 +69,13 @@ func instance(pod *corev1.Pod, container string) string {
 	return "none"
 }
 
-// downtime is for how long a pod, or the next one of its name, was not ready and did not answer.
-type downtime struct{ notReady, unanswered time.Duration }
+// outage is for how long a pod, or the next one of its name, was not ready and did not answer.
+type outage struct{ notReady, unanswered time.Duration }
 
-func (f *fixture) measure(ctx context.Context, pod string, work func() error) (downtime, error) {
+func (f *fixture) measure(ctx context.Context, pod string, work func() error) (outage, error) {
 	asking, enough := context.WithCancel(ctx)
 	defer enough()
-	var found downtime
+	var found outage
 	var asked sync.WaitGroup
 	asked.Go(func() { found.unanswered = f.ask.unanswered(asking, pod) })
 	notReady, err := f.unavailable(ctx, pod, work)

@@ -64,7 +64,7 @@ func recreatedPod(like *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// setUp creates both pods, instead of those of an earlier demo, and waits until they are ready.
+// setUp creates both pods, instead of the pods of an earlier demo, and waits until they are ready.
 func (f *fixture) setUp(ctx context.Context) error {
 	if err := f.api.CreateNamespace(ctx, f.pod.Namespace); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1alpha1"
@@ -48,22 +47,6 @@ func newDemo(kit *demokit.Demo) (*demo, error) {
 	}
 	d := &demo{Demo: kit, api: api, pod: &corev1.Pod{}, marker: &v1alpha1.PodProbeMarker{}}
 	return d, errors.Join(yaml.UnmarshalStrict(podManifest, d.pod), yaml.UnmarshalStrict(markerManifest, d.marker))
-}
-
-// setUp creates the pod, instead of that of an earlier demo, and waits until it is ready.
-func (d *demo) setUp(ctx context.Context) error {
-	if err := d.api.CreateNamespace(ctx, d.pod.Namespace); err != nil {
-		return err
-	}
-	for _, object := range []client.Object{d.marker.DeepCopy(), d.pod.DeepCopy()} {
-		if err := d.api.Remove(ctx, object); err != nil {
-			return err
-		}
-	}
-	if err := d.api.CreatePod(ctx, d.pod); err != nil {
-		return err
-	}
-	return d.api.WaitUntilReady(ctx, d.pod, "")
 }
 
 // fields are what a pod gets from a marker.

@@ -16,7 +16,7 @@ func show(ctx context.Context, kit *demokit.Demo) error {
 	if err != nil {
 		return err
 	}
-	if err := kit.Report.Do("pod game-0, a game server that is idle", func() error { return d.setUp(ctx) }); err != nil {
+	if err := kit.Report.Do("pod game-0, a game server that is idle", func() error { return d.api.Recreate(ctx, d.pod, d.marker.DeepCopy()) }); err != nil {
 		return err
 	}
 	if err := d.changeStates(ctx); err != nil {

@@ -43,20 +43,6 @@ func newDemo(kit *demokit.Demo) (*demo, error) {
 	return d, yaml.UnmarshalStrict(podManifest, d.pod)
 }
 
-// setUp creates the pod, instead of that of an earlier demo, and waits until it is ready.
-func (d *demo) setUp(ctx context.Context) error {
-	if err := d.api.CreateNamespace(ctx, d.pod.Namespace); err != nil {
-		return err
-	}
-	if err := d.api.Remove(ctx, d.pod.DeepCopy()); err != nil {
-		return err
-	}
-	if err := d.api.CreatePod(ctx, d.pod); err != nil {
-		return err
-	}
-	return d.api.WaitUntilReady(ctx, d.pod, "")
-}
-
 // container is the status of a container, empty if kubelet has not reported it.
 func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	if status := kubelet.StatusOf(pod, name); status != nil {

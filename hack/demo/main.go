@@ -15,7 +15,7 @@ func show(ctx context.Context, kit *demokit.Demo) error {
 	if err != nil {
 		return err
 	}
-	if err := kit.Report.Do("pod web of two containers, nginx and busybox", func() error { return d.setUp(ctx) }); err != nil {
+	if err := kit.Report.Do("pod web of two containers, nginx and busybox", func() error { return d.api.Recreate(ctx, d.pod) }); err != nil {
 		return err
 	}
 	var recorded timeline

@@ -1,4 +1,4 @@
-// Package democluster finds the cluster of a demo or benchmark, which is that of the checkout or one of the user, prepares it with Refit and
+// Package democluster finds the cluster of a demo or benchmark, which is the cluster of the checkout or one of the user, prepares it with Refit and
 // connects to it.
 package democluster
 
@@ -51,7 +51,7 @@ func Find() (Cluster, error) {
 }
 
 // Prepare brings the checkout's cluster up, sets KUBECONFIG, builds the images, helm and kubectl-refit, and installs the chart with
-// them. Arguments are those of hack/images.sh. It returns what to install further things with.
+// them. images are arguments of hack/images.sh. It returns what to install further things with.
 func (c Cluster) Prepare(ctx context.Context, report *step.Reporter, images ...string) (install.Config, error) {
 	if c.Own {
 		err := report.Run(ctx, "cluster up",

@@ -95,6 +95,22 @@ func (c *Client) WaitUntilReady(ctx context.Context, pod *corev1.Pod, not string
 	return nil
 }
 
+// Recreate creates a pod and its namespace, instead of the pod and the other objects of an earlier demo, and waits until it is ready.
+func (c *Client) Recreate(ctx context.Context, pod *corev1.Pod, others ...client.Object) error {
+	if err := c.CreateNamespace(ctx, pod.Namespace); err != nil {
+		return err
+	}
+	for _, object := range append(others, pod.DeepCopy()) {
+		if err := c.Remove(ctx, object); err != nil {
+			return err
+		}
+	}
+	if err := c.CreatePod(ctx, pod); err != nil {
+		return err
+	}
+	return c.WaitUntilReady(ctx, pod, "")
+}
+
 // WatchPod watches the pods of one name.
 func (c *Client) WatchPod(ctx context.Context, namespace, name string) (watch.Interface, error) {
 	pods, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})

@@ -24,7 +24,7 @@ type Program struct {
 	Name string
 	// OwnCluster means that the demo reads from the nodes of the checkout's cluster and cannot run on another one.
 	OwnCluster bool
-	// Images are arguments of hack/images.sh, for images beside those of Refit.
+	// Images are arguments of hack/images.sh, for images beside the images of Refit.
 	Images []string
 	// Show runs when Refit is installed on the cluster.
 	Show func(context.Context, *Demo) error

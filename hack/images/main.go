@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -25,13 +24,10 @@ import (
 
 const about = `Usage: images [flags]
 
-Builds each program of cmd/refit-* (and each --extra) into BINARIES and an image of each, writes the images to
-OUT/NAME.tar in the OCI image layout, and pushes them as PUSH/NAME:VERSION when --push is given.
+Builds each program of cmd/refit-* (and each --extra) into dist and an image of each, writes the images to
+dist/images/NAME.tar in the OCI image layout, and pushes them as PUSH/NAME:VERSION when --push is given.
 
-  images --version v1.2.3 --platforms linux/amd64,linux/arm64 --push registry.example.com/team
   images --push 127.0.0.1:20730/refit-project       the registry of a test cluster, see .cluster/registry
-
-SOURCE_DATE_EPOCH dates the images; without it they are dated 1970, so that equal content is an equal image.
 
 `
 
@@ -49,7 +45,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	config, err := parse(args, os.Getenv("SOURCE_DATE_EPOCH"))
+	config, err := parse(args)
 	if err != nil {
 		return err
 	}
@@ -61,50 +57,37 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if config.ProgramsOnly {
-		return config.buildAll(ctx, builder, programs)
-	}
-	if err := os.MkdirAll(config.Out, 0o755); err != nil {
+	folder := filepath.Join(config.root, "dist", "images")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	for _, program := range programs {
 		began := time.Now()
-		index, err := builder.Image(ctx, program, config.Platforms)
+		if config.programsOnly {
+			binary, err := builder.Compile(ctx, program, build.Native)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s in %.1f s\n", binary, time.Since(began).Seconds())
+			continue
+		}
+		index, err := builder.Image(ctx, program, []string{build.Native})
 		if err != nil {
 			return err
 		}
-		archive := filepath.Join(config.Out, program.Name+".tar")
-		if err := oci.Write(archive, config.Repository+"/"+program.Name+":"+config.Version, index, config.Created); err != nil {
+		archive := filepath.Join(folder, program.Name+".tar")
+		if err := oci.Write(archive, repository+"/"+program.Name+":"+config.version, index, builder.Created); err != nil {
 			return err
 		}
-		fmt.Printf("%s: %s in %.1f s\n", archive, strings.Join(config.Platforms, ", "), time.Since(began).Seconds())
-		if config.Push == "" {
+		fmt.Printf("%s in %.1f s\n", archive, time.Since(began).Seconds())
+		if config.push == "" {
 			continue
 		}
-		pushed, err := push(ctx, config.Push+"/"+program.Name+":"+config.Version, index)
+		pushed, err := push(ctx, config.push+"/"+program.Name+":"+config.version, index)
 		if err != nil {
 			return err
 		}
 		fmt.Println("pushed", pushed)
-	}
-	return nil
-}
-
-// buildAll builds the programs alone.
-func (c *Config) buildAll(ctx context.Context, builder *build.Builder, programs []build.Program) error {
-	for _, program := range programs {
-		for _, platform := range c.Platforms {
-			began := time.Now()
-			binary, err := builder.Compile(ctx, program, platform)
-			if err != nil {
-				return err
-			}
-			info, err := os.Stat(binary)
-			if err != nil {
-				return fmt.Errorf("build %s for %s: %w", program.Name, platform, err)
-			}
-			fmt.Printf("%s: %s, %.1f MB in %.1f s\n", binary, platform, float64(info.Size())/1e6, time.Since(began).Seconds())
-		}
 	}
 	return nil
 }

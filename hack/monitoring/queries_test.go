@@ -30,7 +30,7 @@ var foreign = map[string][]string{
 
 var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\| (.*?) \\| ")
 
-// metrics are those of docs/metrics.md with their labels, which a test there compares with the sources.
+// metrics are the metrics of docs/metrics.md with their labels, which a test there compares with the sources.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "metrics.md"))

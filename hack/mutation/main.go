@@ -1,7 +1,7 @@
-// Command mutation changes the code of the rooms that decide, one small change at a time, and reports the changes that no
-// test of the room notices: an inverted condition, half of a condition, a boundary moved by one, a statement left out, an error lost.
+// Command mutation changes the code of the packages that decide, one small change at a time, and reports the changes that no
+// test of the package notices: an inverted condition, half of a condition, a boundary moved by one, a statement left out, an error lost.
 //
-// All changes of a room are compiled into one test binary and switched by an environment variable, so that a change
+// All changes of a package are compiled into one test binary and switched by an environment variable, so that a change
 // costs one run of the tests and no build.
 package main
 
@@ -17,26 +17,26 @@ import (
 	"syscall"
 )
 
-// rooms are those that decide, each with all packages below it.
-var rooms = []string{
+// packages are the packages that decide, each with all packages below it.
+var packages = []string{
 	"crr", "crr/admission", "crr/engine", "crr/jobend", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "internal/kubelet", "internal/wording", "internal/hook", "image", "image/entry", "image/jobplan", "image/queue", "signal", "signal/procfile",
 	"probe/podprobe", "probe/podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/manifest", "hotupdate/payload", "hotupdate/store",
 	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",
 	"sidecarmode", "plugin/config", "probe/endpoint", "probe/inpod/httpprobe", "plugin", "probe/inpod", "internal/process", "plugin/selftest", "sidecarmode/server",
 	"hotupdate/inpod", "hotupdate/inpod/download", "hotupdate/inpod/httpapi", "hotupdate/inpod/metrics", "hotupdate/inpod/record", "hotupdate/inpod/steps", "hotupdate/inpod/trigger",
-	"crr/control", "internal/conflict", "rollout/control", "rollout/control/configchange", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "probe/control/omitted", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
+	"crr/control", "internal/conflict", "rollout/control", "rollout/control/configchange", "image/control", "image/control/nodewrite", "image/control/secretcopy", "internal/result", "internal/result/output", "probe/control", "probe/control/compiled", "probe/webhook", "probe/control/marks", "sidecarset/control", "sidecarset/control/beside", "crr/node", "crr/node/report",
 	"probe/node", "probe/node/execprobe", "probe/node/probespec", "probe/node/probestatus",
 	"sidecarset/admission", "sidecarset/annotation", "sidecarset/choice", "sidecarset/defaults", "sidecarset/expression", "sidecarset/hotupgrade", "sidecarset/inject", "sidecarset/match", "sidecarset/missed",
 	"sidecarset/podfields", "sidecarset/podmeta", "sidecarset/podrules", "sidecarset/policy", "sidecarset/proof", "sidecarset/revision", "sidecarset/rollout", "sidecarset/status", "sidecarset/subset", "sidecarset/upgrade", "internal/guard", "internal/guard/control", "internal/guard/informer", "cli/openkruise", "internal/fair",
-	"image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "sidecarset/control/history", "sidecarset/control/podapi", "sidecarset/control/prepull", "sidecarset/control/report",
+	"image/cli", "image/cli/pullnodes", "image/credentialprovider", "image/node", "inplace/cli", "inplace/cli/change", "inplace/cli/turn", "inplace/node", "probe/cli", "rollout/cli", "rollout/cli/board", "sidecarset/control/history", "sidecarset/control/prepull", "sidecarset/control/report",
 }
 
-// testsElsewhere has for rooms that were split off another package that package, whose tests look at them too.
+// testsElsewhere has, for packages that were split off another package, that package, whose tests look at them too.
 var testsElsewhere = map[string]string{
 	"hotupdate/action": "hotupdate", "hotupdate/archive": "hotupdate", "hotupdate/fetch": "hotupdate", "hotupdate/payload": "hotupdate", "hotupdate/store": "hotupdate",
 	"probe/node/execprobe": "probe/node", "probe/node/probespec": "probe/node", "probe/node/probestatus": "probe/node",
-	"probe/control/compiled": "probe/control", "probe/control/marks": "probe/control", "probe/control/omitted": "probe/control",
+	"probe/control/compiled": "probe/control", "probe/control/marks": "probe/control",
 	"image/control/nodewrite": "image/control", "image/control/secretcopy": "image/control", "probe/podprobe/share": "probe/podprobe", "crr/podrules": "crr", "hotupdate/manifest": "hotupdate", "inplace/gate": "inplace",
 	"sidecarset/control/beside": "sidecarset/control", "probe/transport": "probe", "sidecarset/podrules": "sidecarset/admission",
 	"hotupdate/inpod/download": "hotupdate/inpod", "hotupdate/inpod/httpapi": "hotupdate/inpod", "hotupdate/inpod/metrics": "hotupdate/inpod", "hotupdate/inpod/record": "hotupdate/inpod", "hotupdate/inpod/steps": "hotupdate/inpod", "hotupdate/inpod/trigger": "hotupdate/inpod", "probe/endpoint": "probe/inpod/httpprobe",
@@ -50,7 +50,7 @@ var equivalent string
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var c check
-	flag.Float64Var(&c.least, "least", 0.85, "share of the mutants of each room that has to be noticed")
+	flag.Float64Var(&c.least, "least", 0.85, "share of the mutants of each package that has to be noticed")
 	flag.IntVar(&c.workers, "workers", 4, "mutants tried at once")
 	flag.IntVar(&c.every, "every", 1, "try only every nth mutant")
 	flag.StringVar(&c.only, "match", "", "try only mutants whose key contains this")
@@ -58,9 +58,9 @@ func main() {
 	flag.Parse()
 	paths := flag.Args()
 	if len(paths) == 0 {
-		paths = rooms
+		paths = packages
 	}
-	err := c.rooms(ctx, paths)
+	err := c.check(ctx, paths)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
@@ -75,7 +75,7 @@ type check struct {
 	only, kinds    string
 }
 
-func (c check) rooms(ctx context.Context, paths []string) error {
+func (c check) check(ctx context.Context, paths []string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c check) rooms(ctx context.Context, paths []string) error {
 	reasons := reasonsIn(equivalent)
 	var below []string
 	for _, path := range paths {
-		share, err := c.room(ctx, root, path, work, reasons)
+		share, err := c.one(ctx, root, path, work, reasons)
 		if err != nil {
 			return err
 		}
@@ -102,8 +102,8 @@ func (c check) rooms(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// room prints a line for a room and one for each survivor, and returns the share that was noticed.
-func (c check) room(ctx context.Context, root, path, work string, reasons map[string]string) (float64, error) {
+// one prints a line for a package and one for each survivor, and returns the share that was noticed.
+func (c check) one(ctx context.Context, root, path, work string, reasons map[string]string) (float64, error) {
 	r, err := build(ctx, root, path, work)
 	if err != nil {
 		return 0, err

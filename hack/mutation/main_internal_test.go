@@ -8,25 +8,25 @@ import (
 	"testing"
 )
 
-// What is split off a room still decides.
-func TestPackagesBelowARoomAreRooms(t *testing.T) {
+// What is split off a package still decides.
+func TestPackagesBelowAListedOneAreListed(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	for _, room := range rooms {
-		var code, tests int // files of the room itself
-		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
+	for _, listed := range packages {
+		var code, tests int // files of the package itself
+		err := filepath.WalkDir(filepath.Join(root, listed), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
 				return err
 			}
 			folder, err := filepath.Rel(root, filepath.Dir(path))
-			own, test := folder == room, strings.HasSuffix(path, "_test.go")
+			own, test := folder == listed, strings.HasSuffix(path, "_test.go")
 			switch {
 			case own && test:
 				tests++
 			case own:
 				code++
-			case !test && !strings.HasSuffix(folder, "test") && !slices.Contains(rooms, folder):
-				t.Errorf("%s is not in the list of rooms, as %s is", folder, room)
+			case !test && !strings.HasSuffix(folder, "test") && !slices.Contains(packages, folder):
+				t.Errorf("%s is not in the list of packages, as %s is", folder, listed)
 			}
 			return err
 		})
@@ -34,10 +34,10 @@ func TestPackagesBelowARoomAreRooms(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code == 0 {
-			t.Errorf("%s has no code", room)
+			t.Errorf("%s has no code", listed)
 		}
-		if other := testsElsewhere[room]; tests == 0 && other == "" || other != "" && !slices.Contains(rooms, other) {
-			t.Errorf("%s has no tests, and those of %q are none of it", room, other)
+		if other := testsElsewhere[listed]; tests == 0 && other == "" || other != "" && !slices.Contains(packages, other) {
+			t.Errorf("%s has no tests, and the tests of %q do not belong to it", listed, other)
 		}
 	}
 }

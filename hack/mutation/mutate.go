@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// mutant is one change of a room's source. All mutants of a room are compiled into one test binary; an environment
+// mutant is one change of a package's source. All mutants of a package are compiled into one test binary; an environment
 // variable says which one is on.
 type mutant struct {
 	number int
@@ -37,7 +37,7 @@ const (
 )
 
 // edit replaces source[from:to]. Where edits meet, they come in the order of their ranks: what ends before what begins,
-// and the parts of a longer node around those of a shorter.
+// and the parts of a longer node around the parts of a shorter one.
 type edit struct {
 	from, to int
 	rank     [3]int

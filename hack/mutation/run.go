@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room is a package whose mutants have to be noticed by its own tests, or by those of another package.
-type room struct {
+// pkg is a package whose mutants have to be noticed by its own tests, or by the tests of another package.
+type pkg struct {
 	path    string
 	mutants []mutant
 	suites  []*suite // one after the other
@@ -34,9 +34,9 @@ type suite struct {
 	limit  time.Duration // for the tests with one mutant
 }
 
-// build compiles the tests of a room with all of its mutants in them, none switched on.
-func build(ctx context.Context, root, path, work string) (*room, error) {
-	r := &room{path: path}
+// build compiles the tests of a package with all of its mutants in them, none switched on.
+func build(ctx context.Context, root, path, work string) (*pkg, error) {
+	r := &pkg{path: path}
 	entries, err := os.ReadDir(filepath.Join(root, path))
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func build(ctx context.Context, root, path, work string) (*room, error) {
 }
 
 // baseline runs the tests without a mutant, which must succeed.
-func (r *room) baseline(ctx context.Context, root string) error {
+func (r *pkg) baseline(ctx context.Context, root string) error {
 	if len(r.suites) == 0 {
 		return fmt.Errorf("%s has no tests", r.path)
 	}
@@ -112,7 +112,7 @@ func (r *room) baseline(ctx context.Context, root string) error {
 }
 
 // try runs the tests with one mutant until some notice it.
-func (r *room) try(ctx context.Context, root string, number int) (result outcome, err error) {
+func (r *pkg) try(ctx context.Context, root string, number int) (result outcome, err error) {
 	for _, of := range r.suites {
 		if result, _, err = of.run(ctx, root, number); err != nil || result != survived {
 			break
@@ -123,7 +123,7 @@ func (r *room) try(ctx context.Context, root string, number int) (result outcome
 
 // survivors runs the tests once for each mutant, a few at a time. It returns the mutants that no test noticed, and how many
 // were noticed only because the tests took too long: on a machine with other load that may be no merit of the tests.
-func (r *room) survivors(ctx context.Context, root string, mutants []mutant, workers int) (found []mutant, late int, failed error) {
+func (r *pkg) survivors(ctx context.Context, root string, mutants []mutant, workers int) (found []mutant, late int, failed error) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	next := make(chan mutant)
@@ -159,7 +159,7 @@ func (r *room) survivors(ctx context.Context, root string, mutants []mutant, wor
 	return found, late, failed
 }
 
-// mostMemory is what the tests of a room may use. A loop that a mutant has made endless takes all there is otherwise.
+// mostMemory is what the tests of a package may use. A loop that a mutant has made endless takes all there is otherwise.
 const mostMemory = 4 << 30
 
 func limitMemory(pid int) error {
@@ -170,7 +170,7 @@ func limitMemory(pid int) error {
 	return nil
 }
 
-// outcome is what the tests of a room say of a mutant.
+// outcome is what the tests of a package say of a mutant.
 type outcome int
 
 const (

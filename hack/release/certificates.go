@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// certificates are Mozilla's CA certificates as Go's module has them: those of the machine would make the images differ from one
+// certificates are Mozilla's CA certificates as Go's module has them: the certificates of the machine would make the images differ from one
 // machine to the next. Those that are trusted under a condition only are left out, since a file of PEM cannot have conditions.
 func certificates() ([]byte, error) {
 	var out bytes.Buffer

@@ -19,7 +19,7 @@ import (
 // unsummed are the files that the checksums do not cover, since they are made from them, or differ from run to run.
 var unsummed = []string{sumsFile, signatureFile, envelopeFile}
 
-// Verify checks that the files of a release are those of its checksums and of its provenance, that there are no others, and, with
+// Verify checks that the files of a release are the files of its checksums and of its provenance, that there are no others, and, with
 // a verifier, that both are signed. It returns how many files there are.
 func Verify(folder string, verifier *signing.Verifier) (int, error) {
 	text, err := os.ReadFile(filepath.Join(folder, sumsFile))

@@ -126,7 +126,7 @@ func TestInterruptEndsTheChildrenToo(t *testing.T) {
 	began := time.Now()
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
+		t.Errorf("error %v, want the error of the context", err)
 	}
 	if n, err := pipe.Read(make([]byte, 1)); n > 0 || time.Since(began) > 10*time.Second {
 		t.Errorf("read %d bytes, %v, after %s: the child lives on", n, err, time.Since(began))

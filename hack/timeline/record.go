@@ -132,7 +132,7 @@ func (r *recorder) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	return r.api.Delete(ctx, pod)
 }
 
-// readyPod waits for a ready pod of the StatefulSet whose container app is another than that of before.
+// readyPod waits for a ready pod of the StatefulSet whose container app is another instance than before.
 func (r *recorder) readyPod(ctx context.Context, before *corev1.Pod) (found *corev1.Pod, err error) {
 	err = demokit.Until(ctx, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList

@@ -48,6 +48,11 @@ type stage struct {
 	plugin plugin.Plugin
 	mux    *http.ServeMux
 	end    func()
+	ended  chan error // the result of Start
+
+	expire context.CancelFunc // ends the time for the restore and the triggers
+	mu     sync.Mutex
+	times  []time.Time // the deadlines for these
 }
 
 func deployed(name string) *corev1.Pod {
@@ -106,7 +111,7 @@ func (s *stage) start(more string) *stage {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.plugin = hotupdateinpod.New()
+	s.plugin = hotupdateinpod.NewWithin(s.deadlines())
 	host := plugin.Host{
 		Logger: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Pod: identity.Pod{Namespace: "games", Name: s.api.pod.Name, UID: "u"},
 		Observed: func() *corev1.Pod { return nil }, Results: s.results, API: client, Processes: s.fs, Metrics: prometheus.NewRegistry(),
@@ -120,9 +125,10 @@ func (s *stage) start(more string) *stage {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)
+	s.ended = done
 	go func() { done <- s.plugin.Start(ctx) }()
 	s.end = sync.OnceFunc(func() {
-		patience, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		patience, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer stop()
 		if err := s.plugin.Stop(patience); err != nil {
 			s.t.Error(err)
@@ -135,6 +141,30 @@ func (s *stage) start(more string) *stage {
 		server.Close()
 	})
 	s.t.Cleanup(s.end)
+	return s
+}
+
+// deadlines returns a replacement for context.WithDeadline: its contexts end when the test calls expire.
+func (s *stage) deadlines() func(context.Context, time.Time) (context.Context, context.CancelFunc) {
+	expiry, expire := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	s.expire, s.times = expire, nil
+	return func(ctx context.Context, by time.Time) (context.Context, context.CancelFunc) {
+		s.mu.Lock()
+		s.times = append(s.times, by)
+		s.mu.Unlock()
+		ctx, cancel := context.WithDeadline(ctx, by)
+		stop := context.AfterFunc(expiry, cancel)
+		return ctx, func() { stop(); cancel() }
+	}
+}
+
+// runWithout starts the sidecar, waits until /status contains reason, why the restore has failed, and ends the time for it.
+func (s *stage) runWithout(reason, more string) *stage {
+	s.t.Helper()
+	s.start(more)
+	s.until("failed: "+reason, func() bool { return strings.Contains(s.plugin.Status().Message, reason) })
+	s.expire()
+	s.until("ready", s.ready)
 	return s
 }
 

@@ -42,8 +42,12 @@ type Plugin struct {
 	work          chan job
 	unrecorded    chan recording // the last accepted revision, for the goroutine that records it
 	pendingReload chan string    // version for which the program has to be reloaded when its process has started
+	ended         chan struct{}  // closed when no job is run any more
 	stopping      atomic.Bool
 	ready         atomic.Bool
+
+	// within is context.WithDeadline. Tests end the time for a restore themselves.
+	within func(ctx context.Context, by time.Time) (context.Context, context.CancelFunc)
 
 	mu         sync.Mutex
 	open       *hotupdate.Updater // nil during the restore
@@ -63,7 +67,10 @@ type recording struct {
 
 // New is the plugin's Factory.
 func New() plugin.Plugin {
-	return &Plugin{slot: make(chan struct{}, 1), work: make(chan job), unrecorded: make(chan recording, 1), pendingReload: make(chan string, 1)}
+	return &Plugin{
+		slot: make(chan struct{}, 1), work: make(chan job), unrecorded: make(chan recording, 1), pendingReload: make(chan string, 1),
+		ended: make(chan struct{}), within: context.WithDeadline,
+	}
 }
 
 // Name implements plugin.Plugin.
@@ -119,16 +126,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 	plugin.Go(p.host.Guard, p.Name(), group, func() error { p.awaitTriggers(ctx, triggers, ready); return nil })
 	plugin.Go(p.host.Guard, p.Name(), group, func() error { p.runPendingReloads(ctx); return nil })
 	plugin.Go(p.host.Guard, p.Name(), group, func() error { p.retryRestore(ctx); return nil })
-	plugin.Go(p.host.Guard, p.Name(), group, func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case do := <-p.work:
-				do(ctx, u)
-			}
-		}
-	})
+	plugin.Go(p.host.Guard, p.Name(), group, func() error { return p.runJobs(ctx, u) })
 	plugin.Go(p.host.Guard, p.Name(), group, func() error {
 		for {
 			select {
@@ -140,6 +138,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 		}
 	})
 	err = group.Wait()
+	close(p.ended)
 	p.finish(ctx, u)
 	return err
 }
@@ -160,17 +159,18 @@ func (p *Plugin) startTriggers(ctx context.Context, group *errgroup.Group) []*tr
 // awaitTriggers makes the plugin ready when the triggers have applied their first content, because a native sidecar starts
 // before its program, which may need those files. A source that cannot be reached delays that until the deadline.
 func (p *Plugin) awaitTriggers(ctx context.Context, triggers []*trigger.Trigger, by time.Time) {
-	deadline := time.NewTimer(time.Until(by))
-	defer deadline.Stop()
+	deadline, cancel := p.within(ctx, by)
+	defer cancel()
 	for _, t := range triggers {
 		select {
 		case <-t.Tried():
 			continue
-		case <-deadline.C:
-			p.host.Logger.Warn("ready without the content of all triggers", "waited", p.config.wait())
-		case <-ctx.Done():
+		case <-deadline.Done():
+		}
+		if ctx.Err() != nil {
 			return
 		}
+		p.host.Logger.Warn("ready without the content of all triggers", "waited", p.config.wait())
 		break
 	}
 	p.ready.Store(true)
@@ -212,10 +212,13 @@ func (p *Plugin) Status() plugin.Health {
 	if u == nil {
 		return plugin.Health{Healthy: true, Message: cmp.Or(note, httpapi.ErrRestoring.Error())}
 	}
-	status := u.Status()
-	info := map[string]any{"update": status}
-	if current, err := u.Current(); err == nil {
+	info := map[string]any{"update": u.Status()}
+	current, err := u.Current()
+	if err == nil {
 		info["current"] = httpapi.Describe(current)
+	}
+	if err := cmp.Or(u.CheckFolder(), err); err != nil {
+		return plugin.Health{Message: err.Error(), Info: info}
 	}
 	return plugin.Health{Healthy: true, Message: note, Info: info}
 }

@@ -24,7 +24,7 @@ const (
 // yet, and reloads it if it runs by then. Only a folder that cannot be used is an error. What cannot be restored in time is
 // retried by retryRestore.
 func (p *Plugin) restore(ctx context.Context, by time.Time) (*hotupdate.Updater, error) {
-	deadline, cancel := context.WithDeadline(ctx, by)
+	deadline, cancel := p.within(ctx, by)
 	defer cancel()
 	began := time.Now()
 	u, err := hotupdate.Open(ctx, p.updater)

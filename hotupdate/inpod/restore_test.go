@@ -76,7 +76,7 @@ func TestRoleThatForbidsTheConfigMap(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.api.forbidden = true
-	s.run(none + "restore: {waitSeconds: 0.2}\n")
+	s.runWithout("forbidden", none)
 	address := s.origin.put("/a", "A1")
 	if code, said := s.post("v1", address); code != http.StatusServiceUnavailable || !strings.Contains(said, "forbidden") {
 		t.Errorf("%d %s", code, said)
@@ -132,7 +132,7 @@ func TestRestoreHasADeadline(t *testing.T) {
 	s.origin.mu.Lock()
 	delete(s.origin.files, "/a")
 	s.origin.mu.Unlock()
-	n := s.newPod("web-abc-2").run(none + "restore: {waitSeconds: 0.3}\n")
+	n := s.newPod("web-abc-2").runWithout("source a", none)
 	if got := n.results.value("hot_update"); !strings.HasPrefix(got, "v1: Update failed: restore: ") {
 		t.Errorf("annotation %q", got)
 	}

@@ -158,9 +158,13 @@ func TestRestoreAndTriggersTogetherDelayReadinessForABoundedTime(t *testing.T) {
 	s := newStage(t)
 	s.api.set(func(a *apiServer) { a.down = true })
 	began := time.Now()
-	s.run(settings + "restore: {waitSeconds: 6}\n")
-	if took := time.Since(began); took < 5*time.Second || took > 10*time.Second {
-		t.Errorf("ready after %s", took)
+	s.runWithout("read what the workload has accepted", settings+"restore: {waitSeconds: 6}\n")
+	latest := time.Now().Add(6 * time.Second) // the sidecar has started before
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.times) != 2 || s.times[0].Before(began.Add(5*time.Second)) || s.times[1].Before(began.Add(6*time.Second)) ||
+		s.times[1].After(latest) || s.times[1].Sub(s.times[0]) != 600*time.Millisecond {
+		t.Errorf("started after %s, the time for restore and triggers ends at %s", began, s.times)
 	}
 }
 
@@ -169,7 +173,7 @@ func TestATriggerThatCannotBeReadDelaysReadinessForABoundedTime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.api.forbidden = true
-	s.run(settings + "restore: {waitSeconds: 0.3}\n")
+	s.runWithout("forbidden", settings)
 }
 
 // A pod with files of a trigger and of a request is restored from the record: the digest of the set leaves out what the

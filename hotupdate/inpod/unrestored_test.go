@@ -9,8 +9,6 @@ import (
 	"testing"
 )
 
-const soon = none + "restore: {waitSeconds: 0.3}\n"
-
 // gone makes the origin answer 404 for a path.
 func (o *origin) gone(path string) {
 	o.mu.Lock()
@@ -55,7 +53,7 @@ func TestAnUpdateAfterAFailedRestoreKeepsTheFilesOfTheWorkload(t *testing.T) {
 	s.accept("v2", "/k", "K")
 	s.remembered("v2")
 	s.origin.gone("/base")
-	n := s.newPod("web-abc-2").run(soon)
+	n := s.newPod("web-abc-2").runWithout("source base", none)
 	if code, said := n.post("v3", n.origin.put("/z", "Z")); code != http.StatusInternalServerError || !strings.Contains(said, "base") || !strings.Contains(said, "v2, which could not be restored") {
 		t.Errorf("%d %s", code, said)
 	}
@@ -83,14 +81,14 @@ func TestAnUpdateAfterAFailedRestoreMayBringWhatIsMissing(t *testing.T) {
 	s.accept("v2", "/k", "K")
 	s.remembered("v2")
 	s.origin.put("/base", "another")
-	n := s.newPod("web-abc-2").run(soon)
+	n := s.newPod("web-abc-2").run(none)
 	n.accept("v3", "/base", "B3")
 	n.remembered("v3")
 	n.checkRecord("base", "k")
 	n.check("base", "B3")
 	n.check("k", "K")
 	n.origin.gone("/base")
-	m := n.newPod("web-abc-3").run(soon)
+	m := n.newPod("web-abc-3").runWithout("source base", none)
 	if code, said := m.post("v4", m.origin.put("/all", "A"), "keep", "false"); code != http.StatusOK {
 		t.Fatalf("%d %s", code, said)
 	}
@@ -110,7 +108,7 @@ func TestTheNewestCompleteRevisionIsRestored(t *testing.T) {
 		t.Fatalf("%d %v", code, answer)
 	}
 	s.remembered("v3")
-	n := s.newPod("web-abc-2").run(soon)
+	n := s.newPod("web-abc-2").run(none)
 	for name, want := range map[string]string{"base": "B", "k": "K", "i": "none"} {
 		n.check(name, want)
 	}
@@ -118,7 +116,7 @@ func TestTheNewestCompleteRevisionIsRestored(t *testing.T) {
 		t.Errorf("annotation %q", got)
 	}
 	n.stop()
-	n.run(soon) // a restart does not make it this pod's own
+	n.run(none) // a restart does not make it this pod's own
 	n.check("k", "K")
 	if code, said := n.post("v4", n.origin.put("/z", "Z")); code != http.StatusConflict || !strings.Contains(said, "of v3: i") {
 		t.Errorf("%d %s", code, said)
@@ -142,7 +140,7 @@ func TestARollbackEndsWhatCouldNotBeRestored(t *testing.T) {
 	s.accept("v2", "/k", "K")
 	s.remembered("v2")
 	s.origin.gone("/k")
-	n := s.newPod("web-abc-2").run(soon)
+	n := s.newPod("web-abc-2").runWithout("source k", none)
 	n.check("base", "B")
 	if code, answer := n.postJSON("/rollback", `{"version":"v1"}`); code != http.StatusOK {
 		t.Fatalf("%d %v", code, answer)
@@ -165,7 +163,7 @@ func TestALeftRevisionIsNotRestored(t *testing.T) {
 	}
 	s.remembered("v2")
 	s.origin.gone("/b")
-	n := s.newPod("web-abc-2").run(soon)
+	n := s.newPod("web-abc-2").runWithout("source b", none)
 	for name, want := range map[string]string{"a": "A1", "b": "none", "c": "none"} {
 		n.check(name, want)
 	}
@@ -175,8 +173,8 @@ func TestALeftRevisionIsNotRestored(t *testing.T) {
 func TestWhatCouldNotBeRestoredIsRestoredLater(t *testing.T) {
 	t.Parallel()
 	for name, is := range map[string]func(s *stage, missing bool){
-		"the role": func(s *stage, missing bool) { s.api.set(func(a *apiServer) { a.forbidden = missing }) },
-		"the server": func(s *stage, missing bool) {
+		"forbidden": func(s *stage, missing bool) { s.api.set(func(a *apiServer) { a.forbidden = missing }) },
+		"source a": func(s *stage, missing bool) {
 			if s.origin.gone("/a"); !missing {
 				s.origin.put("/a", "A1")
 			}
@@ -189,7 +187,7 @@ func TestWhatCouldNotBeRestoredIsRestoredLater(t *testing.T) {
 			s.remembered("v1")
 			n := s.newPod("web-abc-2")
 			is(n, true)
-			n.run(soon)
+			n.runWithout(name, none)
 			n.check("a", "none")
 			if got := n.plugin.Status().Message; !strings.Contains(got, "restore") {
 				t.Errorf("status %q", got)
@@ -237,7 +235,7 @@ func TestARecordWithAnImpossibleNameHidesNoOlderRevision(t *testing.T) {
 		data := a.configMaps["sidecar-result"]
 		data["Deployment.web"] = strings.ReplaceAll(data["Deployment.web"], `"name":"b"`, `"name":"../b"`)
 	})
-	n := s.newPod("web-abc-2").run(soon)
+	n := s.newPod("web-abc-2").run(none)
 	n.check("a", "A1")
 	n.accept("v3", "/c", "C3")
 	n.remembered("v3")
@@ -260,7 +258,7 @@ func TestADamagedRevisionIsRestoredFromTheRecord(t *testing.T) {
 	if err := os.WriteFile(s.dir+"/"+strings.TrimSuffix(target, "/files")+"/manifest.json", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.run(soon)
+	s.run(none)
 	s.check("a", "A1")
 	s.check("b", "B2")
 	if code, answer := s.postJSON("/rollback", `{"version":"v1"}`); code != http.StatusOK {

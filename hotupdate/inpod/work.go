@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/refit-project/refit/hotupdate"
@@ -27,7 +28,14 @@ func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context,
 	select {
 	case p.work <- func(ctx context.Context, u *hotupdate.Updater) {
 		var o outcome
-		panicErr := plugin.Safely(p.host.Guard, p.Name(), func() error { o = do(ctx, u); return nil })
+		panicErr := plugin.Safely(p.host.Guard, p.Name(), func() error {
+			if err := u.CheckFolder(); err != nil {
+				o.err = fmt.Errorf("%w: %w", httpapi.ErrRestoring, err)
+				return nil
+			}
+			o = do(ctx, u)
+			return nil
+		})
 		<-p.slot
 		if panicErr != nil {
 			p.host.Logger.Error("update ended in a panic", "err", panicErr)
@@ -38,12 +46,37 @@ func (p *Plugin) submit(ctx context.Context, wait bool, do func(context.Context,
 	case <-ctx.Done():
 		<-p.slot
 		return hotupdate.Result{}, ctx.Err()
+	case <-p.ended:
+		<-p.slot
+		return hotupdate.Result{}, httpapi.ErrStopping
 	}
 	select {
 	case o := <-ended:
 		return o.result, o.err
 	case <-ctx.Done():
 		return hotupdate.Result{}, ctx.Err()
+	}
+}
+
+// folderInterval is the time between checks that nobody has deleted the files of this program.
+const folderInterval = 5 * time.Second
+
+// runJobs runs one job after another. It ends with an error if the folder can no longer be used: the plugin is started again
+// then, and restores the files.
+func (p *Plugin) runJobs(ctx context.Context, u *hotupdate.Updater) error {
+	tick := time.NewTicker(folderInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case do := <-p.work:
+			do(ctx, u)
+		case <-tick.C:
+		}
+		if err := u.CheckFolder(); err != nil {
+			return fmt.Errorf("check %s: %w", p.config.dir(), err)
+		}
 	}
 }
 
@@ -92,7 +125,7 @@ func (p requested) Apply(ctx context.Context, request hotupdate.Request) (hotupd
 			p.host.Logger.Warn("update not tried", "version", request.Version, "err", err)
 			return outcome{err: err}
 		}
-		request.Record = true
+		request.Record, request.DistinctVersion = true, p.config.Verify.ComparesVersion()
 		res, err := u.Apply(ctx, request)
 		err = explain(err)
 		if request.DryRun || errors.Is(err, hotupdate.ErrInvalid) {
@@ -154,6 +187,7 @@ func (p triggered) Delivered(name string) string {
 // Apply implements trigger.Updater.
 func (p triggered) Apply(ctx context.Context, request hotupdate.Request) (retry bool, err error) {
 	p.setReload(ctx, &request)
+	request.DistinctVersion = p.config.Verify.ComparesVersion() && !request.NoReload // without a reload nothing is verified
 	_, err = p.submit(ctx, true, func(ctx context.Context, u *hotupdate.Updater) outcome {
 		began := time.Now()
 		res, err := u.Apply(ctx, request)

@@ -40,6 +40,9 @@ type Request struct {
 	// NoReload puts the files in place without reloading the program, which has not been started yet. With ReloadLater, Reload
 	// has to follow; until it has succeeded ReloadPending returns true, also for the next Updater of the folder.
 	NoReload, ReloadLater bool
+	// DistinctVersion refuses files that differ from the ones in force under the same version: a verification that compares
+	// versions would succeed although the program has not loaded the files.
+	DistinctVersion bool
 	// Record makes Unrecorded return the time of acceptance until Recorded is called, also for the next Updater of the
 	// folder.
 	Record bool

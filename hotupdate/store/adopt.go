@@ -11,6 +11,17 @@ import (
 	"github.com/refit-project/refit/hotupdate/payload"
 )
 
+// Unlinked lists the files whose name in the folder is not a link to the files in force: somebody has replaced or removed it.
+func (s *Store) Unlinked(files []File) []string {
+	var names []string
+	for _, f := range files {
+		if !s.ours(f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
 // Foreign lists names at which there is a regular file that this program has not written.
 func (s *Store) Foreign(files []File) []string {
 	var names []string

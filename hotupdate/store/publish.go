@@ -131,6 +131,12 @@ func (s *Store) swap(id string) error {
 	return s.sync(".")
 }
 
+// Shows reports whether the link to the data leads to a revision.
+func (s *Store) Shows(id string) bool {
+	target, err := s.root.Readlink(dataLink)
+	return err == nil && target == FilesPath(id)
+}
+
 // symlink creates or replaces a link atomically.
 func (s *Store) symlink(target, name string) error {
 	const beside = scratch + "/link"

@@ -111,6 +111,20 @@ func (s *Store) Close() {
 	_ = s.root.Close()
 }
 
+// CheckFolder returns an error if somebody has deleted folders or files of this program, or the files of a revision. It may be
+// called by any goroutine. It does not compare inodes: some file systems have no stable ones.
+func (s *Store) CheckFolder(id string) error {
+	for _, folder := range []string{private, revisions, scratch, FilesPath(id)} {
+		if info, err := s.root.Lstat(folder); err != nil || !info.IsDir() {
+			return fmt.Errorf("folder %s is missing", folder)
+		}
+	}
+	if info, err := s.root.Lstat(lockFile); err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("file %s is missing", lockFile)
+	}
+	return nil
+}
+
 // IDs returns the IDs of all revisions on disk, oldest first.
 func (s *Store) IDs() ([]string, error) {
 	entries, err := fs.ReadDir(s.root.FS(), revisions)

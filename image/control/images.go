@@ -25,6 +25,7 @@ import (
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // First and longest delay before a retry. The delay doubles each time.
@@ -105,11 +106,8 @@ func (c *Config) options() controller.Options {
 }
 
 // later returns the result for a decision that requests another reconciliation at a time.
-func (a *api) later(at time.Time) ctrl.Result {
-	if at.IsZero() {
-		return ctrl.Result{}
-	}
-	return ctrl.Result{RequeueAfter: max(at.Sub(a.Clock()), time.Second)}
+func (a *api) later(at recheck.At) ctrl.Result {
+	return ctrl.Result{RequeueAfter: at.In(a.Clock(), time.Second)}
 }
 
 // done returns the result of the last write of a reconciliation. It ignores that the object is gone.

@@ -222,7 +222,7 @@ func (j *jobs) start(ctx context.Context, job *v1beta1.ImagePullJob, decision *j
 			if names(node, job) {
 				return false
 			}
-			added := entry.Request(&node.Spec, &node.Status, job, secrets, j.Clock())
+			added := entry.Queued(node, job) == "" && entry.Request(&node.Spec, &node.Status, job, secrets, j.Clock())
 			if !added {
 				decision.LookAt(j.Clock().Add(conflict.First))
 			}

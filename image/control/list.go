@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +21,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image/jobplan"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // lists creates an ImagePullJob for each image of an ImageListPullJob, and summarizes their status.
@@ -57,7 +58,7 @@ func (l *lists) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, e
 		}
 		if makeErr != nil {
 			status.Message = foreign.Shorten(makeErr.Error(), maxMessage)
-			again = l.Clock().Add(startDelay)
+			again = recheck.On(l.Clock().Add(startDelay))
 		}
 	}
 	if !equality.Semantic.DeepEqual(list.Status, status) {
@@ -170,11 +171,7 @@ func template(of *v1beta1.ImagePullJobTemplate) v1beta1.ImagePullJobTemplate {
 }
 
 func templateHash(list *v1beta1.ImageListPullJob) string {
-	text, err := json.Marshal(template(&list.Spec.ImagePullJobTemplate))
-	if err != nil {
-		panic(err) // cannot happen: the template has been decoded from JSON
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(must.JSON(template(&list.Spec.ImagePullJobTemplate)))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/refit-project/refit/image/entry"
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // nodeImages maintains one NodeImage, with the node's labels, for each node with a host, and removes entries that no
@@ -51,7 +51,7 @@ func (n *nodeImages) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	case ownedByOtherNode(&object, node):
 		return n.replace(ctx, &object)
 	}
-	var again time.Time
+	var again recheck.At
 	// The lookups also apply to the next attempts: the daemon may write the object while jobs are looked up.
 	find, unread, err := n.find(ctx, &object.Spec)
 	if err != nil {

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/image/entry"
 	"github.com/refit-project/refit/image/jobplan"
 )
 
@@ -23,12 +26,15 @@ func (a *api) jobs(ctx context.Context, options ...client.ListOption) ([]v1beta1
 	return list.Items, nil
 }
 
-// activeJobs returns requests for all jobs that have not ended.
-func (a *api) activeJobs(ctx context.Context) []ctrl.Request {
-	list, err := a.jobs(ctx, client.UnsafeDisableDeepCopy) // they are not changed
+// activeJobs returns requests for all jobs that have not ended, the oldest first.
+func (a *api) activeJobs(ctx context.Context, options ...client.ListOption) []ctrl.Request {
+	list, err := a.jobs(ctx, append(options, client.UnsafeDisableDeepCopy)...) // they are not changed
 	if err != nil {
 		a.Logger.Error("ImagePullJobs of a NodeImage not listed", "err", err)
 	}
+	slices.SortFunc(list, func(a, b v1beta1.ImagePullJob) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
 	var requests []ctrl.Request
 	for i := range list {
 		if list[i].Status.CompletionTime == nil {
@@ -59,6 +65,12 @@ func (a *api) jobsOfNode() handler.EventHandler {
 			owners, others := jobplan.Changed(before, after)
 			if others {
 				all(ctx, q)
+			} else {
+				for _, namespace := range entry.Freed(before, after) {
+					for _, request := range a.activeJobs(ctx, client.InNamespace(namespace)) {
+						q.Add(request)
+					}
+				}
 			}
 			for _, o := range owners {
 				q.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: o.Namespace, Name: o.Name}})

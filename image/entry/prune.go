@@ -9,14 +9,14 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Prune removes entries that no job needs from a NodeImage's spec: entries whose jobs are gone or have ended before
 // their pull, which cancels a pull in progress, and finished entries whose TTL has expired and that no job still
 // counts. job looks up a job by its reference, and returns nil if it is gone. Entries without owners belong to other
-// controllers, and are only removed when their TTL has expired. again is when to call Prune next; zero means only after
-// a change.
-func Prune(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job func(corev1.ObjectReference) *v1beta1.ImagePullJob, now time.Time) (changed bool, again time.Time) {
+// controllers, and are only removed when their TTL has expired. again is when to call Prune next.
+func Prune(spec *v1beta1.NodeImageSpec, status *v1beta1.NodeImageStatus, job func(corev1.ObjectReference) *v1beta1.ImagePullJob, now time.Time) (changed bool, again recheck.At) {
 	p := pruning{status: status, job: job, now: now}
 	for name := range spec.Images {
 		before := spec.Images[name]
@@ -47,7 +47,7 @@ type pruning struct {
 	status *v1beta1.NodeImageStatus
 	job    func(corev1.ObjectReference) *v1beta1.ImagePullJob
 	now    time.Time
-	again  time.Time
+	again  recheck.At
 }
 
 // keep removes what is not needed from a tag, and reports whether anything is left.
@@ -133,9 +133,7 @@ func (p *pruning) expired(ended time.Time, policy *v1beta1.ImageTagPullPolicy) b
 	if !p.now.Before(end) {
 		return true
 	}
-	if p.again.IsZero() || end.Before(p.again) {
-		p.again = end
-	}
+	p.again = p.again.Or(end)
 	return false
 }
 

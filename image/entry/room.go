@@ -2,7 +2,6 @@ package entry
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/internal/must"
 )
 
 const (
@@ -141,11 +141,7 @@ func sizeOf(repository string, tag *v1beta1.ImageTagSpec, namespace string) int 
 			size += secretBytes + 2*len(secret.Name)
 		}
 		if is.SandboxConfig != nil {
-			text, err := json.Marshal(is.SandboxConfig)
-			if err != nil { // cannot happen: all values of these types can be encoded
-				return maxBytes + 1
-			}
-			size += sandboxTimes * len(text)
+			size += sandboxTimes * len(must.JSON(is.SandboxConfig))
 		}
 	}
 	return size

@@ -15,6 +15,7 @@ import (
 	"github.com/refit-project/refit/image"
 	"github.com/refit-project/refit/image/entry"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // maxMessage limits a message of a job, in bytes.
@@ -45,8 +46,8 @@ type Decision struct {
 	Full string
 	// Delete says to delete the job, because its TTL has expired. Nothing else is to be done then.
 	Delete bool
-	// Again is when to decide again without a change; zero means never.
-	Again time.Time
+	// Again is when to decide again.
+	Again recheck.At
 }
 
 // Job decides about a job. nodes are the NodeImages of the nodes that it selects.
@@ -55,8 +56,8 @@ func Job(job *v1beta1.ImagePullJob, nodes []*v1beta1.NodeImage, now time.Time) D
 	policy := job.Spec.CompletionPolicy
 	if done := job.Status.CompletionTime; done != nil {
 		if ttl := policy.TTLSecondsAfterFinished; ttl != nil {
-			d.Again = done.Add(time.Duration(*ttl) * time.Second)
-			d.Delete = !now.Before(d.Again)
+			d.Again = recheck.On(done.Add(time.Duration(*ttl) * time.Second))
+			d.Delete = d.Again.Passed(now)
 		}
 		return d
 	}
@@ -92,11 +93,7 @@ func Job(job *v1beta1.ImagePullJob, nodes []*v1beta1.NodeImage, now time.Time) D
 }
 
 // LookAt requests another decision at t, unless an earlier one is already requested.
-func (d *Decision) LookAt(t time.Time) {
-	if d.Again.IsZero() || t.Before(d.Again) {
-		d.Again = t
-	}
-}
+func (d *Decision) LookAt(t time.Time) { d.Again = d.Again.Or(t) }
 
 // end completes the status. why is the message of the conditions.
 func (d *Decision) end(reason, why, message string, now time.Time) {
@@ -122,6 +119,8 @@ type tally struct {
 	unstarted []string
 	open      []string // nodes whose pull has neither succeeded nor failed, or has not begun
 	full      []string // NodeImages without space, and how much they contain
+	queued    []string // NodeImages on which the job waits for other pulls of its namespace, and how many they are
+	idle      []string // nodes that have not begun the pull, with the reason
 	why       string   // the message of one failure
 }
 
@@ -153,7 +152,10 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 		tag := image.TagSpec(&node.Spec, reference)
 		if tag == nil || !owns(tag, job) {
 			t.open = append(t.open, node.Name)
-			if has := entry.Full(node, job); has != "" {
+			if has := entry.Queued(node, job); has != "" {
+				t.queued = append(t.queued, "NodeImage "+node.Name+" has "+has)
+				d.LookAt(now.Add(queuedDelay))
+			} else if has := entry.Full(node, job); has != "" {
 				t.full = append(t.full, "NodeImage "+node.Name+" has "+has)
 			} else {
 				t.unstarted = append(t.unstarted, node.Name)
@@ -173,6 +175,9 @@ func (d *Decision) count(job *v1beta1.ImagePullJob, reference image.Reference, n
 		default:
 			s.Active++
 			t.open = append(t.open, node.Name)
+			if why := d.idle(job, tag, image.TagStatus(&node.Status, reference), now); why != "" {
+				t.idle = append(t.idle, node.Name+": "+why)
+			}
 		}
 	}
 	slices.Sort(s.FailedNodes)

@@ -9,15 +9,16 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // List decides about an ImageListPullJob from the ImagePullJobs that it has created, by image.
-func List(list *v1beta1.ImageListPullJob, jobs map[string]*v1beta1.ImagePullJob, now time.Time) (status v1beta1.ImageListPullJobStatus, remove bool, again time.Time) {
+func List(list *v1beta1.ImageListPullJob, jobs map[string]*v1beta1.ImagePullJob, now time.Time) (status v1beta1.ImageListPullJobStatus, remove bool, again recheck.At) {
 	status = *list.Status.DeepCopy()
 	if done := status.CompletionTime; done != nil {
 		if ttl := list.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
-			again = done.Add(time.Duration(*ttl) * time.Second)
-			return status, !now.Before(again), again
+			again = recheck.On(done.Add(time.Duration(*ttl) * time.Second))
+			return status, again.Passed(now), again
 		}
 		return status, false, again
 	}

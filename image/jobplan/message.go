@@ -3,6 +3,7 @@ package jobplan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/refit-project/refit/image"
 )
@@ -17,18 +18,28 @@ func (t tally) progress() string {
 
 // details returns further information, or "".
 func (t tally) details() string {
-	switch {
-	case t.status.Desired == 0:
+	if t.status.Desired == 0 {
 		return "no node is selected"
-	case t.why != "" && len(t.full) > 0:
-		return clip(t.noRoom() + image.MessageSeparator + t.failures())
-	case t.why != "":
-		return clip(t.failures())
 	}
-	return t.noRoom()
+	parts := slices.DeleteFunc([]string{t.noRoom(), t.waits(), t.failures()}, func(part string) bool { return part == "" })
+	return clip(strings.Join(parts, image.MessageSeparator))
+}
+
+// waits returns why nodes have not begun to pull, or "".
+func (t tally) waits() string {
+	switch {
+	case len(t.queued) > 0:
+		return fmt.Sprintf("%d of %d nodes wait for other pulls, for example %s, which is the most there can be", len(t.queued), t.status.Desired, slices.Min(t.queued))
+	case len(t.idle) > 0:
+		return fmt.Sprintf("%d of %d nodes have not begun to pull, for example %s", len(t.idle), t.status.Desired, slices.Min(t.idle))
+	}
+	return ""
 }
 
 func (t tally) failures() string {
+	if t.why == "" {
+		return ""
+	}
 	return fmt.Sprintf("%d of %d nodes failed, for example %s", t.status.Failed, t.status.Desired, t.why)
 }
 

@@ -46,6 +46,7 @@ func TestJobLooksAgainAtItsDeadline(t *testing.T) {
 	for deadline, want := range map[int64]time.Duration{60: time.Minute, 3600: 10 * time.Minute} {
 		c := newCluster(t, 1, job(func(j *v1beta1.ImagePullJob) { j.Spec.CompletionPolicy.ActiveDeadlineSeconds = &deadline }))
 		c.look()
+		c.now = now.Add(10 * time.Second)
 		if d := c.look(); !d.Again.Equal(now.Add(want)) {
 			t.Errorf("deadline %d s: again at %s", deadline, d.Again)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/internal/wait"
 )
 
 // A Puller wraps one of these errors to classify a failure.
@@ -21,22 +22,19 @@ var (
 	ErrDigestMismatch = errors.New("the registry served other bytes than the digest names")
 )
 
-// Back-off between attempts. It doubles each time. kruise-daemon has the same first and longest back-off.
-const (
-	firstBackoff = time.Second
-	lastBackoff  = 30 * time.Second
-	// limitedBackoff is the first back-off after ErrTooManyRequests. CRI does not pass on the header Retry-After.
-	limitedBackoff     = 15 * time.Second
-	lastLimitedBackoff = 2 * time.Minute
+var (
+	// backoff is the time between attempts. kruise-daemon has the same first and longest back-off.
+	backoff = wait.Backoff{First: time.Second, Last: 30 * time.Second}
+	// limitedBackoff applies after ErrTooManyRequests. CRI does not pass on the header Retry-After.
+	limitedBackoff = wait.Backoff{First: 15 * time.Second, Last: 2 * time.Minute}
 )
 
 // Backoff returns the time between failed attempt number n, counted from 1, and the next attempt.
 func Backoff(n int, err error) time.Duration {
-	first, last := firstBackoff, lastBackoff
 	if errors.Is(err, ErrTooManyRequests) {
-		first, last = limitedBackoff, lastLimitedBackoff
+		return limitedBackoff.After(n)
 	}
-	return min(first<<min(n-1, 10), last)
+	return backoff.After(n)
 }
 
 // progress is the state of a pull with fields that only the queue needs.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/image"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // sameImage is how long a pull waits for a pull of the same image for another namespace, because it may then have
@@ -36,12 +37,8 @@ func (s *slots) take(namespace string) {
 // next decides which pulls start now, and when to run again without a change. The namespace with the fewest pulls in
 // progress comes first; of several, the one whose last attempt is longest ago; and within a namespace the oldest
 // request.
-func next(pulls map[image.Target]*pull, running map[*pull]time.Time, served map[string]uint64, parallel int, now time.Time) (start []*pull, again time.Time) {
-	later := func(t time.Time) {
-		if again.IsZero() || t.Before(again) {
-			again = t
-		}
-	}
+func next(pulls map[image.Target]*pull, running map[*pull]time.Time, served map[string]uint64, parallel int, now time.Time) (start []*pull, again recheck.At) {
+	later := func(t time.Time) { again = again.Or(t) }
 	taken := slots{parallel: parallel, by: map[string]int{}}
 	same := map[string][]*pull{} // in progress, by full reference
 	for p := range running {

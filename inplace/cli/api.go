@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -17,6 +16,7 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/internal/kube"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // API is the access to the cluster that an update needs.
@@ -77,11 +77,7 @@ func (c Cluster) Restart(ctx context.Context, pod *corev1.Pod, instance inplace.
 	}
 	request := &v1beta1.ContainerRecreateRequest{}
 	request.Namespace, request.Name = pod.Namespace, restartName(pod, instance)
-	expected, err := json.Marshal(map[string]string{instance.Container: instance.ContainerID})
-	if err != nil {
-		return err
-	}
-	request.Annotations = map[string]string{v1beta1.AnnotationExpectedInstances: string(expected)}
+	request.Annotations = map[string]string{v1beta1.AnnotationExpectedInstances: string(must.JSON(map[string]string{instance.Container: instance.ContainerID}))}
 	request.Spec = v1beta1.ContainerRecreateRequestSpec{
 		PodName:                 pod.Name,
 		Containers:              []v1beta1.ContainerRecreateRequestContainer{{Name: instance.Container}},

@@ -109,6 +109,8 @@ func (u *updater) summary() {
 		status, was := kubelet.StatusOf(u.pod, container.Name), kubelet.StatusOf(u.before, container.Name)
 		switch {
 		case status == nil || was == nil:
+		case was.ContainerID == status.ContainerID && u.resized(container):
+			u.Output.Print("  container %s: %s, not restarted\n", status.Name, describe(&container.Resources))
 		case was.ContainerID == status.ContainerID:
 			u.Output.Print("  container %s: not touched\n", status.Name)
 		default:
@@ -116,6 +118,12 @@ func (u *updater) summary() {
 		}
 	}
 	u.Output.Print("  %s\n", u.readiness())
+}
+
+// resized reports whether a container has other resources than before the update.
+func (u *updater) resized(container *corev1.Container) bool {
+	was := plan.Find(&u.before.Spec, container.Name)
+	return was != nil && describe(&was.Resources) != describe(&container.Resources)
 }
 
 // downtime returns how long a container did not run, in whole seconds because kubelet reports times in seconds. It is

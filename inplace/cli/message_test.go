@@ -23,7 +23,8 @@ func TestWhatThePodCannotHaveIsWrongUsageAlsoInADryRun(t *testing.T) {
 		words   string
 	}{
 		"a drain without a gate":      {plan.Options{DrainSeconds: 3}, nil, "pod web has no readiness gate KruisePodReady or InPlaceUpdateReady, so it cannot be drained"},
-		"an unknown container":        {plan.Options{Order: [][]string{{"foo"}}}, nil, `--order: usage: the pod has no container "foo"; it has app, log, setup`},
+		"an unknown container":        {plan.Options{Order: [][]string{{"foo"}}}, nil, `usage: --order: the pod has no container "foo" that is kept running; it has app, log`},
+		"an init container":           {plan.Options{Order: [][]string{{"setup"}}}, nil, `usage: --order: the pod has no container "setup" that is kept running; it has app, log`},
 		"a container twice":           {plan.Options{Order: [][]string{{"app"}, {"log", "app"}}}, nil, "container app is named twice"},
 		"a permission that is missed": {plan.Options{}, []string{"patch pods"}, "in namespace demo you have no permission to patch pods"},
 	} {
@@ -85,7 +86,8 @@ func TestSummaryOfAPodThatWasNotReady(t *testing.T) {
 			s.pod.Spec.InitContainers = append(s.pod.Spec.InitContainers, corev1.Container{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
 			s.pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mesh", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		}, "container mesh: not touched"},
-		"the image that was asked for": {func(*server) {}, "container app: app:2, restarts"},
+		"the image that was asked for":    {func(*server) {}, "container app: app:2, restarts"},
+		"a container that is not changed": {func(*server) {}, "container log: not touched"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer(v1beta1.ReadinessGateKruisePodReady)
@@ -100,4 +102,15 @@ func TestSummaryOfAPodThatWasNotReady(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSummaryOfAContainerThatWasResized(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		said, err := s.set(t.Context(), inplacecli.Config{}, must(change.Resources(change.Sizes{Containers: []string{"app"}, Requests: "cpu=200m"})))
+		if err != nil || !strings.Contains(said, "container app: requests.cpu=200m, not restarted\n") || !strings.Contains(said, "container log: not touched\n") {
+			t.Errorf("%v; said:\n%s", err, said)
+		}
+	})
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/refit-project/refit/internal/console"
 )
@@ -21,12 +20,10 @@ type Target struct {
 
 // ParseTarget parses a target, for example "pod/web".
 func ParseTarget(text string) (Target, error) {
-	kind, name, ok := strings.Cut(text, "/")
-	if !ok || name == "" || strings.Contains(name, "/") {
+	switch kind, name, ok := console.KindName(text); {
+	case !ok:
 		return Target{}, fmt.Errorf("%w: %q: want pod/NAME", console.ErrUsage, text)
-	}
-	switch strings.ToLower(kind) {
-	case "pod", "pods", "po":
+	case console.IsPod(kind):
 		return Target{Kind: KindPod, Name: name}, nil
 	default:
 		return Target{}, fmt.Errorf("%w: %q: only pods can be updated so far, as pod/NAME", console.ErrUsage, text)

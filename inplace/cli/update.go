@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -129,11 +130,14 @@ func (u *updater) check() error {
 		return fmt.Errorf("%w: pod %s has no readiness gate KruisePodReady or InPlaceUpdateReady, so it cannot be drained: "+
 			"add readinessGates to its template, or leave --drain-seconds out", console.ErrUsage, u.pod.Name)
 	}
-	var named []string
+	var named, kept []string
+	for _, container := range change.Running(plan.Template(u.pod)) {
+		kept = append(kept, container.Name)
+	}
 	for _, group := range u.Options.Order {
 		for _, name := range group {
-			if template := plan.Template(u.pod); plan.Find(&template.Spec, name) == nil {
-				return fmt.Errorf("--order: %w", change.NoContainer(template, name))
+			if !slices.Contains(kept, name) {
+				return fmt.Errorf("%w: --order: the pod has no container %q that is kept running; it has %s", console.ErrUsage, name, strings.Join(kept, ", "))
 			}
 			if slices.Contains(named, name) {
 				return fmt.Errorf("%w: --order: container %s is named twice", console.ErrUsage, name)
@@ -252,7 +256,7 @@ func unchanged(err error) bool {
 func (u *updater) try(ctx context.Context, update *plan.Update) error {
 	refused := &plan.RefusedError{}
 	for _, trial := range inplace.Trials(u.pod, update) {
-		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch); final(err) {
+		if err := u.API.TryPatchPod(ctx, u.pod, trial.Subresource, trial.Patch()); final(err) {
 			refused.Refusals = append(refused.Refusals, plan.Refusal{Reason: plan.ReasonInvalid, Why: trial.Message + ": " + err.Error()})
 		}
 	}

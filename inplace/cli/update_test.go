@@ -117,6 +117,9 @@ func TestWhatTheUserTypedIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, parse := range map[string]func() error{
 		"no image":       func() error { _, err := change.Image([]string{"app"}); return err },
+		"an image twice": func() error { _, err := change.Image([]string{"app=a", "log=b", "app=c"}); return err },
+		"a value twice":  func() error { _, err := change.Env(nil, []string{"A=1", "A=2"}); return err },
+		"a limit twice":  func() error { _, err := change.Resources(change.Sizes{Limits: "cpu=1,cpu=2"}); return err },
 		"no container":   func() error { _, err := change.Image([]string{"=x"}); return err },
 		"no quantity":    func() error { _, err := change.Resources(change.Sizes{Limits: "cpu=lots"}); return err },
 		"no resources":   func() error { _, err := change.Resources(change.Sizes{}); return err },

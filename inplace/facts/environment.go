@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // MetadataEnv is an environment variable whose value is a label or an annotation of the pod.
@@ -50,10 +50,7 @@ func MetadataEnvHash(container *corev1.Container, value func(MetadataEnv) string
 		envs = append(envs, corev1.EnvVar{Name: env.Name, Value: value(env)})
 	}
 	slices.SortStableFunc(envs, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-	text, err := json.Marshal(envs)
-	if err != nil {
-		panic(err) // cannot happen: names and values can always be encoded
-	}
+	text := must.JSON(envs)
 	hash := fnv.New32a()
 	fmt.Fprintf(hash, "([]uint8)%v", text) // like kubelet's hash of a container, see package kubelet
 	return uint64(hash.Sum32())

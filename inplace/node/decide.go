@@ -30,10 +30,9 @@ type instances map[string]instance
 func current(pod *corev1.Pod) []*corev1.ContainerStatus {
 	var list []*corev1.ContainerStatus
 	for i := range pod.Spec.Containers {
-		for j := range pod.Status.ContainerStatuses {
-			if s := &pod.Status.ContainerStatuses[j]; s.Name == pod.Spec.Containers[i].Name && s.ContainerID != "" && s.State.Running != nil {
-				list = append(list, s)
-			}
+		s := kubelet.StatusIn(pod.Status.ContainerStatuses, pod.Spec.Containers[i].Name)
+		if s != nil && s.ContainerID != "" && s.State.Running != nil {
+			list = append(list, s)
 		}
 	}
 	return list
@@ -68,12 +67,7 @@ func envHash(pod *corev1.Pod, container string, is instance) uint64 {
 	if is.noEnv {
 		return 0
 	}
-	return facts.MetadataEnvHash(specOf(pod, container), func(env facts.MetadataEnv) string { return is.env[env.Name] })
-}
-
-func specOf(pod *corev1.Pod, container string) *corev1.Container {
-	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
-	return &pod.Spec.Containers[i]
+	return facts.MetadataEnvHash(kubelet.ContainerIn(pod.Spec.Containers, container), func(env facts.MetadataEnv) string { return is.env[env.Name] })
 }
 
 // stops returns the containers to restart now because their environment does not match the pod's metadata: those
@@ -88,7 +82,7 @@ func stops(pod *corev1.Pod, known instances) []*corev1.ContainerStatus {
 	ordered := map[int64][]*corev1.ContainerStatus{}
 	for _, status := range current(pod) {
 		is, ok := known[status.ContainerID]
-		spec := specOf(pod, status.Name)
+		spec := kubelet.ContainerIn(pod.Spec.Containers, status.Name)
 		if !ok || is.noEnv || len(facts.MetadataEnvs(spec)) == 0 || imageChanges(spec, is) || envHash(pod, status.Name, is) == facts.ExpectedEnvHash(spec, pod) {
 			continue
 		}
@@ -121,13 +115,13 @@ func changes(was, is *corev1.Pod) bool {
 // updating reports whether the pod is being updated in place, according to the condition that controllers and
 // kubectl-refit set. So an annotation that a user edits restarts nothing.
 func updating(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1beta1.ReadinessGateInPlaceUpdateReady && c.Status == corev1.ConditionFalse
-	})
+	gate := kubelet.Condition(&pod.Status, v1beta1.ReadinessGateInPlaceUpdateReady)
+	return pod.DeletionTimestamp == nil && gate != nil && gate.Status == corev1.ConditionFalse
 }
 
 func ready(pod *corev1.Pod, container string) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container && s.Ready })
+	status := kubelet.StatusIn(pod.Status.ContainerStatuses, container)
+	return status != nil && status.Ready
 }
 
 // imageChanges reports whether kubelet will restart the instance because of its image. Kubelets before 1.31 hash more

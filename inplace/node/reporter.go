@@ -19,6 +19,7 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/internal/guard"
 	"github.com/refit-project/refit/internal/hook"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 // Config configures a Reporter. Every field is required.
@@ -237,7 +238,7 @@ func (r *Reporter) ask(ctx context.Context, pod *corev1.Pod, status *corev1.Cont
 		return instance{}, err
 	}
 	is := instance{hash: seen.Hash, image: seen.Image}
-	envs := facts.MetadataEnvs(specOf(pod, status.Name))
+	envs := facts.MetadataEnvs(kubelet.ContainerIn(pod.Spec.Containers, status.Name))
 	if len(envs) == 0 {
 		return is, nil
 	}

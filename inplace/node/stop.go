@@ -42,7 +42,7 @@ func (r *Reporter) stopNow(ctx context.Context, pod *corev1.Pod, status *corev1.
 	grace := kubelet.GracePeriod(pod.Spec.TerminationGracePeriodSeconds)
 	id := strings.TrimPrefix(status.ContainerID, r.config.RuntimeName+"://")
 	begun := time.Now()
-	if spec := specOf(pod, status.Name); grace > 0 && spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil {
+	if spec := kubelet.ContainerIn(pod.Spec.Containers, status.Name); grace > 0 && spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil {
 		call := hook.Call{
 			Pod: pod, Container: status.Name, ID: identity.ContainerID{Runtime: r.config.RuntimeName, ID: id},
 			Handler: spec.Lifecycle.PreStop, Timeout: grace,

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/refit-project/refit/internal/must"
 )
 
 // maxPaths limits how many differences are listed. With more than that the pods have little in common.
@@ -22,13 +24,9 @@ func differingPaths(root string, a, b any) []string {
 // Decoded returns an API value as encoding/json decodes its JSON: maps, lists, strings and numbers. Unlike Go structs,
 // these only have the fields that are set.
 func Decoded(value any) any {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen: API types can always be encoded
-	}
 	var decoded any
-	if err := json.Unmarshal(text, &decoded); err != nil {
-		panic(err)
+	if err := json.Unmarshal(must.JSON(value), &decoded); err != nil {
+		panic(err) // cannot happen: it has just been encoded
 	}
 	return decoded
 }

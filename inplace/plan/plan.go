@@ -259,14 +259,5 @@ func RestartsOnResize(spec *corev1.PodSpec, change *Change) bool {
 	return false
 }
 
-// Find returns the container or native sidecar with this name, or nil.
-func Find(spec *corev1.PodSpec, name string) *corev1.Container {
-	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range containers {
-			if containers[i].Name == name {
-				return &containers[i]
-			}
-		}
-	}
-	return nil
-}
+// Find returns the container or init container with this name, or nil.
+func Find(spec *corev1.PodSpec, name string) *corev1.Container { return kubelet.Container(spec, name) }

@@ -72,6 +72,13 @@ func TestPlanOrdersStages(t *testing.T) {
 			},
 			change: bothImages, want: []string{"Image app,log"},
 		},
+		"no launch priority is as the highest of the containers that change": {
+			start: func(pod *corev1.PodTemplateSpec) {
+				pod.Spec.Containers[1].Env = append(pod.Spec.Containers[1].Env, barrier("5"))
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "first", Image: "first:1", Env: []corev1.EnvVar{barrier("9")}})
+			},
+			change: bothImages, want: []string{"Image app,log"},
+		},
 		"a later container that shares changed metadata is pulled forward": {
 			change:  func(pod *corev1.PodTemplateSpec) { bothImages(pod); pod.Annotations["config"] = "two" },
 			options: plan.Options{Order: [][]string{{"log"}, {"app"}}}, want: []string{"Image app,log"},

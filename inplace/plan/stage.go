@@ -148,7 +148,7 @@ func (c *Changes) Stages(spec *corev1.PodSpec) []Stage {
 // firstBatch returns the changes that come first in the launch order, together with the changes of later containers
 // that share changed metadata with them, because metadata takes effect for all at once.
 func firstBatch(spec *corev1.PodSpec, order [][]string, changes []Change) (batch, rest []Change) {
-	rank := rankBy(spec, order)
+	rank := rankBy(spec, order, changes)
 	first := rank(&changes[0])
 	for i := range changes {
 		first = min(first, rank(&changes[i]))
@@ -188,8 +188,9 @@ func sharesKey(a, b map[string]string) bool {
 }
 
 // rankBy returns a function that ranks containers by the given order, or else by the pod: native sidecars first, then
-// containers with the highest launch priority together with those that have none, then the others by priority.
-func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
+// containers with the highest launch priority of the changes together with those that have none, then the others by
+// priority.
+func rankBy(spec *corev1.PodSpec, order [][]string, changes []Change) func(*Change) int64 {
 	if len(order) > 0 {
 		return func(c *Change) int64 {
 			return int64(max(0, slices.IndexFunc(order, func(names []string) bool { return slices.Contains(names, c.Container) })))
@@ -200,6 +201,10 @@ func rankBy(spec *corev1.PodSpec, order [][]string) func(*Change) int64 {
 	for i := range spec.Containers {
 		if priority, ok := LaunchPriority(&spec.Containers[i]); ok {
 			priorities[spec.Containers[i].Name] = priority
+		}
+	}
+	for i := range changes {
+		if priority, ok := priorities[changes[i].Container]; ok {
 			highest = max(highest, priority)
 		}
 	}

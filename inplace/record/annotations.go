@@ -9,6 +9,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // ErrMalformed is wrapped by every error about an unreadable annotation. Removing the annotation ends the update in its
@@ -87,7 +88,7 @@ func (r *Record) Annotations(pod *corev1.Pod) map[string]*string {
 		text := r.encodeSidecars(pod)
 		return map[string]*string{v1beta1.AnnotationSidecarSetInPlaceUpdateState: &text}
 	}
-	text := r.encode()
+	text := string(r.encode())
 	changes := map[string]*string{v1beta1.AnnotationInPlaceUpdateState: &text}
 	for _, key := range []string{
 		v1beta1.LegacyAnnotationInPlaceUpdateState, v1beta1.AnnotationInPlaceUpdateGrace, v1beta1.LegacyAnnotationInPlaceUpdateGrace,
@@ -106,18 +107,8 @@ func (r *Record) encodeSidecars(pod *corev1.Pod) string {
 	if err != nil || entries == nil {
 		entries = map[string]json.RawMessage{}
 	}
-	entries[r.SidecarSet] = json.RawMessage(r.encode())
-	text, err := json.Marshal(entries)
-	if err != nil {
-		panic(err) // cannot happen: each entry has been decoded or encoded before
-	}
-	return string(text)
+	entries[r.SidecarSet] = r.encode()
+	return string(must.JSON(entries))
 }
 
-func (r *Record) encode() string {
-	text, err := json.Marshal(&r.State)
-	if err != nil {
-		panic(err) // cannot happen: API types can always be encoded
-	}
-	return string(text)
-}
+func (r *Record) encode() []byte { return must.JSON(&r.State) }

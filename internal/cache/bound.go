@@ -49,9 +49,9 @@ func boundPod(trimmed *corev1.Pod) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: trimmed.Spec.NodeName, RestartPolicy: trimmed.Spec.RestartPolicy,
-			TerminationGracePeriodSeconds: trimmed.Spec.TerminationGracePeriodSeconds,
+			TerminationGracePeriodSeconds: trimmed.Spec.TerminationGracePeriodSeconds, HostNetwork: trimmed.Spec.HostNetwork,
 		},
-		Status: corev1.PodStatus{Phase: trimmed.Status.Phase, PodIP: trimmed.Status.PodIP, ObservedGeneration: trimmed.Status.ObservedGeneration},
+		Status: corev1.PodStatus{Phase: trimmed.Status.Phase, PodIP: trimmed.Status.PodIP, PodIPs: trimmed.Status.PodIPs, ObservedGeneration: trimmed.Status.ObservedGeneration},
 	}
 	if textSize(trimmed.Labels) <= maxCachedLabels {
 		bound.Labels = trimmed.Labels

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -45,13 +44,4 @@ func NodeOfPod(object client.Object) []string {
 		return []string{pod.Spec.NodeName}
 	}
 	return nil
-}
-
-// Older reports whether a resource version is certainly older than another one.
-func Older(version, than string) bool {
-	if than == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }

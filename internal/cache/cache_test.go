@@ -44,6 +44,26 @@ func TestLargeAnnotationsAreCachedOnlyWhenRefitWroteThem(t *testing.T) {
 	}
 }
 
+// By them the webhooks know which callers are pods.
+func TestAddressesOfPodsAreCached(t *testing.T) {
+	t.Parallel()
+	for name, large := range map[string]string{"pod": "", "pod that is too large": strings.Repeat("x", 64<<10)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": large}}, Spec: corev1.PodSpec{HostNetwork: true}}
+			pod.Status.PodIP, pod.Status.PodIPs = "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}
+			trimmed, err := cache.TrimPod(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := trimmed.(*corev1.Pod)
+			if !got.Spec.HostNetwork || got.Status.PodIP != "10.0.0.1" || !cmp.Equal(got.Status.PodIPs, pod.Status.PodIPs) {
+				t.Errorf("host network %t, addresses %s, %v", got.Spec.HostNetwork, got.Status.PodIP, got.Status.PodIPs)
+			}
+		})
+	}
+}
+
 func TestNodeIsGoneOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	t.Parallel()
 	types := runtime.NewScheme()

@@ -41,11 +41,11 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, RestartPolicy: pod.Spec.RestartPolicy,
-			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
-			Containers:                    trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, HostNetwork: pod.Spec.HostNetwork,
+			Containers: trimContainers(pod.Spec.Containers), InitContainers: trimContainers(pod.Spec.InitContainers),
 		},
 		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP, ObservedGeneration: pod.Status.ObservedGeneration,
+			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP, PodIPs: trimAddresses(pod), ObservedGeneration: pod.Status.ObservedGeneration,
 			ContainerStatuses:     trimStatuses(pod.Status.ContainerStatuses),
 			InitContainerStatuses: trimStatuses(pod.Status.InitContainerStatuses),
 		},
@@ -105,6 +105,14 @@ func trimConditions(pod *corev1.Pod) []corev1.PodCondition {
 		}
 	}
 	return trimmed
+}
+
+// trimAddresses keeps the addresses of a pod with one of each family: podIP has a single one.
+func trimAddresses(pod *corev1.Pod) []corev1.PodIP {
+	if len(pod.Status.PodIPs) < 2 {
+		return nil
+	}
+	return slices.Clone(pod.Status.PodIPs[:2])
 }
 
 // trimOwners keeps the controller.

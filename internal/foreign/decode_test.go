@@ -21,7 +21,6 @@ var decodes = map[string]string{
 	"api/v1beta1":              "a module of its own, which cannot import foreign: lengths and years are bounded there, whole objects by their callers",
 	"image/credentialprovider": "the configuration of the node's administrator, at most 1 MiB",
 	"hotupdate/manifest":       "manifests of at most 8 MiB, whose elements have a least length; the digest of a manifest is compared",
-	"inplace":                  "patches that it has made itself",
 	"inplace/plan":             "values of the API that it has encoded itself",
 	"internal/kube":            "answers of the API server: reviews and discovery",
 	"internal/kube/ownpod":     "answers of the API server about one pod, whose quantities it has decoded before it stored them",

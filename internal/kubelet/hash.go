@@ -1,12 +1,13 @@
 package kubelet
 
 import (
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/refit-project/refit/internal/must"
 )
 
 // ContainerHash returns the hash by which kubelet decides whether a running container still matches its spec, in the form
@@ -20,12 +21,8 @@ func ContainerHash(container *corev1.Container) string {
 func WholeContainerHash(container *corev1.Container) string { return hashOf(container) }
 
 func hashOf(value any) string {
-	fields, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // a value that was decoded from JSON can be encoded
-	}
 	hash := fnv.New32a()
 	// kubelet hashes the output of spew for the JSON bytes: the type, then each byte as a decimal number.
-	fmt.Fprintf(hash, "([]uint8)%v", fields)
+	fmt.Fprintf(hash, "([]uint8)%v", must.JSON(value))
 	return strconv.FormatUint(uint64(hash.Sum32()), 16)
 }

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,21 +9,38 @@ import (
 
 // StatusOf returns kubelet's status of a container or init container; nil if there is none. It points into the pod.
 func StatusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].Name == container {
-				return &statuses[i]
-			}
-		}
-	}
-	return nil
+	return cmp.Or(StatusIn(pod.Status.ContainerStatuses, container), StatusIn(pod.Status.InitContainerStatuses, container))
+}
+
+// StatusIn returns the status of a container in a list; nil if there is none.
+func StatusIn(statuses []corev1.ContainerStatus, container string) *corev1.ContainerStatus {
+	return find(statuses, func(s *corev1.ContainerStatus) bool { return s.Name == container })
+}
+
+// Container returns the container or init container with this name; nil if there is none. It points into the spec.
+func Container(spec *corev1.PodSpec, name string) *corev1.Container {
+	return cmp.Or(ContainerIn(spec.Containers, name), ContainerIn(spec.InitContainers, name))
+}
+
+// ContainerIn returns the container of a list with this name; nil if there is none.
+func ContainerIn(containers []corev1.Container, name string) *corev1.Container {
+	return find(containers, func(c *corev1.Container) bool { return c.Name == name })
 }
 
 // Condition returns the condition with that type; nil if the pod has none. It points into the status.
 func Condition(status *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == kind {
-			return &status.Conditions[i]
+	return ConditionIn(status.Conditions, kind)
+}
+
+// ConditionIn returns the condition of a list with that type; nil if there is none.
+func ConditionIn(conditions []corev1.PodCondition, kind corev1.PodConditionType) *corev1.PodCondition {
+	return find(conditions, func(c *corev1.PodCondition) bool { return c.Type == kind })
+}
+
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil

@@ -74,3 +74,20 @@ func TestLogIsGoneOnlyIfKubeletSaysSo(t *testing.T) {
 		}
 	}
 }
+
+func TestContainersAreFoundByTheirNames(t *testing.T) {
+	t.Parallel()
+	statuses := []corev1.ContainerStatus{{Name: "a", RestartCount: 1}, {Name: "b", RestartCount: 2}}
+	containers := []corev1.Container{{Name: "a", Image: "1"}, {Name: "b", Image: "2"}}
+	for i, name := range []string{"a", "b"} {
+		if got := kubelet.StatusIn(statuses, name); got != &statuses[i] {
+			t.Errorf("status of %s: %+v", name, got)
+		}
+		if got := kubelet.ContainerIn(containers, name); got != &containers[i] {
+			t.Errorf("container %s: %+v", name, got)
+		}
+	}
+	if kubelet.StatusIn(statuses, "c") != nil || kubelet.ContainerIn(containers, "c") != nil {
+		t.Error("something is found of a container that is not there")
+	}
+}

@@ -1,12 +1,12 @@
 package result
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 )
 
 const (
@@ -69,9 +69,5 @@ func FitMessages(byOwner map[string][]*string, space int) (shortest int) {
 
 // SizeOfMessages returns the size of messages as JSON, in bytes.
 func SizeOfMessages(messages []*string) int {
-	text, err := json.Marshal(messages)
-	if err != nil { // strings can be encoded
-		return 0
-	}
-	return len(text)
+	return len(must.JSON(messages))
 }

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/managedfields"
 	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/stale"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -119,8 +119,7 @@ func (d *podDestination) last(key types.NamespacedName, pod *corev1.Pod) (last *
 	if !ok || written.uid != pod.UID {
 		return nil, false
 	}
-	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, written.version)
-	return &written.desired, err == nil && order < 0
+	return &written.desired, stale.Older(pod.ResourceVersion, written.version)
 }
 
 func (d *podDestination) forget(key types.NamespacedName) {
@@ -144,7 +143,7 @@ func (d *podDestination) desired(ctx context.Context, pod *corev1.Pod) (fields p
 		fields, omitted = podprobe.DesiredOnVirtualNode(pod, markers, d.now())
 		return fields, omitted, nil
 	}
-	if d.omitted.Has(pod) {
+	if d.omitted.has(pod) {
 		return fields, nil, nil // the fields that its probes have set no longer apply
 	}
 	var node v1alpha1.NodePodProbe

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/probe/control/compiled"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -35,7 +34,7 @@ func (r *markerReconciler) removeFinalizer(ctx context.Context, marker *v1alpha1
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list NodePodProbes: %w", err)
 	}
-	if slices.ContainsFunc(list.Items, func(n v1alpha1.NodePodProbe) bool { return compiled.HasProbeOf(n.Spec, marker.Namespace, marker.Name) }) {
+	if slices.ContainsFunc(list.Items, func(n v1alpha1.NodePodProbe) bool { return hasProbeOf(n.Spec, marker.Namespace, marker.Name) }) {
 		return nil
 	}
 	changed := marker.DeepCopy()

@@ -21,7 +21,6 @@ import (
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/conflict"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
-	"github.com/refit-project/refit/probe/control/compiled"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -83,7 +82,7 @@ func (r *markerReconciler) omittedUnknown(ctx context.Context, marker *v1alpha1.
 	}
 	m, nodes := podprobe.NewMarker(marker), map[string]bool{}
 	for _, pod := range pods {
-		if node := pod.Spec.NodeName; m.Selects(pod) && podprobe.Probeable(pod) && !r.omitted.Knows(node) {
+		if node := pod.Spec.NodeName; m.Selects(pod) && podprobe.Probeable(pod) && !r.omitted.knows(node) {
 			nodes[node] = true
 		}
 	}
@@ -112,7 +111,7 @@ func (r *markerReconciler) writeStatus(ctx context.Context, marker *v1alpha1.Pod
 	if kept, ok := r.conditions.Load(key); ok && r.pruned.Load() {
 		before.Status.Conditions = kept.([]metav1.Condition) //nolint:forcetypeassert // nothing else is stored
 	}
-	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.All(), Delayed: delayed}
+	around := podprobe.Surroundings{Markers: all, Pods: pods, Omitted: r.omitted.all(), Delayed: delayed}
 	after := before.DeepCopy()
 	after.Status = podprobe.Status(before, around, r.now())
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
@@ -174,7 +173,7 @@ func (r *markerReconciler) markersOfNode(ctx context.Context, before, after clie
 	if changedSpec {
 		namespaces = namespacesOfNewPods(before, after)
 	}
-	if delayOf(before) != delayOf(after) || changedSpec && r.omitted.Any(either.GetName()) {
+	if delayOf(before) != delayOf(after) || changedSpec && r.omitted.any(either.GetName()) {
 		pods, err := r.listPods(ctx, client.MatchingFields{cache.PodsByNode: either.GetName()})
 		if err != nil {
 			r.log.Error("list pods of node", "node", either.GetName(), "err", err)
@@ -241,7 +240,7 @@ func (r *markerReconciler) markersBeside(ctx context.Context, before, after clie
 	if err != nil {
 		r.log.Error("list markers", "namespace", either.GetNamespace(), "err", err)
 	}
-	if !podprobe.ExceedsPodLimit(append(slices.Clone(markers), compiled.Either(before)...)) {
+	if !podprobe.ExceedsPodLimit(append(slices.Clone(markers), markersOf(before)...)) {
 		return nil
 	}
 	var requests []ctrl.Request

@@ -214,8 +214,8 @@ func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
 	}
 	w.remove(testNode())
 	w.settle(n, "", "node-1")
-	if len(w.omitted.All()) > 0 {
-		t.Errorf("after its node is gone: %v", w.omitted.All())
+	if len(w.omitted.all()) > 0 {
+		t.Errorf("after its node is gone: %v", w.omitted.all())
 	}
 	if err := w.Create(t.Context(), testNode()); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestPodsOmittedFromTheirNodeAreReportedOnTheMarker(t *testing.T) {
 	w.settle(n, "", "node-1")
 	w.remove(gamePod("a"))
 	w.settle(n, "", "node-1")
-	if c := statusOf(w, r, "m").Conditions[0]; c.Reason != "NoPods" || len(w.omitted.All()) > 0 {
+	if c := statusOf(w, r, "m").Conditions[0]; c.Reason != "NoPods" || len(w.omitted.all()) > 0 {
 		t.Errorf("after its pod is gone: %+v", c)
 	}
 }

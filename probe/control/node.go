@@ -20,7 +20,6 @@ import (
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
-	"github.com/refit-project/refit/probe/control/compiled"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -62,7 +61,7 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, err
 	}
 	if !exists && missing {
-		r.omitted.Forget(request.Name)
+		r.omitted.forget(request.Name)
 		return ctrl.Result{}, nil
 	}
 	if !exists {
@@ -103,7 +102,7 @@ func (r *nodeReconciler) spec(ctx context.Context, node string) (v1alpha1.NodePo
 // setOmitted records which pods of a node are left out, and sends Events about the newly omitted ones. The fields that
 // their probes have set on the pods are removed, and set again when the probes fit.
 func (r *nodeReconciler) setOmitted(node string, omitted []*corev1.Pod) {
-	added, changed := r.omitted.Set(node, omitted)
+	added, changed := r.omitted.set(node, omitted)
 	for _, pod := range added {
 		r.log.Warn("pod is not probed: the probes of its node exceed what one NodePodProbe can hold", "pod", pod.Namespace+"/"+pod.Name, "node", node)
 		r.recorder.Eventf(pod, nil, corev1.EventTypeWarning, eventLeftOut, "Probe",
@@ -162,7 +161,7 @@ func (r *nodeReconciler) nodesOfMarker(ctx context.Context, before, after client
 	if err != nil {
 		r.log.Error("list pods of marker", "marker", client.ObjectKeyFromObject(either).String(), "err", err)
 	}
-	all := compiled.Either(before, after)
+	all := markersOf(before, after)
 	for _, pod := range pods {
 		if slices.ContainsFunc(all, func(m podprobe.Marker) bool { return m.Selects(pod) }) && podprobe.Probeable(pod) {
 			nodes[pod.Spec.NodeName] = true
@@ -173,7 +172,7 @@ func (r *nodeReconciler) nodesOfMarker(ctx context.Context, before, after client
 		r.log.Error("list NodePodProbes", "err", err)
 	}
 	for i := range list.Items {
-		if compiled.HasProbeOf(list.Items[i].Spec, either.GetNamespace(), either.GetName()) {
+		if hasProbeOf(list.Items[i].Spec, either.GetNamespace(), either.GetName()) {
 			nodes[list.Items[i].Name] = true
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/result"
-	"github.com/refit-project/refit/probe/control/compiled"
 )
 
 const (
@@ -115,7 +114,7 @@ func (r *podReconciler) podsOfMarker(ctx context.Context, before, after client.O
 	if err != nil {
 		r.log.Error("list pods of marker", "marker", client.ObjectKeyFromObject(either).String(), "err", err)
 	}
-	all := compiled.Either(before, after)
+	all := markersOf(before, after)
 	var requests []ctrl.Request
 	for _, pod := range pods {
 		selected := len(pod.ManagedFields) > 0

@@ -24,7 +24,6 @@ import (
 	"github.com/refit-project/refit/internal/cache"
 	"github.com/refit-project/refit/internal/guard"
 	"github.com/refit-project/refit/probe/control/compiled"
-	"github.com/refit-project/refit/probe/control/omitted"
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
@@ -84,7 +83,7 @@ type api struct {
 	guard    *guard.Guard
 	log      *slog.Logger
 	compiled compiled.Markers
-	omitted  omitted.Pods
+	omitted  omittedPods
 	// rewrite enqueues a pod, so that its fields are computed again.
 	rewrite func(pod types.NamespacedName)
 }

@@ -113,11 +113,11 @@ func TestMarkersOfANodeWhosePodsAreLeftOut(t *testing.T) {
 	if got := all(); got != "[] [] [] []" {
 		t.Errorf("created, changed, the same, deleted: %s without a pod that is left out", got)
 	}
-	w.omitted.Set("node-1", []*corev1.Pod{gamePod("a")})
+	w.omitted.set("node-1", []*corev1.Pod{gamePod("a")})
 	if got := all(); got != "[m] [m] [] [m]" {
 		t.Errorf("created, changed, the same, deleted: %s with one", got)
 	}
-	w.omitted.Set("node-1", nil)
+	w.omitted.set("node-1", nil)
 	again := after.DeepCopy()
 	again.Generation = 3
 	again.Spec.PodProbes = []v1alpha1.PodProbe{{Namespace: "bank", Name: "b", UID: "uid-b"}}

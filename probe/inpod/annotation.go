@@ -3,7 +3,6 @@ package inpod
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,10 +86,8 @@ func (w wanted) spec(pod *corev1.Pod, own string) (probe.Spec, error) {
 	if place.Host == "" {
 		return probe.Spec{}, errors.New("the pod has no IP yet")
 	}
-	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
-		if c.Name == w.ContainerName {
-			place.Ports = c.Ports
-		}
+	if c := kubelet.Container(&pod.Spec, w.ContainerName); c != nil {
+		place.Ports = c.Ports
 	}
 	if w.ContainerName == own {
 		place.Execer = probe.Local{}

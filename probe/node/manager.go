@@ -8,13 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/internal/guard"
 	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/stale"
 	"github.com/refit-project/refit/probe/node/probespec"
 	"github.com/refit-project/refit/probe/node/probestatus"
 	"github.com/refit-project/refit/probe/turns"
@@ -68,7 +68,7 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 	switch {
 	case object == nil || before == nil || object.UID != before.UID:
 		m.specStale, m.looked = true, false
-	case !newer(object, before): // the result of our own write was faster
+	case !stale.Newer(object.ResourceVersion, before.ResourceVersion): // the result of our own write was faster
 		return
 	default:
 		m.specStale = m.specStale || object.Generation != before.Generation
@@ -81,12 +81,6 @@ func (m *Manager) objectChanged(object *v1alpha1.NodePodProbe) {
 	if object != nil && m.looked && !probestatus.Same(object.Status, m.status(object, time.Now())) {
 		m.writeLazily() // another client has written it, or it is a new object
 	}
-}
-
-// newer reports whether a is a later version of an object than b. It returns true if they cannot be compared.
-func newer(a, b *v1alpha1.NodePodProbe) bool {
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err != nil || order > 0
 }
 
 // podChanged records that a pod of the node has changed or is gone.

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/internal/stale"
 	"github.com/refit-project/refit/probe"
 	"github.com/refit-project/refit/probe/node/probespec"
 	"github.com/refit-project/refit/probe/node/probestatus"
@@ -182,7 +183,7 @@ func (m *Manager) adopt(stored *v1alpha1.NodePodProbe, conditions bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pruned = m.pruned || conditions && len(stored.Status.Conditions) == 0
-	if m.object == nil || stored.UID != m.object.UID || !newer(stored, m.object) {
+	if m.object == nil || stored.UID != m.object.UID || !stale.Newer(stored.ResourceVersion, m.object.ResourceVersion) {
 		return
 	}
 	if stored.Generation != m.object.Generation {

@@ -1,7 +1,6 @@
 package podprobe
 
 import (
-	"encoding/json"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -10,7 +9,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/managedfields"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // Planned is what to do for a pod.
@@ -121,11 +122,7 @@ func (o overridden) text() string {
 	if len(o.Labels)+len(o.Annotations) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(o)
-	if err != nil { // cannot happen: strings can be encoded
-		return ""
-	}
-	return string(text)
+	return string(must.JSON(o))
 }
 
 func hash(value string) string {
@@ -137,7 +134,7 @@ func hash(value string) string {
 func planConditions(desired, live []corev1.PodCondition, owned map[string]bool) (apply []corev1.PodCondition, changed bool) {
 	keep := map[string]bool{}
 	for _, c := range desired {
-		existing := findCondition(live, c.Type)
+		existing := kubelet.ConditionIn(live, c.Type)
 		same := existing != nil && existing.Status == c.Status && existing.Message == c.Message
 		if same && !owned[string(c.Type)] {
 			continue // a kruise-manager has set the same condition, without a reason

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/internal/managedfields"
 	"github.com/refit-project/refit/internal/result"
 )
@@ -46,7 +47,7 @@ func StatesOfConditions(pod *corev1.Pod, markers []Marker) States {
 			continue
 		}
 		for _, p := range m.Probes {
-			condition := findCondition(pod.Status.Conditions, corev1.PodConditionType(p.PodConditionType))
+			condition := kubelet.ConditionIn(pod.Status.Conditions, corev1.PodConditionType(p.PodConditionType))
 			if p.PodConditionType == "" || condition == nil {
 				continue
 			}
@@ -114,7 +115,7 @@ type desired struct {
 }
 
 func (d *desired) add(p v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState) {
-	if p.PodConditionType != "" && findCondition(d.Conditions, corev1.PodConditionType(p.PodConditionType)) == nil {
+	if p.PodConditionType != "" && kubelet.ConditionIn(d.Conditions, corev1.PodConditionType(p.PodConditionType)) == nil {
 		d.Conditions = append(d.Conditions, d.condition(p.PodConditionType, state))
 	}
 	for _, policy := range p.MarkerPolicy {
@@ -140,7 +141,7 @@ func (d *desired) condition(kind string, state v1alpha1.ContainerProbeState) cor
 			c.Message = "the current instance of the container has no result yet"
 		}
 	}
-	if before := findCondition(d.pod.Status.Conditions, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+	if before := kubelet.ConditionIn(d.pod.Status.Conditions, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = before.LastTransitionTime
 	}
 	if c.LastTransitionTime.IsZero() {
@@ -153,7 +154,7 @@ func (d *desired) condition(kind string, state v1alpha1.ContainerProbeState) cor
 // These stay recorded, because the next result may be the previous one again.
 func (d *desired) keep(p v1alpha1.PodContainerProbe) {
 	kind := corev1.PodConditionType(p.PodConditionType)
-	if live := findCondition(d.pod.Status.Conditions, kind); live != nil && d.owned.Conditions[string(kind)] && findCondition(d.Conditions, kind) == nil {
+	if live := kubelet.ConditionIn(d.pod.Status.Conditions, kind); live != nil && d.owned.Conditions[string(kind)] && kubelet.ConditionIn(d.Conditions, kind) == nil {
 		d.Conditions = append(d.Conditions, *live)
 	}
 	for _, policy := range p.MarkerPolicy {
@@ -180,13 +181,4 @@ func addMissing(to, from map[string]string) {
 			to[key] = value
 		}
 	}
-}
-
-func findCondition(conditions []corev1.PodCondition, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return &conditions[i]
-		}
-	}
-	return nil
 }

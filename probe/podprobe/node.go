@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/probe/podprobe/share"
 )
 
@@ -108,15 +109,11 @@ func resolve(pod *corev1.Pod, p v1alpha1.PodContainerProbe) (v1alpha1.ContainerP
 
 // portsOf returns the named ports of a regular container or a restartable init container.
 func portsOf(pod *corev1.Pod, container string) ([]corev1.ContainerPort, bool) {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == container {
-			return c.Ports, true
-		}
+	if c := kubelet.ContainerIn(pod.Spec.Containers, container); c != nil {
+		return c.Ports, true
 	}
-	for _, c := range pod.Spec.InitContainers {
-		if c.Name == container && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			return c.Ports, true
-		}
+	if c := kubelet.ContainerIn(pod.Spec.InitContainers, container); c != nil && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		return c.Ports, true
 	}
 	return nil, false
 }

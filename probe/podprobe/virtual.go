@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // maxAnnotation limits the annotation with the probes, in bytes: all annotations of an object share 256 KiB.
@@ -42,8 +43,8 @@ func annotate(all []probeOfPod) annotated {
 			continue
 		}
 		p.MarkerPolicy = nil
-		content, err := json.Marshal(p.PodContainerProbe)
-		if err != nil || size+len(content) > maxAnnotation || len(a.probes) == v1alpha1.MaxProbesOfPod {
+		content := must.JSON(p.PodContainerProbe)
+		if size+len(content) > maxAnnotation || len(a.probes) == v1alpha1.MaxProbesOfPod {
 			a.omitted = append(a.omitted, p.fullName())
 			continue
 		}
@@ -64,12 +65,11 @@ func (a annotated) has(p probeOfPod) bool {
 }
 
 func (a annotated) annotations() map[string]string {
-	content, err := json.Marshal(a.probes)
-	if len(a.probes) == 0 || err != nil { // an error cannot happen: each probe has been encoded before
+	if len(a.probes) == 0 {
 		return map[string]string{}
 	}
 	return map[string]string{
-		v1alpha1.AnnotationPodProbe:           string(content),
+		v1alpha1.AnnotationPodProbe:           string(must.JSON(a.probes)),
 		v1alpha1.AnnotationPodProbeMarkerList: strings.Join(a.markers, ","),
 	}
 }

@@ -1,13 +1,13 @@
 package budget
 
 import (
-	"encoding/json"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // ClaimFor is how long a claim lasts unless it is renewed. The claim of a process that has died delays others for this time.
@@ -42,11 +42,7 @@ func (c Claim) Renewed(now time.Time) Claim {
 
 // String returns the value of the annotation.
 func (c Claim) String() string {
-	text, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // cannot happen: strings and times can always be encoded
-	}
-	return string(text)
+	return string(must.JSON(c))
 }
 
 // ClaimOn returns the claim on a pod, or nil if there is none, if it has ended, if it is unreadable, or if it lasts

@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // StuckAfter is how long a pod must be not ready until it is no longer expected to become ready by itself. It is the
@@ -40,26 +41,25 @@ type Pod struct {
 }
 
 // Observe returns the state of a pod for budgets. requests are the requests of its namespace that name it, whoever has
-// created them. again is when the state changes even without a change of the objects; zero means never.
-func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
+// created them. again is when the state changes even without a change of the objects.
+func Observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again recheck.At) {
 	return ObserveBeside("", pod, requests, minReady, now)
 }
 
 // ObserveBeside is like Observe, but ignores the record of the update by one SidecarSet, whose progress the caller knows.
-func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again time.Time) {
+func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, minReady time.Duration, now time.Time) (p Pod, again recheck.At) {
 	p = Pod{Name: pod.Name, Labels: pod.Labels, Ready: pod.DeletionTimestamp == nil && kubelet.Ready(pod)}
 	p.UnderWay, p.Left, again = underWay(pod, requests, sidecarSet, now)
 	if !p.Ready {
 		stuck, at := stuck(pod, now)
 		p.Stuck = stuck
 		p.UnderWay = p.UnderWay || !stuck && recovering(pod, requests, now)
-		return p, crr.Earlier(at, again)
+		return p, again.Or(at)
 	}
 	since := kubelet.Condition(&pod.Status, corev1.PodReady).LastTransitionTime.Time
 	available := since.Add(minReady)
 	if now.Before(available) {
-		again = crr.Earlier(available, again)
-		return p, again
+		return p, again.Or(available)
 	}
 	p.Available = !p.UnderWay
 	return p, again
@@ -67,28 +67,28 @@ func ObserveBeside(sidecarSet string, pod *corev1.Pod, requests []*v1beta1.Conta
 
 // underWay reports whether an operation on the pod has begun and has not taken effect, apart from an update by the
 // SidecarSet.
-func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (is, left bool, until time.Time) {
+func underWay(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest, except string, now time.Time) (is, left bool, until recheck.At) {
 	if pod.DeletionTimestamp != nil || pod.Status.ObservedGeneration != 0 && pod.Status.ObservedGeneration < pod.Generation {
-		return true, false, time.Time{}
+		return true, false, recheck.At{}
 	}
 	for _, request := range requests {
 		switch {
 		case !Restarts(request, pod):
 		case !crr.Completed(request) && request.DeletionTimestamp == nil:
-			return true, false, time.Time{}
+			return true, false, recheck.At{}
 		case crr.StopUnderWay(request, pod, now):
-			return true, false, now.Add(stopLook)
+			return true, false, recheck.On(now.Add(stopLook))
 		}
 	}
 	if claim := ClaimOn(pod, now); claim != nil && claim.Holding {
-		return true, false, claim.Until.Time
+		return true, false, recheck.On(claim.Until.Time)
 	}
 	return updating(pod, except, now)
 }
 
 // updating reports whether an update of the pod is recorded that has not ended. left says that the next action is a
 // write, which only a user's command makes.
-func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, until time.Time) {
+func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, until recheck.At) {
 	known, err := facts.Read(pod)
 	if err != nil {
 		known = nil // ignore unreadable annotations, which others may have written
@@ -97,16 +97,35 @@ func updating(pod *corev1.Pod, except string, now time.Time) (is, left bool, unt
 		if except != "" && recorded.SidecarSet == except {
 			continue
 		}
-		written := recorded.Changed()
-		if !recent(written, now) {
-			continue
-		}
-		if kind := inplace.Next(pod, recorded, known, now).Kind; kind == inplace.KindStep || kind == inplace.KindWait {
+		if kind, unfinished := next(pod, recorded, known, now); unfinished {
 			of := kind == inplace.KindStep && recorded.SidecarSet == "" && recorded.State.Refit != nil
-			is, left, until = true, of && (left || !is), crr.Earlier(written.Add(StuckAfter), until)
+			is, left, until = true, of && (left || !is), until.Or(recorded.Changed().Add(StuckAfter))
 		}
 	}
 	return is, left, until
+}
+
+// next returns what comes next in a recorded update, and whether the update is in progress.
+func next(pod *corev1.Pod, recorded *record.Record, known facts.Facts, now time.Time) (kind inplace.Kind, unfinished bool) {
+	if !recent(recorded.Changed(), now) {
+		return kind, false
+	}
+	kind = inplace.Next(pod, recorded, known, now).Kind
+	return kind, kind == inplace.KindStep || kind == inplace.KindWait
+}
+
+// UpdatedBy returns the SidecarSet whose update of the pod is in progress; "" if there is none.
+func UpdatedBy(pod *corev1.Pod, now time.Time) string {
+	known, err := facts.Read(pod)
+	if err != nil {
+		known = nil // ignore unreadable annotations, which others may have written
+	}
+	for _, recorded := range record.All(pod) {
+		if _, unfinished := next(pod, recorded, known, now); unfinished && recorded.SidecarSet != "" {
+			return recorded.SidecarSet
+		}
+	}
+	return ""
 }
 
 // Restarts reports whether the request is for this pod, and not for an earlier pod with its name.
@@ -152,5 +171,5 @@ func staysDown(pod *corev1.Pod, status *corev1.ContainerStatus) bool {
 
 // isMain reports whether the container is not an init container.
 func isMain(pod *corev1.Pod, name string) bool {
-	return crr.ContainerNamed(pod.Spec.Containers, name) != nil
+	return kubelet.ContainerIn(pod.Spec.Containers, name) != nil
 }

@@ -100,6 +100,9 @@ func waitingFor(request *v1beta1.ContainerRecreateRequest) string {
 	if request.Status.Phase == "" {
 		return "waiting for the daemon of node " + request.Labels[v1beta1.LabelNodeName]
 	}
+	if message := crr.DrainMessage(request); message != "" {
+		return message
+	}
 	for _, state := range request.Status.ContainerRecreateStates {
 		switch state.Phase {
 		case v1beta1.ContainerRecreateRequestPending:

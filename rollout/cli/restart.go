@@ -76,15 +76,13 @@ func ParseTarget(text, selector string) (Target, error) {
 		}
 		return Target{Selector: parsed}, nil
 	}
-	kind, name, ok := strings.Cut(text, "/")
+	kind, name, ok := console.KindName(text)
 	switch {
-	case !ok && name == "" && text != "":
+	case text != "" && !strings.Contains(text, "/"):
 		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME; did you mean deployment/%s or pod/%s?", console.ErrUsage, text, text, text)
-	case name == "" || strings.Contains(name, "/"):
+	case !ok:
 		return Target{}, fmt.Errorf("%w: %q: want KIND/NAME, as pod/web-0 or deployment/web", console.ErrUsage, text)
-	}
-	switch kind = strings.ToLower(kind); kind {
-	case "pod", "pods", "po":
+	case console.IsPod(kind):
 		return Target{Pod: name}, nil
 	}
 	workload, ok := kinds[kind]

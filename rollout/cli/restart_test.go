@@ -146,17 +146,15 @@ func TestRunFollowsARestartToItsEnd(t *testing.T) {
 		"workload":          {"deployment/web", crr.Outcome{}, 0, []string{"restart container app of 2 pods of deployment/web", "2 of 2 pods"}},
 		"workload, failed":  {"deployment/web", failed, 1, []string{"pod web-abc-1: StopFailed: runtime is gone", "RestartRollout web-x: R"}},
 		"no such workload":  {"deployment/gone", crr.Outcome{}, 1, []string{"not found"}},
+		"no such pods":      {"selector", crr.Outcome{}, 1, []string{"selector app in (none) has no pods in namespace shop"}},
 		"pods of selectors": {"", crr.Outcome{}, 0, []string{"3 pods of selector app in (web)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.finish = end(tt.outcome)
-			selector := ""
-			if tt.target == "" {
-				selector = "app=web"
-			}
-			target, err := rolloutcli.ParseTarget(tt.target, selector)
+			selector := map[string]string{"": "app=web", "selector": "app=none"}[tt.target]
+			target, err := rolloutcli.ParseTarget(strings.TrimPrefix(tt.target, "selector"), selector)
 			if err != nil {
 				t.Fatal(err)
 			}

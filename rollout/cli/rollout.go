@@ -31,7 +31,7 @@ func (r *restarter) rollout(ctx context.Context, target Target) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%w: %s has no pods in namespace %s", console.ErrRefused, target, r.Namespace)
+		return fmt.Errorf("%w: %s has no pods in namespace %s", ErrFailed, target, r.Namespace)
 	}
 	containers := r.Containers
 	if len(containers) == 0 {
@@ -224,13 +224,18 @@ func (r *restarter) followRollout(ctx context.Context, object *v1alpha1.RestartR
 	return nil
 }
 
-// held returns what a rollout waits for, apart from restarts.
+// held returns what a rollout waits for, apart from its own restarts.
 func held(status *v1alpha1.RestartRolloutStatus) string {
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
-	if c == nil || c.Reason == v1alpha1.ReasonRestarting || c.Reason == v1alpha1.ReasonBudget {
+	switch {
+	case c == nil || c.Reason == v1alpha1.ReasonRestarting:
 		return ""
+	case c.Reason != v1alpha1.ReasonBudget:
+		return ": " + c.Message
+	case status.Unavailable > status.Restarting: // other pods than those that it is restarting
+		return ": maxUnavailable is reached: " + c.Message
 	}
-	return ": " + c.Message
+	return ""
 }
 
 // bar returns a progress bar.

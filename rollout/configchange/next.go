@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/requester"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 const (
@@ -45,8 +46,8 @@ type Decision struct {
 	Create *v1alpha1.RestartRollout
 	// Status is the new status, to write if it differs from the old one.
 	Status v1alpha1.RestartTriggerStatus
-	// Again is when to call Next again even without a change; zero if that is not known.
-	Again time.Time
+	// Again is when to call Next again.
+	Again recheck.At
 }
 
 // Next returns what to do about a trigger. For an object that is new to the trigger it records the present content, and
@@ -106,7 +107,7 @@ func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observatio
 	}
 	change, reason := d.Status.Pending, reasonOf(changed)
 	if at := change.Time.Add(quiet); now.Before(at) {
-		d.Again = at
+		d.Again = recheck.On(at)
 		d.ready(now, v1alpha1.ReasonPending, reason+": waiting for further changes")
 		return
 	}
@@ -120,7 +121,7 @@ func (d *Decision) pending(trigger *v1alpha1.RestartTrigger, observed Observatio
 			d.Refresh, change.RefreshTime = name, &metav1.Time{Time: now}
 		}
 		if at := change.RefreshTime.Add(refresh); now.Before(at) {
-			d.Again = at
+			d.Again = recheck.On(at)
 			d.ready(now, v1alpha1.ReasonPending, reason+": waiting for kubelet to update the volumes")
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/rollout"
 )
 
@@ -68,10 +68,10 @@ func invalid(annotation, message string) error {
 
 // hasContainer reports whether the pod has a container or native sidecar with this name, which a RestartRollout can restart.
 func hasContainer(pod *corev1.PodSpec, name string) bool {
-	if crr.ContainerNamed(pod.Containers, name) != nil {
+	if kubelet.ContainerIn(pod.Containers, name) != nil {
 		return true
 	}
-	c := crr.ContainerNamed(pod.InitContainers, name)
+	c := kubelet.ContainerIn(pod.InitContainers, name)
 	return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 

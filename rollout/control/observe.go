@@ -92,6 +92,16 @@ func (r *reconciler) refresh(ctx context.Context, object *v1alpha1.RestartRollou
 	return err
 }
 
+// terminating reports whether the namespace is being deleted. Kubernetes deletes the pods of a namespace first, so that a rollout
+// has no pods left.
+func (r *reconciler) terminating(ctx context.Context, name string) (bool, error) {
+	var namespace corev1.Namespace
+	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	return namespace.DeletionTimestamp != nil, nil
+}
+
 // list returns the options to list pods of the namespace: all pods if there are PodDisruptionBudgets, which may also
 // select other pods.
 func (t target) list(observed *rollout.Observation) []client.ListOption {

@@ -29,7 +29,6 @@ import (
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/disruptions"
@@ -148,7 +147,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if len(decision.Start) > startsPerPass {
-		decision.Start, decision.Again = decision.Start[:startsPerPass], crr.Earlier(r.Clock().Add(nextPass), decision.Again)
+		decision.Start, decision.Again = decision.Start[:startsPerPass], decision.Again.Or(r.Clock().Add(nextPass))
 	}
 	started := len(decision.Start)
 	failures, err := r.start(ctx, &object, decision.Start)
@@ -159,10 +158,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resu
 	if err := r.write(ctx, &object, decision.Status, started-len(failures)); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if decision.Again.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(r.Clock()), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: decision.Again.In(r.Clock(), time.Millisecond)}, nil
 }
 
 // decide decides from the cache. Before it starts anything, it decides again from the API server. After an outage, or
@@ -175,13 +171,19 @@ func (r *reconciler) decide(ctx context.Context, object *v1alpha1.RestartRollout
 		return rollout.Decision{}, err
 	}
 	decision := rollout.Next(object, observed, r.Clock())
-	if len(decision.Start) == 0 {
+	if len(decision.Start) > 0 {
+		if err := r.refresh(ctx, object, of, &observed); err != nil {
+			return decision, err
+		}
+		decision = r.decideAlone(object, observed)
+	}
+	if object.Status.CompletionTime != nil || !meta.IsStatusConditionTrue(decision.Status.Conditions, v1alpha1.ConditionSucceeded) {
 		return decision, nil
 	}
-	if err := r.refresh(ctx, object, of, &observed); err != nil {
+	if observed.Terminating, err = r.terminating(ctx, object.Namespace); err != nil || !observed.Terminating {
 		return decision, err
 	}
-	return r.decideAlone(object, observed), nil
+	return rollout.Next(object, observed, r.Clock()), nil
 }
 
 // decideAlone decides while no other controller of this process decides, and counts operations that they have begun.
@@ -199,7 +201,7 @@ func (r *reconciler) decideAlone(object *v1alpha1.RestartRollout, observed rollo
 			if starts[pod.Name] {
 				begun = append(begun, pod.UID)
 			}
-			decision.Again = crr.Earlier(others[pod.UID], decision.Again)
+			decision.Again = decision.Again.Or(others[pod.UID])
 		}
 		return begun
 	})

@@ -73,10 +73,7 @@ func (s *scheduler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Resul
 	case refused != nil: // like CronJob: until startingDeadlineSeconds have passed, or the next scheduled time
 		return ctrl.Result{}, refused
 	}
-	if decision.Again.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(now), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: decision.Again.In(now, time.Millisecond)}, nil
 }
 
 // rollouts returns the rollouts that the schedule has created.

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"errors"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/refit-project/refit/api/refit/v1alpha1"
@@ -12,8 +14,12 @@ import (
 // Admit returns a new schedule to store, with the name of the user who creates it. It does not change its argument. The
 // error is a *rollout.InvalidError. Rules that need no code are in the CRD.
 func Admit(schedule *v1alpha1.RestartSchedule, user string) (*v1alpha1.RestartSchedule, error) {
-	if _, err := Read(&schedule.Spec); err != nil {
+	times, err := Read(&schedule.Spec)
+	if err != nil {
 		return nil, err
+	}
+	if times.never() {
+		return nil, invalid("spec.schedule", errors.New("must be due at some date: none of its months has its day"))
 	}
 	if selector := schedule.Spec.RolloutTemplate.Spec.Selector; selector != nil {
 		if _, err := foreign.Selector(selector); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/refit-project/refit/api/refit/v1alpha1"
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/requester"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Defaults of the history limits, the same as for CronJob.
@@ -38,8 +39,8 @@ type Decision struct {
 	// Waiting is the name of the rollout that Create has to wait for because of concurrencyPolicy Forbid; empty if
 	// nothing waits.
 	Waiting string
-	// Again is when to call Next again even without a change; zero means never.
-	Again time.Time
+	// Again is when to call Next again.
+	Again recheck.At
 }
 
 // Next returns what to do about a schedule. rollouts are the rollouts that it has created.
@@ -49,7 +50,7 @@ func Next(schedule *v1alpha1.RestartSchedule, times Times, rollouts []*v1alpha1.
 	if schedule.Spec.Suspend {
 		return d
 	}
-	d.Again = times.After(now)
+	d.Again = recheck.On(times.After(now))
 	due := times.Last(begin(schedule, now), now)
 	if due.IsZero() {
 		return d

@@ -100,6 +100,11 @@ func TestSchedulesAreRefusedWithTheFieldAtFault(t *testing.T) {
 		"an operator that does not exist": {func(s *v1alpha1.RestartSchedule) {
 			s.Spec.RolloutTemplate.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
 		}, "spec.rolloutTemplate.spec.selector"},
+		"a date that does not exist":             {func(s *v1alpha1.RestartSchedule) { s.Spec.Schedule = "0 0 31 2 *" }, "spec.schedule"},
+		"a day that none of two months has":      {func(s *v1alpha1.RestartSchedule) { s.Spec.Schedule = "0 0 31 4,6 *" }, "spec.schedule"},
+		"a day of leap years":                    {func(s *v1alpha1.RestartSchedule) { s.Spec.Schedule = "0 0 29 2 *" }, ""},
+		"a day that one of two months has":       {func(s *v1alpha1.RestartSchedule) { s.Spec.Schedule = "0 0 31 2,3 *" }, ""},
+		"a date that does not exist, or Mondays": {func(s *v1alpha1.RestartSchedule) { s.Spec.Schedule = "0 0 31 2 1" }, ""},
 		"a reason of two lines": {func(s *v1alpha1.RestartSchedule) {
 			s.Annotations[v1beta1.AnnotationReason] = "leak\nlevel=ERROR"
 		}, "metadata.annotations[" + v1beta1.AnnotationReason + "]"},

@@ -48,6 +48,11 @@ func (s Times) After(t time.Time) time.Time {
 	return s.cron.Next(t.In(s.zone)).UTC()
 }
 
+// never reports whether no date matches the schedule. The result does not depend on the present time: the search begins in a leap year.
+func (s Times) never() bool {
+	return s.After(time.Date(2000, time.January, 1, 0, 0, 0, 0, s.zone)).IsZero()
+}
+
 // Last returns the last scheduled time after begin and not after now, or zero if there is none.
 func (s Times) Last(begin, now time.Time) time.Time {
 	const day = 24 * time.Hour

@@ -84,18 +84,16 @@ func checkSelectors(spec *v1beta1.SidecarSetSpec, at *field.Path) field.ErrorLis
 
 // checkCanary checks that a canary replaces an existing base that is not a canary itself and is not being rolled out.
 func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
+	if !isCanary(set) {
+		return nil
+	}
 	at := field.NewPath("metadata", "annotations").Key(v1beta1.AnnotationSidecarSetBase)
 	base := set.Annotations[v1beta1.AnnotationSidecarSetBase]
 	if old != nil && isCanary(old) && old.Annotations[v1beta1.AnnotationSidecarSetBase] != base {
 		return field.ErrorList{field.Invalid(at, base, "the base of a canary cannot be changed")}
 	}
-	if !isCanary(set) {
-		return nil
-	}
 	var errs field.ErrorList
 	switch found := slices.IndexFunc(others, func(s *v1beta1.SidecarSet) bool { return s.Name == base }); {
-	case base == "":
-		errs = append(errs, field.Required(at, "a canary needs the name of its base"))
 	case base == set.Name:
 		errs = append(errs, field.Invalid(at, base, "a SidecarSet cannot be its own base"))
 	case found < 0:
@@ -109,8 +107,9 @@ func checkCanary(set, old *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) fie
 	return errs
 }
 
+// isCanary reports whether a SidecarSet is a canary. Without a base it is an ordinary SidecarSet, as with OpenKruise.
 func isCanary(set *v1beta1.SidecarSet) bool {
-	return set.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true"
+	return set.Annotations[v1beta1.AnnotationSidecarSetCanary] == "true" && set.Annotations[v1beta1.AnnotationSidecarSetBase] != ""
 }
 
 // checkOthers returns conflicts with SidecarSets that can select the same pod.

@@ -217,7 +217,10 @@ func TestCanaries(t *testing.T) {
 	other := set(t, canary("other", "log", "NotUpdate"))
 	for name, tc := range map[string]struct{ set, old, want string }{
 		"has the containers of its base": {set: canary("new", "log", "NotUpdate")},
-		"without a base":                 {set: canary("new", "", "NotUpdate"), want: "Required"},
+		"without a base is none":         {set: strings.Replace(canary("new", "", "RollingUpdate"), "name: a,", "name: b,", 1)},
+		"without a base replaces none":   {set: canary("new", "", "RollingUpdate"), want: "SidecarSet log"},
+		"none any more":                  {set: "metadata: {name: new}\nspec: {}", old: canary("new", "log", "NotUpdate")},
+		"none any more, in its place":    {set: strings.Replace(canary("new", "log", "NotUpdate"), "'true'", "'false'", 1), old: canary("new", "log", "NotUpdate"), want: "SidecarSet log"},
 		"of itself":                      {set: canary("new", "new", "NotUpdate"), want: "its own base"},
 		"of one that does not exist":     {set: canary("new", "none", "NotUpdate"), want: "Not found"},
 		"of a canary":                    {set: canary("new", "other", "NotUpdate"), want: "a canary itself"},

@@ -4,7 +4,6 @@ package annotation
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
 
@@ -131,11 +131,7 @@ func with(pod metav1.Object, key, name string, value any) string {
 		}
 	}
 	all[name] = value
-	text, err := json.Marshal(all)
-	if err != nil {
-		panic(fmt.Sprintf("encode annotation %s: %v", key, err)) // cannot happen: each entry has been decoded, or has a type that can be encoded
-	}
-	return string(text)
+	return string(must.JSON(all))
 }
 
 // Working returns the working container of each sidecar with hot upgrades.
@@ -154,9 +150,5 @@ func WriteWorking(pod metav1.Object, changes map[string]string) string {
 		working = map[string]string{}
 	}
 	maps.Copy(working, changes)
-	text, err := json.Marshal(working)
-	if err != nil {
-		panic(err) // cannot happen: a map of strings can always be encoded
-	}
-	return string(text)
+	return string(must.JSON(working))
 }

@@ -30,8 +30,8 @@ func (r *reconciler) choose(ctx context.Context, s *set, begin bool) (selection 
 		now := r.Clock()
 		budgets := beside.NewBudgets(r.client, r.Guard, func(pod *corev1.Pod) bool { return s.busy(pod, others) }, now)
 		in := func(namespace string) *budget.Disruptions { return budgets.In(ctx, namespace) }
-		selection = s.choose(&rollout.Beside{Begun: others, Gone: s.repair.UnderWay(), Ending: s.ending, Disruptions: in}, now)
-		selection.Again = rollout.Earliest(selection.Again, budgets.Again)
+		selection = s.choose(&rollout.Beside{Begun: others, Gone: s.repair.UnderWay(), Ending: s.ending(), Disruptions: in}, now)
+		selection.Again = selection.Again.Or(budgets.Again.Time)
 		if err = budgets.Err; err != nil {
 			selection.Pods = nil
 		}
@@ -49,9 +49,9 @@ func (r *reconciler) choose(ctx context.Context, s *set, begin bool) (selection 
 // choose selects the pods to update now. The caller holds the lock.
 func (s *set) choose(beside *rollout.Beside, now time.Time) rollout.Selection {
 	s.countEvictions(true)
-	beside.Doubtful = missed.Doubtful(s.notInjected, now)
+	beside.Doubtful = missed.Doubtful(s.notInjected(), now)
 	selection := s.fleet.Select(&s.strategy, now, beside)
-	s.held, s.disruption = selection.Held, selection.Disruption
+	s.held, s.holders, s.disruption = selection.Held, selection.Holders, selection.Disruption
 	return selection
 }
 

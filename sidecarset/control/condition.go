@@ -2,9 +2,9 @@ package control
 
 import (
 	"context"
-	"maps"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,10 +13,11 @@ import (
 // mark writes the condition SidecarSetUpgradable to the pods for which it has changed.
 func (r *reconciler) mark(ctx context.Context, s *set) {
 	s.mu.Lock()
-	conditions := maps.Clone(s.conditions)
-	uids := map[types.NamespacedName]types.UID{}
-	for key := range conditions {
-		uids[key] = s.known[key].uid
+	uids, conditions := map[types.NamespacedName]types.UID{}, map[types.NamespacedName]*corev1.PodCondition{}
+	for key, e := range s.pending {
+		if e.condition != nil {
+			uids[key], conditions[key] = e.uid, e.condition
+		}
 	}
 	s.mu.Unlock()
 	var group errgroup.Group
@@ -24,15 +25,16 @@ func (r *reconciler) mark(ctx context.Context, s *set) {
 	for key, condition := range conditions {
 		group.Go(func() error {
 			condition.LastTransitionTime = metav1.NewTime(r.Clock())
-			err := r.Guard.Do("sidecarset", s.subject(key), func() error { return r.live.Mark(ctx, key, uids[key], condition) })
+			err := r.Guard.Do("sidecarset", s.subject(key), func() error { return r.live.mark(ctx, key, uids[key], condition) })
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				r.failed(s, key, err)
 				return nil
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.conditions[key] == condition {
-				delete(s.conditions, key)
+			if e := s.entry(key); e.condition == condition {
+				e.condition = nil
+				s.put(key, e)
 			}
 			return nil
 		})

@@ -238,7 +238,7 @@ func TestAPodIsNotEvictedForItsSidecarsBesideARestart(t *testing.T) {
 	if got := w.missing(); got != "a b" {
 		t.Fatalf("left are %s beside the restart", got)
 	}
-	if why := w.r.find("logs").notInjected[types.NamespacedName{Namespace: "shop", Name: "a"}]; why.Reason != missed.NotReached || !why.UnderWay {
+	if why := w.r.find("logs").entry(types.NamespacedName{Namespace: "shop", Name: "a"}).missed; why == nil || why.Reason != missed.NotReached || !why.UnderWay {
 		t.Errorf("%+v", why)
 	}
 	w.check(w.Delete(t.Context(), request))

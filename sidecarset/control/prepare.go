@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/control/history"
 	"github.com/refit-project/refit/sidecarset/control/prepull"
 	"github.com/refit-project/refit/sidecarset/control/report"
@@ -21,8 +22,8 @@ func (r *reconciler) revisions(ctx context.Context, object *v1beta1.SidecarSet) 
 	if s := r.find(object.Name); s != nil {
 		revisions := map[string]bool{}
 		s.mu.Lock()
-		for _, k := range s.known {
-			revisions[k.revision] = true
+		for _, e := range s.pods {
+			revisions[e.revision] = true
 		}
 		s.mu.Unlock()
 		used = func(name string) bool { return revisions[name] }
@@ -34,9 +35,9 @@ func (r *reconciler) revisions(ctx context.Context, object *v1beta1.SidecarSet) 
 // prePull pulls the new images to the nodes of the pods before the first container is stopped. It returns when to check
 // again, or zero if the update can proceed. Failed pulls and refused ImagePullJobs do not stop the update:
 // maxUnavailable limits their effect.
-func (r *reconciler) prePull(ctx context.Context, s *set) (time.Time, error) {
+func (r *reconciler) prePull(ctx context.Context, s *set) (recheck.At, error) {
 	if !r.PrePull || s.object.Spec.UpdateStrategy.PrePullPolicy != v1beta1.PrePullAlways || s.pulled {
-		return time.Time{}, nil
+		return recheck.At{}, nil
 	}
 	puller := &prepull.Puller{Client: r.client, Namespace: r.Namespace, Clock: r.Clock, Written: r.written}
 	done, err := puller.Pull(ctx, s.object, s.target.Revision, s.target.Images(), s.outdated)
@@ -46,11 +47,11 @@ func (r *reconciler) prePull(ctx context.Context, s *set) (time.Time, error) {
 	s.pulled = done
 	switch {
 	case done:
-		return time.Time{}, nil
+		return recheck.At{}, nil
 	case err != nil:
-		return time.Time{}, err
+		return recheck.At{}, err
 	}
-	return r.Clock().Add(10 * time.Second), nil // usually the watch event of the job comes earlier
+	return recheck.On(r.Clock().Add(10 * time.Second)), nil // usually the watch event of the job comes earlier
 }
 
 // outdated returns all pods that need an update.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/status"
 )
 
@@ -36,11 +33,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	again, updateErr := r.updateDue(ctx, s)
 	later, err := r.report(ctx, s, object)
-	again, err = rollout.Earliest(again, later), errors.Join(updateErr, err)
-	if err != nil || again.IsZero() {
+	again, err = again.Or(later.Time), errors.Join(updateErr, err)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(again.Sub(r.Clock()), gather)}, nil
+	return ctrl.Result{RequeueAfter: again.In(r.Clock(), gather)}, nil
 }
 
 // current returns the state of the SidecarSet. It computes the state again if the spec has changed.
@@ -68,27 +65,32 @@ func (r *reconciler) current(ctx context.Context, object *v1beta1.SidecarSet) (*
 }
 
 // updateDue updates the pods whose turn it is, and returns when to run again.
-func (r *reconciler) updateDue(ctx context.Context, s *set) (time.Time, error) {
+func (r *reconciler) updateDue(ctx context.Context, s *set) (recheck.At, error) {
 	r.judgeDue(ctx, s)
 	selection, updateErr := r.choose(ctx, s, false)
 	s.mu.Lock()
-	started := slices.Collect(maps.Keys(s.unfinished))
+	var started []types.NamespacedName
+	for key, e := range s.pending {
+		if e.unfinished {
+			started = append(started, key)
+		}
+	}
 	s.mu.Unlock()
 	if len(selection.Pods) > 0 {
-		var wait time.Time
+		var wait recheck.At
 		if wait, updateErr = r.prePull(ctx, s); updateErr == nil && wait.IsZero() {
 			updateErr = r.refresh(ctx, s)
 		}
 		if updateErr == nil && wait.IsZero() {
 			selection, updateErr = r.choose(ctx, s, true)
 		} else {
-			selection.Pods, selection.Again = nil, rollout.Earliest(selection.Again, wait) // updates in progress continue
+			selection.Pods, selection.Again = nil, selection.Again.Or(wait.Time) // updates in progress continue
 		}
 	}
 	r.updateAll(ctx, s, append(started, selection.Pods...))
 	r.mark(ctx, s)
 	again, err := r.repair(ctx, s)
-	return rollout.Earliest(rollout.Earliest(selection.Again, again), s.nextDue()), errors.Join(updateErr, err)
+	return selection.Again.Or(again.Time, s.nextDue().Time), errors.Join(updateErr, err)
 }
 
 // judgeDue evaluates pods again whose evaluation depends on the time.
@@ -96,10 +98,11 @@ func (r *reconciler) judgeDue(ctx context.Context, s *set) {
 	now := r.Clock()
 	s.mu.Lock()
 	var keys []types.NamespacedName
-	for key, at := range s.due {
-		if !now.Before(at) {
+	for key, e := range s.pending {
+		if e.due.Passed(now) {
 			keys = append(keys, key)
-			delete(s.due, key)
+			e.due = recheck.At{}
+			s.put(key, e)
 		}
 	}
 	s.mu.Unlock()
@@ -113,22 +116,21 @@ func (r *reconciler) judgeDue(ctx context.Context, s *set) {
 	}
 }
 
-func (s *set) nextDue() time.Time {
+func (s *set) nextDue() (next recheck.At) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var next time.Time
-	for _, at := range s.due {
-		next = rollout.Earliest(next, at)
+	for _, e := range s.pending {
+		next = next.Or(e.due.Time)
 	}
 	return next
 }
 
 // report writes the status if it has changed.
-func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.SidecarSet) (time.Time, error) {
+func (r *reconciler) report(ctx context.Context, s *set, object *v1beta1.SidecarSet) (recheck.At, error) {
 	s.mu.Lock()
 	observed := &status.Observed{
-		Counts: s.fleet.Counts(), NotInjected: len(s.notInjected), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
-		Held: s.held, Disruption: s.disruption, Example: status.Example(s.examples, s.notInjected),
+		Counts: s.fleet.Counts(), NotInjected: count(s.notInjected()), Revision: s.target.Revision, CollisionCount: s.object.Status.CollisionCount,
+		Held: s.held, Holders: s.holders, Disruption: s.disruption, Example: status.Example(s.problems(), s.notInjected()),
 	}
 	observed.Evicted, observed.Evictions, observed.Leaving = s.evictions(r.Clock())
 	s.mu.Unlock()

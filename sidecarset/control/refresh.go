@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/internal/cache"
+	"github.com/refit-project/refit/internal/stale"
 )
 
 // believable is how long after an event of any pod the cache is considered up to date: the watch works.
@@ -46,7 +47,7 @@ func (r *reconciler) refresh(ctx context.Context, s *set) error {
 func (s *set) seen(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.known[client.ObjectKeyFromObject(pod)]; k != nil && k.uid == pod.UID && !cache.Older(pod.ResourceVersion, k.version) {
-		k.version = pod.ResourceVersion
+	if e := s.entry(client.ObjectKeyFromObject(pod)); e.uid == pod.UID && !stale.Older(pod.ResourceVersion, e.version) {
+		e.version = pod.ResourceVersion
 	}
 }

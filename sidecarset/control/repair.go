@@ -12,6 +12,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/choice"
 	"github.com/refit-project/refit/sidecarset/control/beside"
 	"github.com/refit-project/refit/sidecarset/control/report"
@@ -30,14 +31,14 @@ func (s *set) repairs() bool {
 // the eviction. The caller holds the lock.
 func (s *set) evictions(now time.Time) (evicted, left, leaving int) {
 	s.countEvictions(true)
-	evicted, leaving = s.fleet.Evictions(now), len(s.ending)
+	evicted, leaving = s.fleet.Evictions(now), count(s.ending())
 	if s.strategy.Recreate {
 		left = s.fleet.Counts().NotUpgradable
 	} else {
 		evicted, leaving = 0, leaving+evicted
 	}
 	if s.repairs() {
-		left += missed.Repairable(s.notInjected)
+		left += missed.Repairable(s.notInjected())
 		if s.repair.UnderWay() != "" {
 			evicted++
 		}
@@ -46,20 +47,20 @@ func (s *set) evictions(now time.Time) (evicted, left, leaving int) {
 }
 
 // repair evicts a pod that was not injected, if the SidecarSet requests it and it is time. It returns when to run again.
-func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
+func (r *reconciler) repair(ctx context.Context, s *set) (recheck.At, error) {
 	if !s.repairs() {
-		return time.Time{}, nil
+		return recheck.At{}, nil
 	}
 	now := r.Clock()
-	key, chosen, found, again := types.NamespacedName{}, missed.Pod{}, false, time.Time{}
+	key, chosen, found, again := types.NamespacedName{}, missed.Pod{}, false, recheck.At{}
 	r.decide(s, func(others map[types.UID]time.Time) []types.UID {
 		s.countEvictions(false)
-		if key, found, again = s.repair.Next(s.notInjected, missed.Workloads(s.notInjected, s.fleet, others, now), now); found {
-			chosen = s.notInjected[key]
+		if key, found, again = s.repair.Next(s.notInjected(), missed.Workloads(s.notInjected(), s.fleet, others, now), now); found {
+			chosen = *s.entry(key).missed
 			return []types.UID{chosen.UID}
 		}
 		for _, until := range others { // an eviction may be possible at that time
-			again = rollout.Earliest(again, until)
+			again = again.Or(until)
 		}
 		return nil
 	})
@@ -68,31 +69,34 @@ func (r *reconciler) repair(ctx context.Context, s *set) (time.Time, error) {
 	}
 	pod, err := r.live.Pod(ctx, key.Namespace, key.Name)
 	if err != nil {
-		return time.Time{}, client.IgnoreNotFound(err) // its watch event will follow
+		return recheck.At{}, client.IgnoreNotFound(err) // its watch event will follow
 	}
 	requests, err := beside.Requests(ctx, r.client, pod)
 	if err != nil {
-		return time.Time{}, err
+		return recheck.At{}, err
 	}
 	if why, err := beside.Missed(ctx, r.client, s.object, pod, requests, r.Namespace, now); err != nil || why == nil || why.Reason != chosen.Reason || pod.DeletionTimestamp != nil {
-		return now.Add(conflict.First), err // another pod has its name now
+		return recheck.On(now.Add(conflict.First)), err // another pod has its name now
 	}
-	switch err := r.live.Evict(ctx, pod); {
+	switch err := r.live.evict(ctx, pod); {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return now.Add(conflict.First), nil
+		return recheck.On(now.Add(conflict.First)), nil
 	case err != nil:
 		r.Logger.Warn("pod without sidecars not evicted", "sidecarset", s.object.Name, "pod", key.String(), "err", err)
 		r.Recorder.Eventf(report.Subject(key, pod.UID), s.object, corev1.EventTypeWarning, "RepairFailed", "Repair", "SidecarSet %s: %s", s.object.Name, report.Short(err))
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.repair.Refused(pod.UID, now), nil
+		return recheck.On(s.repair.Refused(pod.UID, now)), nil
 	}
 	r.Recorder.Eventf(report.Subject(key, pod.UID), s.object, corev1.EventTypeNormal, "EvictedForInjection", "Repair", "SidecarSet %s was not injected: %s", s.object.Name, chosen.Message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notInjected[key] = chosen
-	s.repair.Evicted(key, pod.UID, s.notInjected, missed.Workloads(s.notInjected, s.fleet, nil, now)(chosen.Workload), now.Add(min(kubelet.GracePeriod(pod.Spec.TerminationGracePeriodSeconds), rollout.LongestEnd)))
+	e := s.entry(key)
+	e.missed = &chosen
+	s.put(key, e)
+	workload := missed.Workloads(s.notInjected(), s.fleet, nil, now)(chosen.Workload)
+	s.repair.Evicted(key, pod.UID, chosen.Workload, s.notInjected(), workload.Pods, now.Add(min(kubelet.GracePeriod(pod.Spec.TerminationGracePeriodSeconds), rollout.LongestEnd)))
+	e.missed = nil
 	s.recordEviction(key, pod.UID)
-	delete(s.notInjected, key)
-	return now.Add(gather), nil
+	return recheck.On(now.Add(gather)), nil
 }

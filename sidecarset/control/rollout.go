@@ -27,7 +27,6 @@ import (
 	"github.com/refit-project/refit/internal/guard"
 	guardcontrol "github.com/refit-project/refit/internal/guard/control"
 	"github.com/refit-project/refit/sidecarset/control/beside"
-	"github.com/refit-project/refit/sidecarset/control/podapi"
 	"github.com/refit-project/refit/sidecarset/control/report"
 )
 
@@ -53,7 +52,7 @@ type Config struct {
 type api struct {
 	Config
 	client   client.Client // reads from the cache
-	live     *podapi.Pods
+	live     *podAPI
 	reporter *report.Writer
 	writes   *prometheus.CounterVec
 }
@@ -105,7 +104,7 @@ func newReconciler(c client.Client, cfg Config) *reconciler {
 		}, []string{"resource"}),
 	}}
 	r.reporter = &report.Writer{Client: c, Recorder: cfg.Recorder, Clock: cfg.Clock, Written: r.written, Pods: report.NewPods()}
-	r.live = &podapi.Pods{Client: c, Live: cfg.Live, Written: r.written}
+	r.live = &podAPI{client: c, live: cfg.Live, written: r.written}
 	return r
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/refit-project/refit/inplace/plan"
 	"github.com/refit-project/refit/internal/conflict"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
+	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/control/beside"
 	"github.com/refit-project/refit/sidecarset/control/report"
@@ -26,10 +28,12 @@ import (
 )
 
 const (
-	parallel   = 8 // number of pods of a SidecarSet that are written concurrently
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
+	parallel  = 8 // number of pods of a SidecarSet that are written concurrently
+	lastRetry = 5 * time.Minute
 )
+
+// retry says when a failed write to a pod is tried again.
+var retry = wait.Backoff{First: time.Second, Last: lastRetry}
 
 // updateAll updates pods. A failed one is retried later and does not delay others.
 func (r *reconciler) updateAll(ctx context.Context, s *set, keys []types.NamespacedName) {
@@ -53,12 +57,10 @@ func (r *reconciler) update(ctx context.Context, s *set, key types.NamespacedNam
 		return client.IgnoreNotFound(err) // its watch event will follow
 	}
 	s.mu.Lock()
-	k, planned := s.known[key], rollout.Pod{}
-	if k != nil {
-		planned, _ = s.fleet.Get(key)
-	}
+	uid := s.entry(key).uid
+	planned, _ := s.fleet.Get(key)
 	s.mu.Unlock()
-	if k == nil || k.uid != pod.UID || !upgrade.Active(pod) || !slices.Contains(annotation.Names(pod), s.object.Name) {
+	if uid != pod.UID || !upgrade.Active(pod) || !slices.Contains(annotation.Names(pod), s.object.Name) {
 		return nil
 	}
 	if planned.State == rollout.NotUpgradable && s.strategy.Recreate && !planned.InFlight {
@@ -70,7 +72,7 @@ func (r *reconciler) update(ctx context.Context, s *set, key types.NamespacedNam
 		return r.observeWritten(ctx, s, pod)
 	}
 	if err == nil && step != nil {
-		pod, err = inplace.Apply(ctx, r.live, pod, step)
+		pod, err = inplace.Write(ctx, r.live, pod, step)
 	}
 	if err != nil {
 		return err
@@ -92,11 +94,10 @@ func (r *reconciler) observeWritten(ctx context.Context, s *set, pod *corev1.Pod
 func (s *set) refuse(key types.NamespacedName, refused *plan.RefusedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.known[key]; k != nil {
-		k.refused = nil
-		for _, refusal := range refused.Refusals {
-			k.refused = append(k.refused, refusal.String())
-		}
+	e := s.entry(key)
+	e.refused = nil
+	for _, refusal := range refused.Refusals {
+		e.refused = append(e.refused, refusal.String())
 	}
 }
 
@@ -104,8 +105,8 @@ func (s *set) refuse(key types.NamespacedName, refused *plan.RefusedError) {
 func (s *set) wrote(key types.NamespacedName, pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.known[key]; k != nil && k.uid == pod.UID {
-		k.version, k.failures, k.retryAt, k.updated = pod.ResourceVersion, 0, time.Time{}, true
+	if e := s.entry(key); e.uid == pod.UID {
+		e.version, e.failures, e.retryAt, e.updated = pod.ResourceVersion, 0, time.Time{}, true
 	}
 }
 
@@ -115,23 +116,23 @@ func (r *reconciler) failed(s *set, key types.NamespacedName, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pod, ok := s.fleet.Get(key)
-	k := s.known[key]
-	if !ok || k == nil {
+	if !ok {
 		return
 	}
+	e := s.entry(key)
 	if apierrors.IsConflict(err) {
-		k.retryAt = now.Add(conflict.First) // another client has written to the pod
+		e.retryAt = now.Add(conflict.First) // another client has written to the pod
 	} else {
-		k.retryAt = now.Add(min(firstRetry<<min(k.failures, 16), lastRetry))
-		k.failures++
-		r.Logger.Warn("sidecars not updated", "sidecarset", s.object.Name, "pod", key.String(), "err", err, "retry", k.retryAt)
-		r.Recorder.Eventf(report.Subject(key, k.uid), s.object, corev1.EventTypeWarning, "SidecarUpdateFailed", "Update", "SidecarSet %s: %s", s.object.Name, report.Short(err))
+		e.failures++
+		e.retryAt = now.Add(retry.After(e.failures))
+		r.Logger.Warn("sidecars not updated", "sidecarset", s.object.Name, "pod", key.String(), "err", err, "retry", e.retryAt)
+		r.Recorder.Eventf(report.Subject(key, e.uid), s.object, corev1.EventTypeWarning, "SidecarUpdateFailed", "Update", "SidecarSet %s: %s", s.object.Name, report.Short(err))
 	}
-	pod.RetryAt = k.retryAt
+	pod.RetryAt = e.retryAt
 	s.fleet.Set(pod)
 	// There will be no event, because the pod was not written.
-	delete(s.unfinished, key)
-	s.due[key] = k.retryAt
+	e.unfinished, e.due = false, recheck.On(e.retryAt)
+	s.put(key, e)
 }
 
 // evict makes the pod be recreated by its owner, if its PodDisruptionBudgets allow it.
@@ -139,7 +140,7 @@ func (r *reconciler) evict(ctx context.Context, s *set, pod *corev1.Pod) error {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return fmt.Errorf("evict pod %s: no controller would recreate it", pod.Name)
 	}
-	if err := r.live.Evict(ctx, pod); err != nil {
+	if err := r.live.evict(ctx, pod); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -137,7 +137,7 @@ func (r *reconciler) replaced(s *set, pod *corev1.Pod) bool {
 func (s *set) knows(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[key] != nil || s.notInjected[key].Reason != ""
+	return s.entry(key).known()
 }
 
 // subject returns a pod as the subject of a guard.
@@ -155,19 +155,20 @@ func (s *set) remove(key types.NamespacedName, uid types.UID) bool {
 	if s.gone != nil {
 		s.gone[uid] = true
 	}
-	if s.leaving[key] != nil && s.leaving[key].UID == uid {
-		delete(s.leaving, key)
+	e := s.entry(key)
+	if e.leaving != nil && e.leaving.UID == uid {
+		e.leaving = nil
 	}
-	ended := s.ending[key].UID == uid
+	ended := e.ending != nil && e.ending.UID == uid
 	if ended {
-		delete(s.ending, key)
+		e.ending = nil
 	}
-	if k := s.known[key]; k != nil && k.uid != uid {
+	if e.uid != "" && e.uid != uid {
+		s.put(key, e)
 		return ended
 	}
-	had := ended || s.known[key] != nil || s.notInjected[key].Reason != ""
 	s.forget(key)
-	return had
+	return ended || e.known()
 }
 
 // namespaceEvents returns a handler that enqueues the SidecarSets that select by labels of namespaces, so that their

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/proof"
 )
@@ -139,7 +140,7 @@ func (in *injection) addSecrets() error {
 				continue
 			}
 			in.secretNames[secret.Name] = true
-			in.secrets = append(in.secrets, mustEncode(secret))
+			in.secrets = append(in.secrets, must.JSON(secret))
 			in.changed[pathSecrets] = true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/podmeta"
 	"github.com/refit-project/refit/sidecarset/subset"
 )
@@ -79,7 +80,7 @@ func (in *injection) patchContainer(set *Set, patch *v1beta1.SidecarSetPatchCont
 	for _, m := range patch.VolumeMounts {
 		at := slices.IndexFunc(c.spec.VolumeMounts, func(has corev1.VolumeMount) bool { return path.Clean(has.MountPath) == path.Clean(m.MountPath) })
 		switch {
-		case at >= 0 && (subset.Equal(mustEncode(c.spec.VolumeMounts[at]), m) || policy == v1beta1.ConflictKeepPod):
+		case at >= 0 && (subset.Equal(must.JSON(c.spec.VolumeMounts[at]), m) || policy == v1beta1.ConflictKeepPod):
 			continue
 		case at >= 0 && policy == v1beta1.ConflictFail:
 			return refuse(set.name, "spec.containers["+c.name+"].volumeMounts", "the container mounts something else at %s; set injectionStrategy.conflictPolicy of the SidecarSet", m.MountPath)
@@ -97,7 +98,7 @@ func (in *injection) patchContainer(set *Set, patch *v1beta1.SidecarSetPatchCont
 }
 
 func allEqual(list []corev1.EnvVar, wanted corev1.EnvVar) bool {
-	return !slices.ContainsFunc(list, func(has corev1.EnvVar) bool { return !subset.Equal(mustEncode(has), wanted) })
+	return !slices.ContainsFunc(list, func(has corev1.EnvVar) bool { return !subset.Equal(must.JSON(has), wanted) })
 }
 
 // add adds variables and mounts to a container of the pod, and replaces those with the same name or path. The rest of
@@ -115,7 +116,7 @@ func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error 
 			}
 		}
 		for _, name := range order {
-			raw := mustEncode(added[name])
+			raw := must.JSON(added[name])
 			is := func(element json.RawMessage) bool {
 				var object map[string]any
 				text, ok := "", json.Unmarshal(element, &object) == nil
@@ -132,7 +133,7 @@ func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error 
 			}
 		}
 		if len(order) > 0 {
-			fields[field] = mustEncode(list)
+			fields[field] = must.JSON(list)
 		}
 		return nil
 	}
@@ -150,19 +151,11 @@ func (c *container) add(env []corev1.EnvVar, mounts []corev1.VolumeMount) error 
 	if err := replace("volumeMounts", "mountPath", func(a, b string) bool { return path.Clean(a) == path.Clean(b) }, at, paths); err != nil {
 		return err
 	}
-	c.raw = mustEncode(fields)
+	c.raw = must.JSON(fields)
 	var spec corev1.Container
 	if err := json.Unmarshal(c.raw, &spec); err != nil {
 		return err
 	}
 	c.spec = &spec
 	return nil
-}
-
-func mustEncode(value any) json.RawMessage {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen: API types can always be encoded
-	}
-	return raw
 }

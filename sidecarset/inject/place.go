@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/subset"
 )
 
@@ -187,7 +188,7 @@ func (in *injection) addVolume(set *Set, name string) error {
 	has := &in.volumes[at]
 	raw := has.raw
 	if raw == nil {
-		raw = mustEncode(has.spec)
+		raw = must.JSON(has.spec)
 	}
 	if in.claims.SameVolume(set.name, has.raw != nil && in.carries(set), raw, wanted) {
 		return nil

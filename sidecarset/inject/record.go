@@ -1,13 +1,13 @@
 package inject
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/revision"
 )
@@ -55,11 +55,7 @@ func (in *injection) recordSkipped() error {
 		}
 		return nil
 	}
-	text, err := json.Marshal(in.plan.Skipped)
-	if err != nil {
-		return err
-	}
-	in.setAnnotation(v1beta1.AnnotationSidecarSetSkipped, string(text))
+	in.setAnnotation(v1beta1.AnnotationSidecarSetSkipped, string(must.JSON(in.plan.Skipped)))
 	return nil
 }
 

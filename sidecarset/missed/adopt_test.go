@@ -1,6 +1,7 @@
 package missed_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -18,13 +19,13 @@ func TestAdoptedRepairPausesWhenTheReplacementHasMissedItsInjection(t *testing.T
 	delete(c.pods, key("a", 0))
 	c.pods[key("a", 9)] = missed.Pod{Reason: missed.NotReached, Workload: "a", Created: metav1.NewTime(evicted.Add(time.Second)), Ready: true}
 	leaving := &rollout.Leaving{UID: "a-0", Workload: "a", At: evicted, Gone: evicted.Add(30 * time.Second)}
-	if !c.repair.Adopt(key("a", 0), leaving, c.pods, 0) {
+	if !c.repair.Adopt(key("a", 0), leaving, maps.All(c.pods), 0) {
 		t.Fatal("not adopted")
 	}
-	if c.repair.Adopt(key("a", 0), leaving, c.pods, 0) {
+	if c.repair.Adopt(key("a", 0), leaving, maps.All(c.pods), 0) {
 		t.Error("adopted twice")
 	}
-	_, found, again := c.repair.Next(c.pods, c.workload, c.now)
+	_, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
 	if found || !again.Equal(c.now.Add(time.Minute)) {
 		t.Errorf("found %t, again in %s: want a pause of a minute", found, again.Sub(c.now))
 	}
@@ -35,7 +36,7 @@ func TestAdoptedRepairGoesOnWhenTheReplacementIsReady(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	delete(c.pods, key("a", 0))
-	c.repair.Adopt(key("a", 0), &rollout.Leaving{UID: "a-0", Workload: "a", At: c.now, Gone: c.now.Add(30 * time.Second)}, c.pods, 0)
+	c.repair.Adopt(key("a", 0), &rollout.Leaving{UID: "a-0", Workload: "a", At: c.now, Gone: c.now.Add(30 * time.Second)}, maps.All(c.pods), 0)
 	if c.next() {
 		t.Fatalf("%v is evicted before there is a replacement", c.evicted)
 	}
@@ -56,9 +57,9 @@ func TestPausesBeginAnewAfterASuccess(t *testing.T) {
 		}
 		workload := c.evicted[len(c.evicted)-1][:1]
 		c.pods[key(workload, 10+n)] = missed.Pod{Reason: missed.NotReached, Workload: workload, Created: metav1.NewTime(c.now), Ready: true}
-		_, _, again := c.repair.Next(c.pods, c.workload, c.now)
+		_, _, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
 		pause := again.Sub(c.now)
-		c.now = again
+		c.now = again.Time
 		return pause
 	}
 	if first, second := fail(0), fail(1); first != time.Minute || second != 2*time.Minute {

@@ -1,6 +1,7 @@
 package missed_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestDoubtIsOnlyAboutPodsThatMissedTheirInjectionLately(t *testing.T) {
 		"excluded":          {missed.Pod{Reason: missed.Excluded, Created: lately}, time.Time{}},
 		"of an older label": {missed.Pod{Reason: missed.Older, Created: lately}, time.Time{}},
 	} {
-		got := missed.Doubtful(map[types.NamespacedName]missed.Pod{key("a", 0): tc.pod}, start)
+		got := missed.Doubtful(maps.All(map[types.NamespacedName]missed.Pod{key("a", 0): tc.pod}), start)
 		if !got["shop"].Equal(tc.want) || len(got) > 1 {
 			t.Errorf("%s: until %s, want %s", name, got, tc.want)
 		}
@@ -38,7 +39,7 @@ func TestDoubtLastsAsLongAsAboutTheYoungestPod(t *testing.T) {
 		pods[key("a", i)] = missed.Pod{Reason: missed.NotReached, Created: metav1.NewTime(start.Add(-minutes * time.Minute))}
 	}
 	for range 10 { // maps have no order
-		if got := missed.Doubtful(pods, start)["shop"]; !got.Equal(start.Add(50 * time.Minute)) {
+		if got := missed.Doubtful(maps.All(pods), start)["shop"]; !got.Equal(start.Add(50 * time.Minute)) {
 			t.Errorf("until %s", got)
 		}
 	}
@@ -51,7 +52,7 @@ func TestAPodThatMissedItsInjectionCastsDoubtOnItsOwnNamespaceOnly(t *testing.T)
 		{Namespace: "tenant", Name: "labelled-later"}: {Reason: missed.NotReached, Created: metav1.NewTime(start)},
 		{Namespace: "shop", Name: "web"}:              {Reason: missed.Skipped, Created: metav1.NewTime(start)},
 	}
-	if got := missed.Doubtful(pods, start); len(got) != 1 || got["tenant"].IsZero() {
+	if got := missed.Doubtful(maps.All(pods), start); len(got) != 1 || got["tenant"].IsZero() {
 		t.Errorf("doubt in %v", got)
 	}
 }

@@ -108,7 +108,7 @@ func (c *cluster) workload(name string) missed.Workload {
 // next evicts a pod, if it may be.
 func (c *cluster) next() bool {
 	c.t.Helper()
-	key, found, again := c.repair.Next(c.pods, c.workload, c.now)
+	key, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
 	if !found {
 		return false
 	}
@@ -116,7 +116,7 @@ func (c *cluster) next() bool {
 		c.t.Error("a pod, and a time")
 	}
 	pod := c.pods[key]
-	c.repair.Evicted(key, types.UID(key.Name), c.pods, c.workload(pod.Workload), c.now)
+	c.repair.Evicted(key, types.UID(key.Name), pod.Workload, maps.All(c.pods), c.workload(pod.Workload).Pods, c.now)
 	delete(c.pods, key)
 	c.evicted = append(c.evicted, key.Name)
 	return true
@@ -205,12 +205,12 @@ func TestReplacementsThatMissTheirInjectionTooPauseTheRepair(t *testing.T) {
 			t.Fatal("nothing is evicted")
 		}
 		c.pods[key(c.evicted[n][:1], 10+n)] = missed.Pod{Reason: missed.NotReached, Workload: c.evicted[n][:1], Created: metav1.NewTime(c.now.Truncate(time.Second)), Ready: true}
-		_, found, again := c.repair.Next(c.pods, c.workload, c.now)
+		_, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
 		if found || again.Sub(c.now) != max(2*pause, time.Minute) {
 			t.Fatalf("found %v, again in %s after %s", found, again.Sub(c.now), pause)
 		}
 		pause = again.Sub(c.now)
-		c.now = again
+		c.now = again.Time
 	}
 	if len(c.evicted) != 4 {
 		t.Errorf("evicted %v", c.evicted)
@@ -222,11 +222,11 @@ func TestAWorkloadThatWasScaledDownDoesNotHoldTheOthersUpForEver(t *testing.T) {
 	c := newCluster(t)
 	c.next()
 	maps.DeleteFunc(c.pods, func(_ types.NamespacedName, pod missed.Pod) bool { return pod.Workload == "a" })
-	_, found, again := c.repair.Next(c.pods, c.workload, c.now)
-	if found || again != c.now.Add(5*time.Minute) {
+	_, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now)
+	if found || !again.Equal(c.now.Add(5*time.Minute)) {
 		t.Fatalf("found %v, again %s", found, again)
 	}
-	c.now = again
+	c.now = again.Time
 	if !c.next() || c.evicted[1] != "b-0" {
 		t.Errorf("evicted %v", c.evicted)
 	}
@@ -253,15 +253,15 @@ func TestAPodThatCannotBeEvictedHoldsUpNoOthers(t *testing.T) {
 	kept.UID = "kept"
 	c.pods[key("a", 0)] = kept
 	for n, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
-		first, found, _ := c.repair.Next(c.pods, c.workload, c.now)
+		first, found, _ := c.repair.Next(maps.All(c.pods), c.workload, c.now)
 		if !found || first != key("a", 0) {
 			t.Fatalf("attempt %d: %s, found %t", n, first, found)
 		}
 		again := c.repair.Refused("kept", c.now)
-		if _, found, _ = c.repair.Next(c.pods, c.workload, c.now); found || again != c.now.Add(time.Second) {
+		if _, found, _ = c.repair.Next(maps.All(c.pods), c.workload, c.now); found || again != c.now.Add(time.Second) {
 			t.Errorf("attempt %d: others are tried at once, and not at %s", n, again)
 		}
-		if next, found, _ := c.repair.Next(c.pods, c.workload, again); !found || next == first {
+		if next, found, _ := c.repair.Next(maps.All(c.pods), c.workload, again); !found || next == first {
 			t.Errorf("attempt %d: after the refusal %s, found %t", n, next, found)
 		}
 		c.now = c.now.Add(pause)
@@ -272,7 +272,7 @@ func TestAPodThatCannotBeEvictedHoldsUpNoOthers(t *testing.T) {
 		}
 	}
 	c.repair.Refused("kept", c.now)
-	if _, found, again := c.repair.Next(c.pods, c.workload, c.now); found || again != c.now.Add(8*time.Minute) {
+	if _, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now); found || !again.Equal(c.now.Add(8*time.Minute)) {
 		t.Errorf("the only one left: found %t, again at %s", found, again)
 	}
 }

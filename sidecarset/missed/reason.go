@@ -1,6 +1,7 @@
 package missed
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -50,6 +51,9 @@ type Pod struct {
 	UnderWay, Stuck bool
 }
 
+// Pods are pods that were not injected.
+type Pods = iter.Seq2[types.NamespacedName, Pod]
+
 // Judge returns why a pod was not injected. seen is the pod as budgets see it. disabled says that the webhook is not
 // called for its namespace.
 func Judge(pod *corev1.Pod, set *v1beta1.SidecarSet, seen *budget.Pod, disabled bool) Pod {
@@ -85,10 +89,9 @@ const doubtful = time.Hour
 // Doubtful returns the namespaces in which pods should not be evicted, because a pod that was recently created there
 // has not been injected, and until when. It does not apply to other namespaces, although the cause may be the same
 // there: a user who may label pods after their creation can make them look like that, and could stop all evictions.
-func Doubtful(pods map[types.NamespacedName]Pod, now time.Time) map[string]time.Time {
+func Doubtful(pods Pods, now time.Time) map[string]time.Time {
 	until := map[string]time.Time{}
-	for key := range pods {
-		pod := pods[key]
+	for key, pod := range pods {
 		if at := pod.Created.Add(doubtful); pod.Reason == NotReached && now.Before(at) && at.After(until[key.Namespace]) {
 			until[key.Namespace] = at
 		}
@@ -136,7 +139,7 @@ func (p *Pod) evictable(workload Workload) bool {
 }
 
 // Repairable returns the number of pods to evict.
-func Repairable(pods map[types.NamespacedName]Pod) (n int) {
+func Repairable(pods Pods) (n int) {
 	for _, pod := range pods {
 		if pod.repairable() {
 			n++

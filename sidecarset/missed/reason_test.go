@@ -1,6 +1,7 @@
 package missed_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestPodsThatAreToBeEvictedAreCounted(t *testing.T) {
 	} {
 		pods[key("a", i)] = pod
 	}
-	if got := missed.Repairable(pods); got != 2 {
+	if got := missed.Repairable(maps.All(pods)); got != 2 {
 		t.Errorf("%d are to be evicted, want 2", got)
 	}
 }
@@ -92,10 +93,10 @@ func TestPausesAreAnHourAtMost(t *testing.T) {
 	for range 80 {
 		c.repair.Refused("", c.now)
 	}
-	if _, found, again := c.repair.Next(c.pods, c.workload, c.now); found || again != c.now.Add(time.Hour) {
+	if _, found, again := c.repair.Next(maps.All(c.pods), c.workload, c.now); found || !again.Equal(c.now.Add(time.Hour)) {
 		t.Errorf("found %t, again in %s", found, again.Sub(c.now))
 	}
-	if _, found, _ := c.repair.Next(c.pods, c.workload, c.now.Add(time.Hour)); !found {
+	if _, found, _ := c.repair.Next(maps.All(c.pods), c.workload, c.now.Add(time.Hour)); !found {
 		t.Error("not tried again after an hour")
 	}
 }
@@ -111,7 +112,7 @@ func TestTheWorkloadOfARepairThatIsUnderWay(t *testing.T) {
 		t.Errorf("after an eviction: %q", got)
 	}
 	c.replaced("a", 1, 1)
-	c.repair.Next(map[types.NamespacedName]missed.Pod{}, func(string) missed.Workload { return missed.Workload{Pods: 3, Ready: 3} }, c.now)
+	c.repair.Next(maps.All(map[types.NamespacedName]missed.Pod{}), func(string) missed.Workload { return missed.Workload{Pods: 3, Ready: 3} }, c.now)
 	if got := c.repair.UnderWay(); got != "" {
 		t.Errorf("when it is replaced: %q", got)
 	}

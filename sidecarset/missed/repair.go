@@ -2,23 +2,27 @@ package missed
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
+	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
 const (
 	// replaceLimit is how long to wait for the replacement of an evicted pod. Its workload may have been scaled down.
 	replaceLimit = 5 * time.Minute
-	// firstPause is the pause after a replacement was not injected either. It doubles each time.
-	firstPause = time.Minute
-	lastPause  = time.Hour
 	// afterRefusal is the pause after the eviction of a pod was refused, because the next one may be refused too.
 	afterRefusal = time.Second
 )
+
+// backoff says for how long nothing is evicted after a replacement was not injected either, and when a refused eviction
+// is tried again.
+var backoff = wait.Backoff{First: time.Minute, Last: time.Hour}
 
 // Repair is the state of the evictions for one SidecarSet. The zero value means that nothing has been evicted.
 type Repair struct {
@@ -48,14 +52,14 @@ type Workload struct {
 	Pods, Ready, UnderWay int
 }
 
-// Next returns the pod to evict now, if any, and when to call it again even without a change; zero means never. Only
+// Next returns the pod to evict now, if any, and when to call it again. Only
 // one pod is evicted at a time: the next one follows when the workload has as many pods as before and all are ready. A
 // pod is never evicted while another pod of its workload is not ready. Pods that are not ready come first, unless an
 // operation is in progress on another pod of the workload. After the eviction the caller must call Evicted.
-func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again time.Time) {
+func (r *Repair) Next(pods Pods, workload func(string) Workload, now time.Time) (key types.NamespacedName, found bool, again recheck.At) {
 	if r.uid != "" {
 		if r.endRepair(pods, workload(r.workload), now); r.uid != "" {
-			return key, false, r.gone.Add(replaceLimit)
+			return key, false, recheck.On(r.gone.Add(replaceLimit))
 		}
 	}
 	candidates, again := r.candidates(pods, workload, now)
@@ -63,19 +67,22 @@ func (r *Repair) Next(pods map[types.NamespacedName]Pod, workload func(string) W
 		return key, false, again
 	}
 	if now.Before(r.until) {
-		return key, false, r.until
+		return key, false, recheck.On(r.until)
 	}
-	return slices.MinFunc(candidates, func(a, b types.NamespacedName) int {
-		x, y := pods[a], pods[b]
-		return cmp.Or(compare(x.Ready, y.Ready), x.Created.Compare(y.Created.Time), cmp.Compare(a.String(), b.String()))
-	}), true, time.Time{}
+	return slices.MinFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(compare(a.Ready, b.Ready), a.Created.Compare(b.Created.Time), cmp.Compare(a.key.String(), b.key.String()))
+	}).key, true, recheck.At{}
+}
+
+type candidate struct {
+	key types.NamespacedName
+	Pod
 }
 
 // candidates returns the pods that may be evicted. again is when a refused eviction may be tried again, or zero.
-func (r *Repair) candidates(pods map[types.NamespacedName]Pod, workload func(string) Workload, now time.Time) (keys []types.NamespacedName, again time.Time) {
+func (r *Repair) candidates(pods Pods, workload func(string) Workload, now time.Time) (found []candidate, again recheck.At) {
 	left := map[types.UID]refusal{}
-	for key := range pods {
-		pod := pods[key]
+	for key, pod := range pods {
 		refused, ok := r.refused[pod.UID]
 		if ok {
 			left[pod.UID] = refused
@@ -83,13 +90,13 @@ func (r *Repair) candidates(pods map[types.NamespacedName]Pod, workload func(str
 		switch {
 		case !pod.evictable(workload(pod.Workload)):
 		case now.Before(refused.until):
-			again = rollout.Earliest(again, refused.until)
+			again = again.Or(refused.until)
 		default:
-			keys = append(keys, key)
+			found = append(found, candidate{key, pod})
 		}
 	}
 	r.refused = left
-	return keys, again
+	return found, again
 }
 
 // compare orders false before true.
@@ -103,12 +110,12 @@ func compare(a, b bool) int {
 	return 1
 }
 
-// Evicted records that a pod has been evicted. pods are the pods from which Next has chosen it. gone is when it is
-// killed at the latest.
-func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, pods map[types.NamespacedName]Pod, of Workload, gone time.Time) {
-	r.uid, r.workload, r.pods, r.gone, r.known = uid, pods[key].Workload, of.Pods, gone, map[types.NamespacedName]bool{}
-	for other := range pods {
-		if other != key && pods[other].Workload == r.workload {
+// Evicted records that a pod of a workload has been evicted. pods are the pods from which Next has chosen it, and size
+// is the number of all pods of the workload. gone is when it is killed at the latest.
+func (r *Repair) Evicted(key types.NamespacedName, uid types.UID, workload string, pods Pods, size int, gone time.Time) {
+	r.uid, r.workload, r.pods, r.gone, r.known = uid, workload, size, gone, map[types.NamespacedName]bool{}
+	for other, pod := range pods {
+		if other != key && pod.Workload == workload {
 			r.known[other] = true
 		}
 	}
@@ -125,17 +132,17 @@ func (r *Repair) UnderWay() string {
 // Adopt records an eviction by somebody else, for example the previous leader, unless a repair is in progress, and
 // reports whether it did. The size of the workload is the number of pods that are older than the eviction: those in
 // pods, and injected others.
-func (r *Repair) Adopt(key types.NamespacedName, pod *rollout.Leaving, pods map[types.NamespacedName]Pod, injected int) bool {
+func (r *Repair) Adopt(key types.NamespacedName, pod *rollout.Leaving, pods Pods, injected int) bool {
 	if r.uid != "" {
 		return false
 	}
 	before := map[types.NamespacedName]Pod{key: {Workload: pod.Workload}}
-	for other := range pods {
-		if pods[other].Workload == pod.Workload && pods[other].Created.Time.Before(pod.At) {
-			before[other] = pods[other]
+	for other, one := range pods {
+		if one.Workload == pod.Workload && one.Created.Time.Before(pod.At) {
+			before[other] = one
 		}
 	}
-	r.Evicted(key, pod.UID, before, Workload{Pods: len(before) + injected}, pod.Gone)
+	r.Evicted(key, pod.UID, pod.Workload, maps.All(before), len(before)+injected, pod.Gone)
 	return true
 }
 
@@ -145,23 +152,20 @@ func (r *Repair) Refused(uid types.UID, now time.Time) time.Time {
 	if r.refused == nil {
 		r.refused = map[types.UID]refusal{}
 	}
-	before := r.refused[uid].failures
-	r.refused[uid] = refusal{failures: before + 1, until: now.Add(pauseAfter(before))}
+	failures := r.refused[uid].failures + 1
+	r.refused[uid] = refusal{failures: failures, until: now.Add(backoff.After(failures))}
 	r.until = now.Add(afterRefusal)
 	return r.until
 }
 
-// pauseAfter returns the pause after one more failure than the given number.
-func pauseAfter(failures int) time.Duration { return min(firstPause<<min(failures, 10), lastPause) }
-
 func (r *Repair) pause(now time.Time) time.Time {
-	r.until = now.Add(pauseAfter(r.failures))
 	r.failures++
+	r.until = now.Add(backoff.After(r.failures))
 	return r.until
 }
 
 // endRepair ends the repair in progress when its outcome is known.
-func (r *Repair) endRepair(pods map[types.NamespacedName]Pod, workload Workload, now time.Time) {
+func (r *Repair) endRepair(pods Pods, workload Workload, now time.Time) {
 	for key, pod := range pods {
 		if pod.Workload == r.workload && !r.known[key] && pod.Reason == NotReached {
 			r.uid = ""

@@ -11,7 +11,7 @@ import (
 // Workloads returns a function that counts the pods of a workload: the ones that were not injected, and the injected
 // ones in the fleet. others are pods on which other controllers have recently begun an operation that the pods may not
 // show yet.
-func Workloads(pods map[types.NamespacedName]Pod, fleet *rollout.Fleet, others map[types.UID]time.Time, now time.Time) func(string) Workload {
+func Workloads(pods Pods, fleet *rollout.Fleet, others map[types.UID]time.Time, now time.Time) func(string) Workload {
 	missing, begun := notInjected(pods, others), map[string]int{}
 	for uid := range others {
 		if pod, ok := fleet.Find(uid); ok {
@@ -31,7 +31,7 @@ func Workloads(pods map[types.NamespacedName]Pod, fleet *rollout.Fleet, others m
 	}
 }
 
-func notInjected(pods map[types.NamespacedName]Pod, others map[types.UID]time.Time) map[string]Workload {
+func notInjected(pods Pods, others map[types.UID]time.Time) map[string]Workload {
 	workloads := map[string]Workload{}
 	for _, pod := range pods {
 		w := workloads[pod.Workload]

@@ -1,6 +1,7 @@
 package missed_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestPodsThatDoNotServeAreNotCountedAsReady(t *testing.T) {
 		key("b", 0): {Workload: "b", Ready: true},
 	}
 	others := map[types.UID]time.Time{"beside": start.Add(time.Minute), "begun": start.Add(time.Minute)}
-	got := missed.Workloads(pods, fleet, others, start)("a")
+	got := missed.Workloads(maps.All(pods), fleet, others, start)("a")
 	if diff := cmp.Diff(missed.Workload{Pods: 7, Ready: 2, UnderWay: 4}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

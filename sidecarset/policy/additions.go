@@ -104,14 +104,6 @@ func quote(text string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func mustEncode(value any) []byte {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen: it has been decoded before
-	}
-	return text
-}
-
 // literal returns a JSON value as a literal of CEL. The values of maps and lists are converted to dyn, because CEL
 // requires one type.
 func literal(raw json.RawMessage) string {

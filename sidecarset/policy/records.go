@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/proof"
 )
 
@@ -78,8 +79,8 @@ const (
 func (a *added) annotations() string {
 	terms := []string{ifMissing("/metadata/annotations", "{}")}
 	for _, key := range slices.Sorted(maps.Keys(a.entries)) {
-		entry := strings.TrimSuffix(strings.TrimPrefix(string(mustEncode(map[string]json.RawMessage{a.set: a.entries[key]})), "{"), "}")
-		own := regexp.QuoteMeta(string(mustEncode(a.set))) + ":" + patternEntry + ",?"
+		entry := strings.TrimSuffix(strings.TrimPrefix(string(must.JSON(map[string]json.RawMessage{a.set: a.entries[key]})), "{"), "}")
+		own := regexp.QuoteMeta(string(must.JSON(a.set))) + ":" + patternEntry + ",?"
 		others := "[" + record(key) + "].map(r, r.matches(" + quote(patternRecord) + ") ? r.replace(r.find(" + quote(own) + "), '', 1) : '{}')"
 		value := others + ".map(r, r.substring(0, size(r) - 1)).map(r, r + (r == '{' || r.endsWith(',') ? '' : ',') + " + quote(entry+"}") + ")[0]"
 		terms = append(terms, annotationOperation(quote(key), value))

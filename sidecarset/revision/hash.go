@@ -3,12 +3,12 @@ package revision
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/defaults"
 )
 
@@ -52,11 +52,7 @@ func hash(spec *v1beta1.SidecarSetSpec, withoutImage bool) string {
 			break
 		}
 	}
-	text, err := json.Marshal(content)
-	if err != nil {
-		panic(err) // cannot happen: API types can always be encoded
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(must.JSON(content))
 	return rand.SafeEncodeString(hex.EncodeToString(sum[:]))
 }
 

@@ -1,11 +1,13 @@
 package rollout
 
 import (
+	"iter"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -17,8 +19,8 @@ type Beside struct {
 	// Gone is the workload of a pod that has been evicted for another reason and is not replaced yet; empty if there is
 	// none.
 	Gone string
-	// Ending are pods that are being deleted for another reason than an eviction. They count in their workloads.
-	Ending map[types.NamespacedName]Ending
+	// Ending are pods that are being deleted for another reason than an eviction, or nil. They count in their workloads.
+	Ending iter.Seq2[types.NamespacedName, Ending]
 	// Doubtful maps namespaces in which no pod is evicted, because a replacement might not get the sidecars, to when
 	// that ends.
 	Doubtful map[string]time.Time
@@ -32,10 +34,12 @@ type budgets struct {
 	strategy *Strategy
 	beside   *Beside
 	now      time.Time
-	again    time.Time // when there may be more even without a change; zero means never
-	limit    int       // for unavailable pods
+	again    recheck.At // when there may be more
+	limit    int        // for unavailable pods
 
-	all *budget.Budget
+	// out are the pods that are not available, and disturbed the ones among them that count against maxUnavailable.
+	out, disturbed []*Pod
+	all            *budget.Budget
 	// exempt is the namespace whose pods no longer block other namespaces, see holding; empty if there is none. others
 	// is the budget of the other namespaces.
 	exempt      string
@@ -60,28 +64,31 @@ func (f *Fleet) budgets(s *Strategy, unavailable []*Pod, beside *Beside, now tim
 		b.missing[beside.Gone]++
 	}
 	b.ending()
-	var disturbed []*Pod
-	for _, pod := range append(unavailable, b.begun()...) {
+	b.out = slices.Concat(unavailable, b.begun())
+	for _, pod := range b.out {
 		if pod.disturbed() || b.byOthers(pod) {
-			disturbed = append(disturbed, pod)
+			b.disturbed = append(b.disturbed, pod)
 		}
 		if pod.Workload != "" {
 			b.unavailable[pod.Workload] = append(b.unavailable[pod.Workload], b.view(pod))
 		}
 	}
-	b.all = budget.New(b.limit, b.views(disturbed), 0, missing, nil)
-	f.holding.note(disturbed, now)
-	b.exempt, b.next = f.holding.exempt(disturbed, now), f.holding.next(disturbed, now)
-	b.others = budget.New(b.limit, b.views(f.holding.without(disturbed, b.exempt, now)), 0, missing, nil)
+	b.all = budget.New(b.limit, b.views(b.disturbed), 0, missing, nil)
+	f.holding.note(b.disturbed, now)
+	b.exempt, b.next = f.holding.exempt(b.disturbed, now), f.holding.next(b.disturbed, now)
+	b.others = budget.New(b.limit, b.views(f.holding.without(b.disturbed, b.exempt, now)), 0, missing, nil)
 	return b
 }
 
 // ending counts the pods that are being deleted and are not counted as evicted, until their time limit.
 func (b *budgets) ending() {
+	if b.beside.Ending == nil {
+		return
+	}
 	for key, pod := range b.beside.Ending {
 		if b.now.Before(pod.Until) && b.fleet.evicted[key].uid != pod.UID {
 			b.missing[pod.Workload]++
-			b.again = Earliest(b.again, pod.Until)
+			b.again = b.again.Or(pod.Until)
 		}
 	}
 }
@@ -109,7 +116,7 @@ func (b *budgets) begun() (pods []*Pod) {
 		if !ok {
 			continue
 		}
-		b.again = Earliest(b.again, until)
+		b.again = b.again.Or(until)
 		if b.fleet.unsettled[key] == nil {
 			pods = append(pods, b.fleet.pods[key])
 		}
@@ -190,14 +197,14 @@ func (b *budgets) in(namespace string) *budget.Disruptions {
 // take selects pods in order until the allowed number is reached.
 func (b *budgets) take(pods []*Pod, allowed int) Selection {
 	var selection Selection
-	hold := func(reason Hold) {
+	hold := func(reason Hold, pod *Pod) {
 		if selection.Held == "" {
-			selection.Held = reason
+			selection.Held, selection.Holders = reason, b.holders(reason, pod)
 		}
 	}
 	for _, pod := range pods {
 		if len(selection.Pods) >= allowed {
-			hold(HoldPartition)
+			hold(HoldPartition, pod)
 			break
 		}
 		reason, by := b.one(pod)
@@ -205,7 +212,7 @@ func (b *budgets) take(pods []*Pod, allowed int) Selection {
 			selection.Pods = append(selection.Pods, pod.Key)
 			continue
 		}
-		hold(reason)
+		hold(reason, pod)
 		if by != "" && selection.Disruption == "" {
 			selection.Disruption = pod.Key.Namespace + "/" + by
 		}
@@ -225,7 +232,7 @@ func (b *budgets) one(pod *Pod) (hold Hold, by string) {
 	}
 	switch {
 	case !b.overall(pod.Key.Namespace).Allows(&counted):
-		b.again = Earliest(b.again, b.next(pod.Key.Namespace))
+		b.again = b.again.Or(b.next(pod.Key.Namespace))
 		return HoldUnavailable, ""
 	case !workload.allows(&p):
 		return HoldWorkload, ""

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // replaceLimit is how long to wait for the replacement of an evicted pod, after its grace period. Its workload may have
@@ -86,7 +88,7 @@ func (f *Fleet) Inherit(before *Fleet) { maps.Copy(f.evicted, before.evicted) }
 
 // missing returns the number of pods that were evicted and are gone, and whose replacements do not exist yet, in total
 // and by workload. again is when the first of them stops counting.
-func (f *Fleet) missing(now time.Time) (total int, workloads map[string]int, again time.Time) {
+func (f *Fleet) missing(now time.Time) (total int, workloads map[string]int, again recheck.At) {
 	workloads = map[string]int{}
 	for key, e := range f.evicted {
 		pod, ok := f.pods[key]
@@ -95,7 +97,7 @@ func (f *Fleet) missing(now time.Time) (total int, workloads map[string]int, aga
 			delete(f.evicted, key)
 			continue
 		}
-		again = Earliest(again, e.until)
+		again = again.Or(e.until)
 		if !left && f.workloads[e.workload] < e.pods {
 			total++
 			workloads[e.workload]++

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Fleet stores what is known about all pods that have the sidecars of one SidecarSet. It is not safe for concurrent use.
@@ -165,7 +167,7 @@ func (f *Fleet) count(pod *Pod, by int) {
 }
 
 // unavailable returns the pods that are not available now, and when the first of them may become available without a change.
-func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod, again time.Time) {
+func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod, again recheck.At) {
 	settled := 0
 	for key, pod := range f.unsettled {
 		at, ready := pod.availableAt(minReady)
@@ -176,8 +178,8 @@ func (f *Fleet) unavailable(minReady time.Duration, now time.Time) (pods []*Pod,
 			delete(f.holding, pod.UID)
 			settled++
 			continue
-		case again.IsZero() || at.Before(again):
-			again = at
+		default:
+			again = again.Or(at)
 		}
 		pods = append(pods, pod)
 	}

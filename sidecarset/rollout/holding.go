@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -62,7 +63,7 @@ func (h holding) next(pods []*Pod, now time.Time) func(namespace string) time.Ti
 	by := map[string]time.Time{}
 	for _, pod := range pods {
 		if !pod.Ours && !h.over(pod, now) {
-			by[pod.Key.Namespace] = Earliest(by[pod.Key.Namespace], h[pod.UID].Add(holdLimit))
+			by[pod.Key.Namespace] = recheck.On(by[pod.Key.Namespace]).Or(h[pod.UID].Add(holdLimit)).Time
 		}
 	}
 	first := func(except string) (namespace string, at time.Time) {

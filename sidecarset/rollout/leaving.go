@@ -29,7 +29,7 @@ func LeavingOf(pod *corev1.Pod, injected bool) *Leaving {
 	}
 	at := evicted.LastTransitionTime.Time
 	return &Leaving{
-		UID: pod.UID, Workload: string(owner.UID), At: at, Gone: Earliest(pod.DeletionTimestamp.Time, at.Add(LongestEnd)), Injected: injected,
+		UID: pod.UID, Workload: string(owner.UID), At: at, Gone: earlier(pod.DeletionTimestamp.Time, at.Add(LongestEnd)), Injected: injected,
 	}
 }
 
@@ -54,7 +54,7 @@ func EndingOf(pod *corev1.Pod) *Ending {
 		if seconds := pod.DeletionGracePeriodSeconds; seconds != nil { // may be more than a time.Duration can hold
 			began = time.Unix(began.Unix()-*seconds, 0)
 		}
-		ending.Until = Earliest(pod.DeletionTimestamp.Time, began.Add(LongestEnd)).Add(replaceLimit)
+		ending.Until = earlier(pod.DeletionTimestamp.Time, began.Add(LongestEnd)).Add(replaceLimit)
 	}
 	return ending
 }
@@ -76,4 +76,11 @@ func (f *Fleet) Before(workload string, at time.Time) int {
 		}
 	}
 	return n
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -128,19 +129,19 @@ func TestAPodThatIsBeingDeletedCountsInItsWorkload(t *testing.T) {
 	ends := map[types.NamespacedName]rollout.Ending{keyOf(8): {UID: "old", Workload: "a", Until: now.Add(time.Minute)}, keyOf(9): {UID: "completed", Workload: "b"}}
 	s := &rollout.Strategy{MaxUnavailable: number(9), WorkloadMaxUnavailable: number(1)}
 	f := fleetOf(s, kind{2, []change{of("a")}}, kind{2, []change{of("b")}})
-	got := f.Select(s, now, &rollout.Beside{Ending: ends})
+	got := f.Select(s, now, &rollout.Beside{Ending: maps.All(ends)})
 	if len(got.Pods) != 1 || got.Pods[0] != keyOf(2) && got.Pods[0] != keyOf(3) || got.Held != rollout.HoldWorkload || !got.Again.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v, want one of the other workload", got)
 	}
-	if got := f.Select(s, now.Add(time.Minute), &rollout.Beside{Ending: ends}); len(got.Pods) != 2 {
+	if got := f.Select(s, now.Add(time.Minute), &rollout.Beside{Ending: maps.All(ends)}); len(got.Pods) != 2 {
 		t.Errorf("%+v, want one of each: its end is held up", got)
 	}
-	if got := f.Select(&rollout.Strategy{}, now, &rollout.Beside{Ending: ends}); len(got.Pods) != 1 {
+	if got := f.Select(&rollout.Strategy{}, now, &rollout.Beside{Ending: maps.All(ends)}); len(got.Pods) != 1 {
 		t.Errorf("%+v, want one: it does not count for all", got)
 	}
 	f.EvictedByOther(keyOf(8), &rollout.Leaving{UID: "old", Workload: "a", At: now, Gone: now})
 	s.WorkloadMaxUnavailable = number(2)
-	if got := f.Select(s, now, &rollout.Beside{Ending: ends}); len(got.Pods) != 3 {
+	if got := f.Select(s, now, &rollout.Beside{Ending: maps.All(ends)}); len(got.Pods) != 3 {
 		t.Errorf("%+v, want 3: an eviction that is known counts once", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Hold says why no more pods are updated now, although some are outdated.
@@ -36,10 +38,13 @@ type Selection struct {
 	Pods []types.NamespacedName
 	// Held says why there are no more; empty if no outdated pod is left.
 	Held Hold
+	// Holders are pods that are unavailable, as namespace/name, if Held is HoldUnavailable or HoldWorkload; empty if only pods
+	// of this selection are.
+	Holders string
 	// Disruption is a PodDisruptionBudget that does not allow another update, as namespace/name, or "".
 	Disruption string
-	// Again is when to select again even without a change; zero means never.
-	Again time.Time
+	// Again is when to select again.
+	Again recheck.At
 }
 
 // Select returns the pods to update now. It never makes more pods unavailable than the strategy allows, as defined by
@@ -53,7 +58,7 @@ func (f *Fleet) Select(s *Strategy, now time.Time, beside *Beside) Selection {
 	unavailable, again := f.unavailable(s.MinReady, now)
 	if len(f.outdated) == 0 || len(f.outdated) == f.counts.NotUpgradable && !s.Recreate {
 		_, _, givenUp := f.missing(now)
-		return Selection{Again: Earliest(again, givenUp)}
+		return Selection{Again: again.Or(givenUp.Time)}
 	}
 	switch {
 	case s.Paused:
@@ -69,16 +74,16 @@ func (f *Fleet) Select(s *Strategy, now time.Time, beside *Beside) Selection {
 	}
 	if len(candidates) == 0 {
 		if !retry.IsZero() {
-			return Selection{Held: HoldRetry, Again: Earliest(retry, doubt)}
+			return Selection{Held: HoldRetry, Again: retry.Or(doubt.Time)}
 		}
 		if len(f.outdated) > f.counts.NotUpgradable {
 			return Selection{Held: HoldSelector, Again: doubt}
 		}
-		return Selection{Again: Earliest(again, doubt)}
+		return Selection{Again: again.Or(doubt.Time)}
 	}
 	b := f.budgets(s, unavailable, beside, now)
 	selection := b.take(s.order(candidates, labelCounts{total: f.counts.Matched, values: f.labels}), allowed)
-	selection.Again = Earliest(Earliest(Earliest(again, retry), doubt), b.again)
+	selection.Again = again.Or(retry.Time, doubt.Time, b.again.Time)
 	return selection
 }
 
@@ -99,7 +104,7 @@ func (f *Fleet) failedOnly(s *Strategy, now time.Time, beside *Beside) Selection
 // candidates returns the pods that may be updated or evicted now. possible is the number of pods that may be updated at
 // some time, of which the partition keeps some. retry is when there may be more candidates after a failed write, and
 // doubt when there may be more because a namespace is no longer doubtful; both may be zero.
-func (f *Fleet) candidates(s *Strategy, now time.Time, beside *Beside) (candidates []*Pod, possible int, retry, doubt time.Time) {
+func (f *Fleet) candidates(s *Strategy, now time.Time, beside *Beside) (candidates []*Pod, possible int, retry, doubt recheck.At) {
 	for _, pod := range f.outdated {
 		if pod.Unjudged || pod.State == NotUpgradable && (!s.Recreate || f.evicted.has(pod)) {
 			continue
@@ -111,22 +116,14 @@ func (f *Fleet) candidates(s *Strategy, now time.Time, beside *Beside) (candidat
 			continue // the update in progress ends first
 		}
 		if until := beside.Doubtful[pod.Key.Namespace]; pod.State == NotUpgradable && !until.IsZero() {
-			doubt = Earliest(doubt, until)
+			doubt = doubt.Or(until)
 			continue
 		}
 		if now.Before(pod.RetryAt) {
-			retry = Earliest(retry, pod.RetryAt)
+			retry = retry.Or(pod.RetryAt)
 			continue
 		}
 		candidates = append(candidates, pod)
 	}
 	return candidates, possible, retry, doubt
-}
-
-// Earliest returns the earlier of two times; a zero time means none.
-func Earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,7 +15,7 @@ const longestExample = 500
 
 // Example returns the problem of one pod: of the pods that have failed or cannot be updated, or else of those that were
 // not injected. It returns the same one as long as nothing changes, and "" if there is none.
-func Example(reasons map[types.NamespacedName]string, notInjected map[types.NamespacedName]missed.Pod) string {
+func Example(reasons iter.Seq2[types.NamespacedName, string], notInjected missed.Pods) string {
 	key, text := first(reasons)
 	if key.Name == "" {
 		var pod missed.Pod
@@ -27,7 +28,7 @@ func Example(reasons map[types.NamespacedName]string, notInjected map[types.Name
 }
 
 // first returns the pod with the smallest key; its name is empty if there is none.
-func first[V any](pods map[types.NamespacedName]V) (key types.NamespacedName, value V) {
+func first[V any](pods iter.Seq2[types.NamespacedName, V]) (key types.NamespacedName, value V) {
 	for k, v := range pods {
 		if key.Name == "" || cmp.Compare(k.String(), key.String()) < 0 {
 			key, value = k, v

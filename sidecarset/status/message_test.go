@@ -26,6 +26,10 @@ func TestMessagesSayHowFarAndWhy(t *testing.T) {
 			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 2, UpdatedReady: 1, InFlight: 1}, Held: rollout.HoldUnavailable},
 			kind:     v1beta1.ConditionProgressing, want: "Updating: 2 of 5 pods are updated, 1 of them are ready; held by " + string(rollout.HoldUnavailable),
 		},
+		"held by pods of another namespace": {
+			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 2, UpdatedReady: 1}, Held: rollout.HoldUnavailable, Holders: "tenant/web-0, 3 more"},
+			kind:     v1beta1.ConditionProgressing, want: "Updating: 2 of 5 pods are updated, 1 of them are ready; held by " + string(rollout.HoldUnavailable) + "; unavailable: tenant/web-0, 3 more",
+		},
 		"not held": {
 			observed: status.Observed{Counts: rollout.Counts{Matched: 5, Updated: 2, UpdatedReady: 1}},
 			kind:     v1beta1.ConditionProgressing, want: "Updating: 2 of 5 pods are updated, 1 of them are ready",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/internal/wording"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -43,6 +44,8 @@ type Observed struct {
 	CollisionCount *int32
 	// Held says why no more pods are updated now.
 	Held rollout.Hold
+	// Holders are pods that are unavailable, which holds the others; empty if there are none.
+	Holders string
 	// Disruption is the PodDisruptionBudget that blocks a pod, as namespace/name; empty if there is none.
 	Disruption string
 	// Evicted is the number of pods that were evicted and are not replaced yet, and Evictions the number of pods to evict.
@@ -53,9 +56,8 @@ type Observed struct {
 	Example string
 }
 
-// Next returns the status that the SidecarSet should have, and when to compute it again; zero means only after a
-// change. If nothing has changed it is equal to the old one.
-func Next(set *v1beta1.SidecarSet, o *Observed, now time.Time) (next *v1beta1.SidecarSetStatus, again time.Time) {
+// Next returns the status that the SidecarSet should have, and when to compute it again. If nothing has changed it is equal to the old one.
+func Next(set *v1beta1.SidecarSet, o *Observed, now time.Time) (next *v1beta1.SidecarSetStatus, again recheck.At) {
 	old := &set.Status
 	next = old.DeepCopy()
 	c := &o.Counts
@@ -88,7 +90,7 @@ func Paused(set *v1beta1.SidecarSet, latest string) bool {
 	return set.Status.PausedRevision != "" && set.Status.PausedRevision == latest && set.Status.ObservedGeneration == set.Generation
 }
 
-func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) (metav1.Condition, time.Time) {
+func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) (metav1.Condition, recheck.At) {
 	c := &o.Counts
 	condition := metav1.Condition{Type: v1beta1.ConditionProgressing, Status: metav1.ConditionTrue}
 	numbers := o.numbers()
@@ -112,13 +114,16 @@ func progressing(set *v1beta1.SidecarSet, o *Observed, progress, now time.Time) 
 		if o.Held != "" {
 			condition.Message += "; held by " + o.held()
 		}
+		if o.Holders != "" {
+			condition.Message += "; unavailable: " + o.Holders
+		}
 		if now.Before(deadline) {
-			return condition, deadline
+			return condition, recheck.On(deadline)
 		}
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonDeadlineExceeded
 		condition.Message += fmt.Sprintf("; no progress for %s", deadlineOf(set))
 	}
-	return condition, time.Time{}
+	return condition, recheck.At{}
 }
 
 func (o *Observed) numbers() string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/must"
 )
 
 // Covers reports whether the JSON of a container or volume has everything in wanted. Additional fields may come from
@@ -15,7 +16,7 @@ import (
 // objects with a key are compared by the key.
 func Covers(raw json.RawMessage, wanted any) bool {
 	has, ok := decode(raw)
-	want, decoded := decode(encode(wanted))
+	want, decoded := decode(must.JSON(wanted))
 	return ok && decoded && contains(place{}, has, want)
 }
 
@@ -23,21 +24,13 @@ func Covers(raw json.RawMessage, wanted any) bool {
 // added to both. Additional fields are differences, even if Refit does not know them.
 func Equal(raw json.RawMessage, wanted any) bool {
 	has, ok := decode(raw)
-	want, decoded := decode(encode(wanted))
+	want, decoded := decode(must.JSON(wanted))
 	if !ok || !decoded {
 		return false
 	}
 	complete(place{}, has)
 	complete(place{}, want)
 	return equal(place{}, has, want)
-}
-
-func encode(value any) []byte {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen: API types can always be encoded
-	}
-	return raw
 }
 
 func decode(raw []byte) (value any, ok bool) {

@@ -23,7 +23,7 @@ func TestImageIsUpdatedByOneWrite(t *testing.T) {
 	w.is("Updated")
 	w.image("log:2")
 	w.is("Outdated")
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	w.is("Updated, in flight: waiting for kubelet to see the change of container log")
 	w.kubelet()
 	w.is("Updated")
@@ -38,7 +38,7 @@ func TestImageIsUpdatedByOneWrite(t *testing.T) {
 	if state := w.pod.Annotations[v1beta1.AnnotationSidecarSetInPlaceUpdateState]; !strings.Contains(state, `"lastContainerStatuses":{"log":{"imageID":"sha256:log:1"}}`) {
 		t.Error(state)
 	}
-	if step, err := w.target.Begin(w.pod, w.now); step != nil || err != nil {
+	if step, err := w.target.Step(w.pod, true, w.now); step != nil || err != nil {
 		t.Errorf("an updated pod is written again: %+v, %v", step, err)
 	}
 	if working, ok := w.pod.Annotations[v1beta1.AnnotationHotUpgradeWorking]; ok {
@@ -136,6 +136,11 @@ func TestReasonIsReportedWhereAPodCannotBeUpdatedInPlace(t *testing.T) {
 			func(s *v1beta1.SidecarSetSpec) { hot(&s.Containers[1]) },
 			"NotUpgradable: the pod has no container other-1; the pod has no container other-2; upgradeType of container other has changed, and cannot in a running pod",
 		},
+		"source of a volume alone": {
+			func(s *v1beta1.SidecarSetSpec) {
+				s.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "new"}}}}}
+			}, "NotUpgradable: volume conf has changed, and cannot in a running pod",
+		},
 		"source of a volume, with the image": {
 			func(s *v1beta1.SidecarSetSpec) {
 				s.Containers[0].Image = "log:2"
@@ -184,12 +189,12 @@ func TestResourcesAreResizedAndThenTheImage(t *testing.T) {
 		s.Containers[0].Image, s.Containers[0].Resources = "log:2", cpu("200m")
 	})
 	w.is("Outdated")
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	if hash := annotation.Of(w.pod, "logs").Hash; hash == w.target.Hashes.Full {
 		t.Error("the pod says that it is updated before it is")
 	}
 	w.is("Outdated, in flight: resize container log")
-	for w.write(w.target.Continue(w.pod, w.now)) {
+	for w.write(w.target.Step(w.pod, false, w.now)) {
 		w.kubelet()
 	}
 	w.is("Updated")
@@ -206,7 +211,7 @@ func TestRemovedRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("log", "log:1", requests("100m")))
 	w.spec(func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Resources = corev1.ResourceRequirements{} })
-	_, err := w.target.Begin(w.pod, w.now)
+	_, err := w.target.Step(w.pod, true, w.now)
 	if refused := (*plan.RefusedError)(nil); !errors.As(err, &refused) || !refused.Has(plan.ReasonRemovedResource) {
 		t.Errorf("error %v", err)
 	}

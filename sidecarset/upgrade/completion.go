@@ -7,6 +7,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
 )
 
 func aborted(pod *corev1.Pod, sidecarSet string) string { return abortedIn(pod)[sidecarSet] }
@@ -38,12 +39,8 @@ func (p *progress) takenOver(s *sidecar, container string) bool {
 	}
 	switch completion.Type {
 	case v1beta1.CompletionCondition:
-		for i := range p.pod.Status.Conditions {
-			if c := &p.pod.Status.Conditions[i]; string(c.Type) == completion.ConditionType {
-				return c.Status == corev1.ConditionTrue
-			}
-		}
-		return false
+		c := kubelet.Condition(&p.pod.Status, corev1.PodConditionType(completion.ConditionType))
+		return c != nil && c.Status == corev1.ConditionTrue
 	case v1beta1.CompletionAnnotation:
 		return p.pod.Annotations[completion.Annotation] == version(p.pod, container)
 	default:

@@ -1,13 +1,14 @@
 package upgrade
 
 import (
-	"encoding/json"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
+	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
 
@@ -24,12 +25,10 @@ const (
 func Condition(pod *corev1.Pod, sidecarSet string, v *Verdict, strategy *rollout.Strategy) *corev1.PodCondition {
 	upgradable := v.State != rollout.NotUpgradable
 	said := map[string]bool{}
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; string(c.Type) == v1beta1.ConditionSidecarSetUpgradable {
-			var read map[string]bool
-			if foreign.JSON(c.Message, &read) == nil {
-				maps.Copy(said, read)
-			}
+	if c := kubelet.Condition(&pod.Status, v1beta1.ConditionSidecarSetUpgradable); c != nil {
+		var read map[string]bool
+		if foreign.JSON(c.Message, &read) == nil {
+			maps.Copy(said, read)
 		}
 	}
 	switch was, ok := said[sidecarSet]; {
@@ -47,10 +46,6 @@ func Condition(pod *corev1.Pod, sidecarSet string, v *Verdict, strategy *rollout
 			condition.Status, condition.Reason = corev1.ConditionFalse, reasonNotUpgradable
 		}
 	}
-	text, err := json.Marshal(said)
-	if err != nil {
-		panic(err) // cannot happen: a map of booleans can always be encoded
-	}
-	condition.Message = string(text)
+	condition.Message = string(must.JSON(said))
 	return condition
 }

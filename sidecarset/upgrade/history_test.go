@@ -5,13 +5,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -195,8 +193,8 @@ func TestPodWithAnUnreadableRecordIsNotUpgradable(t *testing.T) {
 				if v := w.judge(); v.State != rollout.NotUpgradable || !v.Unreadable || !strings.Contains(v.Message, "sidecarset-inplace-update-state of pod") || len(v.Message) > 512 {
 					t.Errorf("got %s", v.String())
 				}
-				for _, write := range []func(*corev1.Pod, time.Time) (*inplace.Step, error){w.target.Begin, w.target.Continue} {
-					if step, err := write(w.pod, w.now); step != nil || err != nil {
+				for _, begin := range []bool{true, false} {
+					if step, err := w.target.Step(w.pod, begin, w.now); step != nil || err != nil {
 						t.Errorf("written: %+v, %v", step, err)
 					}
 				}

@@ -32,7 +32,7 @@ func TestHotUpgradeIsTwoWrites(t *testing.T) {
 			w.is("Updated")
 			w.image("proxy:2")
 			w.is("Outdated")
-			w.write(w.target.Begin(w.pod, w.now))
+			w.write(w.target.Step(w.pod, true, w.now))
 			w.twins("proxy:1", "proxy:2", "proxy-2")
 			if v := w.pod.Annotations[v1beta1.PrefixSidecarSetVersion+"proxy-2"]; v != "500" {
 				t.Errorf("version %s, not the resource version of the SidecarSet", v)
@@ -41,7 +41,7 @@ func TestHotUpgradeIsTwoWrites(t *testing.T) {
 			if v := w.judge(); !v.InFlight || !v.Continue {
 				t.Errorf("%+v", v)
 			}
-			w.write(w.target.Continue(w.pod, w.now))
+			w.write(w.target.Step(w.pod, false, w.now))
 			w.twins("empty:1", "proxy:2", "proxy-2")
 			w.kubelet()
 			w.is("Updated")
@@ -58,22 +58,22 @@ func TestNextHotUpgradeWaitsForTheEmptiedContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", hot))
 	w.image("proxy:2")
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	w.kubelet()
-	w.write(w.target.Continue(w.pod, w.now))
+	w.write(w.target.Step(w.pod, false, w.now))
 	w.twins("empty:1", "proxy:2", "proxy-2")
 	w.image("proxy:1") // kubelet has not acted yet
-	if step, err := w.target.Begin(w.pod, w.now); step != nil || err != nil {
+	if step, err := w.target.Step(w.pod, true, w.now); step != nil || err != nil {
 		t.Fatalf("begun before the container is empty: %+v, %v", step, err)
 	}
 	if v := w.judge(); v.State != "Outdated" || !v.InFlight || v.Continue {
 		t.Errorf("%+v", v)
 	}
 	w.kubelet()
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	w.twins("proxy:1", "proxy:2", "proxy-1")
 	w.kubelet()
-	w.write(w.target.Continue(w.pod, w.now))
+	w.write(w.target.Step(w.pod, false, w.now))
 	w.kubelet()
 	w.twins("proxy:1", "empty:1", "proxy-1")
 	w.is("Updated")
@@ -102,7 +102,7 @@ func TestNewSpecDuringAHotUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", hot))
 	w.image("proxy:2")
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	w.kubelet() // proxy-2 has taken over
 	w.image("proxy:3")
 	w.update() // proxy-1 is emptied first, then upgraded
@@ -149,7 +149,7 @@ func TestHotUpgradeIsCompletedByAcknowledgement(t *testing.T) {
 				}
 			}
 			tc.ack(w.pod)
-			if !w.write(w.target.Continue(w.pod, w.now)) {
+			if !w.write(w.target.Step(w.pod, false, w.now)) {
 				t.Fatal("nothing is written")
 			}
 			w.twins("empty:1", "proxy:2", "proxy-2")
@@ -167,7 +167,7 @@ func TestHotUpgradeIsAbortedInTime(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	w.now = w.now.Add(time.Minute)
-	if !w.write(w.target.Continue(w.pod, w.now)) {
+	if !w.write(w.target.Step(w.pod, false, w.now)) {
 		t.Fatal("not aborted")
 	}
 	w.kubelet()
@@ -229,7 +229,7 @@ func TestAbortKeepsTheMarksOfOtherSidecarSets(t *testing.T) {
 	w.image("bad")
 	w.update()
 	w.now = w.now.Add(time.Minute)
-	if !w.write(w.target.Continue(w.pod, w.now)) {
+	if !w.write(w.target.Step(w.pod, false, w.now)) {
 		t.Fatal("not aborted")
 	}
 	want := `{"logs":"` + w.target.Hashes.Full + `","mesh":"hash-of-mesh"}`
@@ -244,13 +244,13 @@ func TestOldContainerServesUntilKubeletHasStartedTheNewOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", hot))
 	w.image("proxy:2")
-	w.write(w.target.Begin(w.pod, w.now))
-	if step, err := w.target.Continue(w.pod, w.now); step != nil || err != nil || w.judge().Continue {
+	w.write(w.target.Step(w.pod, true, w.now))
+	if step, err := w.target.Step(w.pod, false, w.now); step != nil || err != nil || w.judge().Continue {
 		t.Fatalf("continued before kubelet has acted: %+v, %v", step, err)
 	}
 	w.twins("proxy:1", "proxy:2", "proxy-2")
 	w.kubelet()
-	if !w.write(w.target.Continue(w.pod, w.now)) {
+	if !w.write(w.target.Step(w.pod, false, w.now)) {
 		t.Error("not continued")
 	}
 }

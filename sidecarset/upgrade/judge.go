@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/refit-project/refit/inplace/record"
 	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/rollout"
@@ -27,25 +29,24 @@ const unclearTimeout = time.Minute
 //
 // A pod with unreadable parts is not upgradable, whatever else is known about it.
 func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdict {
-	if err := t.readable(pod); err != nil {
+	p, err := t.progress(pod, now)
+	if err != nil {
 		return Verdict{State: rollout.NotUpgradable, Stops: true, Unreadable: true, Message: foreign.Cut(err.Error(), maxMessage)}
 	}
-	p := t.progress(pod, now)
 	changes := t.compare(p)
-	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.step || changes.finish, Stops: changes.stop(pod)}
+	v := Verdict{State: rollout.Updated, InFlight: p.inFlight, Failed: p.failed, Message: p.message, Again: p.again, Continue: p.next != nil || changes.finish, Stops: changes.stop(pod)}
 	v.InFlight = v.InFlight || changes.begun
 	v.Failed = v.Failed || changes.late
 	broken, at := p.brokenBefore()
-	v.BrokenBefore, v.Again = broken, rollout.Earliest(rollout.Earliest(v.Again, changes.again), at)
+	v.BrokenBefore, v.Again = broken, v.Again.Or(changes.again.Time, at.Time)
 	v.InPlace = p.record != nil
 	v.Original = !v.InPlace && !t.hot()
-	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case len(obstacles) > 0:
 		v.State, v.Stops, v.Message = rollout.NotUpgradable, true, strings.Join(obstacles, "; ")
 	case t.hot() && t.is(aborted(pod, t.SidecarSet)):
 		v.State, v.Message = rollout.Aborted, "the new container of a hot upgrade did not take over in time"
-	case !t.has(injected) || changes.any():
+	case !t.has(p.injected) || changes.any():
 		v.State = rollout.Outdated
 	}
 	return v
@@ -54,52 +55,62 @@ func (t *Target) Judge(pod *corev1.Pod, obstacles []string, now time.Time) Verdi
 // progress is the progress of the last update of a pod.
 type progress struct {
 	pod      *corev1.Pod
+	injected *annotation.Injected
 	record   *record.Record
 	now      time.Time
 	inFlight bool
 	failed   bool
-	step     bool // the next stage of this target can be written
+	next     *inplace.Step // of the update to this target; nil if there is none that can be written
 	message  string
-	again    time.Time
+	again    recheck.At
 }
 
-func (t *Target) progress(pod *corev1.Pod, now time.Time) *progress {
-	p := &progress{pod: pod, now: now}
+// progress reads the parts of the pod that an update depends on. It returns an error if one of them is unreadable.
+func (t *Target) progress(pod *corev1.Pod, now time.Time) (*progress, error) {
 	recorded, err := record.ReadSidecars(pod, t.SidecarSet)
-	if err != nil || recorded == nil {
-		return p
+	if err := errors.Join(foreign.Pod(pod), err); err != nil {
+		return nil, err
 	}
-	p.record = recorded
-	known, err := facts.Read(pod)
-	if err != nil {
-		known = nil
+	p := &progress{pod: pod, now: now, record: recorded, injected: annotation.Of(pod, t.SidecarSet)}
+	if recorded != nil {
+		known, err := facts.Read(pod)
+		if err != nil {
+			known = nil // as if no daemon reported container state
+		}
+		t.decide(p, inplace.Next(pod, recorded, known, now))
 	}
-	decision := inplace.Next(pod, recorded, known, now)
+	return p, nil
+}
+
+// decide adds the decision about the last update.
+func (t *Target) decide(p *progress, decision inplace.Decision) {
 	switch decision.Kind {
 	case inplace.KindDone:
-		return p
+		return
 	case inplace.KindStep:
-		p.inFlight, p.step = true, t.is(recorded.State.Revision)
+		p.inFlight = true
+		if t.is(p.record.State.Revision) {
+			p.next = decision.Step
+		}
 	case inplace.KindBlocked:
 		p.inFlight, p.failed = true, true
 	case inplace.KindWait:
-		until := recorded.State.UpdateTimestamp.Add(unclearTimeout)
-		if until.After(now.Add(unclearTimeout + clockSkew)) {
+		until := p.record.State.UpdateTimestamp.Add(unclearTimeout)
+		if until.After(p.now.Add(unclearTimeout + clockSkew)) {
 			until = time.Time{} // the time is not trusted: users who may annotate the pod can write it
 		}
-		if !now.Before(until) && t.running(pod) {
-			return p
+		if !p.now.Before(until) && t.running(p.pod) {
+			return
 		}
-		p.inFlight, p.again = true, until
+		p.inFlight, p.again = true, recheck.On(until)
 	}
 	p.message = decision.Message
-	if !now.Before(p.again) {
-		p.again = time.Time{}
+	if p.again.Passed(p.now) {
+		p.again = recheck.At{}
 	}
-	if now.Before(decision.Again) {
-		p.again = rollout.Earliest(p.again, decision.Again)
+	if p.now.Before(decision.Again) {
+		p.again = p.again.Or(decision.Again)
 	}
-	return p
 }
 
 // running reports whether all containers of the SidecarSet are ready and kubelet has observed the present pod.
@@ -132,7 +143,7 @@ type changes struct {
 	begun, finish, late bool
 	// busy says that kubelet has not yet emptied the container that the next hot upgrade needs.
 	busy  bool
-	again time.Time
+	again recheck.At
 }
 
 type action struct {
@@ -184,7 +195,7 @@ func (t *Target) compare(p *progress) *changes {
 			c.images[s.Name] = t.image(p.pod, s)
 		}
 	}
-	t.compareResources(c, p.pod)
+	t.compareResources(c, p)
 	return c
 }
 
@@ -208,7 +219,7 @@ func (t *Target) compareHot(c *changes, p *progress, s *sidecar) {
 		c.finish = true
 	case hotupgrade.Wait:
 		if until, ok := deadline(p, s); ok && p.now.Before(until) {
-			c.again = rollout.Earliest(c.again, until)
+			c.again = c.again.Or(until)
 		} else if ok {
 			c.late = true
 		}
@@ -237,23 +248,22 @@ func (t *Target) pair(p *progress, s *sidecar) (*hotupgrade.Sidecar, bool) {
 }
 
 // compareResources compares quantities by value, because "1" and "1000m" are equal.
-func (t *Target) compareResources(c *changes, pod *corev1.Pod) {
-	injected := annotation.Of(pod, t.SidecarSet)
-	if injected == nil || t.has(injected) {
+func (t *Target) compareResources(c *changes, p *progress) {
+	if p.injected == nil || t.has(p.injected) {
 		return // changes by others since then, for example an autoscaler, are kept
 	}
-	before := t.history.of(injected)
+	before := t.history.of(p.injected)
 	if before == nil {
 		return
 	}
 	for i := range t.sidecars {
 		s := &t.sidecars[i]
 		was := sidecarNamed(before, s.Name)
-		if was == nil || t.ownResources(pod, s) || len(differing(fields(was.Resources), fields(s.Resources))) == 0 {
+		if was == nil || t.ownResources(p.pod, s) || len(differing(fields(was.Resources), fields(s.Resources))) == 0 {
 			continue
 		}
 		for _, name := range s.containers() {
-			container := s.find(&pod.Spec, name)
+			container := s.find(&p.pod.Spec, name)
 			if container == nil {
 				continue
 			}

@@ -18,7 +18,7 @@ func twoStages(t *testing.T) *world {
 	w.spec(func(s *v1beta1.SidecarSetSpec) {
 		s.Containers[0].Image, s.Containers[0].Resources = "log:2", cpu("200m")
 	})
-	w.write(w.target.Begin(w.pod, w.now)) // the resize
+	w.write(w.target.Step(w.pod, true, w.now)) // the resize
 	w.now = w.now.Add(time.Second)
 	w.kubelet()
 	if v := w.judge(); !v.Continue || !v.InFlight {
@@ -33,27 +33,27 @@ func TestWhatWasBegunGoesOnBeforeAnythingIsBegun(t *testing.T) {
 	stages := twoStages(t)
 	upgraded := newWorld(t, cold("proxy", "proxy:1", hot))
 	upgraded.image("proxy:2")
-	upgraded.write(upgraded.target.Begin(upgraded.pod, upgraded.now))
+	upgraded.write(upgraded.target.Step(upgraded.pod, true, upgraded.now))
 	upgraded.kubelet()
 	next := newWorld(t, cold("proxy", "proxy:1", hot))
 	next.image("proxy:2")
-	next.write(next.target.Begin(next.pod, next.now))
+	next.write(next.target.Step(next.pod, true, next.now))
 	next.kubelet()
 	next.image("proxy:3")
 	for name, w := range map[string]*world{"the second stage": stages, "a hot upgrade": upgraded, "a hot upgrade to an earlier version": next} {
-		want, err := w.target.Continue(w.pod, w.now)
+		want, err := w.target.Step(w.pod, false, w.now)
 		if err != nil || want == nil {
 			t.Fatalf("%s: %+v, %v", name, want, err)
 		}
 		for _, begin := range []bool{true, false} {
-			if got, err := w.target.Step(w.pod, begin, w.now); err != nil || got == nil || got.Kind != want.Kind || !bytes.Equal(got.Patch, want.Patch) {
+			if got, err := w.target.Step(w.pod, begin, w.now); err != nil || got == nil || got.Kind != want.Kind || !bytes.Equal(got.Patch(), want.Patch()) {
 				t.Errorf("%s: %+v, want %+v (%v)", name, got, want, err)
 			}
 		}
 	}
 	for _, w := range []*world{upgraded, next} {
-		want, _ := w.target.Continue(w.pod, w.now)
-		if got, err := w.target.Begin(w.pod, w.now); err != nil || got == nil || !bytes.Equal(got.Patch, want.Patch) {
+		want, _ := w.target.Step(w.pod, false, w.now)
+		if got, err := w.target.Step(w.pod, true, w.now); err != nil || got == nil || !bytes.Equal(got.Patch(), want.Patch()) {
 			t.Errorf("the next is begun before the last is over: %+v, %v", got, err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestAHotUpgradeWithoutItsRecordWaitsForTheNewContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", complete(v1beta1.HotUpgradeCompletion{TimeoutSeconds: new(int32(60))})))
 	w.image("proxy:2")
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	w.kubelet()
 	delete(w.pod.Annotations, v1beta1.AnnotationSidecarSetInPlaceUpdateState)
 	status := &w.pod.Status.ContainerStatuses[2]
@@ -128,7 +128,7 @@ func TestAHotUpgradeWithoutItsRecordWaitsForTheNewContainer(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	status.Ready = true
-	w.write(w.target.Continue(w.pod, w.now))
+	w.write(w.target.Step(w.pod, false, w.now))
 	w.twins("empty:1", "proxy:2", "proxy-2")
 }
 
@@ -137,7 +137,7 @@ func TestAHotUpgradeThatKubeletDoesNotBeginIsGivenUpInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cold("proxy", "proxy:1", complete(v1beta1.HotUpgradeCompletion{TimeoutSeconds: new(int32(60))})))
 	w.image("proxy:2")
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	until := w.now.Add(time.Minute)
 	if v := w.judge(); !v.InFlight || v.Continue || !v.Again.Equal(until) {
 		t.Errorf("%+v, want again at %s", v, until)
@@ -145,6 +145,6 @@ func TestAHotUpgradeThatKubeletDoesNotBeginIsGivenUpInTime(t *testing.T) {
 	if w.now = until; !w.judge().Continue {
 		t.Errorf("%+v", w.judge())
 	}
-	w.write(w.target.Continue(w.pod, w.now))
+	w.write(w.target.Step(w.pod, false, w.now))
 	w.twins("proxy:1", "empty:1", "proxy-1")
 }

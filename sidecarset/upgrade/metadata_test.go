@@ -25,7 +25,7 @@ func TestMetadataOfRunningPodsChangesWithTheImageByOneWrite(t *testing.T) {
 			{PatchPolicy: v1beta1.PatchMergeJSON, Annotations: map[string]string{"merged": `{"both":"set","theirs":"c"}`, "no-json": `{"a":"b"}`}},
 		}
 	})
-	if !w.write(w.target.Begin(w.pod, w.now)) || len(w.writes) != 1 || w.writes[0] != inplace.StepWrite {
+	if !w.write(w.target.Step(w.pod, true, w.now)) || len(w.writes) != 1 || w.writes[0] != inplace.StepWrite {
 		t.Fatalf("writes %v", w.writes)
 	}
 	for key, want := range map[string]string{
@@ -42,7 +42,7 @@ func TestMetadataOfRunningPodsChangesWithTheImageByOneWrite(t *testing.T) {
 	}
 	w.kubelet()
 	w.is("Updated")
-	if step, err := w.target.Begin(w.pod, w.now); step != nil || err != nil {
+	if step, err := w.target.Step(w.pod, true, w.now); step != nil || err != nil {
 		t.Errorf("an updated pod is written again: %+v, %v", step, err)
 	}
 }
@@ -55,14 +55,14 @@ func TestMetadataChangesWithTheLastWriteOfAnUpdate(t *testing.T) {
 		s.Containers[0].Image, s.Containers[0].Resources = "log:2", cpu("200m")
 		s.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{PatchPolicy: v1beta1.PatchOverwrite, Annotations: map[string]string{"team": "a"}, Labels: map[string]string{"team": "a"}}}
 	})
-	w.write(w.target.Begin(w.pod, w.now))
+	w.write(w.target.Step(w.pod, true, w.now))
 	for range 5 {
 		if changed := w.pod.Spec.Containers[1].Image == "log:2"; changed != (w.pod.Labels["version.log"] == "2") || changed != (w.pod.Labels["team"] == "a") || changed != (w.pod.Annotations["team"] == "a") {
 			t.Errorf("image %s, labels %v, annotation %s", w.pod.Spec.Containers[1].Image, w.pod.Labels, w.pod.Annotations["team"])
 		}
 		w.now = w.now.Add(time.Second)
 		w.kubelet()
-		w.write(w.target.Continue(w.pod, w.now))
+		w.write(w.target.Step(w.pod, false, w.now))
 	}
 	w.is("Updated")
 }

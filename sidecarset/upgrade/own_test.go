@@ -37,7 +37,7 @@ func TestContainerOfTheApplicationIsNeverChanged(t *testing.T) {
 		if v := w.target.Judge(w.pod, obstacles, w.now); obstacle && v.State != rollout.NotUpgradable {
 			t.Errorf("%q: %+v", policy, v)
 		}
-		w.write(w.target.Begin(w.pod, w.now))
+		w.write(w.target.Step(w.pod, true, w.now))
 		for _, c := range slices.Concat(w.pod.Spec.Containers, w.pod.Spec.InitContainers) {
 			if c.Image == "new:2" {
 				t.Errorf("%q: the image of container %s has been changed", policy, c.Name)

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"time"
@@ -11,78 +10,53 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/inplace/facts"
 	"github.com/refit-project/refit/inplace/plan"
+	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
 	"github.com/refit-project/refit/sidecarset/podmeta"
 )
 
-// Step continues an update in progress. Otherwise it begins an update if begin is set.
+// Step returns the next write of an update in progress: a later stage, or the last step of a hot upgrade. If there is
+// none and begin is set, it returns the first write of the update of the pod to the target. A [plan.RefusedError] says
+// that it is not possible in place. It returns nil if there is nothing to write now, or if the pod is unreadable.
 func (t *Target) Step(pod *corev1.Pod, begin bool, now time.Time) (*inplace.Step, error) {
-	step, err := t.Continue(pod, now)
-	if step != nil || err != nil || !begin {
-		return step, err
+	p, err := t.progress(pod, now)
+	if err != nil {
+		return nil, nil //nolint:nilerr // Judge says that the pod is unreadable
 	}
-	return t.Begin(pod, now)
-}
-
-// Begin returns the first write of the update of a pod to the target. A [plan.RefusedError] says that it is not
-// possible in place. It returns nil if the pod needs no update or is unreadable.
-func (t *Target) Begin(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
-	if t.readable(pod) != nil {
-		return nil, nil // like Judge
+	if p.next != nil {
+		return t.next(p, now), nil
 	}
-	p := t.progress(pod, now)
 	c := t.compare(p)
-	injected := annotation.Of(pod, t.SidecarSet)
 	switch {
 	case c.finish: // complete the upgrade in progress first
-		return t.Continue(pod, now)
-	case c.busy:
-		return nil, nil
-	case t.has(injected) && !c.any():
+		return t.finish(p, c.lastSteps(), now)
+	case !begin, c.busy, t.has(p.injected) && !c.any():
 		return nil, nil
 	}
 	return t.begin(p, c, now)
 }
 
-// Continue returns the next write of an update in progress, or nil if there is none now: a later stage, or the last
-// step of a hot upgrade.
-func (t *Target) Continue(pod *corev1.Pod, now time.Time) (*inplace.Step, error) {
-	if t.readable(pod) != nil {
-		return nil, nil
+// next returns the next step of the record.
+func (t *Target) next(p *progress, now time.Time) *inplace.Step {
+	if p.next.Subresource != "" || t.has(p.injected) {
+		return p.next
 	}
-	p := t.progress(pod, now)
-	if p.step {
-		return t.next(p, now), nil
-	}
-	all := t.compare(p)
-	if !all.finish {
-		return nil, nil
-	}
+	// This is the last stage, or the record that the only stage is complete: from now on the pod matches the target.
+	return p.next.With(t.labels(p.pod), t.annotations(p.pod, t.compare(p), now))
+}
+
+// lastSteps returns the last steps of hot upgrades.
+func (c *changes) lastSteps() *changes {
 	last := &changes{}
-	for _, a := range all.hot {
+	for _, a := range c.hot {
 		if a.Kind == hotupgrade.Reset || a.Kind == hotupgrade.Abort {
 			last.hot = append(last.hot, a)
 		}
 	}
-	return t.finish(p, last, now)
-}
-
-// next returns the next step of the record.
-func (t *Target) next(p *progress, now time.Time) *inplace.Step {
-	known, err := facts.Read(p.pod)
-	if err != nil {
-		known = nil
-	}
-	step := inplace.Next(p.pod, p.record, known, now).Step
-	injected := annotation.Of(p.pod, t.SidecarSet)
-	if step == nil || step.Subresource != "" || t.has(injected) {
-		return step
-	}
-	// This is the last stage, or the record that the only stage is complete: from now on the pod matches the target.
-	return step.With(t.labels(p.pod), t.annotations(p.pod, t.compare(p), now))
+	return last
 }
 
 func (t *Target) begin(p *progress, c *changes, now time.Time) (*inplace.Step, error) {
@@ -115,7 +89,7 @@ func (t *Target) finish(p *progress, c *changes, now time.Time) (*inplace.Step, 
 				hashes = map[string]string{}
 			}
 			hashes[t.SidecarSet] = t.Hashes.Full
-			marks[v1beta1.AnnotationSidecarSetAborted] = encode(hashes)
+			marks[v1beta1.AnnotationSidecarSetAborted] = string(must.JSON(hashes))
 		}
 	}
 	return inplace.BeginSidecars(p.pod, t.SidecarSet, p.record, update, nil, now).With(nil, marks), nil
@@ -128,7 +102,7 @@ func (t *Target) plan(p *progress, c *changes) (*plan.Update, error) {
 	updated := old.DeepCopy()
 	var names []string
 	change := func(name, image string, resources *corev1.ResourceRequirements) {
-		container := plan.Find(&updated.Spec, name)
+		container := kubelet.Container(&updated.Spec, name)
 		if container == nil {
 			return
 		}
@@ -178,12 +152,4 @@ func hotAnnotations(pod *corev1.Pod, c *changes) map[string]string {
 		marks[v1beta1.AnnotationHotUpgradeWorking] = annotation.WriteWorking(pod, working)
 	}
 	return marks
-}
-
-func encode(value map[string]string) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen: a map of strings can always be encoded
-	}
-	return string(text)
 }

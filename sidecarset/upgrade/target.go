@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/defaults"
 	"github.com/refit-project/refit/sidecarset/hotupgrade"
@@ -112,14 +113,8 @@ func (s *sidecar) find(pod *corev1.PodSpec, name string) *corev1.Container {
 
 // named returns the container with this name in the list of its kind, or nil.
 func (s *sidecar) named(pod *corev1.PodSpec, name string) *corev1.Container {
-	list := pod.Containers
 	if s.native {
-		list = pod.InitContainers
+		return kubelet.ContainerIn(pod.InitContainers, name)
 	}
-	for i := range list {
-		if list[i].Name == name {
-			return &list[i]
-		}
-	}
-	return nil
+	return kubelet.ContainerIn(pod.Containers, name)
 }

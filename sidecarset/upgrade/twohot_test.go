@@ -39,7 +39,7 @@ func TestTheOldContainerOfEachSidecarIsEmptiedWhenItsOwnNewOneHasTakenOver(t *te
 	w.update()
 	w.working(`{"mesh":"mesh-2","proxy":"proxy-2"}`)
 	w.pod.Annotations["proxy-ack"] = w.pod.Annotations[v1beta1.PrefixSidecarSetVersion+"proxy-2"]
-	if !w.write(w.target.Continue(w.pod, w.now)) {
+	if !w.write(w.target.Step(w.pod, false, w.now)) {
 		t.Fatal("nothing is written")
 	}
 	if got := w.images(); got["mesh-1"] != "mesh:1" || got["mesh-2"] != "mesh:2" || got["proxy-1"] != "empty:1" || got["proxy-2"] != "proxy:2" {
@@ -51,7 +51,7 @@ func TestTheOldContainerOfEachSidecarIsEmptiedWhenItsOwnNewOneHasTakenOver(t *te
 		t.Errorf("%+v", v)
 	}
 	w.pod.Annotations["mesh-ack"] = w.pod.Annotations[v1beta1.PrefixSidecarSetVersion+"mesh-2"]
-	w.write(w.target.Continue(w.pod, w.now))
+	w.write(w.target.Step(w.pod, false, w.now))
 	w.kubelet()
 	w.is("Updated")
 }

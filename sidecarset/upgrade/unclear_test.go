@@ -72,12 +72,12 @@ func TestStagesOfAnEarlierSpecAreNotWritten(t *testing.T) {
 	w.spec(func(s *v1beta1.SidecarSetSpec) {
 		s.Containers[0].Image, s.Containers[0].Resources = "log:2", cpu("200m")
 	})
-	w.write(w.target.Begin(w.pod, w.now)) // the record; the resize comes next
+	w.write(w.target.Step(w.pod, true, w.now)) // the record; the resize comes next
 	w.image("log:3")
 	if v := w.judge(); v.Continue || !v.InFlight {
 		t.Errorf("%+v", v)
 	}
-	if step, err := w.target.Continue(w.pod, w.now); step != nil || err != nil {
+	if step, err := w.target.Step(w.pod, false, w.now); step != nil || err != nil {
 		t.Errorf("a stage of the earlier spec is written: %+v, %v", step, err)
 	}
 	w.update()

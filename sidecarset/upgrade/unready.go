@@ -8,6 +8,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -47,17 +48,17 @@ func (p *progress) unready() *v1beta1.InPlaceUpdateUnready {
 // brokenBefore reports whether the pod has not been ready since before the update in the record, and cannot become
 // ready by itself: it could not then, or has not for as long as budgets expect it to. Otherwise at is when it will
 // count as broken, or zero for never.
-func (p *progress) brokenBefore() (_ bool, at time.Time) {
+func (p *progress) brokenBefore() (_ bool, at recheck.At) {
 	since, unready := notReadySince(p.pod)
 	if p.record == nil || !unready {
-		return false, time.Time{}
+		return false, recheck.At{}
 	}
 	was := p.record.Extension().Unready
 	if was == nil || was.Updated || !was.Since.Equal(&since) {
-		return false, time.Time{}
+		return false, recheck.At{}
 	}
-	if at = since.Add(budget.StuckAfter); !was.Stuck && p.now.Before(at) {
+	if at = recheck.On(since.Add(budget.StuckAfter)); !was.Stuck && !at.Passed(p.now) {
 		return false, at
 	}
-	return true, time.Time{}
+	return true, recheck.At{}
 }

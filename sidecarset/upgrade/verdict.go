@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/inplace/record"
-	"github.com/refit-project/refit/internal/foreign"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/sidecarset/rollout"
 )
@@ -30,24 +28,18 @@ type Verdict struct {
 	InPlace bool
 	// Stops says that the update, or the rest of it, stops a container.
 	Stops bool
-	// Continue says that Target.Continue has something to write.
+	// Continue says that Target.Step has something to write although it begins nothing.
 	Continue bool
 	// Unreadable says that the pod is not upgradable because part of it is unreadable.
 	Unreadable bool
 	// Message says what the update waits for, or why the pod cannot be updated.
 	Message string
-	// Again is when to judge again even without a change; zero means never.
-	Again time.Time
+	// Again is when to judge again.
+	Again recheck.At
 }
 
 // maxMessage limits the message about an unreadable pod, in bytes.
 const maxMessage = 512
-
-// readable returns an error if a part of the pod that an update depends on is unreadable.
-func (t *Target) readable(pod *corev1.Pod) error {
-	_, err := record.ReadSidecars(pod, t.SidecarSet)
-	return errors.Join(foreign.Pod(pod), err)
-}
 
 // Active reports whether a pod may be updated: it has not ended, is not being deleted, and its sidecars are not about
 // to be stopped because its main containers have ended, as in pods of Jobs, some of them by another image.

@@ -183,7 +183,7 @@ func (w *world) write(step *inplace.Step, err error) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	after, err := strategicpatch.StrategicMergePatch(before, step.Patch, corev1.Pod{})
+	after, err := strategicpatch.StrategicMergePatch(before, step.Patch(), corev1.Pod{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -203,13 +203,13 @@ func (w *world) write(step *inplace.Step, err error) bool {
 // update begins the update and lets everything happen until nothing is to be written any more.
 func (w *world) update() {
 	w.t.Helper()
-	if !w.write(w.target.Begin(w.pod, w.now)) {
+	if !w.write(w.target.Step(w.pod, true, w.now)) {
 		w.t.Fatalf("nothing is begun: %s", w.verdict())
 	}
 	for range 10 {
 		w.now = w.now.Add(time.Second)
 		w.kubelet()
-		if !w.write(w.target.Continue(w.pod, w.now)) {
+		if !w.write(w.target.Step(w.pod, false, w.now)) {
 			return
 		}
 	}

@@ -2,7 +2,7 @@
 # on-cluster.sh NAME NEEDS ARGS... runs test/bench/NAME on the checkout's test cluster, inside its network. A cluster that it had
 # to bring up is taken down again. NEEDS is what is built before:
 #   refit      the images of Refit
-#   testapp    these, and that of test/e2e/testapp
+#   testapp    these, and the image of test/e2e/testapp
 #   fakenodes  refit-manager and kwok as programs, which run beside the cluster
 set -euo pipefail
 cd "$(dirname "$0")/../.."

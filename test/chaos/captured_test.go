@@ -73,7 +73,7 @@ func TestCapturedRunHasNoViolations(t *testing.T) {
 	got := report.Totals
 	if got.Requests != 171 || got.Succeeded != 152 || got.Stops != 132 || got.Pulls != 194 || got.Cancelled != 27 || got.Denied != 68 ||
 		got.RolledOut != 4 || got.Updated != 41 || got.Refused != 91 {
-		t.Errorf("totals %+v, want those of the run", got)
+		t.Errorf("totals %+v, want the totals of the run", got)
 	}
 }
 

@@ -33,11 +33,11 @@ type Config struct {
 	Rate float64
 	// Calm is a run without faults, in which processes live long enough to show what they do not give back.
 	Calm bool
-	// Outages restricts the run to outages of these names, as they last in a long run; none: to those of its length.
+	// Outages restricts the run to outages of these names, as they last in a long run; none: to the outages for its length.
 	Outages []string
 	// Meetings are the names of what is made to meet on the pods of workloads; none: all, or none in a short run.
 	Meetings []string
-	// KruiseCRDs lets the run take place under CRDs that drop what those of OpenKruise drop.
+	// KruiseCRDs lets the run take place under CRDs that drop the fields that OpenKruise's CRDs drop.
 	KruiseCRDs bool
 	// Seed of the choices; the same seed makes the same choices at other moments.
 	Seed uint64

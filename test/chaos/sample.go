@@ -76,7 +76,7 @@ func (r *run) leader(ctx context.Context, before string) string {
 	return name
 }
 
-// hostname is that of the process in a folder of /proc, in a pod the pod's name.
+// hostname is the host name of the process in a folder of /proc, in a pod the pod's name.
 func hostname(folder string) string {
 	environment, _ := os.ReadFile(filepath.Join(folder, "environ"))
 	for variable := range strings.SplitSeq(string(environment), "\x00") {

@@ -147,7 +147,7 @@ var kindsOf = []string{
 	"statefulsets", "jobs", "cronjobs", "leases", "poddisruptionbudgets", "networkpolicies", "controllerrevisions", "pods",
 }
 
-// objects of the cluster that could be of an installation: but for Leases of nodes and the test's own namespace.
+// objects of the cluster that could be of an installation: all except Leases of nodes and the test's own namespace.
 func (p *place) objects() []string {
 	p.t.Helper()
 	const form = `{range .items[*]}{.kind}{"/"}{.metadata.namespace}{"/"}{.metadata.name}{"\n"}{end}`

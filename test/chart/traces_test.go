@@ -80,7 +80,7 @@ func (p *place) traced() {
 	}
 }
 
-// trace waits for that of the request for a pod: programs send what they have recorded every five seconds.
+// trace waits for the trace of the request for a pod: programs send what they have recorded every five seconds.
 func (p *place) trace(pod string) []span {
 	p.t.Helper()
 	deadline := time.NewTimer(time.Minute)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// namespace makes that of the pods that are restarted, and removes it when the test has ended.
+// namespace creates the namespace of the pods that are restarted, and removes it when the test has ended.
 func (p *place) namespace() {
 	p.t.Helper()
 	p.run(p.kubectl, "create", "namespace", shop)
@@ -66,7 +66,7 @@ func (p *place) admitsOthers() (end func()) {
 	}
 }
 
-// restarts counts those of the containers of all pods.
+// restarts counts the restarts of the containers of all pods.
 func (p *place) restarts() string {
 	p.t.Helper()
 	return p.run(p.kubectl, "get", "pods", "--namespace="+shop, "--selector=app=web", "--output=jsonpath={.items[*].status.containerStatuses[*].restartCount}")

@@ -9,7 +9,7 @@ import (
 // frame is a message nobody has looked into.
 type frame []byte
 
-// codec passes frames through. Its name is that of the codec whose bytes they are.
+// codec passes frames through. Its name is the name of the codec whose bytes they are.
 type codec struct{}
 
 func (codec) Name() string { return "proto" }

@@ -34,7 +34,7 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// Interceptor is told of each call before it is passed on, and of each of its answers before that is passed back.
+// Interceptor gets each call before it is passed on, and of each of its answers before that is passed back.
 // It may block, which holds up this call alone, and it may change the answer, which it returns.
 type Interceptor interface {
 	Came(call Line)

@@ -72,7 +72,7 @@ spec:
 	s.succeeded("drained")
 }
 
-// The causes that kubectl refit why names have to be those of what was done.
+// The causes that kubectl refit why names have to be the causes of what was done.
 func TestWhyNamesTheUpdateBeforeTheLast(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -118,7 +118,7 @@ func TestWatchPrintsARestart(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the restart was not told of")
+	t.Error("the restart was not reported")
 }
 
 // The times come from a request, its Events and the pod, and what is not known is said.

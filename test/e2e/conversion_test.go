@@ -63,7 +63,7 @@ func TestRequestsAreKeptWhenTheConversionWebhookIsRemoved(t *testing.T) {
 	}
 }
 
-// withConversionWebhook makes the CRD like that of earlier commits until the test ends: v1alpha1 has a schema of its own, and
+// withConversionWebhook makes the CRD like the CRD of earlier commits until the test ends: v1alpha1 has a schema of its own, and
 // a webhook converts, which nobody serves any more. An existing request tells when the API server has taken over the CRD.
 func (s *fixture) withConversionWebhook(existing string) {
 	s.t.Helper()

@@ -223,7 +223,7 @@ func attacksByObjects() map[string]attack {
 		"rollout of a workload of the other":   object(rollout("targetRef: {apiVersion: apps/v1, kind: Deployment, name: ../$OTHER/web}, containers: [app]")),
 		"rollout with a large number":          object(rollout("selector: {matchLabels: {a: b}}, containers: [app], maxUnavailable: 99999999999999999999%"), "maxUnavailable"),
 		"rollout with a deep selector":         object(rollout("selector: {matchExpressions: [" + strings.Repeat("{key: a, operator: In, values: [b]},", 2000) + "]}, containers: [app]")),
-		"schedule for the 30th of February":    object("{apiVersion: refit.dev/v1alpha1, kind: RestartSchedule, spec: {schedule: '0 0 30 2 *', rolloutTemplate: {spec: {selector: {}, containers: [app]}}}}"),
+		"schedule for the 30th of February":    object("{apiVersion: refit.dev/v1alpha1, kind: RestartSchedule, spec: {schedule: '0 0 30 2 *', rolloutTemplate: {spec: {selector: {}, containers: [app]}}}}", "spec.schedule"),
 		"schedule with a strange time zone":    object("{apiVersion: refit.dev/v1alpha1, kind: RestartSchedule, spec: {schedule: '* * * * *', timeZone: ../../etc/passwd, rolloutTemplate: {spec: {selector: {}, containers: [app]}}}}", "timeZone"),
 		"pull of the other's image, quickly":   object(job("image: $IMAGE, imagePullPolicy: Always, pullPolicy: {timeoutSeconds: 1, backoffLimit: 0}")),
 		"pull of a registry that is not there": object(job("image: " + nothing + ":1, pullPolicy: {timeoutSeconds: 600, backoffLimit: 100}")),

@@ -15,8 +15,8 @@ import (
 	"github.com/refit-project/refit/hack/portforward"
 )
 
-// TestAReviewOfAnyoneTakesNoMemory sends reviews to the webhooks as any pod can, since the API server does not authenticate itself: no manager is
-// restarted, and requests are still admitted.
+// TestAReviewOfAnyoneTakesNoMemory sends reviews to the webhooks from loopback, which is not refused as a pod is, since the API server does not
+// authenticate itself: no manager is restarted, and requests are still admitted.
 func TestAReviewOfAnyoneTakesNoMemory(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -189,7 +189,7 @@ func (s *fixture) createLargePods() {
 	}
 }
 
-// deleteAll are the options of a list as those of a deletion.
+// deleteAll are the options of a list as options of a deletion.
 func deleteAll(options []client.ListOption) []client.DeleteAllOfOption {
 	all := &client.ListOptions{}
 	all.ApplyOptions(options)

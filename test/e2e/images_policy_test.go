@@ -38,8 +38,8 @@ func TestDaemonMayWriteOnlyTheImagesOfItsNode(t *testing.T) {
 		"spec of its node": {do: func(ctx context.Context) error {
 			return bound.Patch(ctx, of(s.nodes[0]), merge(`{"spec":{"images":{}}}`))
 		}, words: []string{"cannot patch"}},
-		"deleting that of its node": {do: func(ctx context.Context) error { return bound.Delete(ctx, of(s.nodes[0])) }, words: []string{"cannot delete"}},
-		"creating one":              {do: func(ctx context.Context) error { return bound.Create(ctx, of("another")) }, words: []string{"cannot create"}},
+		"deleting its own": {do: func(ctx context.Context) error { return bound.Delete(ctx, of(s.nodes[0])) }, words: []string{"cannot delete"}},
+		"creating one":     {do: func(ctx context.Context) error { return bound.Create(ctx, of("another")) }, words: []string{"cannot create"}},
 		"creating a job": {do: func(ctx context.Context) error {
 			job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "job"}}
 			job.Spec.Image = image

@@ -62,7 +62,7 @@ func TestTenantsPullWithTheirOwnSecretsOnly(t *testing.T) {
 	shop.waitFor("Complete", "internal")
 }
 
-// A job without patience ends its own pull, and not that of another tenant.
+// A job without patience ends its own pull, and not the pull of another tenant.
 func TestPullOfAnotherTenantIsNotEndedByAHastyJob(t *testing.T) {
 	t.Parallel()
 	shop := newFixture(t)

@@ -45,7 +45,7 @@ func ending(code string) corev1.Container {
 	return shell("app", `trap 'exit `+code+`' TERM; while :; do sleep 1000 & wait $!; done`)
 }
 
-// overridden waits for the end of a request that restarts what the policy leaves ended. Where kubelet has told of the end
+// overridden waits for the end of a request that restarts what the policy leaves ended. Where kubelet has reported the end
 // before the instance was removed it never takes that back, and the request has to say so; else it succeeds.
 func (s *fixture) overridden(before *corev1.Pod, request string) {
 	s.t.Helper()

@@ -46,8 +46,8 @@ func TestDaemonMayWriteOnlyTheProbesOfItsNode(t *testing.T) {
 		"spec of its node": {do: func(ctx context.Context) error {
 			return bound.Patch(ctx, of(s.nodes[0]), merge(`{"spec":{"podProbes":[]}}`))
 		}, words: []string{"cannot patch"}},
-		"deleting that of its node": {do: func(ctx context.Context) error { return bound.Delete(ctx, of(s.nodes[0])) }, words: []string{"cannot delete"}},
-		"making one":                {do: func(ctx context.Context) error { return bound.Create(ctx, of("another")) }, words: []string{"cannot create"}},
+		"deleting its own": {do: func(ctx context.Context) error { return bound.Delete(ctx, of(s.nodes[0])) }, words: []string{"cannot delete"}},
+		"making one":       {do: func(ctx context.Context) error { return bound.Create(ctx, of("another")) }, words: []string{"cannot create"}},
 		"making a marker": {do: func(ctx context.Context) error {
 			return bound.Create(ctx, &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "m"}})
 		}, words: []string{"podprobemarkers"}},

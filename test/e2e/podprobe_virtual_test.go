@@ -62,7 +62,7 @@ spec:
 			return err == nil && done(pod), err
 		})
 	}
-	is("the pod to be told of its probe", func(p *corev1.Pod) bool { return p.Annotations["kruise.io/podprobemarker-list"] == "game" })
+	is("the pod to have the name of its probe", func(p *corev1.Pod) bool { return p.Annotations["kruise.io/podprobemarker-list"] == "game" })
 	const want = `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["cat","/tmp/idle"]}},"podConditionType":"game.example.com/idle"}]`
 	if got := pod.Annotations["kruise.io/podprobe"]; got != want {
 		t.Errorf("annotation %s, want %s", got, want)

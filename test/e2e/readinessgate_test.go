@@ -12,7 +12,7 @@ import (
 )
 
 // A pod of a namespace that asks for it gets the readiness gate, becomes ready, and is drained before its container is stopped. Pods
-// that exist, and those of other namespaces, are as their owners made them.
+// that exist, and pods of other namespaces, are as their owners made them.
 func TestANamespaceAsksForReadinessGates(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

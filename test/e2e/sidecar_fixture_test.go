@@ -53,7 +53,7 @@ var clusterWide = sync.OnceValue(func() error {
 	return nil
 })
 
-// newSidecarFixture takes the configuration of deploy/sidecar as it is, but for the edits, which are pairs of what is
+// newSidecarFixture takes the configuration of deploy/sidecar as it is, with the edits, which are pairs of what is
 // there and what is wanted instead.
 func newSidecarFixture(t *testing.T, edits ...string) *sidecarFixture {
 	t.Helper()

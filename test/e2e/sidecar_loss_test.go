@@ -139,3 +139,33 @@ func TestManyLargeRequestsFitIntoTheMemoryOfTheExample(t *testing.T) {
 	s.accepted(pod.Name, "v1")
 	s.untouched(before, "refit-sidecar")
 }
+
+// TestDeletedFilesOfTheSidecarAreRestored: the application deletes what the sidecar keeps in their volume. The sidecar's container
+// is not restarted.
+func TestDeletedFilesOfTheSidecarAreRestored(t *testing.T) {
+	t.Parallel()
+	s := newSidecarFixture(t)
+	s.deployment("deleted", s.examplePod("pod.yaml"))
+	pod := s.podOfDeployment("deleted", "")
+	s.accepted(pod.Name, "v1")
+	s.remembered("Deployment.deleted", "v1")
+	in := func(command string) []string {
+		return []string{"--namespace", s.namespace, "exec", pod.Name, "--container=nginx", "--", "sh", "-c", command}
+	}
+	s.await("the files of the sidecar to be deleted", func(ctx context.Context) (bool, error) {
+		_, err := s.kubectl(ctx, "", in("rm -rf /etc/nginx/conf.d/..refit")...) // fails if the sidecar writes at that moment
+		return err == nil, nil
+	})
+	s.await("the file to be restored", func(ctx context.Context) (bool, error) {
+		text, err := s.kubectl(ctx, "", in("cat /etc/nginx/conf.d/default.conf")...)
+		return err == nil && strings.Contains(text, "this is v1"), nil
+	})
+	s.awaitEvent("PluginFailed", "..refit")
+	s.await("the sidecar to have restored v1", func(ctx context.Context) (bool, error) {
+		status, err := s.status(ctx, pod.Name)
+		return err == nil && status.Ready && status.current() == "v1", nil
+	})
+	s.accepted(pod.Name, "v2")
+	s.serves(pod.Name, "this is v2")
+	s.untouched(pod, "refit-sidecar")
+}

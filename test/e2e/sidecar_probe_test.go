@@ -80,6 +80,6 @@ func TestPodProbeAnnotationBecomesConditions(t *testing.T) {
 	s.run("annotate", "pod", pod.Name, "kruise.io/podprobe-")
 	s.awaitPod(pod.Name, "to lose all conditions of probes", func(pod *corev1.Pod) bool { return condition(pod, "game.kruise.io/page") == "" })
 	if pod := s.pod(pod.Name); condition(pod, "refit.dev/SidecarSelfTest") == "" || condition(pod, corev1.PodReady) == "" {
-		t.Errorf("conditions %+v: those of others have gone", pod.Status.Conditions)
+		t.Errorf("conditions %+v: the conditions of others are missing", pod.Status.Conditions)
 	}
 }

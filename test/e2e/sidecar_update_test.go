@@ -69,6 +69,10 @@ func TestRefusedUpdatesLeaveWhatIsServed(t *testing.T) {
 			strings.Contains(pod.Annotations["refit.dev/hot-update-detail"], `"rolledBack":true`)
 	})
 
+	// Under the version in force the check would pass, because nginx continues with the old file.
+	s.refused(s.update(pod, sidecarToken, "v1", s.source("bad/default.conf")), http.StatusBadRequest, "in force with other content")
+	s.serves(pod, "this is v1")
+
 	s.accepted(pod, "v2")
 	s.serves(pod, "this is v2")
 	if got := s.updateJSON(pod, "/rollback", map[string]any{}); got.code != http.StatusOK || !strings.Contains(got.body, `"version":"v1"`) {
@@ -102,7 +106,7 @@ func TestPrecheckRefusesBeforeAnythingChanges(t *testing.T) {
 	s.serves(pod.Name, "this is v1")
 	for _, reload := range s.logLines(pod.Name, "nginx") {
 		if strings.Contains(reload, "unknown directive") {
-			t.Errorf("the program was told of a candidate that was refused: %s", reload)
+			t.Errorf("the program got a candidate that was refused: %s", reload)
 		}
 	}
 	// Content that comes with the request is judged in the same way.

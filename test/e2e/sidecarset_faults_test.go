@@ -147,7 +147,7 @@ func TestRolloutSurvivesTheDeathOfItsManager(t *testing.T) {
 	})
 }
 
-// Two managers lead, as when a suspended one is resumed: leader election does not exclude that. No pod is updated twice, no application
+// Two managers lead, as after a suspended one is resumed: leader election does not exclude that. No pod is updated twice, no application
 // is restarted, and the rollout ends. Each manager enforces maxUnavailable based on what it has seen of the other.
 func TestRolloutByTwoLeadersAtOnce(t *testing.T) {
 	const leaders = 2

@@ -29,7 +29,7 @@ func slowSidecar(name string) v1beta1.SidecarContainer {
 }
 
 // sidecars creates SidecarSets of one slow sidecar each, and then a Deployment of pods that have them, with a Service. The names
-// are those of the sidecars; a SidecarSet has that of the namespace before it.
+// are the names of the sidecars; the name of a SidecarSet begins with the name of the namespace.
 func sidecars(t *testing.T, replicas int32, change func(*v1beta1.SidecarSetSpec), names ...string) (*fixture, *endpoints) {
 	t.Helper()
 	s := newFixture(t)

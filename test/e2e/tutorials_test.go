@@ -115,7 +115,7 @@ func (s *fixture) desk() string {
 	return folder
 }
 
-// cleanSidecarSets deletes those of a tutorial that has failed: they belong to no namespace.
+// cleanSidecarSets deletes the SidecarSets of a tutorial that has failed: they belong to no namespace.
 func (s *fixture) cleanSidecarSets() {
 	if !s.t.Failed() {
 		return

@@ -199,7 +199,8 @@ type RestartRolloutStatus struct {
 	// Failed is the number of pods whose ContainerRecreateRequest has failed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Unavailable is the number of pods that are not available now, for any reason.
+	// Unavailable is the number of pods that are not available now, for any reason; 0 when the rollout has ended, because pods are
+	// not counted any more.
 	// +optional
 	Unavailable int32 `json:"unavailable"`
 	// LastProgressTime is when another pod was last found to be restarted.
@@ -270,4 +271,6 @@ const (
 	// ReasonNotStarted means that there are pods, but none of them has started its containers: nothing was restarted.
 	ReasonNotStarted = "NotStarted"
 	ReasonReplaced   = "Replaced"
+	// ReasonNamespaceTerminating means that the namespace is being deleted, and the pods with it.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
 )

@@ -144,6 +144,14 @@ CRDs and webhooks are those of the whole cluster, so a cluster has one installat
 {{- if ne (include "refit.webhookSecret" .) "refit-manager-webhook-cert" }}
 - --cert-secret={{ include "refit.webhookSecret" . }}
 {{- end }}
+{{- if not .Values.webhook.callers.refusePods }}
+- --webhook-refuse-pods=false
+{{- else if ne (join "," .Values.webhook.callers.allowedNamespaces) "kube-system" }}
+- --webhook-allowed-namespaces={{ join "," .Values.webhook.callers.allowedNamespaces }}
+{{- end }}
+{{- if .Values.webhook.callers.clientCA.configMapName }}
+- --webhook-client-ca-file=/etc/refit/client-ca/{{ .Values.webhook.callers.clientCA.key }}
+{{- end }}
 {{- if ne .Values.openkruise.namespace "kruise-system" }}
 - --openkruise-namespace={{ .Values.openkruise.namespace }}
 {{- end }}

@@ -22,7 +22,7 @@ const root = "../../.."
 // healthOf are Argo CD's words by how the names of the files with the objects begin.
 var healthOf = map[string]string{"healthy": "Healthy", "progressing": "Progressing", "degraded": "Degraded", "suspended": "Suspended"}
 
-// objects are those of docs/testdata/gitops by the names of their files.
+// objects are the objects of docs/testdata/gitops by the names of their files.
 func objects(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(root + "/docs/testdata/gitops/*.yaml")

@@ -19,7 +19,7 @@ var chart = filepath.Join("..", "..", "..", "deploy", "chart")
 
 const namespace = "repairs"
 
-// objects by KIND/NAME, as DaemonSet/refit-daemon; those of several namespaces by NAMESPACE/KIND/NAME, but for the release's.
+// objects by KIND/NAME, as DaemonSet/refit-daemon; objects of other namespaces than the release's by NAMESPACE/KIND/NAME.
 type objects map[string]map[string]any
 
 func rendered(t *testing.T, values string) (objects, error) {
@@ -41,7 +41,7 @@ func rendered(t *testing.T, values string) (objects, error) {
 	return found, err
 }
 
-// decoded are the objects of documents, by their text. Most are the same with all values, and those of the CRDs are long.
+// decoded are the objects of documents, by their text. Most are the same with all values, and the CRDs are long.
 // Nothing changes them.
 var decoded sync.Map
 

@@ -19,7 +19,7 @@ import (
 // Native is this machine's platform.
 const Native = "linux/" + runtime.GOARCH
 
-// Flags are those of go build, before -ldflags. The tag grpcnotrace leaves out gRPC's trace pages, whose templates keep the linker from
+// Flags are flags of go build, before -ldflags. The tag grpcnotrace leaves out gRPC's trace pages, whose templates keep the linker from
 // dropping unused methods: 6 of 28 MB, and 4 MiB of a daemon's memory.
 var Flags = []string{"-trimpath", "-buildvcs=false", "-tags=grpcnotrace"}
 
@@ -33,7 +33,7 @@ type Program struct {
 // path of the program in its image: the same in all images of one folder, so that a container can be given another of them.
 func (p Program) path() string { return filepath.Base(p.Dir) }
 
-// Programs are those of cmd/refit-* in the checkout: the ones that run in containers.
+// Programs are the programs of cmd/refit-* in the checkout: the ones that run in containers.
 func Programs(root string) ([]Program, error) {
 	dirs, err := filepath.Glob(filepath.Join(root, "cmd", "refit-*"))
 	if err != nil {
@@ -60,7 +60,7 @@ type Builder struct {
 	RootUser []string
 	// Certificates are the CA certificates of the images, as PEM; empty: none.
 	Certificates []byte
-	// Environment of the compiler is added to that of this process, as KEY=VALUE.
+	// Environment of the compiler is added to the environment of this process, as KEY=VALUE.
 	Environment []string
 	// Labels are added to those that every image has.
 	Labels map[string]string
@@ -94,9 +94,6 @@ func (b *Builder) Compile(ctx context.Context, program Program, platform string)
 	command.Dir = program.Dir
 	command.Env = append(append(os.Environ(), b.Environment...), "CGO_ENABLED=0", "GOOS="+parsed.OS, "GOARCH="+parsed.Architecture)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	if variant := strings.TrimPrefix(parsed.Variant, "v"); parsed.Architecture == "arm" && variant != "" {
-		command.Env = append(command.Env, "GOARM="+variant)
-	}
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("build %s for %s: %w", program.Name, platform, err)
 	}

@@ -167,7 +167,7 @@ func unbroken(points []promql.FPoint) (parts [][]promql.FPoint) {
 	return parts
 }
 
-// heatmap draws the buckets of a histogram over time. Those of Prometheus hold all smaller values too, which are taken off.
+// heatmap draws the buckets of a histogram over time. Buckets of Prometheus hold all smaller values too, which are taken off.
 func heatmap(out *bytes.Buffer, in box, buckets []series) {
 	bound := func(s series) float64 {
 		value, err := strconv.ParseFloat(s.le, 64)

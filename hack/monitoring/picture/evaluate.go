@@ -56,7 +56,7 @@ type series struct {
 	points []promql.FPoint
 }
 
-// rateInterval is that of a Prometheus that reads every quarter of it.
+// rateInterval is the interval of a Prometheus that reads every quarter of it.
 const rateInterval = "1m"
 
 // evaluate runs the queries of the panels over what was recorded.

@@ -39,7 +39,7 @@ subjects: [{kind: ServiceAccount, name: dashboard-picture, namespace: default}]
 	maxAnswer = 16 << 20
 )
 
-// ports are those of the metrics by the programs' names.
+// ports are the ports of the metrics by the programs' names.
 var ports = map[string]string{"refit-daemon": "10223", "refit-manager": "8080"}
 
 // recorder reads the metrics of all pods of Refit into a database of its own.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// PayloadType is that of in-toto statements in a DSSE envelope.
+	// PayloadType is the type of in-toto statements in a DSSE envelope.
 	PayloadType   = "application/vnd.in-toto+json"
 	predicateType = "https://slsa.dev/provenance/v1"
 	repository    = "https://github.com/refit-project/refit"
@@ -27,10 +27,10 @@ type Subject struct{ Name, SHA256 string }
 type Build struct {
 	Version, Commit string
 	Platforms       []string
-	// GoVersion is that of the compiler, Flags those that it was given.
+	// GoVersion is the version of the compiler, Flags are its flags.
 	GoVersion string
 	Flags     []string
-	// Builder is the URI of who ran the build, Invocation that of the run, if it has one.
+	// Builder is the URI of who ran the build, Invocation the URI of the run, if it has one.
 	Builder, Invocation string
 	Subjects            []Subject
 }

@@ -114,13 +114,30 @@ type check struct {
 	host     plugin.Host
 }
 
+// placeholder stands for the version in a check.
+const placeholder = "{version}"
+
+// ComparesVersion reports whether a check refers to the version. Such a check cannot distinguish two contents of one version.
+func (v *Verify) ComparesVersion() bool {
+	return v != nil && slices.ContainsFunc(v.Checks, func(e endpoint.Endpoint) bool {
+		texts := []string{e.URL, e.ExpectedResult}
+		if e.File != nil {
+			texts = append(texts, e.File.Content)
+		}
+		if e.JSONPathConfig != nil {
+			texts = append(texts, fmt.Sprint(e.JSONPathConfig.Value))
+		}
+		return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, placeholder) })
+	})
+}
+
 func (c check) prober(version string) (probe.Prober, error) {
 	e := c.endpoint
-	fill := func(s string) string { return strings.ReplaceAll(s, "{version}", version) }
-	e.URL = strings.ReplaceAll(e.URL, "{version}", url.QueryEscape(version))
+	fill := func(s string) string { return strings.ReplaceAll(s, placeholder, version) }
+	e.URL = strings.ReplaceAll(e.URL, placeholder, url.QueryEscape(version))
 	if e.File != nil {
 		file := *e.File
-		file.Content = strings.ReplaceAll(file.Content, "{version}", regexp.QuoteMeta(version))
+		file.Content = strings.ReplaceAll(file.Content, placeholder, regexp.QuoteMeta(version))
 		e.File = &file
 	}
 	if e.JSONPathConfig != nil {

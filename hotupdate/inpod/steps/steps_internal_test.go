@@ -186,3 +186,27 @@ func TestVersionIsPartOfTheURLOfACheck(t *testing.T) {
 		t.Errorf("asked for %q", got)
 	}
 }
+
+// A check that refers to the version cannot distinguish two contents of one version.
+func TestChecksThatCompareTheVersion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		check endpoint.Endpoint
+		want  bool
+	}{
+		"result":         {endpoint.Endpoint{URL: "http://app/version", ExpectedResult: "{version}"}, true},
+		"URL":            {endpoint.Endpoint{URL: "http://app/loaded/{version}"}, true},
+		"file":           {endpoint.Endpoint{File: &endpoint.File{Path: "/f", Content: "^{version}$"}}, true},
+		"value in JSON":  {endpoint.Endpoint{URL: "http://app", JSONPathConfig: &endpoint.JSONPath{JSONPath: "v", Value: "{version}"}}, true},
+		"another value":  {endpoint.Endpoint{URL: "http://app", JSONPathConfig: &endpoint.JSONPath{JSONPath: "v", Value: 1}}, false},
+		"another result": {endpoint.Endpoint{URL: "http://app", ExpectedResult: "ok", File: &endpoint.File{}}, false},
+	} {
+		v := &Verify{Checks: []endpoint.Endpoint{{URL: "http://app/healthy"}, tt.check}}
+		if got := v.ComparesVersion(); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+	if (*Verify)(nil).ComparesVersion() {
+		t.Error("no verification compares the version")
+	}
+}

@@ -232,11 +232,11 @@ func pick(pod *corev1.PodTemplateSpec, name string) ([]*corev1.Container, error)
 			return []*corev1.Container{container}, nil
 		}
 	}
-	return nil, NoContainer(pod, name)
+	return nil, noContainer(pod, name)
 }
 
-// NoContainer returns the error for a name that no container of the pod has.
-func NoContainer(pod *corev1.PodTemplateSpec, name string) error {
+// noContainer returns the error for a name that no container of the pod has.
+func noContainer(pod *corev1.PodTemplateSpec, name string) error {
 	var names []string
 	for _, container := range All(pod) {
 		names = append(names, container.Name)
@@ -254,7 +254,11 @@ func splitPairs(texts []string, form string) ([]pair, error) {
 		if !ok || key == "" {
 			return nil, fmt.Errorf("%w: %q: want %s", console.ErrUsage, text, form)
 		}
-		pairs = append(pairs, pair{strings.TrimSpace(key), value})
+		key = strings.TrimSpace(key)
+		if slices.ContainsFunc(pairs, func(p pair) bool { return p.key == key }) {
+			return nil, fmt.Errorf("%w: %s is given twice in %s", console.ErrUsage, key, strings.Join(texts, " "))
+		}
+		pairs = append(pairs, pair{key, value})
 	}
 	if len(pairs) == 0 {
 		return nil, fmt.Errorf("%w: want at least one %s", console.ErrUsage, form)

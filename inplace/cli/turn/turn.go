@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/must"
 	"github.com/refit-project/refit/rollout/budget"
 	"github.com/refit-project/refit/rollout/turn"
 )
@@ -191,12 +191,9 @@ func (w *waiter) pod(ctx context.Context) (*corev1.Pod, error) {
 }
 
 func (w *waiter) write(ctx context.Context, pod *corev1.Pod, claim *string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	patch := must.JSON(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": map[string]*string{v1beta1.AnnotationDisruptionClaim: claim},
 	}})
-	if err != nil {
-		return err
-	}
 	if err := w.API.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("write the claim of the pod: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/refit-project/refit/internal/wait"
 )
 
 const (
@@ -33,14 +35,14 @@ type Selection struct {
 // does not exist is not in the map.
 func Follow[T any](ctx context.Context, c *Client, s Selection, changed func(map[string]T), failed func(error)) {
 	f := follower[T]{client: c, selection: s, changed: changed}
-	pause := firstRetry
+	backoff := wait.Backoff{First: firstRetry, Last: lastRetry}
 	for ctx.Err() == nil {
 		progress, err := f.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if progress {
-			pause = firstRetry
+			backoff.Reset()
 		}
 		if err != nil {
 			failed(err)
@@ -48,13 +50,8 @@ func Follow[T any](ctx context.Context, c *Client, s Selection, changed func(map
 		if err == nil || errors.Is(err, errExpired) {
 			continue
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter, not a secret
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-		pause = min(pause*2, lastRetry)
+		pause := backoff.Next()
+		_ = wait.For(ctx, pause/2+rand.N(pause)) //nolint:gosec // jitter, not a secret; the loop sees the end of ctx
 	}
 }
 

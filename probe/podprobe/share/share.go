@@ -3,13 +3,13 @@ package share
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/internal/must"
 )
 
 const (
@@ -28,12 +28,8 @@ type space struct {
 }
 
 func spaceOf(p v1alpha1.PodProbe) space {
-	content, err := json.Marshal(p)
-	results, resultsErr := json.Marshal(resultsOf(p))
-	if err != nil || resultsErr != nil { // cannot happen: all values of these types can be encoded
-		return space{bytes: maxNode + 1, pods: 1, probes: len(p.Probes)}
-	}
-	return space{bytes: len(content), withResults: len(content) + len(results), pods: 1, probes: len(p.Probes)}
+	size, results := len(must.JSON(p)), len(must.JSON(resultsOf(p)))
+	return space{bytes: size, withResults: size + results, pods: 1, probes: len(p.Probes)}
 }
 
 // resultsOf returns a status as large as a daemon's report about the probes, without messages.

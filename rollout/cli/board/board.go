@@ -59,6 +59,9 @@ func (b *Board) Request(request *v1beta1.ContainerRecreateRequest, now time.Time
 // advance updates the progress of the restart of the row's container.
 func (r *row) advance(request *v1beta1.ContainerRecreateRequest, elapsed time.Duration) {
 	state := "waiting"
+	if _, draining := crr.Draining(request); draining {
+		state = "draining"
+	}
 	for _, s := range request.Status.ContainerRecreateStates {
 		if s.Name != r.container {
 			continue

@@ -46,6 +46,12 @@ func TestBoardFollowsARestart(t *testing.T) {
 		row  string
 	}{
 		{0, func(now time.Time) []string { return b.Request(requestOf("web-1", "", ""), now) }, "pod web-1, container app: waiting", "web-1 app oldweb-1 - - - - waiting"},
+		{0.05, func(now time.Time) []string {
+			r := requestOf("web-1", v1beta1.ContainerRecreateRequestPending, "")
+			r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: new(int64(10))}
+			r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
+			return b.Request(r, now)
+		}, "pod web-1, container app: draining", "web-1 app oldweb-1 - - - - draining"},
 		{0.1, func(now time.Time) []string {
 			return b.Request(requestOf("web-1", v1beta1.ContainerRecreateRequestPending, "containerd://oldweb-1"), now)
 		}, "pod web-1, container app: stopping", "web-1 app oldweb-1 - 0.1s - - stopping"},

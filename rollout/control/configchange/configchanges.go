@@ -82,10 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key workload) (ctrl.Result, 
 	if err := r.carryOut(ctx, trigger, target, decision); err != nil {
 		return ctrl.Result{}, err
 	}
-	if decision.Again.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(r.Clock()), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: decision.Again.In(r.Clock(), time.Millisecond)}, nil
 }
 
 func (r *reconciler) decide(ctx context.Context, trigger *v1alpha1.RestartTrigger, target *target) (configchange.Decision, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/guard"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/rollout/budget"
 )
 
@@ -25,8 +26,8 @@ type Budgets struct {
 	busy   func(*corev1.Pod) bool
 	now    time.Time
 
-	// Again is when to decide again even without a change; zero means never.
-	Again time.Time
+	// Again is when to decide again.
+	Again recheck.At
 	// Err is the first error. If it is set, nothing may be begun.
 	Err error
 }
@@ -93,10 +94,10 @@ func (b *Budgets) selected(ctx context.Context, namespace string, objects []*pol
 
 func (b *Budgets) observe(pod *corev1.Pod, requests []*v1beta1.ContainerRecreateRequest) (seen budget.Pod) {
 	judged := b.guard.Try("sidecarset", guard.Of(pod), func() {
-		var again time.Time
+		var again recheck.At
 		seen, again = budget.Observe(pod, requests, 0, b.now)
-		if seen.UnderWay && !again.IsZero() && (b.Again.IsZero() || again.Before(b.Again)) {
-			b.Again = again
+		if seen.UnderWay {
+			b.Again = b.Again.Or(again.Time)
 		}
 		seen.UnderWay = seen.UnderWay || b.busy(pod)
 	})

@@ -16,7 +16,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/foreign"
-	"github.com/refit-project/refit/sidecarset/rollout"
+	"github.com/refit-project/refit/internal/recheck"
 	"github.com/refit-project/refit/sidecarset/status"
 )
 
@@ -51,8 +51,8 @@ type Last struct {
 // Inherit returns the state for another version of the SidecarSet, whose status is written at once.
 func (l Last) Inherit() Last { return Last{status: l.status, version: l.version} }
 
-// Write writes the status if it has changed, and returns when to call it again even without a change; zero means never.
-func (w *Writer) Write(ctx context.Context, object *v1beta1.SidecarSet, observed *status.Observed, last *Last) (time.Time, error) {
+// Write writes the status if it has changed, and returns when to call it again.
+func (w *Writer) Write(ctx context.Context, object *v1beta1.SidecarSet, observed *status.Observed, last *Last) (recheck.At, error) {
 	w.measure(object.Name, observed)
 	now, before, changed := w.Clock(), object.DeepCopy(), object.DeepCopy()
 	if last.status != nil && last.version == object.ResourceVersion {
@@ -63,7 +63,7 @@ func (w *Writer) Write(ctx context.Context, object *v1beta1.SidecarSet, observed
 		return again, nil
 	}
 	if due := status.Due(&before.Status, next, last.at); now.Before(due) {
-		return rollout.Earliest(again, due), nil
+		return again.Or(due), nil
 	}
 	last.at = now
 	changed.Status = *next.DeepCopy()

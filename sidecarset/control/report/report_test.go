@@ -126,7 +126,7 @@ func TestCountersWaitAndANewVersionDoesNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return again
+		return again.Time
 	}
 	write(observed)
 	next := observed

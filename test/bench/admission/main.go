@@ -1,17 +1,15 @@
 // Command admission times the creation of pods into which SidecarSets inject, against pods in a namespace that the webhook
-// is not called for: both in one run, in turn. test/bench/admission/run.sh does all that is needed.
+// is not called for: both in one run, in turn. make bench-admission does all that is needed.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/hack/democluster"
 	"github.com/refit-project/refit/test/bench/report"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
@@ -21,40 +19,28 @@ func main() {
 	sets := flag.Int("sets", 100, "SidecarSets, of which two select the pods")
 	required := flag.Bool("required", false, "SidecarSets with failurePolicy Fail: the admission policy looks at each of them")
 	flag.Parse()
-	testcluster.Main(benchmark, func(ctx context.Context) error { return run(ctx, *pods, *sets, *required) })
+	benchmark := testcluster.Benchmark{
+		Name: "admission", Types: []func(*runtime.Scheme) error{v1beta1.AddToScheme},
+		Measure: func(ctx context.Context, c *testcluster.Cluster) (report.Findings, error) {
+			return (&bench{Cluster: c, sets: *sets, required: *required}).run(ctx, *pods)
+		},
+	}
+	benchmark.Main()
 }
 
-const benchmark = "admission"
-
-func run(ctx context.Context, pods, sets int, required bool) (err error) {
-	where, err := testcluster.Find(benchmark)
-	if err != nil {
-		return err
-	}
-	if err := where.Install(ctx); err != nil {
-		return err
-	}
-	api, err := democluster.Connect(where.Kubeconfig, v1beta1.AddToScheme)
-	if err != nil {
-		return err
-	}
-	b := &bench{api: api, sets: sets, required: required}
+func (b *bench) run(ctx context.Context, pods int) (kept report.Findings, err error) {
 	defer func() { err = errors.Join(err, b.tearDown(context.WithoutCancel(ctx))) }()
 	if err := b.prepare(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	kept := &findings{Machine: report.Begin(), SidecarSets: sets, Required: required}
+	found := &findings{Machine: report.Begin(), SidecarSets: b.sets, Required: b.required}
 	for _, parallel := range []int{1, 8} {
-		fmt.Printf("%d pods of each kind, %d at a time\n", pods, parallel)
+		b.Say("%d pods of each kind, %d at a time", pods, parallel)
 		measured, err := b.measure(ctx, pods, parallel)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		kept.Results = append(kept.Results, measured)
+		found.Results = append(found.Results, measured)
 	}
-	kept.End()
-	if err := kept.print(os.Stdout); err != nil {
-		return err
-	}
-	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, kept.figures()...)
+	return found, nil
 }

@@ -44,8 +44,8 @@ type findings struct {
 	Results     []result
 }
 
-// figures are the creations with the webhook, beside those of the same pods without it.
-func (f *findings) figures() []report.Figure {
+// Figures are the creations with the webhook, beside the creations of the same pods without it.
+func (f *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, r := range f.Results {
 		all = append(all,
@@ -55,7 +55,8 @@ func (f *findings) figures() []report.Figure {
 	return all
 }
 
-func (f *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (f *findings) Print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "creation of pods with %d SidecarSets, 2 of which select them; failurePolicy Fail: %t\n\n", f.SidecarSets, f.Required)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

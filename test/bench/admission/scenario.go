@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 // Namespaces with and without the webhook.
@@ -29,7 +29,7 @@ const (
 )
 
 type bench struct {
-	api      client.WithWatch
+	*testcluster.Cluster
 	sets     int
 	required bool
 	complete *corev1.Pod // as a pod is stored after injection
@@ -50,19 +50,19 @@ const kinds = 4
 func (b *bench) prepare(ctx context.Context) error {
 	for name, labels := range map[string]map[string]string{injected: nil, untouched: {"sidecarset.refit.dev/injection": "disabled"}} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-		if err := b.api.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := b.API.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make namespace: %w", err)
 		}
 	}
 	for i := range b.sets {
-		if err := b.api.Create(ctx, b.sidecarSet(i)); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := b.API.Create(ctx, b.sidecarSet(i)); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make SidecarSet: %w", err)
 		}
 	}
 	inARow := 0 // there is more than one manager
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	return testcluster.Await(ctx, 100*time.Millisecond, time.Minute, "pods to be injected into", func(ctx context.Context) (bool, error) {
 		pod := newPod(injected)
-		if err := b.api.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Spec.Containers) != 3 {
+		if err := b.API.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Spec.Containers) != 3 {
 			inARow = 0
 			return false, nil
 		}
@@ -164,7 +164,7 @@ func (b *bench) measure(ctx context.Context, pods, parallel int) (result, error)
 func (b *bench) create(ctx context.Context, of kind) (time.Duration, error) {
 	pod := b.pod(of)
 	began := time.Now()
-	err := b.api.Create(ctx, pod)
+	err := b.API.Create(ctx, pod)
 	took := time.Since(began)
 	if err != nil {
 		return 0, fmt.Errorf("create pod: %w", err)
@@ -177,7 +177,7 @@ func (b *bench) create(ctx context.Context, of kind) (time.Duration, error) {
 
 func (b *bench) removePods(ctx context.Context) error {
 	for _, namespace := range []string{injected, untouched} {
-		if err := b.api.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+		if err := b.API.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
 			return fmt.Errorf("delete pods: %w", err)
 		}
 	}
@@ -189,10 +189,10 @@ func (b *bench) tearDown(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for i := range b.sets {
-		errs = append(errs, client.IgnoreNotFound(b.api.Delete(ctx, b.sidecarSet(i))))
+		errs = append(errs, client.IgnoreNotFound(b.API.Delete(ctx, b.sidecarSet(i))))
 	}
 	for _, name := range []string{injected, untouched} {
-		errs = append(errs, client.IgnoreNotFound(b.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+		errs = append(errs, client.IgnoreNotFound(b.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
 	return errors.Join(errs...)
 }

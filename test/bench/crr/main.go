@@ -1,6 +1,6 @@
 // Command crr measures ContainerRecreateRequests on the checkout's test cluster against a floor: the same stop of
 // equal fresh pods sent straight to CRI, in turns, in the same run. It has to run inside the cluster's network;
-// test/bench/crr/run.sh does all that is needed.
+// make bench-crr does all that is needed.
 package main
 
 import (
@@ -8,24 +8,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/bench/crr/meter"
 	"github.com/refit-project/refit/test/bench/crr/verdict"
 	"github.com/refit-project/refit/test/bench/report"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
-
-// tidyTimeout bounds the clearing away after an interrupt.
-const tidyTimeout = 4 * time.Minute
 
 func main() {
 	pairs := flag.Int("pairs", 30, "restarts of each side, one at a time")
@@ -33,77 +27,50 @@ func main() {
 	atOnce := flag.String("at-once", "40,100", "sizes of the batches of scenario crowded")
 	only := flag.String("scenarios", "one,crowded,ignorers,backoffs", "which to run")
 	flag.Parse()
-	testcluster.Main(benchmark, func(ctx context.Context) error {
-		return run(ctx, &bench{pairs: *pairs, rounds: *rounds, atOnce: strings.Split(*atOnce, ",")}, strings.Split(*only, ","))
-	})
+	benchmark := testcluster.Benchmark{
+		Name: "crr", Types: []func(*runtime.Scheme) error{v1beta1.AddToScheme}, Testapp: true,
+		Measure: func(ctx context.Context, c *testcluster.Cluster) (report.Findings, error) {
+			return run(ctx, c, &bench{pairs: *pairs, rounds: *rounds, atOnce: strings.Split(*atOnce, ",")}, strings.Split(*only, ","))
+		},
+	}
+	benchmark.Main()
 }
 
-const benchmark = "crr"
-
-func run(ctx context.Context, b *bench, only []string) error {
-	where, err := testcluster.Find(benchmark)
+func run(ctx context.Context, in *testcluster.Cluster, b *bench, only []string) (report.Findings, error) {
+	kept := &findings{Machine: report.Begin(), Images: in.Images, Pairs: b.pairs, Rounds: b.rounds}
+	in.Say("loadavg %s", kept.LoadBefore)
+	c, err := openCluster(in)
 	if err != nil {
-		return err
-	}
-	began := time.Now()
-	b.say = func(format string, args ...any) {
-		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
-	kept := findings{Machine: report.Begin(), Pairs: b.pairs, Rounds: b.rounds}
-	b.say("loadavg %s", kept.LoadBefore)
-	if kept.Images, err = where.Images(); err != nil {
-		return err
-	}
-	testapp, err := where.Testapp(kept.Images)
-	if err != nil {
-		return err
-	}
-	b.say("installing the manifests of deploy/")
-	if err := where.Install(ctx); err != nil {
-		return err
-	}
-	c, err := openCluster(where.Kubeconfig, where.State, testapp)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = c.runtime.Close() }()
-	b.cluster = c
-	err = b.run(ctx, only, &kept)
-	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
-	defer cancel()
-	if err := errors.Join(err, c.tearDown(tidy)); err != nil {
-		return err
+	b.cluster, b.say = c, in.Say
+	if err := b.run(ctx, only, kept); err != nil {
+		return nil, err
 	}
-	kept.End()
 	kept.Results = b.results
-	fmt.Println()
-	if err := kept.print(os.Stdout); err != nil {
-		return err
-	}
-	return report.Save(filepath.Join(where.Root, "dist", "bench"), benchmark, &kept, kept.print, kept.figures()...)
+	return kept, nil
 }
 
-// run makes the namespace and runs the scenarios in it.
+// run creates the namespace and runs the scenarios in it.
 func (b *bench) run(ctx context.Context, only []string, kept *findings) error {
 	others, err := b.cluster.others(ctx)
 	if err != nil {
 		return err
 	}
 	if others > verdict.PodsOfNode-100 {
-		return fmt.Errorf("%d pods on %s: 100 at once need room, kubelet takes %d in all", others, node, verdict.PodsOfNode)
+		return fmt.Errorf("%d pods on %s: kubelet takes %d in all, and 100 at once are measured", others, testcluster.Node, verdict.PodsOfNode)
 	}
-	where := &corev1.Node{}
-	if err := b.cluster.api.Get(ctx, client.ObjectKey{Name: node}, where); err != nil {
+	if kept.Kubelet, kept.Runtime, err = b.cluster.Versions(ctx); err != nil {
 		return err
 	}
-	kept.Kubelet, kept.Runtime = where.Status.NodeInfo.KubeletVersion, where.Status.NodeInfo.ContainerRuntimeVersion
 	watching, stop := context.WithCancel(ctx)
 	group, watching := errgroup.WithContext(watching)
 	if err := b.cluster.setUp(watching, group); err != nil {
 		stop()
 		return errors.Join(err, group.Wait())
 	}
-	if b.meter, err = meter.New(watching, b.cluster.metered()); err == nil {
+	if b.meter, err = meter.New(watching, b.cluster.Cluster); err == nil {
 		err = b.scenarios(watching, only)
 	}
 	stop()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refit-project/refit/internal/wait"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 const (
@@ -41,7 +42,7 @@ func (c *cluster) align(ctx context.Context, after time.Duration) error {
 }
 
 func (c *cluster) relists(ctx context.Context) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.rest.Host+"/api/v1/nodes/"+node+"/proxy/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.rest.Host+"/api/v1/nodes/"+testcluster.Node+"/proxy/metrics", nil)
 	if err != nil {
 		return "", err
 	}

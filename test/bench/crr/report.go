@@ -23,7 +23,8 @@ type findings struct {
 	Results []verdict.Result `json:"results"`
 }
 
-func (r *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (r *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "kubelet %s, %s; %s\n\n", r.Kubelet, r.Runtime, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "scenario\tn\trefit p50\tp99\tlast\tfloor p50\tp99\tlast\tnoise\tratio\twrites\tevents\tCRI calls\tRSS\tpeak\tCPU\t")
@@ -53,8 +54,8 @@ func (r *findings) print(out io.Writer) error {
 	return nil
 }
 
-// figures are what is compared between runs.
-func (r *findings) figures() []report.Figure {
+// Figures are what is compared between runs.
+func (r *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, one := range r.Results {
 		o, f := one.Ours, one.Floor

@@ -64,12 +64,12 @@ func (c *cluster) restart(ctx context.Context, who verdict.Side, pod *corev1.Pod
 // ask makes a request and nothing more.
 func (c *cluster) ask(ctx context.Context, name string, pod *corev1.Pod) error {
 	request := &v1beta1.ContainerRecreateRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace},
 		Spec: v1beta1.ContainerRecreateRequestSpec{
 			PodName: pod.Name, Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: app(pod).Name}},
 		},
 	}
-	if err := c.api.Create(ctx, request); err != nil {
+	if err := c.API.Create(ctx, request); err != nil {
 		return fmt.Errorf("make request %s: %w", name, err)
 	}
 	return nil

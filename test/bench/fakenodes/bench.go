@@ -10,6 +10,7 @@ import (
 
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/test/bench/report"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 const (
@@ -69,7 +70,7 @@ func (b *Bench) Step(ctx context.Context, name string, changes int, do func(cont
 	}
 	given := time.Since(began)
 	if done != nil {
-		err := Await(ctx, limit, "what follows", func(ctx context.Context) (bool, error) {
+		err := testcluster.Await(ctx, testcluster.PollInterval, limit, "what follows", func(ctx context.Context) (bool, error) {
 			if err := errors.Join(b.Kwok.Alive(), b.Manager.Alive()); err != nil {
 				return false, err
 			}

@@ -6,25 +6,20 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/hack/democluster"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
-
-// connections at once of a benchmark.
-const connections = 16
 
 // Cluster is the checkout's own, seen from inside its network.
 type Cluster struct {
@@ -60,11 +55,11 @@ func (c *Cluster) Prepare(ctx context.Context) error {
 	if err := c.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}); err != nil {
 		return err
 	}
-	certificate, err := newCertificate()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil) // nothing calls the webhooks here
 	if err != nil {
-		return fmt.Errorf("make certificate: %w", err)
+		return fmt.Errorf("create certificate: %w", err)
 	}
-	return c.API.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Name, Name: certificateSecret}, Data: certificate})
+	return c.API.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Name, Name: certificateSecret}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}})
 }
 
 // certificateSecret is the Secret with the certificate of the manager under test.
@@ -98,7 +93,7 @@ func (c *Cluster) DeletePods(ctx context.Context) error {
 	if err := c.API.List(ctx, &pods, client.InNamespace(c.Name)); err != nil {
 		return err
 	}
-	err := Each(ctx, len(pods.Items), func(ctx context.Context, i int) error {
+	err := testcluster.Each(ctx, len(pods.Items), func(ctx context.Context, i int) error {
 		return client.IgnoreNotFound(c.API.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0)))
 	})
 	if err != nil {
@@ -113,7 +108,7 @@ func (c *Cluster) DeleteNodes(ctx context.Context, also func(ctx context.Context
 	if err := c.API.List(ctx, &nodes, client.HasLabels{c.Name}); err != nil {
 		return err
 	}
-	err := Each(ctx, len(nodes.Items), func(ctx context.Context, i int) error {
+	err := testcluster.Each(ctx, len(nodes.Items), func(ctx context.Context, i int) error {
 		err := client.IgnoreNotFound(c.API.Delete(ctx, &nodes.Items[i]))
 		if also != nil {
 			err = errors.Join(err, also(ctx, nodes.Items[i].Name))
@@ -128,13 +123,7 @@ func (c *Cluster) DeleteNodes(ctx context.Context, also func(ctx context.Context
 
 // DeleteNamespace deletes the namespace of the benchmark and waits until it is gone.
 func (c *Cluster) DeleteNamespace(ctx context.Context) error {
-	return Await(ctx, 3*time.Minute, "the namespace to be gone", func(ctx context.Context) (bool, error) {
-		err := c.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Name}})
-		if apierrors.IsConflict(err) {
-			return false, nil // it is being deleted
-		}
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
+	return testcluster.Remove(ctx, c.API, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Name}})
 }
 
 // CreateNode creates a node that kwok simulates. No other pods are scheduled to it.
@@ -144,8 +133,8 @@ func (c *Cluster) CreateNode(ctx context.Context, name string) error {
 		Name: name, Labels: map[string]string{c.Name: "true"}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 	}}
 	node.Spec.Taints = []corev1.Taint{{Key: c.Name, Effect: corev1.TaintEffectNoSchedule}}
-	room := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000"), corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("1Ti")}
-	node.Status.Capacity, node.Status.Allocatable = room, room
+	capacity := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000"), corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("1Ti")}
+	node.Status.Capacity, node.Status.Allocatable = capacity, capacity
 	return c.API.Create(ctx, node)
 }
 
@@ -182,22 +171,4 @@ func (c *Cluster) Follow(ctx context.Context, kinds ...client.Object) (cache.Cac
 		return nil, fmt.Errorf("follow pods: %w", context.Cause(ctx))
 	}
 	return followed, nil
-}
-
-// Each works through n things, several at a time.
-func Each(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(connections)
-	for i := range n {
-		group.Go(func() error { return work(ctx, i) })
-	}
-	return group.Wait()
-}
-
-// Await looks four times a second until it is done.
-func Await(ctx context.Context, limit time.Duration, what string, done func(context.Context) (bool, error)) error {
-	if err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, limit, true, done); err != nil {
-		return fmt.Errorf("wait for %s: %w", what, err)
-	}
-	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 // Manager is refit-manager as a process: alone, so that what it costs is all its own.
@@ -56,12 +56,8 @@ func startManager(ctx context.Context, program, namespace string) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
-	err = Await(ctx, time.Minute, "refit-manager to be ready", func(ctx context.Context) (bool, error) {
-		response, err := get(ctx, m.health)
-		if err == nil {
-			err = response.Body.Close()
-		}
-		return err == nil, m.Alive()
+	err = testcluster.Await(ctx, testcluster.PollInterval, time.Minute, "refit-manager to be ready", func(ctx context.Context) (bool, error) {
+		return healthy(ctx, m.health), m.Alive()
 	})
 	if err != nil {
 		err = errors.Join(err, m.Tail())
@@ -71,20 +67,13 @@ func startManager(ctx context.Context, program, namespace string) (*Manager, err
 	return m, nil
 }
 
-func get(ctx context.Context, url string) (*http.Response, error) {
+func healthy(ctx context.Context, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return nil, err
+		return false
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, errors.New(response.Status)
-	}
-	return response, nil
+	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
 // Reading is what the manager has done and cost so far.
@@ -98,15 +87,9 @@ type Reading struct {
 // Read reads it from the metrics and from /proc.
 func (m *Manager) Read(ctx context.Context) (Reading, error) {
 	var r Reading
-	response, err := get(ctx, m.metrics)
+	families, err := testcluster.Metrics(ctx, http.DefaultClient, m.metrics, "")
 	if err != nil {
-		return r, fmt.Errorf("read metrics: %w", err)
-	}
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return r, fmt.Errorf("read metrics: %w", err)
+		return r, err
 	}
 	for _, metric := range families["rest_client_requests_total"].GetMetric() {
 		for _, label := range metric.GetLabel() {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/refit-project/refit/test/bench/report"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
@@ -28,7 +29,7 @@ func (b *Bench) Flags(pods int) {
 
 // Scenario is what one benchmark measures.
 type Scenario struct {
-	// Benchmark is its name in bench; Namespace that of its namespace and of the label of its nodes.
+	// Benchmark is its name in bench; Namespace the name of its namespace and of the label of its nodes.
 	Benchmark, Namespace string
 	// Scheme adds the types of Refit's API that it uses.
 	Scheme func(*runtime.Scheme) error
@@ -36,8 +37,8 @@ type Scenario struct {
 	Follow client.Object
 	// Clear removes what a run has created.
 	Clear func(context.Context) error
-	// Measure runs the steps and saves the results.
-	Measure func(ctx context.Context, followed cache.Cache) error
+	// Measure runs the steps.
+	Measure func(ctx context.Context, followed cache.Cache) (report.Findings, error)
 }
 
 // Run prepares the cluster, starts kwok and refit-manager, measures, and removes what was created.
@@ -75,10 +76,12 @@ func (b *Bench) Run(ctx context.Context, s Scenario) (err error) {
 		return err
 	}
 	defer func() { b.Manager.Stop() }()
-	if err := s.Measure(ctx, followed); err != nil {
+	found, err := s.Measure(ctx, followed)
+	if err != nil {
 		return errors.Join(err, b.Manager.Tail())
 	}
-	return nil
+	found.End()
+	return report.Finish(s.Benchmark, found)
 }
 
 // StartManager starts the refit-manager that is measured, the first one or the next.

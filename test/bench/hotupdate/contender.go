@@ -85,7 +85,7 @@ type contender struct {
 	app  *app
 	// bring starts an update; the function waits for its end.
 	bring func(context.Context, offered) (func() error, error)
-	// sidecar is nil but for ours.
+	// sidecar is nil for the floors.
 	sidecar *exec.Cmd
 }
 

@@ -1,6 +1,6 @@
 // Command hotupdate measures how long a hot update takes from the request until the program's signal handler has
 // seen the new file: the real refit-sidecar against curl, mv and kill, from the same server, taking turns in one run.
-// test/bench/hotupdate/run.sh builds what it needs.
+// make bench-hotupdate builds what it needs.
 package main
 
 import (
@@ -24,10 +24,9 @@ func main() {
 	sidecar := flag.String("sidecar", "dist/bin/refit-sidecar", "the program to measure")
 	dir := flag.String("dir", "", "folder on the file system to measure on (default: the system's for temporary files)")
 	scale := flag.Float64("scale", 1, "how often each size's own number of rounds: 60 of 10 KiB, 30 of 10 MiB, 15 of 100 MiB")
-	out := flag.String("out", "dist/bench", "folder for the table and the raw data")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, options{sidecar: *sidecar, dir: *dir, scale: *scale, out: *out})
+	err := run(ctx, options{sidecar: *sidecar, dir: *dir, scale: *scale})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-hotupdate:", err)
@@ -36,8 +35,8 @@ func main() {
 }
 
 type options struct {
-	sidecar, dir, out string
-	scale             float64
+	sidecar, dir string
+	scale        float64
 }
 
 // size of a file, how often it is updated against the clock, and how often under the eyes of a reader.
@@ -88,8 +87,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	kept.End()
 	kept.judge()
-	fmt.Println()
-	return errors.Join(kept.print(os.Stdout), report.Save(o.out, "hotupdate", &kept, kept.print, kept.figures()...))
+	return report.Finish("hotupdate", &kept)
 }
 
 // measure lets the contenders take turns; the order moves on by one each round. The first round is dropped.

@@ -13,7 +13,7 @@ import (
 const (
 	maxOver  = 30 * time.Millisecond // over the floor at the smallest size
 	maxRatio = 1.1                   // of the floor at the largest
-	maxGrow  = 4 << 20               // of the peak beyond that of the smallest, bytes
+	maxGrow  = 4 << 20               // of the peak beyond the peak of the smallest, bytes
 )
 
 // findings are what is kept of a run.
@@ -69,17 +69,15 @@ func (r *findings) judge() {
 		torn += s.Torn
 	}
 	r.Verdicts = []report.Verdict{
-		{What: small.Size + ", p50 over the floor", Target: "<= " + report.Duration(maxOver), Found: report.Duration(over), Met: over <= maxOver},
-		{
-			What: large.Size + ", p50 to the floor", Target: fmt.Sprintf("<= %.2f x", maxRatio),
-			Found: fmt.Sprintf("%.2f x", large.ratio()), Met: large.ratio() <= maxRatio,
-		},
-		{What: "peak of RSS, any size over " + small.Size, Target: "<= " + report.Bytes(maxGrow), Found: report.Bytes(grown), Met: grown <= maxGrow},
-		{What: "torn reads", Target: "0", Found: fmt.Sprint(torn), Met: torn == 0},
+		report.AtMost(small.Size+", p50 over the floor", over, maxOver, report.Duration),
+		report.AtMost(large.Size+", p50 to the floor", large.ratio(), maxRatio, report.Ratio),
+		report.AtMost("peak of RSS, any size over "+small.Size, grown, maxGrow, report.Bytes),
+		report.None("torn reads", torn),
 	}
 }
 
-func (r *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (r *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s; %s\n\n", r.FileSystem, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "size\tway\tn\tp50\tp99\tx floor\tanswered p50\tpeak RSS\ttorn reads\t")
@@ -103,8 +101,8 @@ func (r *findings) print(out io.Writer) error {
 	return verdicts.Flush()
 }
 
-// figures are what is compared between runs.
-func (r *findings) figures() []report.Figure {
+// Figures are what is compared between runs.
+func (r *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, o := range r.Sizes {
 		ours, floor := o.Ways[0], o.Ways[1]

@@ -12,6 +12,9 @@ import (
 // target is how long a pod may be unavailable in place, of what it is when it is recreated.
 const target = 0.4
 
+// stopTarget compares with a stop of the container through CRI alone, after which kubelet starts the next one.
+const stopTarget = 1.1
+
 // findings are all results of a run.
 type findings struct {
 	report.Machine
@@ -40,8 +43,8 @@ type times struct {
 
 func (t *times) median() time.Duration { return report.Quantile(t.Unavailable, 0.5) }
 
-// figures are the medians in place, beside those of pods that are recreated.
-func (f *findings) figures() []report.Figure {
+// Figures are the medians in place, beside the medians of pods that are recreated.
+func (f *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, r := range f.Results {
 		about := fmt.Sprintf("%s, %d pods", r.Kind, r.Pods)
@@ -53,7 +56,8 @@ func (f *findings) figures() []report.Figure {
 	return all
 }
 
-func (f *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (f *findings) Print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "For how long a pod is not ready, for how long it answers no request, and how long a round takes, of %d rounds. In place and recreated\n"+
 		"have the same pod, without any drain, and the new image on the node. Recreated as by a StatefulSet: the old pod is gone before the new one is made.\n\n", f.Rounds)
@@ -82,21 +86,13 @@ func (f *findings) print(out io.Writer) error {
 		total := report.Quantile(r.InPlace.Total, 0.5).Seconds() / report.Quantile(r.Anew.Total, 0.5).Seconds()
 		about := fmt.Sprintf("%s, %d pods", r.Kind, r.Pods)
 		unanswered := report.Quantile(r.InPlace.Unanswered, 0.5).Seconds() / report.Quantile(r.Anew.Unanswered, 0.5).Seconds()
-		verdicts.Add(about, verdict("not ready, per pod", perPod), verdict("no answer, per pod", unanswered), verdict("all pods", total))
+		verdicts.Add(about,
+			report.AtMost("not ready, per pod", perPod, target, report.Ratio), report.AtMost("no answer, per pod", unanswered, target, report.Ratio),
+			report.AtMost("all pods", total, target, report.Ratio))
 		if len(r.Stopped.Total) > 0 {
 			stopped := report.Quantile(r.Stopped.Unanswered, 0.5).Seconds()
-			verdicts.Add(about, stopVerdict(report.Quantile(r.InPlace.Unanswered, 0.5).Seconds()/stopped))
+			verdicts.Add(about, report.AtMost("no answer, against the stop alone", report.Quantile(r.InPlace.Unanswered, 0.5).Seconds()/stopped, stopTarget, report.Ratio))
 		}
 	}
 	return verdicts.Flush()
-}
-
-// stopVerdict compares with a stop of the container through CRI alone, after which kubelet starts the next one.
-func stopVerdict(ratio float64) report.Verdict {
-	const target = 1.1
-	return report.Verdict{What: "no answer, against the stop alone", Target: fmt.Sprintf("<= %.2f x", target), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= target}
-}
-
-func verdict(what string, ratio float64) report.Verdict {
-	return report.Verdict{What: what, Target: fmt.Sprintf("<= %.2f x", target), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= target}
 }

@@ -18,6 +18,8 @@ import (
 	inplacecli "github.com/refit-project/refit/inplace/cli"
 	"github.com/refit-project/refit/inplace/cli/change"
 	"github.com/refit-project/refit/internal/console"
+	"github.com/refit-project/refit/internal/wait"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 // The two images have the same program and different digests; both are on the node before anything is measured.
@@ -64,10 +66,10 @@ func probed(period int32) func(pod *corev1.Pod) {
 }
 
 // newPod is a pod of the kind.
-func (k *kind) newPod(name, node string) *corev1.Pod {
-	pod := newPod(name, node)
-	if k.pod != nil {
-		k.pod(pod)
+func (c *cluster) newPodOf(kind *kind, name string) *corev1.Pod {
+	pod := c.newPod(name)
+	if kind.pod != nil {
+		kind.pod(pod)
 	}
 	return pod
 }
@@ -78,8 +80,8 @@ func level(round int) string { return fmt.Sprintf("level-%d", round) }
 func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result, error) {
 	found := result{Kind: kind.name, Pods: n}
 	pods := make([]*corev1.Pod, n)
-	err := each(ctx, n, func(ctx context.Context, i int) error {
-		pods[i] = kind.newPod(fmt.Sprintf("web-%d", i), c.node)
+	err := testcluster.Each(ctx, n, func(ctx context.Context, i int) error {
+		pods[i] = c.newPodOf(&kind, fmt.Sprintf("web-%d", i))
 		return c.create(ctx, pods[i])
 	})
 	if err != nil {
@@ -95,7 +97,7 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 		}
 		err = c.round(ctx, pods, &found.InPlace, func(ctx context.Context, i int) error {
 			return inplacecli.Update(ctx, inplacecli.Config{API: c.refit, Output: console.NewOutput(io.Discard, false), Timeout: updateTimeout},
-				namespace, inplacecli.Target{Kind: inplacecli.KindPod, Name: pods[i].Name}, change)
+				c.Namespace, inplacecli.Target{Kind: inplacecli.KindPod, Name: pods[i].Name}, change)
 		})
 		if err != nil {
 			return found, fmt.Errorf("%s in place: %w", kind.name, err)
@@ -106,7 +108,7 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 			}
 		}
 		err = c.round(ctx, pods, &found.Anew, func(ctx context.Context, i int) error {
-			next := kind.newPod(pods[i].Name, c.node)
+			next := c.newPodOf(&kind, pods[i].Name)
 			kind.anew(next, 2*round)
 			return c.recreate(ctx, pods[i], next)
 		})
@@ -114,7 +116,9 @@ func (c *cluster) measure(ctx context.Context, kind kind, n, rounds int) (result
 			return found, fmt.Errorf("%s recreated: %w", kind.name, err)
 		}
 	}
-	return found, each(ctx, n, func(ctx context.Context, i int) error { return c.remove(ctx, pods[i].Name, 0) })
+	return found, testcluster.Each(ctx, n, func(ctx context.Context, i int) error {
+		return c.remove(ctx, pods[i].Name, client.GracePeriodSeconds(0))
+	})
 }
 
 // round does the work for all pods at once, and notes for how long each was not ready.
@@ -129,11 +133,10 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 	defer watch.stop()
 	asking, enough := context.WithCancel(ctx)
 	defer enough()
-	askers := make([]*asker, len(pods))
+	unanswered := make([]time.Duration, len(pods))
 	var asked sync.WaitGroup
 	for i, pod := range pods {
-		askers[i] = newAsker(watch, pod.Name, len(pods))
-		asked.Go(func() { askers[i].run(asking) })
+		asked.Go(func() { unanswered[i] = watch.unanswered(asking, pod.Name, len(pods)) })
 	}
 	began := time.Now()
 	group, working := errgroup.WithContext(ctx)
@@ -150,9 +153,7 @@ func (c *cluster) round(ctx context.Context, pods []*corev1.Pod, into *times, wo
 	into.Unavailable = append(into.Unavailable, downs...)
 	enough()
 	asked.Wait()
-	for _, a := range askers {
-		into.Unanswered = append(into.Unanswered, a.unanswered)
-	}
+	into.Unanswered = append(into.Unanswered, unanswered...)
 	into.Total = append(into.Total, time.Since(began))
 	return nil
 }
@@ -165,47 +166,24 @@ const settle = 5 * time.Second
 // of the pause each round would begin, and each container be stopped, at the same moment of the period.
 const relistPeriod = time.Second
 
-func settled(ctx context.Context) error {
-	timer := time.NewTimer(settle + rand.N(relistPeriod))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
+func settled(ctx context.Context) error { return wait.For(ctx, settle+rand.N(relistPeriod)) }
 
-// recreate is what a StatefulSet does: the pod of that name is gone before the next is made.
+// recreate is what a StatefulSet does: the pod of that name is gone before the next is created.
 func (c *cluster) recreate(ctx context.Context, pod, next *corev1.Pod) error {
-	if err := c.remove(ctx, pod.Name, -1); err != nil {
+	if err := c.remove(ctx, pod.Name); err != nil {
 		return err
 	}
 	return c.create(ctx, next)
 }
 
-// remove deletes a pod, with the grace period that it has if grace is negative, and waits until it is gone.
-func (c *cluster) remove(ctx context.Context, name string, grace int64) error {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	var options []client.DeleteOption
-	if grace >= 0 {
-		options = append(options, client.GracePeriodSeconds(grace))
-	}
-	if err := c.api.Delete(ctx, pod, options...); client.IgnoreNotFound(err) != nil {
+// remove deletes a pod once and waits until it is gone.
+func (c *cluster) remove(ctx context.Context, name string, options ...client.DeleteOption) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
+	if err := c.API.Delete(ctx, pod, options...); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	return await(ctx, "pod "+name+" to be gone", func(ctx context.Context) (bool, error) {
-		err := c.api.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
+		err := c.API.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
-}
-
-// each works through n things, several at a time.
-func each(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(16)
-	for i := range n {
-		group.Go(func() error { return work(ctx, i) })
-	}
-	return group.Wait()
 }

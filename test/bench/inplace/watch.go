@@ -26,7 +26,7 @@ type watcher struct {
 }
 
 func (c *cluster) watch(ctx context.Context) (*watcher, error) {
-	changes, err := c.api.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	changes, err := c.API.Watch(ctx, &corev1.PodList{}, client.InNamespace(c.Namespace))
 	if err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}

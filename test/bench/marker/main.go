@@ -1,15 +1,12 @@
 // Command marker counts what refit-manager writes for one PodProbeMarker on a cluster of nodes and pods that kwok
 // simulates: the writes have to be proportional to what has changed. The reports of the daemons are simulated by the
-// benchmark itself. It has to run inside the cluster's network; test/bench/marker/run.sh does all that is needed.
+// benchmark itself. It has to run inside the cluster's network; make bench-marker does all that is needed.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,21 +38,14 @@ func (b *bench) run(ctx context.Context) error {
 	if b.Nodes < 1 || b.Pods < b.Nodes || b.flips > b.Nodes {
 		return errors.New("there must be a pod for each node, and a node for each flip")
 	}
-	kept := findings{Machine: report.Begin(), Nodes: b.Nodes, Pods: b.Pods}
+	kept := &findings{Machine: report.Begin(), Nodes: b.Nodes, Pods: b.Pods}
 	return b.Run(ctx, fakenodes.Scenario{
 		Benchmark: benchmark, Namespace: namespace, Scheme: v1alpha1.AddToScheme, Follow: &v1alpha1.NodePodProbe{}, Clear: b.clear,
-		Measure: func(ctx context.Context, followed cache.Cache) error {
+		Measure: func(ctx context.Context, followed cache.Cache) (report.Findings, error) {
 			b.followed = followed
-			if err := b.scenario(ctx); err != nil {
-				return err
-			}
-			kept.End()
+			err := b.scenario(ctx)
 			kept.Steps = b.Steps
-			fmt.Println()
-			if err := kept.print(os.Stdout); err != nil {
-				return err
-			}
-			return report.Save(filepath.Join("dist", "bench"), benchmark, &kept, kept.print, fakenodes.Figures(kept.Steps)...)
+			return kept, err
 		},
 	})
 }

@@ -17,7 +17,8 @@ type findings struct {
 	Steps []fakenodes.Step `json:"steps"`
 }
 
-func (r *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (r *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d nodes and %d pods, simulated by kwok; %s\n\n", r.Nodes, r.Pods, &r.Machine)
 	if err := fakenodes.Print(out, r.Steps); err != nil {
 		return err
@@ -36,19 +37,20 @@ func (r *findings) print(out io.Writer) error {
 // Targets of a run with 5,000 pods.
 const (
 	markedIn   = 30 * time.Second // and unmarked
-	perChange  = 1.01             // writes: those of the marker's status and Events beside one for each object
+	perChange  = 1.01             // writes: writes of the marker's status and Events beside one for each object
 	mostMemory = 100 << 20        // RssAnon of refit-manager
 )
 
 func verdictsOf(s *fakenodes.Step) []report.Verdict {
-	all := []report.Verdict{{
-		What: "memory", Target: "<= " + report.Bytes(mostMemory), Found: report.Bytes(s.RSSAnon), Met: s.RSSAnon <= mostMemory,
-	}}
+	all := []report.Verdict{report.AtMost("memory", s.RSSAnon, mostMemory, report.Bytes)}
 	if s.Name == firstResults || s.Name == markerDeleted {
-		all = append(all, report.Verdict{What: "converged", Target: "<= " + report.Duration(markedIn), Found: report.Duration(s.Converged), Met: s.Converged <= markedIn})
+		all = append(all, report.AtMost("converged", s.Converged, markedIn, report.Duration))
 	}
 	if s.Changes > 0 {
 		return append(all, report.Verdict{What: "writes per change", Target: fmt.Sprintf("<= %.2f", perChange), Found: fmt.Sprintf("%.3f", s.Ratio()), Met: s.Ratio() <= perChange})
 	}
-	return append(all, report.Verdict{What: "writes without a change", Target: "0", Found: fmt.Sprint(s.Writes), Met: s.Writes == 0})
+	return append(all, report.None("writes without a change", s.Writes))
 }
+
+// Figures are what is compared between runs.
+func (r *findings) Figures() []report.Figure { return fakenodes.Figures(r.Steps) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/wait"
-	"github.com/refit-project/refit/test/bench/fakenodes"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 const idle = "game.kruise.io/idle"
@@ -62,11 +62,11 @@ func (b *bench) marker() *v1alpha1.PodProbeMarker {
 }
 
 func (b *bench) populate(ctx context.Context) error {
-	if err := fakenodes.Each(ctx, b.Nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) }); err != nil {
+	if err := testcluster.Each(ctx, b.Nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) }); err != nil {
 		return fmt.Errorf("make nodes: %w", err)
 	}
 	b.Say("%d nodes", b.Nodes)
-	return fakenodes.Each(ctx, b.Pods, func(ctx context.Context, i int) error {
+	return testcluster.Each(ctx, b.Pods, func(ctx context.Context, i int) error {
 		return b.makePod(ctx, fmt.Sprintf("game-%05d", i), b.node(i))
 	})
 }
@@ -81,7 +81,7 @@ func (b *bench) change(ctx context.Context, marker *v1alpha1.PodProbeMarker) err
 
 // report writes for the first pod of each of the nodes, or for all their pods, what a daemon would.
 func (b *bench) report(ctx context.Context, nodes, pods int, state v1alpha1.ProbeState) error {
-	return fakenodes.Each(ctx, nodes, func(ctx context.Context, i int) error {
+	return testcluster.Each(ctx, nodes, func(ctx context.Context, i int) error {
 		var node v1alpha1.NodePodProbe
 		if err := b.Cluster.API.Get(ctx, client.ObjectKey{Name: b.node(i)}, &node); err != nil {
 			return err

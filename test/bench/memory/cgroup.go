@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/refit-project/refit/test/kit/cgroups"
 )
 
 // usage is what one process takes and its container is charged, in bytes.
@@ -28,34 +29,12 @@ func read(pid int) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	group, err := cgroups.Of(pid, "memory")
 	if err != nil {
 		return usage{}, err
 	}
-	folder, v2, err := memoryCgroup(string(cgroups))
-	if err != nil {
-		return usage{}, err
-	}
-	set, err := workingSet(folder, v2)
+	set, err := workingSet(group.Folder(), group.V2)
 	return usage{Anonymous: status.RssAnon, WorkingSet: set}, err
-}
-
-// memoryCgroup is the folder of the cgroup that accounts for the memory of a process, from its /proc/PID/cgroup.
-func memoryCgroup(cgroups string) (folder string, v2 bool, err error) {
-	for line := range strings.Lines(cgroups) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		switch {
-		case len(parts) != 3:
-		case strings.Contains(","+parts[1]+",", ",memory,"):
-			return filepath.Join("/sys/fs/cgroup/memory", parts[2]), false, nil
-		case parts[0] == "0" && parts[1] == "":
-			folder, v2 = filepath.Join("/sys/fs/cgroup", parts[2]), true
-		}
-	}
-	if folder == "" {
-		return "", false, errors.New("no cgroup accounts for memory")
-	}
-	return folder, v2, nil
 }
 
 func workingSet(folder string, v2 bool) (uint64, error) {

@@ -30,16 +30,3 @@ func TestWorkingSetIsWithoutInactiveFileCache(t *testing.T) {
 		}
 	}
 }
-
-func TestMemoryCgroupOfAProcess(t *testing.T) {
-	t.Parallel()
-	for cgroups, want := range map[string]string{
-		"4:memory:/a/b\n1:cpu:/a\n0::/\n": "/sys/fs/cgroup/memory/a/b",
-		"0::/system.slice/x.scope\n":      "/sys/fs/cgroup/system.slice/x.scope",
-		"1:cpu:/a\n":                      "",
-	} {
-		if got, v2, err := memoryCgroup(cgroups); got != want || (err == nil) != (want != "") || v2 != (cgroups[0] == '0') {
-			t.Errorf("%q: %s, v2 %t, %v", cgroups, got, v2, err)
-		}
-	}
-}

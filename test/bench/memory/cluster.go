@@ -12,63 +12,31 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/hack/democluster"
-	"github.com/refit-project/refit/hack/install"
-	"github.com/refit-project/refit/internal/identity"
-	"github.com/refit-project/refit/signal"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
-const (
-	namespace = "refit-bench-memory"
-	system    = "refit-system"
-	node      = "node-1"
-	patience  = 3 * time.Minute
-)
+const patience = 3 * time.Minute
 
 // program is one that is measured: a container of the pods with its name as a label.
-type program struct {
-	namespace, name, container string
-}
+type program struct{ name, container string }
 
 var (
-	daemon  = program{system, "refit-daemon", "daemon"}
-	manager = program{system, "refit-manager", "manager"}
-	sidecar = program{namespace, "refit-sidecar", "refit-sidecar"}
+	daemon  = program{"refit-daemon", "daemon"}
+	manager = program{"refit-manager", "manager"}
+	sidecar = program{"refit-sidecar", "refit-sidecar"}
 )
 
 // cluster is the checkout's own, seen from inside its network.
-type cluster struct {
-	api       client.Client
-	config    install.Config
-	image     string // of the pods
-	processes *signal.FS
-}
-
-func openCluster(kubeconfig string, config install.Config, image string) (*cluster, error) {
-	api, err := democluster.Connect(kubeconfig, v1beta1.AddToScheme)
-	if err != nil {
-		return nil, err
-	}
-	processes, err := signal.New("/proc")
-	if err != nil {
-		return nil, err
-	}
-	return &cluster{api: api, config: config, image: image, processes: processes}, nil
-}
+type cluster struct{ *testcluster.Cluster }
 
 // setUp recreates the namespace, with pods to restart and one with a sidecar.
 func (c *cluster) setUp(ctx context.Context, pods int) error {
-	if err := c.tearDown(ctx); err != nil {
-		return err
-	}
-	if err := c.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	if err := c.Recreate(ctx); err != nil {
 		return err
 	}
 	for _, file := range []string{"10-rbac.yaml", "30-config.yaml"} {
@@ -78,7 +46,7 @@ func (c *cluster) setUp(ctx context.Context, pods int) error {
 	}
 	all := make([]*corev1.Pod, 0, pods+1)
 	for i := range pods {
-		pod := c.pod(podName(i), corev1.Container{Name: "app", Image: c.image, ImagePullPolicy: corev1.PullIfNotPresent}, web())
+		pod := c.pod(podName(i), corev1.Container{Name: "app", Image: c.Testapp, ImagePullPolicy: corev1.PullIfNotPresent}, web())
 		pod.Labels = map[string]string{probed: "true"}
 		all = append(all, pod)
 	}
@@ -97,9 +65,9 @@ func podName(i int) string { return fmt.Sprintf("web-%03d", i) }
 
 func (c *cluster) pod(name string, containers ...corev1.Container) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name},
 		Spec: corev1.PodSpec{
-			NodeName: node, AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool), TerminationGracePeriodSeconds: new(int64(1)),
+			NodeName: testcluster.Node, AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool), TerminationGracePeriodSeconds: new(int64(1)),
 			Containers: containers,
 		},
 	}
@@ -107,7 +75,7 @@ func (c *cluster) pod(name string, containers ...corev1.Container) *corev1.Pod {
 
 // sidecarPod is the example with another program beside the sidecar.
 func (c *cluster) sidecarPod() (*corev1.Pod, error) {
-	text, err := c.config.Manifest(filepath.Join("sidecar", "examples", "pod.yaml"))
+	text, err := c.Installation().Manifest(filepath.Join("sidecar", "examples", "pod.yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -120,24 +88,20 @@ func (c *cluster) sidecarPod() (*corev1.Pod, error) {
 	pod.Spec.ServiceAccountName, pod.Spec.ShareProcessNamespace, pod.Spec.Volumes = example.Spec.ServiceAccountName, new(true), example.Spec.Volumes
 	for _, container := range example.Spec.Containers {
 		if container.Name != sidecar.container {
-			container = corev1.Container{Name: "app", Image: c.image, ImagePullPolicy: corev1.PullIfNotPresent}
+			container = corev1.Container{Name: "app", Image: c.Testapp, ImagePullPolicy: corev1.PullIfNotPresent}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container)
 	}
 	return pod, nil
 }
 
-// start makes a pod and waits until its containers run.
+// start creates a pod and waits until its containers run.
 func (c *cluster) start(ctx context.Context, pod *corev1.Pod) error {
-	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
-		if pod.UID == "" {
-			err := c.api.Create(ctx, pod)
-			if apierrors.IsForbidden(err) {
-				return false, nil // the service account comes a moment after its namespace
-			}
-			return false, err
-		}
-		if err := c.api.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+	if err := c.CreatePod(ctx, pod); err != nil {
+		return err
+	}
+	return testcluster.Await(ctx, time.Second, patience, "pod "+pod.Name+" to run", func(ctx context.Context) (bool, error) {
+		if err := c.API.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return false, err
 		}
 		for _, s := range pod.Status.ContainerStatuses {
@@ -147,17 +111,13 @@ func (c *cluster) start(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers), nil
 	})
-	if err != nil {
-		return fmt.Errorf("start pod %s: %w", pod.Name, err)
-	}
-	return nil
 }
 
 // restart replaces the pods of the daemon and the manager.
 func (c *cluster) restart(ctx context.Context) error {
 	for _, workload := range []string{"daemonset/refit-daemon", "deployment/refit-manager"} {
 		for _, do := range []string{"restart", "status"} {
-			if err := c.kubectl(ctx, nil, "rollout", do, "--namespace="+system, workload); err != nil {
+			if err := c.kubectl(ctx, nil, "rollout", do, "--namespace="+testcluster.System, workload); err != nil {
 				return err
 			}
 		}
@@ -170,19 +130,19 @@ func (c *cluster) recreate(ctx context.Context, name string, pods int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range pods {
 		group.Go(func() error {
-			request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%s", name, podName(i))}}
+			request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: fmt.Sprintf("%s-%s", name, podName(i))}}
 			request.Spec.PodName = podName(i)
 			request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}
 			request.Spec.TTLSecondsAfterFinished = new(int32(30)) // longer than a busy machine takes to ask again
-			if err := c.api.Create(ctx, request); err != nil {
-				return fmt.Errorf("make request %s: %w", request.Name, err)
+			if err := c.API.Create(ctx, request); err != nil {
+				return fmt.Errorf("create request %s: %w", request.Name, err)
 			}
-			err := wait.PollUntilContextTimeout(ctx, time.Second, patience, false, func(ctx context.Context) (bool, error) {
-				err := c.api.Get(ctx, client.ObjectKeyFromObject(request), request)
+			err := testcluster.Await(ctx, time.Second, patience, "request "+request.Name, func(ctx context.Context) (bool, error) {
+				err := c.API.Get(ctx, client.ObjectKeyFromObject(request), request)
 				return err == nil && request.Status.Phase == v1beta1.ContainerRecreateRequestCompleted, err
 			})
 			if err != nil {
-				return fmt.Errorf("wait for request %s: %w", request.Name, err)
+				return err
 			}
 			if request.Status.Message != "" { // of a failure
 				return fmt.Errorf("request %s: %s", request.Name, request.Status.Message)
@@ -196,54 +156,36 @@ func (c *cluster) recreate(ctx context.Context, name string, pods int) error {
 // process finds the first process of a program.
 func (c *cluster) process(ctx context.Context, p program) (int, error) {
 	var pods corev1.PodList
-	if err := c.api.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app.kubernetes.io/name": p.name}); err != nil {
+	namespace := testcluster.System
+	if p == sidecar {
+		namespace = c.Namespace
+	}
+	if err := c.API.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": p.name}); err != nil {
 		return 0, err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		for _, status := range pod.Status.ContainerStatuses {
-			if status.Name != p.container || status.State.Running == nil || pod.DeletionTimestamp != nil || p == daemon && pod.Spec.NodeName != node {
+		for i := range pod.Status.ContainerStatuses {
+			status := &pod.Status.ContainerStatuses[i]
+			if status.Name != p.container || status.State.Running == nil || pod.DeletionTimestamp != nil || p == daemon && pod.Spec.NodeName != testcluster.Node {
 				continue
 			}
-			id, err := identity.ParseContainerID(status.ContainerID)
-			if err != nil {
-				return 0, err
-			}
-			found, err := c.processes.Find(ctx, signal.Selector{Container: id, Choice: signal.Oldest})
-			if err != nil {
-				return 0, err
-			}
-			return found[0].PID, nil
+			return testcluster.PID(ctx, status)
 		}
 	}
 	return 0, errors.New("no container runs")
 }
 
-// tearDown leaves nothing of the benchmark in the cluster.
-func (c *cluster) tearDown(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
-		err := c.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-		if apierrors.IsConflict(err) {
-			return false, nil // it is being deleted
-		}
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return fmt.Errorf("delete namespace %s: %w", namespace, err)
-	}
-	return nil
-}
-
 func (c *cluster) apply(ctx context.Context, manifest string) error {
-	text, err := c.config.Manifest(manifest)
+	text, err := c.Installation().Manifest(manifest)
 	if err != nil {
 		return err
 	}
-	return c.kubectl(ctx, text, "apply", "--server-side", "--namespace="+namespace, "-f", "-")
+	return c.kubectl(ctx, text, "apply", "--server-side", "--namespace="+c.Namespace, "-f", "-")
 }
 
 func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) error {
-	command := exec.CommandContext(ctx, c.config.Kubectl, args...)
+	command := exec.CommandContext(ctx, c.Installation().Kubectl, args...)
 	command.Stdin = bytes.NewReader(input)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)

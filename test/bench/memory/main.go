@@ -1,36 +1,31 @@
 // Command memory measures what a node and a pod are charged for Refit: RssAnon of the processes and the working set of
 // their cgroups. The daemon and the manager are looked at idle, right after many ContainerRecreateRequests, right after many
-// probes, and a while after each; the sidecar idle in a pod. It runs inside the network of the checkout's cluster, see run.sh.
+// probes, and a while after each; the sidecar idle in a pod. It runs inside the network of the checkout's cluster: make bench-memory.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/test/bench/report"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
-// tidyTimeout bounds the clearing away, also after an interrupt.
-const tidyTimeout = 3 * time.Minute
-
 type bench struct {
+	*cluster
 	pods, requests, probes int
 	calm, probing, after   time.Duration
-
-	cluster *cluster
-	began   time.Time
-	found   findings
+	found                  findings
 }
 
 func main() {
-	b := &bench{began: time.Now()}
+	b := &bench{}
 	flag.IntVar(&b.pods, "pods", 30, "pods on the node, whose containers are restarted at once")
 	flag.IntVar(&b.requests, "requests", 330, "requests in all")
 	flag.IntVar(&b.probes, "probes", 10, "probes of each pod every second, after the requests; 0 for none")
@@ -38,59 +33,27 @@ func main() {
 	flag.DurationVar(&b.calm, "calm", 45*time.Second, "how long to wait before the programs count as idle")
 	flag.DurationVar(&b.after, "after", 2*time.Minute, "how long after the requests to look again")
 	flag.Parse()
-	testcluster.Main(benchmark, b.run)
-}
-
-const benchmark = "memory"
-
-func (b *bench) say(format string, args ...any) {
-	fmt.Printf("[%6.1fs] %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-func (b *bench) run(ctx context.Context) (err error) {
-	where, err := testcluster.Find(benchmark)
-	if err != nil {
-		return err
+	benchmark := testcluster.Benchmark{
+		Name: "memory", Types: []func(*runtime.Scheme) error{v1beta1.AddToScheme}, Testapp: true,
+		Measure: func(ctx context.Context, c *testcluster.Cluster) (report.Findings, error) {
+			b.cluster = &cluster{c}
+			b.found = findings{Machine: report.Begin(), Pods: b.pods, Requests: b.requests, Probes: b.pods * b.probes}
+			if err := b.scenario(ctx); err != nil {
+				return nil, err
+			}
+			return &b.found, nil
+		},
 	}
-	images, err := where.Images()
-	if err != nil {
-		return err
-	}
-	testapp, err := where.Testapp(images)
-	if err != nil {
-		return err
-	}
-	b.say("installing the manifests of deploy/")
-	if err := where.Install(ctx); err != nil {
-		return err
-	}
-	if b.cluster, err = openCluster(where.Kubeconfig, where.Installation(images), testapp); err != nil {
-		return err
-	}
-	defer func() {
-		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
-		defer cancel()
-		err = errors.Join(err, b.cluster.tearDown(tidy))
-	}()
-	b.found = findings{Machine: report.Begin(), Pods: b.pods, Requests: b.requests, Probes: b.pods * b.probes}
-	if err := b.scenario(ctx); err != nil {
-		return err
-	}
-	b.found.End()
-	fmt.Println()
-	if err := b.found.print(os.Stdout); err != nil {
-		return err
-	}
-	return report.Save(filepath.Join(where.Root, "dist", "bench"), benchmark, &b.found, b.found.print, b.found.figures()...)
+	benchmark.Main()
 }
 
 // scenario is idle, busy and idle again.
 func (b *bench) scenario(ctx context.Context) error {
-	b.say("making %d pods and one with a sidecar", b.pods)
-	if err := b.cluster.setUp(ctx, b.pods); err != nil {
+	b.Say("creating %d pods and one with a sidecar", b.pods)
+	if err := b.setUp(ctx, b.pods); err != nil {
 		return err
 	}
-	if err := b.cluster.restart(ctx); err != nil { // what an earlier run left in them does not count
+	if err := b.restart(ctx); err != nil { // what an earlier run left in them does not count
 		return err
 	}
 	if err := wait.For(ctx, b.calm); err != nil {
@@ -100,10 +63,10 @@ func (b *bench) scenario(ctx context.Context) error {
 		return err
 	}
 	for done := 0; done < b.requests; done += b.pods {
-		if err := b.cluster.recreate(ctx, fmt.Sprint("wave-", done), min(b.pods, b.requests-done)); err != nil {
+		if err := b.recreate(ctx, fmt.Sprint("wave-", done), min(b.pods, b.requests-done)); err != nil {
 			return err
 		}
-		b.say("%d requests", min(done+b.pods, b.requests))
+		b.Say("%d requests", min(done+b.pods, b.requests))
 	}
 	if err := b.look(ctx, "right after the requests", daemon, manager); err != nil {
 		return err
@@ -119,7 +82,7 @@ func (b *bench) scenario(ctx context.Context) error {
 
 // probe is the second load.
 func (b *bench) probe(ctx context.Context) error {
-	b.say("%d probes every second for %s", b.pods*b.probes, b.probing)
+	b.Say("%d probes every second for %s", b.pods*b.probes, b.probing)
 	if err := b.cluster.probe(ctx, b.pods, b.probes, func() error { return wait.For(ctx, b.probing) }); err != nil {
 		return err
 	}
@@ -135,7 +98,7 @@ func (b *bench) probe(ctx context.Context) error {
 // look measures programs now.
 func (b *bench) look(ctx context.Context, when string, programs ...program) error {
 	for _, p := range programs {
-		pid, err := b.cluster.process(ctx, p)
+		pid, err := b.process(ctx, p)
 		if err != nil {
 			return fmt.Errorf("find the process of %s: %w", p.name, err)
 		}
@@ -143,7 +106,7 @@ func (b *bench) look(ctx context.Context, when string, programs ...program) erro
 		if err != nil {
 			return fmt.Errorf("read the memory of %s: %w", p.name, err)
 		}
-		b.say("%s, %s: %s anonymous, working set %s", p.name, when, report.Bytes(taken.Anonymous), report.Bytes(taken.WorkingSet))
+		b.Say("%s, %s: %s anonymous, working set %s", p.name, when, report.Bytes(taken.Anonymous), report.Bytes(taken.WorkingSet))
 		b.found.Rows = append(b.found.Rows, row{Program: p.name, When: when, usage: taken})
 	}
 	return nil

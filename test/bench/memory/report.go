@@ -25,7 +25,8 @@ type row struct {
 	usage
 }
 
-func (f *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (f *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d pods, %d requests, then %d probes every second; %s\n\n", f.Pods, f.Requests, f.Probes, &f.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "program\twhen\tRssAnon\tworking set\t")
@@ -63,14 +64,14 @@ func (f *findings) verdicts() []report.Verdict {
 	}
 	ratio := float64(after[daemon.name]) / float64(max(first[daemon.name], 1))
 	return []report.Verdict{
-		{What: "refit-daemon, idle", Target: "<= " + report.Bytes(daemonIdle), Found: report.Bytes(first[daemon.name]), Met: first[daemon.name] <= daemonIdle},
+		report.AtMost("refit-daemon, idle", first[daemon.name], daemonIdle, report.Bytes),
 		{What: "refit-daemon, a while after each load", Target: fmt.Sprintf("<= %.1f x idle", recovered), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= recovered},
-		{What: "refit-sidecar, idle", Target: "<= " + report.Bytes(sidecarIdle), Found: report.Bytes(first[sidecar.name]), Met: first[sidecar.name] <= sidecarIdle},
+		report.AtMost("refit-sidecar, idle", first[sidecar.name], sidecarIdle, report.Bytes),
 	}
 }
 
-// figures are what is compared between runs.
-func (f *findings) figures() []report.Figure {
+// Figures are what is compared between runs.
+func (f *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, r := range f.Rows {
 		all = append(all,

@@ -1,6 +1,6 @@
-// Command probe measures what pod probes cost on the checkout's test cluster: the daemon's CPU against that of kubelet
+// Command probe measures what pod probes cost on the checkout's test cluster: the daemon's CPU against the CPU of kubelet
 // for as many readiness probes of the same kind on the same number of containers, in the same run. It has to run inside
-// the cluster's network; test/bench/probe/run.sh does all that is needed.
+// the cluster's network; make bench-probe does all that is needed.
 package main
 
 import (
@@ -9,78 +9,41 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/refit-project/refit/api/v1alpha1"
-	"github.com/refit-project/refit/hack/install"
 	"github.com/refit-project/refit/test/bench/report"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
-// tidyTimeout bounds the clearing away after an interrupt.
-const tidyTimeout = 4 * time.Minute
-
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
+	config, err := parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
-	}
-	if err != nil {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench-probe:", err)
 		os.Exit(1)
 	}
+	benchmark := testcluster.Benchmark{
+		Name: "probe", Types: []func(*runtime.Scheme) error{v1alpha1.AddToScheme}, Testapp: true, Installed: !config.install,
+		Measure: func(ctx context.Context, c *testcluster.Cluster) (report.Findings, error) { return run(ctx, c, config) },
+	}
+	benchmark.Main()
 }
 
-func run(ctx context.Context, args []string) error {
-	config, err := parse(args)
-	if err != nil {
-		return err
-	}
-	where, err := testcluster.Find("probe")
-	if err != nil {
-		return err
-	}
-	images := strings.Fields(config.images)
-	if len(images) == 0 {
-		if images, err = where.Images(); err != nil {
-			return err
-		}
-	}
-	testapp, err := where.Testapp(images)
-	if err != nil {
-		return err
-	}
-	if config.install {
-		if err := install.Apply(ctx, where.Installation(images)); err != nil {
-			return err
-		}
-	}
-	c, err := openCluster(where.Kubeconfig, where.State, testapp)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	b := &bench{cluster: c, config: config, say: func(format string, args ...any) {
-		fmt.Printf("[%6.1fs] %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}}
-	kept := findings{Machine: report.Begin(), Images: images, PerPod: config.perPod()}
-	err = b.run(ctx, &kept)
-	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
-	defer cancel()
-	err = errors.Join(err, c.tearDown(tidy))
-	kept.End()
+func run(ctx context.Context, c *testcluster.Cluster, config config) (report.Findings, error) {
+	b := &bench{cluster: newCluster(c), config: config, say: c.Say}
+	kept := &findings{Machine: report.Begin(), Images: c.Images, PerPod: config.perPod()}
+	err := b.run(ctx, kept)
 	kept.Results, kept.Notes = b.results, b.notes
-	if len(b.results) > 0 || kept.Overload != nil {
-		fmt.Println()
-		err = errors.Join(err, kept.print(os.Stdout), report.Save(filepath.Join(where.Root, "dist", "bench"), "probe", &kept, kept.print, kept.figures()...))
+	if len(b.results) == 0 && kept.Overload == nil {
+		return nil, err
 	}
-	return err
+	return kept, err
 }
 
 // config of a run.
@@ -93,7 +56,6 @@ type config struct {
 	execRate  float64
 	window    time.Duration
 	install   bool
-	images    string
 	flipsOver int
 	overload  int // pods; 0: not
 }
@@ -115,7 +77,6 @@ func parse(args []string) (config, error) {
 	flags.IntVar(&c.flipsOver, "flips", 100, "number of probes with which, at http and 1s, one is turned each second; 0: not")
 	flags.IntVar(&c.overload, "overload", 20, fmt.Sprintf("number of pods with %d exec probes every second in the end, for two minutes; 0: not", overloadProbes))
 	flags.BoolVar(&c.install, "install", true, "install the manifests of deploy/ first")
-	flags.StringVar(&c.images, "images", "", "full names of images, instead of those that hack/images.sh has pushed")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}

@@ -9,10 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1alpha1"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 // conditions that the probes bring on their pods begin with this.
@@ -20,7 +20,7 @@ const conditions = "bench.refit.dev/"
 
 // mark has so many probes put to each pod, and returns when all of the scenario have succeeded and their pods say so.
 func (c *cluster) mark(ctx context.Context, s scenario, probes int) error {
-	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: namespace}}
+	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: c.Namespace}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{podLabel: "probe"}}
 	for i := range probes {
 		one := v1alpha1.PodContainerProbe{
@@ -29,25 +29,26 @@ func (c *cluster) mark(ctx context.Context, s scenario, probes int) error {
 		one.Probe.Probe = s.probe(i)
 		marker.Spec.Probes = append(marker.Spec.Probes, one)
 	}
-	if err := c.api.Create(ctx, marker); err != nil {
+	if err := c.API.Create(ctx, marker); err != nil {
 		return fmt.Errorf("make marker: %w", err)
 	}
 	return c.untilProbed(ctx, s, s.count)
 }
 
 func (c *cluster) unmark(ctx context.Context, s scenario) error {
-	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: namespace}}
-	if err := c.api.Delete(ctx, marker); err != nil {
+	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: s.String(), Namespace: c.Namespace}}
+	if err := c.API.Delete(ctx, marker); err != nil {
 		return fmt.Errorf("delete marker: %w", err)
 	}
 	return c.untilProbed(ctx, s, 0)
 }
 
-// untilProbed waits until so many probes of the scenario have succeeded, and all of their pods have been told.
+// untilProbed waits until so many probes of the scenario have succeeded, and all of their pods have the conditions.
 func (c *cluster) untilProbed(ctx context.Context, s scenario, want int) error {
-	err := wait.PollUntilContextTimeout(ctx, poll, setUpTimeout, true, func(ctx context.Context) (bool, error) {
+	what := fmt.Sprintf("%d probes to have succeeded", want)
+	err := testcluster.Await(ctx, testcluster.PollInterval, setUpTimeout, what, func(ctx context.Context) (bool, error) {
 		probes := &v1alpha1.NodePodProbe{}
-		if err := c.api.Get(ctx, client.ObjectKey{Name: node}, probes); err != nil {
+		if err := c.API.Get(ctx, client.ObjectKey{Name: testcluster.Node}, probes); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		found := 0
@@ -60,13 +61,10 @@ func (c *cluster) untilProbed(ctx context.Context, s scenario, want int) error {
 		}
 		return found == want, nil
 	})
-	if err == nil {
-		err = c.untilPods(ctx, func(pods []corev1.Pod) bool { return marked(pods) == want })
-	}
 	if err != nil {
-		return fmt.Errorf("wait for %d probes to have succeeded: %w", want, err)
+		return err
 	}
-	return nil
+	return c.untilPods(ctx, func(pods []corev1.Pod) bool { return marked(pods) == want })
 }
 
 // marked is the number of the probes' conditions that are true.
@@ -85,7 +83,7 @@ func marked(pods []corev1.Pod) int {
 // turnPods turns the state of one pod after the other each second, down and up again, until ctx ends.
 func (c *cluster) turnPods(ctx context.Context) error {
 	pods := &corev1.PodList{}
-	if err := c.api.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+	if err := c.API.List(ctx, pods, client.InNamespace(c.Namespace)); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	ticker := time.NewTicker(time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1alpha1"
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/test/bench/report"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 const (
@@ -57,8 +58,8 @@ func (b *bench) overloaded(ctx context.Context, pods int) (*overload, error) {
 	if err != nil {
 		return nil, err
 	}
-	marker := overloadMarker()
-	if err := b.cluster.api.Create(ctx, marker); err != nil {
+	marker := b.cluster.overloadMarker()
+	if err := b.cluster.API.Create(ctx, marker); err != nil {
 		return nil, fmt.Errorf("make marker: %w", err)
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -81,7 +82,7 @@ func (b *bench) overloaded(ctx context.Context, pods int) (*overload, error) {
 			o.Unready++
 		}
 	}
-	if err := b.cluster.api.Delete(ctx, marker); err != nil {
+	if err := b.cluster.API.Delete(ctx, marker); err != nil {
 		return nil, fmt.Errorf("delete marker: %w", err)
 	}
 	b.say("overload: %d of %d right, %d failures, first results after %s, load %.1f", o.Right, o.Probes, o.False, report.Duration(o.First), o.Load)
@@ -93,7 +94,7 @@ func (b *bench) watchOverload(ctx context.Context, o *overload) error {
 	began := time.Now()
 	for {
 		found := &v1alpha1.NodePodProbe{}
-		err := b.cluster.api.Get(ctx, client.ObjectKey{Name: node}, found)
+		err := b.cluster.API.Get(ctx, client.ObjectKey{Name: testcluster.Node}, found)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -139,8 +140,8 @@ func (c *cluster) overloadPods(count int) []*corev1.Pod {
 	return pods
 }
 
-func overloadMarker() *v1alpha1.PodProbeMarker {
-	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: "overload", Namespace: namespace}}
+func (c *cluster) overloadMarker() *v1alpha1.PodProbeMarker {
+	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Name: "overload", Namespace: c.Namespace}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{podLabel: "probe"}}
 	for i := range overloadProbes {
 		one := v1alpha1.PodContainerProbe{Name: fmt.Sprint(i), ContainerName: "app", PodConditionType: fmt.Sprintf("%sp%d", conditions, i)}
@@ -153,7 +154,7 @@ func overloadMarker() *v1alpha1.PodProbeMarker {
 // readiness is when each bystander has become ready or not last.
 func (c *cluster) readiness(ctx context.Context) (map[string]time.Time, error) {
 	pods := &corev1.PodList{}
-	if err := c.api.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{podLabel: bystanderLabel}); err != nil {
+	if err := c.API.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels{podLabel: bystanderLabel}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	since := map[string]time.Time{}
@@ -166,7 +167,7 @@ func (c *cluster) readiness(ctx context.Context) (map[string]time.Time, error) {
 // unboundedLoad is the load average that the same probes caused on two processors before the number of commands was bounded.
 const unboundedLoad = 44
 
-// loadAverage is that of the last minute (proc_loadavg(5)); 0 if it cannot be read.
+// loadAverage is the load average of the last minute (proc_loadavg(5)); 0 if it cannot be read.
 func loadAverage() float64 {
 	var load float64
 	text, err := os.ReadFile("/proc/loadavg")
@@ -182,8 +183,8 @@ func loadAverage() float64 {
 func (o *overload) verdicts() []report.Verdict {
 	return []report.Verdict{
 		{What: "results right", Target: fmt.Sprint(o.Probes), Found: fmt.Sprint(o.Right), Met: o.Right == o.Probes},
-		{What: "failures of commands that succeed", Target: "0", Found: fmt.Sprint(o.False), Met: o.False == 0},
-		{What: "changes of kubelet's readiness of other pods", Target: "0", Found: fmt.Sprint(o.Unready), Met: o.Unready == 0},
+		report.None("failures of commands that succeed", o.False),
+		report.None("changes of kubelet's readiness of other pods", o.Unready),
 		{What: "load average", Target: fmt.Sprint(unboundedLoad), Found: fmt.Sprintf("%.0f", o.Load), Met: o.Load <= unboundedLoad},
 	}
 }

@@ -38,7 +38,7 @@ func (r result) verdicts() []report.Verdict {
 	}
 	writes := r.Ours.DaemonWrites + r.Ours.ManagerWrites
 	return append(all,
-		report.Verdict{What: "lateness p99", Target: "<= " + report.Duration(latenessTarget), Found: report.Duration(r.Ours.LateP99), Met: r.Ours.LateP99 <= latenessTarget},
+		report.AtMost("lateness p99", r.Ours.LateP99, latenessTarget, report.Duration),
 		report.Verdict{What: "writes a minute with nothing changing", Target: "0", Found: fmt.Sprintf("%.1f", writes), Met: writes == 0})
 }
 
@@ -55,7 +55,8 @@ type findings struct {
 	Overload *overload `json:"overload,omitempty"`
 }
 
-func (r *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (r *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "kubelet %s, %s; %s\n\n", r.Kubelet, r.Runtime, &r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "scenario\tprobes/s\tdaemon CPU\tof both: daemon\tkubelet\tratio\truntime CPU\tlate p50\tp99\twrites/min\tRSS\t")
@@ -108,8 +109,8 @@ func (r *findings) print(out io.Writer) error {
 // share of a processor.
 func share(cpu float64) string { return fmt.Sprintf("%.2f %%", 100*cpu) }
 
-// figures are what is compared between runs.
-func (r *findings) figures() []report.Figure {
+// Figures are what is compared between runs.
+func (r *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, one := range r.Results {
 		all = append(all,

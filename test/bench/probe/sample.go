@@ -1,22 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
 
 	"github.com/refit-project/refit/internal/wait"
+	"github.com/refit-project/refit/test/bench/audit"
 	"github.com/refit-project/refit/test/bench/probe/usage"
 )
 
@@ -41,10 +34,9 @@ type sample struct {
 // measure lets a window pass.
 func (b *bench) measure(ctx context.Context, window time.Duration) (sample, error) {
 	c := b.cluster
-	audit := filepath.Join(c.state, "logs", "audit.log")
-	log, err := os.Stat(audit)
+	logged, err := audit.Size(c.AuditLog())
 	if err != nil {
-		return sample{}, fmt.Errorf("look at the audit log: %w", err)
+		return sample{}, err
 	}
 	lateBefore, err := c.lateness(ctx)
 	if err != nil {
@@ -72,7 +64,7 @@ func (b *bench) measure(ctx context.Context, window time.Duration) (sample, erro
 		Runtime: (after.Runtime - before.Runtime) / took.Seconds(), Probes: late.GetSampleCount() - lateBefore.GetSampleCount(),
 		LateP50: usage.Quantile(lateBefore, late, 0.50), LateP99: usage.Quantile(lateBefore, late, 0.99),
 	}
-	process, err := procfs.NewProc(c.watched.Daemon)
+	process, err := procfs.NewProc(c.daemon.PID)
 	if err != nil {
 		return s, err
 	}
@@ -81,63 +73,32 @@ func (b *bench) measure(ctx context.Context, window time.Duration) (sample, erro
 		return s, err
 	}
 	s.RSS = status.VmRSS
-	return s, s.count(audit, log.Size(), took)
+	return s, s.count(c.AuditLog(), logged, took)
 }
 
 // count reads the audit log from an offset on.
 func (s *sample) count(path string, offset int64, window time.Duration) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("open audit log: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return fmt.Errorf("open audit log: %w", err)
-	}
+	writes, err := audit.Since(path, offset)
 	perMinute := float64(time.Minute) / float64(window)
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil // what has no end is still being written
-		}
-		if err != nil {
-			return fmt.Errorf("read audit log: %w", err)
-		}
-		who, resource, err := usage.Writer(line)
+	for _, write := range writes {
 		switch {
-		case err != nil:
-			return err
-		case resource == "events":
+		case write.IsEvent():
 			s.EventWrites += perMinute
-		case resource == "leases": // of the managers' election, whatever happens
-		case who == "refit-daemon":
+		case write.Resource == "leases": // of the managers' election, whatever happens
+		case write.Who == "refit-daemon":
 			s.DaemonWrites += perMinute
-		case who == "refit-manager":
+		case write.Who == "refit-manager":
 			s.ManagerWrites += perMinute
 		}
 	}
+	return err
 }
 
 // lateness is the daemon's histogram of how late probes started.
 func (c *cluster) lateness(ctx context.Context) (*dto.Histogram, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.daemon.Status.PodIP+":10223/metrics", nil)
+	families, err := c.daemon.Metrics(ctx)
 	if err != nil {
 		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("read the daemon's metrics: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read the daemon's metrics: %s", response.Status)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the daemon's metrics: %w", err)
 	}
 	found := families["refit_probe_lateness_seconds"].GetMetric()
 	if len(found) != 1 {

@@ -13,64 +13,47 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/hack/democluster"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
-const (
-	namespace = "refit-bench-pull"
-	system    = "refit-system"
-	patience  = 15 * time.Minute
-)
+const patience = 15 * time.Minute
 
-// cluster is the checkout's own, of which one node pulls.
+// cluster is the checkout's own, whose node-1 pulls: this program is in its network.
 type cluster struct {
-	api      client.WithWatch
-	state    string
-	node     string
+	*testcluster.Cluster
 	registry *registry
 	args     []string // of the daemon, before they were changed
 }
 
-// openCluster makes the namespace and tells the node's containerd of the registry.
-func openCluster(ctx context.Context, kubeconfig, state string, registry *registry) (*cluster, error) {
-	api, err := democluster.Connect(kubeconfig, v1beta1.AddToScheme, appsv1.AddToScheme)
-	if err != nil {
-		return nil, err
+// prepare creates the namespace and configures the registry in the containerd of the node.
+func (c *cluster) prepare(ctx context.Context) error {
+	if err := c.Recreate(ctx); err != nil {
+		return err
 	}
-	// The node in whose network this program is.
-	c := &cluster{api: api, state: state, node: "node-1", registry: registry}
-	err = api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("make namespace: %w", err)
-	}
-	text := fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", registry.host)
+	text := fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", c.registry.host)
 	if err := os.MkdirAll(c.hosts(), 0o755); err != nil {
-		return nil, fmt.Errorf("tell containerd of the registry: %w", err)
+		return fmt.Errorf("configure containerd: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(c.hosts(), "hosts.toml"), []byte(text), 0o600); err != nil {
-		return nil, fmt.Errorf("tell containerd of the registry: %w", err)
+		return fmt.Errorf("configure containerd: %w", err)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *cluster) hosts() string {
-	return filepath.Join(c.state, "nodes", c.node, "registry", c.registry.host)
+	return filepath.Join(c.State, "nodes", testcluster.Node, "registry", c.registry.host)
 }
 
 func (c *cluster) tearDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	err := c.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	return errors.Join(client.IgnoreNotFound(err), os.RemoveAll(c.hosts()), c.restoreDaemon(ctx))
+	return errors.Join(os.RemoveAll(c.hosts()), c.restoreDaemon(ctx))
 }
 
 const workersFlag = "--max-workers-for-pull-image="
@@ -89,7 +72,7 @@ func (c *cluster) daemonPulls(ctx context.Context, parallel int) error {
 		return err
 	}
 	return c.until(ctx, "the daemons to be rolled out", func(ctx context.Context) (bool, error) {
-		err := c.api.Get(ctx, client.ObjectKeyFromObject(&set), &set)
+		err := c.API.Get(ctx, client.ObjectKeyFromObject(&set), &set)
 		is := set.Status
 		return is.ObservedGeneration >= set.Generation && is.UpdatedNumberScheduled == is.DesiredNumberScheduled && is.NumberReady == is.DesiredNumberScheduled, err
 	})
@@ -106,20 +89,17 @@ func (c *cluster) restoreDaemon(ctx context.Context) error {
 
 func (c *cluster) changeDaemon(ctx context.Context, set *appsv1.DaemonSet, change func(args []string) []string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := c.api.Get(ctx, client.ObjectKey{Namespace: system, Name: "refit-daemon"}, set); err != nil {
+		if err := c.API.Get(ctx, client.ObjectKey{Namespace: testcluster.System, Name: "refit-daemon"}, set); err != nil {
 			return fmt.Errorf("get DaemonSet: %w", err)
 		}
 		container := &set.Spec.Template.Spec.Containers[0]
 		container.Args = change(container.Args)
-		return c.api.Update(ctx, set)
+		return c.API.Update(ctx, set)
 	})
 }
 
-func (c *cluster) until(ctx context.Context, what string, done wait.ConditionWithContextFunc) error {
-	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, done); err != nil {
-		return fmt.Errorf("wait for %s: %w", what, err)
-	}
-	return nil
+func (c *cluster) until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+	return testcluster.Await(ctx, 20*time.Millisecond, patience, what, done)
 }
 
 func (c *cluster) ctr(ctx context.Context, args ...string) error {
@@ -128,8 +108,8 @@ func (c *cluster) ctr(ctx context.Context, args ...string) error {
 }
 
 func (c *cluster) ctrOutput(ctx context.Context, args ...string) (string, error) {
-	argv := append([]string{"--address", filepath.Join(c.state, "nodes", c.node, "containerd.sock"), "--namespace", "k8s.io"}, args...)
-	out, err := exec.CommandContext(ctx, filepath.Join(c.state, "bin", "ctr"), argv...).CombinedOutput()
+	argv := append([]string{"--address", c.Socket(testcluster.Node), "--namespace", "k8s.io"}, args...)
+	out, err := exec.CommandContext(ctx, filepath.Join(c.State, "bin", "ctr"), argv...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("ctr %s: %w: %s", strings.Join(args, " "), err, out)
 	}
@@ -168,20 +148,20 @@ func (c *cluster) pullByCtr(ctx context.Context, parallel int) error {
 
 // pullByJobs pulls all images with ImagePullJobs.
 func (c *cluster) pullByJobs(ctx context.Context) error {
-	jobs := make([]*v1beta1.ImagePullJob, len(c.registry.sizes))
+	jobs := make([]*v1beta1.ImagePullJob, len(c.registry.images))
 	for i, name := range c.registry.names() {
-		job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("image-%d", i)}}
+		job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: fmt.Sprintf("image-%d", i)}}
 		job.Spec.Image = name
-		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{c.node}}
+		job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{testcluster.Node}}
 		job.Spec.CompletionPolicy.Type = v1beta1.CompletionAlways
-		if err := c.api.Create(ctx, job); err != nil {
+		if err := c.API.Create(ctx, job); err != nil {
 			return fmt.Errorf("create ImagePullJob: %w", err)
 		}
 		jobs[i] = job
 	}
 	for _, job := range jobs {
 		err := c.until(ctx, "ImagePullJob "+job.Name, func(ctx context.Context) (bool, error) {
-			err := c.api.Get(ctx, client.ObjectKeyFromObject(job), job)
+			err := c.API.Get(ctx, client.ObjectKeyFromObject(job), job)
 			if job.Status.Failed > 0 {
 				return false, fmt.Errorf("ImagePullJob %s: %s", job.Name, job.Status.Message)
 			}
@@ -196,23 +176,23 @@ func (c *cluster) pullByJobs(ctx context.Context) error {
 
 // removeJobs deletes the jobs and waits until the node's NodeImage is empty.
 func (c *cluster) removeJobs(ctx context.Context) error {
-	if err := c.api.DeleteAllOf(ctx, &v1beta1.ImagePullJob{}, client.InNamespace(namespace)); err != nil {
+	if err := c.API.DeleteAllOf(ctx, &v1beta1.ImagePullJob{}, client.InNamespace(c.Namespace)); err != nil {
 		return fmt.Errorf("delete ImagePullJobs: %w", err)
 	}
 	return c.until(ctx, "the NodeImage to be empty", func(ctx context.Context) (bool, error) {
 		object := &v1beta1.NodeImage{}
-		err := c.api.Get(ctx, client.ObjectKey{Name: c.node}, object)
+		err := c.API.Get(ctx, client.ObjectKey{Name: testcluster.Node}, object)
 		return len(object.Spec.Images)+len(object.Status.ImageStatuses) == 0, err
 	})
 }
 
-// generation and resource version tell writes of the spec from those of the status.
+// generation and resource version tell writes of the spec from writes of the status.
 func (c *cluster) watchStatus(ctx context.Context) (stop func() int, err error) {
 	object := &v1beta1.NodeImage{}
-	if err := c.api.Get(ctx, client.ObjectKey{Name: c.node}, object); err != nil {
+	if err := c.API.Get(ctx, client.ObjectKey{Name: testcluster.Node}, object); err != nil {
 		return nil, fmt.Errorf("get NodeImage: %w", err)
 	}
-	events, err := c.api.Watch(ctx, &v1beta1.NodeImageList{}, client.MatchingFields{"metadata.name": c.node},
+	events, err := c.API.Watch(ctx, &v1beta1.NodeImageList{}, client.MatchingFields{"metadata.name": testcluster.Node},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.ResourceVersion}})
 	if err != nil {
 		return nil, fmt.Errorf("watch NodeImage: %w", err)

@@ -1,18 +1,16 @@
 // Command pull times image pulls by ImagePullJobs against `ctr images pull` of the same images, from one registry and in one
-// run. test/bench/pull/run.sh does all that is needed.
+// run. make bench-pull does all that is needed.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/test/bench/report"
 	"github.com/refit-project/refit/test/bench/testcluster"
 )
@@ -22,63 +20,42 @@ func main() {
 	parallel := flag.String("parallel", "1,3,5", "how many are pulled at once, one measurement each")
 	rounds := flag.Int("rounds", 3, "measurements of each kind")
 	flag.Parse()
-	testcluster.Main(benchmark, func(ctx context.Context) error { return run(ctx, *sizes, *parallel, *rounds) })
+	benchmark := testcluster.Benchmark{
+		Name: "pull", Types: []func(*runtime.Scheme) error{v1beta1.AddToScheme, appsv1.AddToScheme},
+		Measure: func(ctx context.Context, c *testcluster.Cluster) (report.Findings, error) {
+			return run(ctx, c, *sizes, *parallel, *rounds)
+		},
+	}
+	benchmark.Main()
 }
 
-const benchmark = "pull"
-
-func run(ctx context.Context, sizes, parallel string, rounds int) (err error) {
-	megabytes, err := numbers("-sizes", sizes)
+func run(ctx context.Context, in *testcluster.Cluster, sizes, parallel string, rounds int) (kept report.Findings, err error) {
+	megabytes, err := testcluster.Numbers("-sizes", sizes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ways, err := numbers("-parallel", parallel)
+	ways, err := testcluster.Numbers("-parallel", parallel)
 	if err != nil {
-		return err
-	}
-	where, err := testcluster.Find(benchmark)
-	if err != nil {
-		return err
-	}
-	if err := where.Install(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	registry, err := serve(ctx, megabytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer registry.close()
-	c, err := openCluster(ctx, where.Kubeconfig, where.State, registry)
-	if err != nil {
-		return err
-	}
+	c := &cluster{Cluster: in, registry: registry}
 	defer func() { err = errors.Join(err, c.tearDown(context.WithoutCancel(ctx))) }()
-	kept := &findings{Machine: report.Begin(), Rounds: rounds, Megabytes: megabytes}
-	began := time.Now()
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	found := &findings{Machine: report.Begin(), Rounds: rounds, Megabytes: megabytes}
 	for _, n := range ways {
-		fmt.Printf("[%6.1fs] %d at a time, %d rounds\n", time.Since(began).Seconds(), n, rounds)
+		c.Say("%d at a time, %d rounds", n, rounds)
 		measured, err := c.measure(ctx, n, rounds)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		kept.Results = append(kept.Results, measured)
+		found.Results = append(found.Results, measured)
 	}
-	kept.End()
-	fmt.Println()
-	if err := kept.print(os.Stdout); err != nil {
-		return err
-	}
-	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, kept.figures()...)
-}
-
-func numbers(flag, text string) ([]int, error) {
-	var all []int
-	for part := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%s %q: want numbers, as 1,3,5", flag, text)
-		}
-		all = append(all, n)
-	}
-	return all, nil
+	return found, nil
 }

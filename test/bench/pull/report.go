@@ -33,8 +33,8 @@ type result struct {
 	Writes []int `json:"writes"`
 }
 
-// figures are the medians of ImagePullJobs, beside those of ctr.
-func (f *findings) figures() []report.Figure {
+// Figures are the medians of ImagePullJobs, beside the medians of ctr.
+func (f *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, r := range f.Results {
 		all = append(all, report.Figure{
@@ -45,7 +45,8 @@ func (f *findings) figures() []report.Figure {
 	return all
 }
 
-func (f *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (f *findings) Print(out io.Writer) error {
 	fmt.Fprintln(out, f.String())
 	fmt.Fprintf(out, "All of %d images of %v MB, %d rounds: from the first ImagePullJob until the last is complete, and of ctr images pull.\n\n",
 		len(f.Megabytes), f.Megabytes, f.Rounds)
@@ -63,7 +64,7 @@ func (f *findings) print(out io.Writer) error {
 	for _, r := range f.Results {
 		ratio := report.Quantile(r.Jobs, 0.5).Seconds() / report.Quantile(r.Ctr, 0.5).Seconds()
 		verdicts.Add(fmt.Sprintf("%d at a time", r.Parallel),
-			report.Verdict{What: "time", Target: fmt.Sprintf("<= %.2f x", timeTarget), Found: fmt.Sprintf("%.2f x", ratio), Met: ratio <= timeTarget},
+			report.AtMost("time", ratio, timeTarget, report.Ratio),
 			report.Verdict{What: "status writes per image", Target: fmt.Sprintf("<= %d", writeTarget), Found: fmt.Sprintf("%.1f", f.writes(&r)), Met: f.writes(&r) <= writeTarget})
 	}
 	return verdicts.Flush()

@@ -6,7 +6,9 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -55,6 +57,16 @@ type Verdict struct {
 	Met    bool   `json:"met"`
 }
 
+// AtMost is the verdict on a figure that should be no larger than most.
+func AtMost[T cmp.Ordered](what string, found, most T, text func(T) string) Verdict {
+	return Verdict{What: what, Target: "<= " + text(most), Found: text(found), Met: found <= most}
+}
+
+// None is the verdict on a number that should be 0.
+func None(what string, found int) Verdict {
+	return Verdict{What: what, Target: "0", Found: fmt.Sprint(found), Met: found == 0}
+}
+
 // Verdicts prints a table of verdicts by what they are about.
 type Verdicts struct{ table *tabwriter.Writer }
 
@@ -78,6 +90,23 @@ func (v Verdicts) Add(about string, all ...Verdict) {
 
 // Flush ends the table.
 func (v Verdicts) Flush() error { return v.table.Flush() }
+
+// Findings are all that a run has found.
+type Findings interface {
+	// End notes the load after the last measurement.
+	End()
+	Print(out io.Writer) error
+	Figures() []Figure
+}
+
+// folder of the reports, in the checkout.
+const folder = "dist/bench"
+
+// Finish prints what was found and saves it in dist/bench.
+func Finish(benchmark string, found Findings) error {
+	fmt.Println()
+	return errors.Join(found.Print(os.Stdout), Save(folder, benchmark, found, found.Print, found.Figures()...))
+}
 
 // Save keeps a report in folder: what table prints as name.txt, all of it as name.json; the figures for benchstat as
 // name.bench and as a picture in name.svg.
@@ -129,6 +158,9 @@ func Duration(d time.Duration) string {
 		return fmt.Sprintf("%.2f s", d.Seconds())
 	}
 }
+
+// Ratio is a multiple of something.
+func Ratio(r float64) string { return fmt.Sprintf("%.2f x", r) }
 
 // Bytes in MiB.
 func Bytes[N int | int64 | uint64](n N) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

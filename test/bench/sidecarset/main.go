@@ -1,6 +1,6 @@
 // Command sidecarset counts what refit-manager writes and needs for a rollout of many SidecarSets, and for pods that become
 // ready and not ready. Nodes and pods are simulated by kwok; that a container is replaced after its image has changed is
-// reported by this program, as kubelet would: not ready, and ready a second later. test/bench/sidecarset/run.sh does all that is
+// reported by this program, as kubelet would: not ready, and ready a second later. make bench-sidecarset does all that is
 // needed.
 package main
 
@@ -8,9 +8,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -60,14 +57,18 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	kept := findings{Machine: report.Begin(), Nodes: b.Nodes, Pods: b.Pods, Workloads: b.workloads, SidecarSets: b.sets}
+	kept := &findings{Machine: report.Begin(), Nodes: b.Nodes, Pods: b.Pods, Workloads: b.workloads, SidecarSets: b.sets}
 	return b.Run(ctx, fakenodes.Scenario{
 		Benchmark: benchmark, Namespace: name, Scheme: v1beta1.AddToScheme, Follow: &v1beta1.SidecarSet{}, Clear: b.clear,
-		Measure: func(ctx context.Context, followed cache.Cache) error { return b.measure(ctx, followed, &kept) },
+		Measure: func(ctx context.Context, followed cache.Cache) (report.Findings, error) {
+			err := b.measure(ctx, followed)
+			kept.Steps, kept.Flips, kept.Restart = b.Steps, b.flipped, b.restart
+			return kept, err
+		},
 	})
 }
 
-func (b *bench) measure(ctx context.Context, followed cache.Cache, kept *findings) error {
+func (b *bench) measure(ctx context.Context, followed cache.Cache) error {
 	b.followed = followed
 	following, end := context.WithCancel(ctx)
 	defer end()
@@ -76,14 +77,5 @@ func (b *bench) measure(ctx context.Context, followed cache.Cache, kept *finding
 		return err
 	}
 	defer kubelets.stop()
-	if err := b.scenario(ctx); err != nil {
-		return err
-	}
-	kept.End()
-	kept.Steps, kept.Flips, kept.Restart = b.Steps, b.flipped, b.restart
-	fmt.Println()
-	if err := kept.print(os.Stdout); err != nil {
-		return err
-	}
-	return report.Save(filepath.Join("dist", "bench"), benchmark, kept, kept.print, fakenodes.Figures(kept.Steps)...)
+	return b.scenario(ctx)
 }

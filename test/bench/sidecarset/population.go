@@ -14,7 +14,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/sidecarset/annotation"
 	"github.com/refit-project/refit/sidecarset/revision"
-	"github.com/refit-project/refit/test/bench/fakenodes"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 // name of the namespace, and the beginning of the names of SidecarSets.
@@ -53,7 +53,7 @@ func (b *bench) sidecarSet(i int) *v1beta1.SidecarSet {
 // create creates nodes, SidecarSets, and one object for each workload, which owns its pods: pods whose owner does not exist
 // are deleted.
 func (b *bench) create(ctx context.Context) error {
-	err := fakenodes.Each(ctx, b.Nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) })
+	err := testcluster.Each(ctx, b.Nodes, func(ctx context.Context, i int) error { return b.Cluster.CreateNode(ctx, b.node(i)) })
 	if err != nil {
 		return fmt.Errorf("create nodes: %w", err)
 	}
@@ -62,7 +62,7 @@ func (b *bench) create(ctx context.Context) error {
 			return fmt.Errorf("create SidecarSet: %w", err)
 		}
 	}
-	return fakenodes.Each(ctx, b.workloads, func(ctx context.Context, i int) error {
+	return testcluster.Each(ctx, b.workloads, func(ctx context.Context, i int) error {
 		return b.Cluster.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: workload(i)}})
 	})
 }
@@ -83,7 +83,7 @@ func (b *bench) populate(ctx context.Context, first, last int) error {
 		versions[i] = &annotation.Version{SidecarSet: set.Name, Hashes: revision.HashesOf(&set.Spec), Sidecars: annotation.Sidecars(&set.Spec)}
 	}
 	owners := make([]types.UID, b.workloads)
-	err := fakenodes.Each(ctx, b.workloads, func(ctx context.Context, i int) error {
+	err := testcluster.Each(ctx, b.workloads, func(ctx context.Context, i int) error {
 		var owner corev1.ConfigMap
 		if err := b.Cluster.API.Get(ctx, client.ObjectKey{Namespace: name, Name: workload(i)}, &owner); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (b *bench) populate(ctx context.Context, first, last int) error {
 	if err != nil {
 		return err
 	}
-	return fakenodes.Each(ctx, last-first, func(ctx context.Context, i int) error {
+	return testcluster.Each(ctx, last-first, func(ctx context.Context, i int) error {
 		i += first
 		of := i % b.workloads
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -29,7 +29,8 @@ type findings struct {
 	Restart     time.Duration    `json:"restartNanoseconds"`
 }
 
-func (f *findings) print(out io.Writer) error {
+// Print prints the tables.
+func (f *findings) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%d pods of %d workloads on %d nodes, simulated by kwok; %d SidecarSets for a part of the pods each and one for all; %s\n\n",
 		f.Pods, f.Workloads, f.Nodes, f.SidecarSets, &f.Machine)
 	if err := fakenodes.Print(out, f.Steps); err != nil {
@@ -59,7 +60,7 @@ func (f *findings) print(out io.Writer) error {
 		for i := range f.Steps {
 			peak = max(peak, f.Steps[i].PeakRSS)
 		}
-		verdicts.Add("refit-manager", report.Verdict{What: "peak memory", Target: "<= " + report.Bytes(memory), Found: report.Bytes(peak), Met: peak <= memory})
+		verdicts.Add("refit-manager", report.AtMost("peak memory", peak, memory, report.Bytes))
 	}
 	if n := len(f.Flips); n > 1 {
 		ratio := float64(f.Flips[n-1].CPU) / float64(max(f.Flips[0].CPU, 1))
@@ -69,3 +70,6 @@ func (f *findings) print(out io.Writer) error {
 	}
 	return verdicts.Flush()
 }
+
+// Figures are what is compared between runs.
+func (f *findings) Figures() []report.Figure { return fakenodes.Figures(f.Steps) }

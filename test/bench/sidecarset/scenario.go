@@ -11,7 +11,7 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/wait"
-	"github.com/refit-project/refit/test/bench/fakenodes"
+	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 func (b *bench) scenario(ctx context.Context) error {
@@ -64,7 +64,7 @@ func (b *bench) flip(ctx context.Context, pods int) error {
 	name := fmt.Sprintf("%d pods of %d flip twice", flips, pods)
 	err := b.Step(ctx, name, 0, func(ctx context.Context) error {
 		for _, ready := range []bool{false, true} {
-			err := fakenodes.Each(ctx, flips, func(ctx context.Context, i int) error {
+			err := testcluster.Each(ctx, flips, func(ctx context.Context, i int) error {
 				return patchStatus(ctx, b.Cluster.API, types.NamespacedName{Namespace: b.Cluster.Name, Name: b.pod(i)}, nil, ready)
 			})
 			if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) flip(ctx context.Context, pods int) error {
 
 // setImages changes the image of the first n SidecarSets.
 func (b *bench) setImages(ctx context.Context, n int, image string) error {
-	return fakenodes.Each(ctx, n, func(ctx context.Context, i int) error {
+	return testcluster.Each(ctx, n, func(ctx context.Context, i int) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			var set v1beta1.SidecarSet
 			if err := b.Cluster.API.Get(ctx, client.ObjectKey{Name: setName(i)}, &set); err != nil {
@@ -106,7 +106,7 @@ func (b *bench) restartManager(ctx context.Context) error {
 	if err := b.StartManager(ctx); err != nil {
 		return err
 	}
-	err := fakenodes.Await(ctx, time.Minute, "the changed SidecarSet to be seen", func(ctx context.Context) (bool, error) {
+	err := testcluster.Await(ctx, testcluster.PollInterval, time.Minute, "the changed SidecarSet to be seen", func(ctx context.Context) (bool, error) {
 		var set v1beta1.SidecarSet
 		err := b.followed.Get(ctx, client.ObjectKey{Name: setName(0)}, &set)
 		return err == nil && set.Status.ObservedGeneration == set.Generation, err

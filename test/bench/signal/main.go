@@ -6,7 +6,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	ossignal "os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -35,7 +33,6 @@ func main() {
 	}
 	counts := flag.String("counts", "100,600,2000,10000", "processes in all, ascending")
 	rounds := flag.Int("rounds", 15, "measured rounds for each count, after one that is dropped")
-	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	flag.Parse()
 	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	found := findings{Machine: report.Begin()}
@@ -44,7 +41,7 @@ func main() {
 	stop()
 	found.End()
 	if err == nil {
-		err = found.publish(os.Stdout, *asJSON)
+		err = report.Finish("signal", &found)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-signal:", err)
@@ -175,7 +172,8 @@ type findings struct {
 	Results []result `json:"results"`
 }
 
-func (f *findings) print(w io.Writer) error {
+// Print prints the table.
+func (f *findings) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s\n\n", &f.Machine)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "processes\tway\tmedian\tquartiles\tx pkill\t")
@@ -186,8 +184,8 @@ func (f *findings) print(w io.Writer) error {
 	return table.Flush()
 }
 
-// figures are what is compared between runs; the floor is pkill.
-func (f *findings) figures() []report.Figure {
+// Figures are what is compared between runs; the floor is pkill.
+func (f *findings) Figures() []report.Figure {
 	var all []report.Figure
 	for _, r := range f.Results {
 		all = append(all, report.Figure{
@@ -195,15 +193,4 @@ func (f *findings) figures() []report.Figure {
 		})
 	}
 	return all
-}
-
-// publish prints the table, or JSON, and keeps both.
-func (f *findings) publish(w io.Writer, asJSON bool) error {
-	var err error
-	if asJSON {
-		err = json.NewEncoder(w).Encode(f)
-	} else {
-		err = f.print(w)
-	}
-	return errors.Join(err, report.Save(filepath.Join("dist", "bench"), "signal", f, f.print, f.figures()...))
 }

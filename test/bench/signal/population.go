@@ -62,7 +62,7 @@ func (c *population) grow(total int) error {
 		return err
 	}
 	for ; n < total; n++ {
-		// An argument list of ordinary length, about that of a web server's worker.
+		// An argument list of ordinary length, about as long as a web server's worker has.
 		args := []string{c.program, "3600", "--worker=" + strconv.Itoa(n), "--config=/etc/service/service.conf", "--log-level=info"}
 		if c.program == "/bin/sleep" {
 			args = args[:2]

@@ -1,16 +1,14 @@
-package testcluster_test
+package testcluster
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/refit-project/refit/test/bench/testcluster"
 )
 
 func TestBenchmarkOutsideOfTheClusterSaysHowToStartIt(t *testing.T) {
 	t.Setenv("REFIT_CLUSTER", "")
 	t.Setenv("KUBECONFIG", "/home/user/.kube/config")
-	if _, err := testcluster.Find("crr"); err == nil || !strings.Contains(err.Error(), "test/bench/crr/run.sh") {
+	if _, err := Find("crr"); err == nil || !strings.Contains(err.Error(), "make bench-crr") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -18,14 +16,15 @@ func TestBenchmarkOutsideOfTheClusterSaysHowToStartIt(t *testing.T) {
 func TestClusterIsFoundByItsFolder(t *testing.T) {
 	t.Setenv("REFIT_CLUSTER", "/checkout/.cluster")
 	t.Setenv("KUBECONFIG", "/checkout/.cluster/kubeconfig")
-	c, err := testcluster.Find("crr")
-	if err != nil || c.Root != "/checkout" || c.Installation(nil).Kubectl != "/checkout/.cluster/bin/kubectl" {
-		t.Errorf("%+v, %v", c, err)
+	c, err := Find("crr")
+	if err != nil || c.Root != "/checkout" || c.Installation().Kubectl != "/checkout/.cluster/bin/kubectl" {
+		t.Fatalf("%+v, %v", c, err)
 	}
-	if app, err := c.Testapp([]string{"r/refit-daemon:a", "r/testapp:b"}); err != nil || app != "r/testapp:b" {
-		t.Errorf("testapp %q, %v", app, err)
-	}
-	if _, err := c.Testapp(nil); err == nil || !strings.Contains(err.Error(), "testapp") {
+	if _, err := c.testapp(); err == nil || !strings.Contains(err.Error(), "testapp") {
 		t.Errorf("err = %v", err)
+	}
+	c.Images = []string{"r/refit-daemon:a", "r/testapp:b"}
+	if app, err := c.testapp(); err != nil || app != "r/testapp:b" {
+		t.Errorf("testapp %q, %v", app, err)
 	}
 }

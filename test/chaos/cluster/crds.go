@@ -21,7 +21,7 @@ var kruiseLacks = map[string][][]string{
 
 const requestCRD = "containerrecreaterequests." + v1beta1.Group
 
-// PruneCRDs makes the CRDs like those of OpenKruise, and returns what puts them back.
+// PruneCRDs makes the CRDs like the CRDs of OpenKruise, and returns what puts them back.
 func (c *Cluster) PruneCRDs(ctx context.Context) (restore func(context.Context) error, err error) {
 	var full []*unstructured.Unstructured
 	restore = func(ctx context.Context) error {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/refit-project/refit/test/kit/cgroups"
 )
 
 // Process finds a process by its cgroup, which names the UID of a pod or the ID of a container, and its name.
@@ -35,25 +37,13 @@ func Process(id, name string) (int, error) {
 
 // Cgroup is the folder in which the limits of a process are that a controller keeps, of cgroup version 1 or 2.
 func Cgroup(pid int, controller string) (string, error) {
-	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	group, err := cgroups.Of(pid, controller)
 	if err != nil {
-		return "", fmt.Errorf("find cgroup: %w", err)
+		return "", err
 	}
-	for line := range strings.Lines(string(cgroups)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) < 3 {
-			continue
-		}
-		folder := filepath.Join("/sys/fs/cgroup", controller, parts[2])
-		if parts[1] == "" {
-			folder = filepath.Join("/sys/fs/cgroup", parts[2])
-		} else if !strings.Contains(","+parts[1]+",", ","+controller+",") {
-			continue
-		}
-		// The hierarchy of version 2 may be there without a controller.
-		if found, err := filepath.Glob(filepath.Join(folder, controller+".*")); err == nil && len(found) > 0 {
-			return folder, nil
-		}
+	// The hierarchy of version 2 may be there without a controller.
+	if found, err := filepath.Glob(filepath.Join(group.Folder(), controller+".*")); err != nil || len(found) == 0 {
+		return "", fmt.Errorf("process %d has no cgroup of controller %s", pid, controller)
 	}
-	return "", fmt.Errorf("process %d has no cgroup of controller %s", pid, controller)
+	return group.Folder(), nil
 }

@@ -246,7 +246,7 @@ func (s *shop) orders(seconds float64, rollout, uid string) (request string) {
 
 func (s *shop) succeeds(seconds float64, request string) {
 	s.t.Helper()
-	s.status(seconds, request, completed(seconds, ""))
+	s.complete(seconds, request, "")
 }
 
 // restarts is the whole restart of a pod for a rollout, which takes 5 s.

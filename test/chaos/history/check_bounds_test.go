@@ -25,29 +25,21 @@ func withLog(r *v1beta1.ContainerRecreateRequest) {
 
 // twoTerms is an application that gets TERM twice, beside what else is planted.
 func twoTerms(s *fixture) {
-	s.create(2, "r1", "uid-1", "c1")
-	s.status(2.5, "r1", recreating("c1"))
+	s.begin(2, 2.5, "r1", "uid-1", "c1")
 	s.call(3, "StopContainer", "c1", "Unavailable", 1)
 	s.app(3.01, "uid-1", "SIGTERM")
-	s.call(5, "StopContainer", "c1", "OK", 0.1)
-	s.app(5.01, "uid-1", "SIGTERM")
-	s.app(6, "uid-1", "start")
-	s.pod(6.1, "uid-1", "c2", true)
-	s.status(6.2, "r1", completed(6.2, ""))
+	s.stop(5, "uid-1", "c1")
+	s.succeed(6, "uid-1", "c2", "r1")
 }
 
 // startedTwice is a container whose start was broken off.
 func startedTwice(s *fixture) {
-	s.create(2, "r1", "uid-1", "c1")
-	s.status(2.5, "r1", recreating("c1"))
-	s.call(3, "StopContainer", "c1", "OK", 0.1)
-	s.app(3.01, "uid-1", "SIGTERM")
+	s.begin(2, 2.5, "r1", "uid-1", "c1")
+	s.stop(3, "uid-1", "c1")
 	s.app(3.02, "uid-1", "exit signal")
 	s.app(5, "uid-1", "start")
 	s.startError(6, "uid-1", "c2", 5)
-	s.app(8, "uid-1", "start")
-	s.pod(8.1, "uid-1", "c3", true)
-	s.status(8.2, "r1", completed(8.2, ""))
+	s.succeed(8, "uid-1", "c3", "r1")
 }
 
 // unreported is a stop of an instance that ends before kubelet's next report.
@@ -56,12 +48,9 @@ func unreported(s *fixture) {
 	s.app(2.5, "uid-1", "start") // c2, which is in no status
 	s.create(2.8, "r1", "uid-1", "c1", forced)
 	s.status(3, "r1", recreating("c2"))
-	s.call(3.1, "StopContainer", "c2", "OK", 0.1)
-	s.app(3.11, "uid-1", "SIGTERM")
+	s.stop(3.1, "uid-1", "c2")
 	s.app(3.12, "uid-1", "exit signal")
-	s.app(4, "uid-1", "start")
-	s.pod(4.1, "uid-1", "c3", true)
-	s.status(4.2, "r1", completed(4.2, ""))
+	s.succeed(4, "uid-1", "c3", "r1")
 }
 
 // sidecarEnded is kubelet's word on a sidecar that updates files.
@@ -84,9 +73,7 @@ func triedAgain(s *fixture, later float64, grace int) {
 	})
 	s.callWithGrace(2.5+later, "StopContainer", "c1", "OK", 0.1, grace)
 	s.app(2.51+later, "uid-1", "SIGTERM")
-	s.app(4+later, "uid-1", "start")
-	s.pod(4.1+later, "uid-1", "c2", true)
-	s.status(4.2+later, "r1", completed(4.2+later, ""))
+	s.succeed(4+later, "uid-1", "c2", "r1")
 }
 
 // Bugs that an excuse for faults, or a promise that was not judged, once hid.
@@ -94,12 +81,9 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]planted{
 		"killed without time to shut down": {want: "grace", proof: "given 0s to end, want 2s", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
 			s.callWithGrace(3, "StopContainer", "c1", "OK", 0.1, 0)
-			s.app(4, "uid-1", "start")
-			s.pod(4.1, "uid-1", "c2", true)
-			s.status(4.2, "r1", completed(4.2, ""))
+			s.succeed(4, "uid-1", "c2", "r1")
 		}},
 		"given less than what is left, by the daemon that tried the stop again": {want: "grace", proof: "given 1s to end, want 30s", plant: func(s *fixture) {
 			triedAgain(s, 3, 1)
@@ -108,12 +92,9 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			triedAgain(s, 0.3, 10)
 		}},
 		"what was recreated is called failed": {want: "verdict", proof: "container app is called failed", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1", deadline(60))
-			s.status(2.5, "r1", recreating("c1"))
-			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.01, "uid-1", "SIGTERM")
-			s.app(4, "uid-1", "start")
-			s.pod(4.1, "uid-1", "c2", true)
+			s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(60))
+			s.stop(3, "uid-1", "c1")
+			s.start(4, "uid-1", "c2")
 			s.status(62, "r1", failedBy(62, "DeadlineExceeded"))
 		}},
 		"failed by its deadline 290 s early": {want: "verdict", proof: "4m50s before it", plant: func(s *fixture) {
@@ -134,35 +115,29 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 		}},
 		"a deadline passed over while another node had a fault": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
 			s.faultOn("node-2", "daemon-kill", 4, 30)
-			s.create(2, "r1", "uid-1", "c1", deadline(3))
-			s.status(2.5, "r1", recreating("c1"))
-			s.status(20, "r1", completed(20, "deadline"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(3))
+			s.complete(20, "r1", "deadline")
 		}},
 		"recorded after the stop, and the API server was killed before": {want: "I1", proof: "before its ID was stored", plant: func(s *fixture) {
 			s.fault(entry.KindAPIServerKill, 2.6, 4, true)
 			s.create(2, "r1", "uid-1", "c1")
-			s.call(5, "StopContainer", "c1", "OK", 0.1)
-			s.app(5.01, "uid-1", "SIGTERM")
+			s.stop(5, "uid-1", "c1")
 			s.status(5.5, "r1", recreating("c1"))
-			s.app(6, "uid-1", "start")
-			s.pod(6.1, "uid-1", "c2", true)
-			s.status(6.2, "r1", completed(6.2, ""))
+			s.succeed(6, "uid-1", "c2", "r1")
 			s.audit.WriteString("{\"half\": \n")
 		}},
 		"not recorded before the stop, long before the API server was stopped": {want: "I1", proof: "before its ID was stored", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
-			s.call(5, "StopContainer", "c1", "OK", 0.1)
-			s.app(5.01, "uid-1", "SIGTERM")
+			s.stop(5, "uid-1", "c1")
 			s.fault(entry.KindAPIServerStop, 30, 60, true)
-			s.status(61, "r1", completed(61, "deadline"))
+			s.complete(61, "r1", "deadline")
 		}},
 		"stopped 500 times": {want: "volume", proof: "stopped 500 times", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
 			for n := range 500 {
 				s.call(3+float64(n)/50, "StopContainer", "c1", "Unavailable", 0.01)
 			}
-			s.status(20, "r1", completed(20, "the runtime does not answer"))
+			s.complete(20, "r1", "the runtime does not answer")
 		}},
 		"written 1,000 times": {want: "volume", proof: "written 1002 times", plant: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2")
@@ -181,18 +156,14 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			s.sidecarEnded(corev1.ContainerStateTerminated{ContainerID: id("f1"), ExitCode: 128, Reason: "StartError", FinishedAt: metav1.NewTime(at(6))})
 		}},
 		"ended without SIGTERM, before its grace period was over": {want: "grace", proof: "without SIGTERM", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
 			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(4, "uid-1", "start")
-			s.pod(4.1, "uid-1", "c2", true)
-			s.status(4.2, "r1", completed(4.2, ""))
+			s.succeed(4, "uid-1", "c2", "r1")
 		}},
 		"a deadline passed over while a manager was away": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
 			s.fault(entry.KindManagerKill, 4, 30, true)
-			s.create(2, "r1", "uid-1", "c1", deadline(3))
-			s.status(2.5, "r1", recreating("c1"))
-			s.status(20, "r1", completed(20, "deadline"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(3))
+			s.complete(20, "r1", "deadline")
 		}},
 		"the status of another object is written without a pause": {want: "volume", proof: "written 101 times within 10s", plant: func(s *fixture) {
 			for n := range 101 {
@@ -203,7 +174,7 @@ func TestPlantedBugsBehindExcuses(t *testing.T) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.pod(2.5, "uid-1", "c1", true)
 			s.writePatch(3, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-1"}, 200, map[string]any{"metadata": map[string]any{"labels": map[string]string{"a": "b"}}}, s.pods["uid-1"])
-			s.status(4, "r1", completed(4, "deadline"))
+			s.complete(4, "r1", "deadline")
 		}},
 		"marks without a change of what a command says": {want: "I8", proof: "marked 9 times for 1 turns", plant: func(s *fixture) {
 			s.faultOn("node-2", entry.KindRuntimeRestart, 5, 20)

@@ -13,12 +13,9 @@ import (
 func restart(s *fixture, second float64, name, old, next string, change ...func(*v1beta1.ContainerRecreateRequest)) {
 	s.create(second, name, "uid-1", old, change...)
 	s.status(second+0.9, name, recreating(old))
-	s.call(second+1, "StopContainer", old, "OK", 0.1)
-	s.app(second+1.01, "uid-1", "SIGTERM")
+	s.stop(second+1, "uid-1", old)
 	s.app(second+1.02, "uid-1", "exit signal")
-	s.app(second+2, "uid-1", "start")
-	s.pod(second+2.1, "uid-1", next, true)
-	s.status(second+2.2, name, completed(second+2.2, ""))
+	s.succeed(second+2, "uid-1", next, name)
 }
 
 // clean plays a history in which nothing is a violation.
@@ -36,8 +33,7 @@ func clean(t *testing.T, play func(*fixture)) {
 func opening(t *testing.T) *fixture {
 	t.Helper()
 	s := newFixture(t)
-	s.app(0.9, "uid-1", "start")
-	s.pod(1, "uid-1", "c1", true)
+	s.start(0.9, "uid-1", "c1")
 	return s
 }
 
@@ -68,68 +64,51 @@ func TestPlantedBugs(t *testing.T) {
 		}},
 		"I1 stopped before its ID was stored": {want: "I1", proof: "before its ID was stored", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
-			s.call(2.5, "StopContainer", "c1", "OK", 0.1)
-			s.app(2.51, "uid-1", "SIGTERM")
+			s.stop(2.5, "uid-1", "c1")
 			s.status(2.9, "r1", recreating("c1"))
-			s.status(5, "r1", completed(5, "deadline"))
+			s.complete(5, "r1", "deadline")
 		}},
 		"I1 stopped after the request had ended": {want: "I1", proof: "after that request had ended", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(3, "r1", recreating("c1"))
-			s.status(4, "r1", completed(4, "deadline"))
-			s.call(9, "StopContainer", "c1", "OK", 0.1)
-			s.app(9.01, "uid-1", "SIGTERM")
+			s.begin(2, 3, "r1", "uid-1", "c1")
+			s.complete(4, "r1", "deadline")
+			s.stop(9, "uid-1", "c1")
 		}},
-		"I1 another container than that of admission": {want: "I1", proof: "at admission it was c1", plant: func(s *fixture) {
+		"I1 another container than at admission": {want: "I1", proof: "at admission it was c1", plant: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2")
 			s.create(6, "r2", "uid-1", "c1")
 			s.status(6.1, "r2", recreating("c2"))
-			s.call(6.2, "StopContainer", "c2", "OK", 0.1)
-			s.app(6.21, "uid-1", "SIGTERM")
+			s.stop(6.2, "uid-1", "c2")
 			s.app(6.22, "uid-1", "exit signal")
-			s.app(7, "uid-1", "start")
-			s.pod(7.1, "uid-1", "c3", true)
-			s.status(7.2, "r2", completed(7.2, ""))
+			s.succeed(7, "uid-1", "c3", "r2")
 		}},
 		"I1 two TERMs in one life": {want: "I1", proof: "got TERM 2 times", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
 			s.call(3, "StopContainer", "c1", "Canceled", 0.3)
 			s.app(3.01, "uid-1", "SIGTERM")
 			s.call(5, "StopContainer", "c1", "OK", 0.3)
 			s.app(5.01, "uid-1", "SIGTERM")
 			s.app(5.02, "uid-1", "exit signal")
-			s.app(6, "uid-1", "start")
-			s.pod(6.1, "uid-1", "c2", true)
-			s.status(6.2, "r1", completed(6.2, ""))
+			s.succeed(6, "uid-1", "c2", "r1")
 		}},
 		"I1 a running container is removed": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2")
-			s.create(6, "r2", "uid-1", "c2")
-			s.status(6.5, "r2", recreating("c2"))
+			s.begin(6, 6.5, "r2", "uid-1", "c2")
 			s.call(7, "RemoveContainer", "c2", "OK", 0.1)
-			s.app(8, "uid-1", "start")
-			s.pod(8.1, "uid-1", "c3", true)
-			s.status(8.2, "r2", completed(8.2, ""))
+			s.succeed(8, "uid-1", "c3", "r2")
 		}},
 		"I1 another start was cancelled": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
-			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.01, "uid-1", "SIGTERM")
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
+			s.stop(3, "uid-1", "c1")
 			s.app(3.02, "uid-1", "exit signal")
 			s.app(5, "uid-1", "start")
 			s.startError(6, "uid-1", "c2", 2.5)
-			s.app(8, "uid-1", "start")
-			s.pod(8.1, "uid-1", "c3", true)
-			s.status(8.2, "r1", completed(8.2, ""))
+			s.succeed(8, "uid-1", "c3", "r1")
 		}},
 		"I2 a container of another pod": {want: "I2", proof: "which is app of pod uid-2", plant: func(s *fixture) {
 			s.pod(1.5, "uid-2", "d1", true)
-			s.create(2, "r1", "uid-1", "d1")
-			s.status(2.5, "r1", recreating("d1"))
+			s.begin(2, 2.5, "r1", "uid-1", "d1")
 			s.call(3, "StopContainer", "d1", "OK", 0.1)
-			s.status(5, "r1", completed(5, "deadline"))
+			s.complete(5, "r1", "deadline")
 		}},
 		"I2 nobody asked": {want: "I2", proof: "without any request", plant: func(s *fixture) {
 			s.pod(1.5, "uid-2", "d1", true)
@@ -150,32 +129,27 @@ func TestPlantedBugs(t *testing.T) {
 		}},
 		"I3 a failure becomes a success": {want: "I3", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
-			s.status(3, "r1", completed(3, "deadline"))
+			s.complete(3, "r1", "deadline")
 			s.status(4, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) { status.Message = "" })
 		}},
 		"I4 the old container still runs": {want: "I4", proof: "no other container", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
-			s.status(3, "r1", completed(3, ""))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
+			s.complete(3, "r1", "")
 		}},
 		"I4 the new container is not ready": {want: "I4", proof: "no other container", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
-			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.01, "uid-1", "SIGTERM")
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
+			s.stop(3, "uid-1", "c1")
 			s.app(3.02, "uid-1", "exit signal")
 			s.app(4, "uid-1", "start")
 			s.pod(4.1, "uid-1", "c2", false)
-			s.status(4.2, "r1", completed(4.2, ""))
+			s.complete(4.2, "r1", "")
 		}},
 		"I4 nothing runs": {want: "I4", proof: "was not running", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
-			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.01, "uid-1", "SIGTERM")
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
+			s.stop(3, "uid-1", "c1")
 			s.app(3.02, "uid-1", "exit signal")
 			s.pod(4.1, "uid-1", "c2", true)
-			s.status(14.2, "r1", completed(14.2, ""))
+			s.complete(14.2, "r1", "")
 		}},
 		"I4 minStartedSeconds cut short": {want: "I4", proof: "want minStartedSeconds 5s", plant: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2", upFor(5))
@@ -186,15 +160,13 @@ func TestPlantedBugs(t *testing.T) {
 			})
 		}},
 		"I5 a deadline is passed over": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1", deadline(3))
-			s.status(2.5, "r1", recreating("c1"))
-			s.status(12, "r1", completed(12, "deadline"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(3))
+			s.complete(12, "r1", "deadline")
 		}},
 		"I5 a deadline is passed over although a fault had ended": {want: "I5", proof: "after its deadline", plant: func(s *fixture) {
 			s.fault("daemon-kill", 4, 7, true)
-			s.create(2, "r1", "uid-1", "c1", deadline(3))
-			s.status(2.5, "r1", recreating("c1"))
-			s.status(13, "r1", completed(13, "deadline"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(3))
+			s.complete(13, "r1", "deadline")
 		}},
 		"I5 the second request on a pod starves": {want: "I5", proof: "chaos/r2", plant: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2")
@@ -205,16 +177,12 @@ func TestPlantedBugs(t *testing.T) {
 		}},
 		"I6 the younger request first": {want: "I6", proof: "before the older request chaos/r1", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
-			s.create(2.5, "r2", "uid-1", "c1")
-			s.status(3, "r2", recreating("c1"))
-			s.call(3.5, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.51, "uid-1", "SIGTERM")
+			s.begin(2.5, 3, "r2", "uid-1", "c1")
+			s.stop(3.5, "uid-1", "c1")
 			s.app(3.52, "uid-1", "exit signal")
-			s.app(4, "uid-1", "start")
-			s.pod(4.1, "uid-1", "c2", true)
-			s.status(4.2, "r2", completed(4.2, ""))
+			s.succeed(4, "uid-1", "c2", "r2")
 			s.status(5, "r1", recreating("c1"))
-			s.status(5.1, "r1", completed(5.1, ""))
+			s.complete(5.1, "r1", "")
 		}},
 		"I8 a turn is not followed": {want: "I8", proof: "says True 10s after", plant: func(s *fixture) {
 			s.mark(5, "uid-1", "True")

@@ -21,7 +21,7 @@
 //	I8  A probed condition is what the application says of itself, at the latest when it has had a time without faults
 //	    to follow, and a pod is written to no more often than its application turns.
 //	I9  Once an ImagePullJob is deleted no pull of its image begins, not counting faults, unless another job wants it.
-//	I10 Who reads files that a sidecar updates sees a whole version, and none that was refused but for the time until it is
+//	I10 Who reads files that a sidecar updates sees a whole version, and none that was refused, except in the time until it is
 //	    rolled back. An update is accepted when the program has it, and refused only with a reason. No other process is
 //	    signalled.
 //	I11 The daemon's token changes nothing that belongs to another node.

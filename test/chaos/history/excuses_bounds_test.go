@@ -17,27 +17,23 @@ func TestPlantedBugsBesideFaults(t *testing.T) {
 		"never recorded, as the next version shows, although the API server was killed": {want: "I1", proof: "before its ID was stored", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.fault(entry.KindAPIServerKill, 2.6, 4, true)
-			s.call(5, "StopContainer", "c1", "OK", 0.1)
-			s.app(5.01, "uid-1", "SIGTERM")
-			s.status(8, "r1", completed(8, "deadline"))
+			s.stop(5, "uid-1", "c1")
+			s.complete(8, "r1", "deadline")
 		}},
 		"not recorded before the stop, 8 s before the API server was killed": {want: "I1", proof: "before its ID was stored", plant: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
-			s.call(5, "StopContainer", "c1", "OK", 0.1)
-			s.app(5.01, "uid-1", "SIGTERM")
+			s.stop(5, "uid-1", "c1")
 			s.fault(entry.KindAPIServerKill, 13, 15, true)
 			s.write(16, ref{"delete", user, "containerrecreaterequests", "", "chaos", "r1"}, 200, nil)
 		}},
 		"succeeded long after kubelet's newest report, and the API server was killed before that": {want: "I4", proof: "kubelet reported no other", plant: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
 			s.fault(entry.KindAPIServerKill, 2.6, 3, true)
-			s.call(3.1, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.11, "uid-1", "SIGTERM")
+			s.stop(3.1, "uid-1", "c1")
 			s.app(4, "uid-1", "start")
 			s.pod(4.1, "uid-1", "c1", false)
 			s.status(5, "r1", recreating("c1"))
-			s.status(15, "r1", completed(15, ""))
+			s.complete(15, "r1", "")
 		}},
 		"told to end by nobody, on a node that is lost later": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
 			s.app(5, "uid-1", "SIGTERM")
@@ -126,8 +122,7 @@ func TestPlantedBugsBesideFaults(t *testing.T) {
 		}},
 		"ended by nobody, and the runtime was restarted after it had started": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
 			s.faultOn("node-1", entry.KindRuntimeRestart, 1.5, 4)
-			s.app(8, "uid-1", "start")
-			s.pod(8.1, "uid-1", "c2", true)
+			s.start(8, "uid-1", "c2")
 		}},
 		"told to end, and the runtime was restarted while it started, without a word of kubelet": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
 			s.app(5, "uid-1", "exit crash")
@@ -199,8 +194,7 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.app(5, "uid-1", "exit crash")
 			s.faultOn("node-1", entry.KindRuntimeRestart, 5.9, 9)
 			s.app(6, "uid-1", "start")
-			s.app(12, "uid-1", "start")
-			s.pod(12.1, "uid-1", "c3", true)
+			s.start(12, "uid-1", "c3")
 		},
 		"a start that was broken off, and ended by kubelet": func(s *fixture) {
 			s.app(5, "uid-1", "exit crash")
@@ -208,8 +202,7 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.app(6, "uid-1", "start")
 			s.app(20, "uid-1", "SIGTERM")
 			s.startError(23, "uid-1", "c2", 22)
-			s.app(25, "uid-1", "start")
-			s.pod(25.1, "uid-1", "c3", true)
+			s.start(25, "uid-1", "c3")
 		},
 		"a start that was broken off, whose program ran until kubelet ended it": func(s *fixture) {
 			s.app(5, "uid-1", "exit crash")
@@ -218,8 +211,7 @@ func TestWhatFaultsExplain(t *testing.T) {
 			s.app(20, "uid-1", "SIGTERM")
 			s.app(20.1, "uid-1", "exit signal")
 			s.startError(23, "uid-1", "c2", 20)
-			s.app(25, "uid-1", "start")
-			s.pod(25.1, "uid-1", "c3", true)
+			s.start(25, "uid-1", "c3")
 		},
 		"succeeded before a restart of the runtime ended the program that had begun": func(s *fixture) {
 			s.succeededUnseen(8)
@@ -270,25 +262,20 @@ func (s *fixture) slowWrite(seconds, took float64, resource string) {
 // stopBeyondItsDeadline is a request that ends by its deadline in the 5th second, and its stop, which begins in the 3rd.
 func (s *fixture) stopBeyondItsDeadline(took float64) {
 	s.t.Helper()
-	s.create(2, "r1", "uid-1", "c1", deadline(3))
-	s.status(2.5, "r1", recreating("c1"))
+	s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(3))
 	s.call(3, "StopContainer", "c1", "OK", took)
 	s.app(3.01, "uid-1", "SIGTERM")
 	s.status(5.1, "r1", failedBy(5.1, "DeadlineExceeded"))
-	s.app(10, "uid-1", "start")
-	s.pod(10.1, "uid-1", "c2", true)
+	s.start(10, "uid-1", "c2")
 }
 
 // succeededUnseen is a success for a container that kubelet calls ready and that has written no line.
 func (s *fixture) succeededUnseen(seconds float64) {
 	s.t.Helper()
-	s.create(2, "r1", "uid-1", "c1")
-	s.status(2.1, "r1", recreating("c1"))
-	s.call(2.2, "StopContainer", "c1", "OK", 0.1)
-	s.app(2.21, "uid-1", "SIGTERM")
+	s.begin(2, 2.1, "r1", "uid-1", "c1")
+	s.stop(2.2, "uid-1", "c1")
 	s.app(2.22, "uid-1", "exit signal")
 	s.pod(seconds, "uid-1", "c2", true)
-	s.status(seconds+0.1, "r1", completed(seconds+0.1, ""))
-	s.app(seconds+5, "uid-1", "start")
-	s.pod(seconds+5.1, "uid-1", "c3", true)
+	s.complete(seconds+0.1, "r1", "")
+	s.start(seconds+5, "uid-1", "c3")
 }

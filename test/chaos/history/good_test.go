@@ -16,7 +16,7 @@ func TestGoodHistories(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		play func(*fixture)
-		want verdict.Totals // but for faults
+		want verdict.Totals // without faults
 	}{
 		"five in a row": {want: verdict.Totals{Requests: 5, Succeeded: 5, Stops: 5, Ends: 5, Orders: 5}, play: func(s *fixture) {
 			for n, name := range []string{"r1", "r2", "r3", "r4", "r5"} {
@@ -26,15 +26,14 @@ func TestGoodHistories(t *testing.T) {
 		"killed between the stop and its answer, and again after it": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 2},
 			play: func(s *fixture) {
-				s.create(2, "r1", "uid-1", "c1")
-				s.status(2.5, "r1", recreating("c1"))
+				s.begin(2, 2.5, "r1", "uid-1", "c1")
 				s.call(3, "StopContainer", "c1", "Canceled", 0.3)
 				s.app(3.01, "uid-1", "SIGTERM")
 				s.call(5, "StopContainer", "c1", "Unavailable", 0)
 				s.call(6, "StopContainer", "c1", "OK", 0.1)
 				s.app(6.01, "uid-1", "start")
 				s.pod(6.1, "uid-1", "c2", true)
-				s.status(6.2, "r1", completed(6.2, ""))
+				s.complete(6.2, "r1", "")
 			}},
 		"killed between the record of the stop and the call": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
@@ -44,18 +43,13 @@ func TestGoodHistories(t *testing.T) {
 			play: func(s *fixture) {
 				restart(s, 2, "r1", "c1", "c2") // c2 starts at 4
 				s.app(6.12, "uid-1", "start")   // c3
-				s.create(5, "r2", "uid-1", "c2")
-				s.status(5.5, "r2", recreating("c2"))
-				s.call(5.6, "StopContainer", "c2", "OK", 0.1)
-				s.app(5.61, "uid-1", "SIGTERM")
+				s.begin(5, 5.5, "r2", "uid-1", "c2")
+				s.stop(5.6, "uid-1", "c2")
 				s.pod(6.05, "uid-1", "c3", true)
-				s.status(6.06, "r2", completed(6.06, ""))
-				s.create(6.07, "r3", "uid-1", "c3")
-				s.status(6.08, "r3", recreating("c3"))
+				s.complete(6.06, "r2", "")
+				s.begin(6.07, 6.08, "r3", "uid-1", "c3")
 				s.call(6.1, "StopContainer", "c3", "OK", 0.1)
-				s.app(8, "uid-1", "start")
-				s.pod(8.1, "uid-1", "c4", true)
-				s.status(8.2, "r3", completed(8.2, ""))
+				s.succeed(8, "uid-1", "c4", "r3")
 			}},
 		"kubelet was killed while it had a container started": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
@@ -74,15 +68,11 @@ func TestGoodHistories(t *testing.T) {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1, Repeated: 1},
 			play: func(s *fixture) {
 				s.fault(entry.KindRuntimeRestart, 4, 4.5, true)
-				s.create(2, "r1", "uid-1", "c1")
-				s.status(2.5, "r1", recreating("c1"))
+				s.begin(2, 2.5, "r1", "uid-1", "c1")
 				s.call(3, "StopContainer", "c1", "Unavailable", 1)
 				s.app(3.01, "uid-1", "SIGTERM")
-				s.call(5, "StopContainer", "c1", "OK", 0.1)
-				s.app(5.01, "uid-1", "SIGTERM")
-				s.app(6, "uid-1", "start")
-				s.pod(6.1, "uid-1", "c2", true)
-				s.status(6.2, "r1", completed(6.2, ""))
+				s.stop(5, "uid-1", "c1")
+				s.succeed(6, "uid-1", "c2", "r1")
 			}},
 		"a job deleted between two attempts": {want: verdict.Totals{Pulls: 3, Cancelled: 1}, play: func(s *fixture) {
 			s.pullJob(2, "a")
@@ -105,23 +95,17 @@ func TestGoodHistories(t *testing.T) {
 				s.create(1.5, "r1", "uid-1", "c1")
 				s.create(1.6, "r2", "uid-1", "c1")
 				s.status(2.5, "r1", recreating("c1"))
-				s.call(3, "StopContainer", "c1", "OK", 0.1)
-				s.app(3.01, "uid-1", "SIGTERM")
-				s.app(4, "uid-1", "start")
-				s.pod(4.1, "uid-1", "c2", true)
-				s.status(4.2, "r1", completed(4.2, ""))
+				s.stop(3, "uid-1", "c1")
+				s.succeed(4, "uid-1", "c2", "r1")
 				s.status(4.4, "r2", recreating("c1"))
-				s.status(4.5, "r2", completed(4.5, ""))
+				s.complete(4.5, "r2", "")
 			}},
 		"forced: the next instance": {want: verdict.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2}, play: func(s *fixture) {
 			restart(s, 2, "r1", "c1", "c2")
 			s.create(6, "r2", "uid-1", "c1", forced)
 			s.status(6.1, "r2", recreating("c2"))
-			s.call(6.2, "StopContainer", "c2", "OK", 0.1)
-			s.app(6.21, "uid-1", "SIGTERM")
-			s.app(7, "uid-1", "start")
-			s.pod(7.1, "uid-1", "c3", true)
-			s.status(7.2, "r2", completed(7.2, ""))
+			s.stop(6.2, "uid-1", "c2")
+			s.succeed(7, "uid-1", "c3", "r2")
 		}},
 		"stopped and removed, with the instance before": {
 			want: verdict.Totals{Requests: 2, Succeeded: 2, Stops: 2, Ends: 2, Orders: 2},
@@ -133,26 +117,24 @@ func TestGoodHistories(t *testing.T) {
 				s.write(7.5, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-uid-1"}, 200, s.pods["uid-1"])
 			}},
 		"pod deleted under way": {want: verdict.Totals{Requests: 1, Failed: 1, Stops: 1, Orders: 1}, play: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
 			s.deletePod(2.6, "uid-1")
 			s.app(2.8, "uid-1", "SIGTERM")
 			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.status(3.1, "r1", completed(3.1, "pod has gone"))
+			s.complete(3.1, "r1", "pod has gone")
 		}},
 		"deleted request": {want: verdict.Totals{Requests: 2, Deleted: 1, Failed: 1}, play: func(s *fixture) {
 			s.create(2, "r1", "uid-1", "c1")
 			s.write(4, ref{"delete", user, "containerrecreaterequests", "", "chaos", "r1"}, 200, nil)
-			s.create(5, "r2", "uid-1", "c1")
-			s.status(5.5, "r2", recreating("c1"))
-			s.status(6, "r2", completed(6, "deadline"))
+			s.begin(5, 5.5, "r2", "uid-1", "c1")
+			s.complete(6, "r2", "deadline")
 		}},
 		"late by the length of a fault": {want: verdict.Totals{Requests: 1, Failed: 1}, play: func(s *fixture) {
 			s.fault("apiserver-pause", 3, 20, true)
 			s.fault("daemon-kill", 15, 30, true)
 			s.fault("remark", 0, 1, false)
 			s.create(2, "r1", "uid-1", "c1", deadline(3))
-			s.status(34.9, "r1", completed(34.9, "deadline"))
+			s.complete(34.9, "r1", "deadline")
 		}},
 		"the record of the ID is lost with the API server": {
 			want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1},
@@ -160,11 +142,8 @@ func TestGoodHistories(t *testing.T) {
 				s.fault(entry.KindAPIServerKill, 2.6, 4, true)
 				s.create(2, "r1", "uid-1", "c1")
 				s.store("r1", recreating("c1"))
-				s.call(5, "StopContainer", "c1", "OK", 0.1)
-				s.app(5.01, "uid-1", "SIGTERM")
-				s.app(6, "uid-1", "start")
-				s.pod(6.1, "uid-1", "c2", true)
-				s.status(6.2, "r1", completed(6.2, ""))
+				s.stop(5, "uid-1", "c1")
+				s.succeed(6, "uid-1", "c2", "r1")
 				s.audit.WriteString("{\"half\": \n")
 			}},
 		"etcd did not answer in time, but stored": {
@@ -173,19 +152,13 @@ func TestGoodHistories(t *testing.T) {
 				s.create(2, "r1", "uid-1", "c1")
 				s.store("r1", recreating("c1"))
 				s.write(2.5, ref{"patch", daemonUser, "containerrecreaterequests", "status", "chaos", "r1"}, 504, nil)
-				s.call(5, "StopContainer", "c1", "OK", 0.1)
-				s.app(5.01, "uid-1", "SIGTERM")
-				s.app(6, "uid-1", "start")
-				s.pod(6.1, "uid-1", "c2", true)
-				s.status(6.2, "r1", completed(6.2, ""))
+				s.stop(5, "uid-1", "c1")
+				s.succeed(6, "uid-1", "c2", "r1")
 			}},
 		"a crash of its own": {want: verdict.Totals{Requests: 1, Succeeded: 1}, play: func(s *fixture) {
 			s.app(1.5, "uid-1", "exit crash")
-			s.create(2, "r1", "uid-1", "c1")
-			s.status(2.5, "r1", recreating("c1"))
-			s.app(3, "uid-1", "start")
-			s.pod(3.1, "uid-1", "c2", true)
-			s.status(3.2, "r1", completed(3.2, ""))
+			s.begin(2, 2.5, "r1", "uid-1", "c1")
+			s.succeed(3, "uid-1", "c2", "r1")
 		}},
 		"without manager and daemon": {want: verdict.Totals{Denied: 1}, play: func(s *fixture) {
 			s.write(5, ref{"patch", daemonUser, "pods", "status", "chaos", "pod-on-node-2"}, 403, nil)
@@ -199,13 +172,10 @@ func TestGoodHistories(t *testing.T) {
 			s.write(42, ref{"delete", kubeletUser, "pods", "", "chaos", "pod-uid-9"}, 200, nil)
 		}},
 		"the longest minStartedSeconds": {want: verdict.Totals{Requests: 1, Succeeded: 1, Stops: 1, Ends: 1, Orders: 1}, play: func(s *fixture) {
-			s.create(2, "r1", "uid-1", "c1", upFor(10))
-			s.status(2.5, "r1", recreating("c1"))
-			s.call(3, "StopContainer", "c1", "OK", 0.1)
-			s.app(3.01, "uid-1", "SIGTERM")
-			s.app(4, "uid-1", "start")
-			s.pod(4.1, "uid-1", "c2", true)
-			s.status(14, "r1", completed(14, ""))
+			s.begin(2, 2.5, "r1", "uid-1", "c1", upFor(10))
+			s.stop(3, "uid-1", "c1")
+			s.start(4, "uid-1", "c2")
+			s.complete(14, "r1", "")
 		}},
 		"turns are followed, faults aside": {
 			want: verdict.Totals{Turns: 3, Followed: 3, Due: 2, Slowest: 8 * time.Second},
@@ -241,7 +211,7 @@ func TestGoodHistories(t *testing.T) {
 			s.status(2.5, "r1", func(status *v1beta1.ContainerRecreateRequestStatus) {
 				status.Phase = v1beta1.ContainerRecreateRequestPending
 			})
-			s.status(5.1, "r1", completed(5.1, "deadline"))
+			s.complete(5.1, "r1", "deadline")
 		}},
 	}
 	for name, tt := range tests {

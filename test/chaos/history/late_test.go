@@ -144,10 +144,8 @@ func (s *fixture) exitedBefore() {
 // stoppedAtItsDeadline is a request with a deadline in the 5th second whose container is started again after it.
 func (s *fixture) stoppedAtItsDeadline() {
 	s.t.Helper()
-	s.create(2, "r1", "uid-1", "c1", deadline(3))
-	s.status(2.5, "r1", recreating("c1"))
-	s.call(3, "StopContainer", "c1", "OK", 0.1)
-	s.app(3.01, "uid-1", "SIGTERM")
+	s.begin(2, 2.5, "r1", "uid-1", "c1", deadline(3))
+	s.stop(3, "uid-1", "c1")
 	s.app(6, "uid-1", "start")
 }
 
@@ -181,10 +179,8 @@ const sidecarUser = "system:serviceaccount:chaos:refit-sidecar"
 
 // replaced is a request that succeeds as kubelet reports the next container, before its program has written to its log.
 func (s *fixture) replaced(seconds float64) {
-	s.create(2, "r1", "uid-1", "c1")
-	s.status(2.5, "r1", recreating("c1"))
-	s.call(3, "StopContainer", "c1", "OK", 0.1)
-	s.app(3.01, "uid-1", "SIGTERM")
+	s.begin(2, 2.5, "r1", "uid-1", "c1")
+	s.stop(3, "uid-1", "c1")
 	s.pod(seconds, "uid-1", "c2", true)
-	s.status(seconds+0.1, "r1", completed(seconds+0.1, ""))
+	s.complete(seconds+0.1, "r1", "")
 }

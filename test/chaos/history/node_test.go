@@ -93,8 +93,7 @@ func startsWithoutRoom(s *fixture, container string) {
 	pod := s.pods["uid-1"]
 	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: "no space left on device"}
 	s.write(8, ref{"patch", kubeletUser, "pods", "status", "chaos", "pod-uid-1"}, 200, pod)
-	s.app(20, "uid-1", "start")
-	s.pod(20.1, "uid-1", "c3", true)
+	s.start(20, "uid-1", "c3")
 }
 
 func TestPlantedEndsBesideFullDisks(t *testing.T) {
@@ -110,8 +109,7 @@ func TestPlantedEndsBesideFullDisks(t *testing.T) {
 		}},
 		"kubelet says nothing of it": {want: "I1", proof: "no stop of its own explains", plant: func(s *fixture) {
 			s.faultOn("node-1", entry.KindNodeDiskFull, 4, 30)
-			s.app(10, "uid-1", "start")
-			s.pod(10.1, "uid-1", "c2", true)
+			s.start(10, "uid-1", "c2")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,15 +52,13 @@ func ofRollout(r *v1beta1.ContainerRecreateRequest) {
 
 // restartFor restarts a pod for the rollout, within three seconds.
 func restartFor(s *fixture, second float64, name, uid, old, next string) {
-	s.create(second, name, uid, old, ofRollout)
-	s.status(second+0.9, name, recreating(old))
-	s.call(second+1, "StopContainer", old, "OK", 0.1)
-	s.app(second+1.01, uid, "SIGTERM")
+	s.begin(second, second+0.9, name, uid, old, ofRollout)
+	s.stop(second+1, uid, old)
 	s.app(second+1.02, uid, "exit signal")
 	s.readyPod(second+1.1, uid, old, false)
 	s.app(second+2, uid, "start")
 	s.readyPod(second+2.1, uid, next, true)
-	s.status(second+2.2, name, completed(second+2.2, ""))
+	s.complete(second+2.2, name, "")
 }
 
 // twoPods are ready before the rollout.
@@ -152,7 +150,7 @@ func TestPlantedRollouts(t *testing.T) {
 			s.rollout(2, "create", "", 0, 1)
 			restartFor(s, 10, "r1", "uid-1", "c1", "d1")
 			s.create(20, "r2", "uid-2", "c2", ofRollout)
-			s.status(21, "r2", completed(21, "it did not start"))
+			s.complete(21, "r2", "it did not start")
 			s.rollout(30, "patch", "Succeeded", 2, 1)
 		}},
 		"without an end, long after the API server was killed": {want: "I13", proof: "not ended after", plant: func(s *fixture) {

@@ -56,7 +56,7 @@ func TestGoodUpdates(t *testing.T) {
 	}
 }
 
-// The times are those of a run on a machine with too much to do: the application is told at once, and reads late.
+// The times are from a run on a machine with too much to do: the application gets the signal at once, and reads late.
 func TestFollowerThatReadsLate(t *testing.T) {
 	t.Parallel()
 	for seen, ok := range map[float64]bool{7.738: true, 8.1: false} {

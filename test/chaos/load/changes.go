@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Each workload has a namespace of its own, as the judge takes the pods of a namespace for those of its workload.
+	// Each workload has a namespace of its own, as the judge takes the pods of a namespace for the pods of its workload.
 	changeNamespace   = cluster.Label + "-changes"
 	scheduleNamespace = cluster.Label + "-schedule"
 	changeReplicas    = 2

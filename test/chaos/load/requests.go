@@ -55,7 +55,7 @@ func (r *Requests) StartPods(ctx context.Context, n int) ([]*corev1.Pod, error) 
 	return pods, group.Wait()
 }
 
-// Run sends rate requests per second until the context ends. Those of one pod are sent one after the other, so that their order is
+// Run sends rate requests per second until the context ends. Requests for one pod are sent one after the other, so that their order is
 // known; pods do not wait for each other.
 func (r *Requests) Run(ctx context.Context, pods []*corev1.Pod, rate float64) error {
 	const waiting = 8

@@ -50,7 +50,7 @@ var askings = map[string]func(file string) corev1.ProbeHandler{
 	},
 }
 
-// turner is a pod whose application says now this and now that of itself.
+// turner is a pod whose application reports alternating states.
 type turner struct {
 	*corev1.Pod
 	asked string

@@ -59,7 +59,7 @@ func kinds() []meeting {
 	}
 }
 
-// Names are those of all meetings.
+// Names are the names of all meetings.
 func Names() []string {
 	var names []string
 	for _, m := range kinds() {

@@ -120,7 +120,7 @@ func (s *stage) deployment(form shape) *appsv1.Deployment {
 
 func stateFile(pod string) string { return pod + ".ready" }
 
-// pods are those of the workload, by their names.
+// pods are the pods of the workload, by their names.
 func (s *stage) pods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := s.cluster.List(ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels(workloadLabels()))

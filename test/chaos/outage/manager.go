@@ -93,7 +93,7 @@ func (o *Outages) led(ctx context.Context, since time.Time) bool {
 	return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(since)
 }
 
-// lease is that of the managers.
+// lease is the lease of the managers.
 func (o *Outages) lease(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	if err := o.cluster.Get(ctx, client.ObjectKey{Namespace: cluster.SystemNamespace, Name: cluster.ManagerName}, lease); err != nil {
@@ -114,7 +114,7 @@ func (o *Outages) leader(ctx context.Context) (string, error) {
 	return *lease.Spec.HolderIdentity, nil
 }
 
-// secondManager runs another manager beside those of the Deployment, which rolls SidecarSets out without asking for the
+// secondManager runs another manager beside the managers of the Deployment, which rolls SidecarSets out without asking for the
 // lease. It serves no webhooks: the Service does not select it.
 func (o *Outages) secondManager(ctx context.Context, _ *rand.Rand) error {
 	ctx = context.WithoutCancel(ctx)

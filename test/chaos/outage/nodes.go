@@ -20,7 +20,7 @@ import (
 	"github.com/refit-project/refit/test/chaos/records"
 )
 
-// nodeAnew deletes the object of a node and has kubelet register the node again. Its pods stay: only those of a node that
+// nodeAnew deletes the object of a node and has kubelet register the node again. Its pods stay: only the pods of a node that
 // is gone for 40 s are deleted.
 func (o *Outages) nodeAnew(ctx context.Context, choice *rand.Rand) error {
 	begin, node, ctx := time.Now(), o.node(choice), context.WithoutCancel(ctx)

@@ -148,7 +148,7 @@ func (o *Outages) serverStop(ctx context.Context, _ *rand.Rand) error {
 	return o.stopServer(ctx, 3*o.outage())
 }
 
-// serverAway takes it away for longer than leases last, also those of nodes.
+// serverAway takes it away for longer than leases last, also the leases of nodes.
 func (o *Outages) serverAway(ctx context.Context, _ *rand.Rand) error {
 	return o.stopServer(ctx, 5*time.Minute)
 }

@@ -61,7 +61,7 @@ func forkIn(ctx context.Context, folder string) (*exec.Cmd, error) {
 	return fork, nil
 }
 
-// setPriority is of all threads of a process. Those that it starts later have that of the one that starts them.
+// setPriority sets the priority of all threads of a process. A thread that is started later has the priority of the thread that starts it.
 func setPriority(pid, nice int) error {
 	threads, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "[0-9]*"))
 	if err != nil {

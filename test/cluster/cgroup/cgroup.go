@@ -18,7 +18,7 @@ import (
 
 // Tree is the set of cgroup hierarchies mounted on this machine.
 type Tree struct {
-	// Unified says that the controllers are those of cgroup v2.
+	// Unified says that the controllers are controllers of cgroup v2.
 	Unified bool
 	// mounts are the mount points of all hierarchies; the first one tracks processes.
 	mounts []string

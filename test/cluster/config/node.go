@@ -135,7 +135,7 @@ failCgroupV1: false
 enforceNodeAllocatable: []
 failSwapOn: false
 makeIPTablesUtilChains: false
-# The images of a test are few; the disk is the developer's and may be nearly full. That of the images (NODE_DISK) may be full on purpose.
+# The images of a test are few; the disk is the developer's and may be nearly full. The disk of the images (NODE_DISK) may be full on purpose.
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 evictionHard:

@@ -152,7 +152,7 @@ func (c *Cluster) signal(name, node string, signal syscall.Signal) error {
 	return nil
 }
 
-// startAll starts those of the components that do not run. Holders are started by startNode alone.
+// startAll starts the components that do not run. Holders are started by startNode alone.
 func (c *Cluster) startAll(ctx context.Context, components []part) error {
 	for _, component := range components {
 		if component.name == holder {

@@ -22,7 +22,7 @@ const (
 	staleAfter = time.Minute
 )
 
-// Down takes the cluster down and removes everything of it from the machine, but for the logs when asked.
+// Down takes the cluster down and removes everything of it from the machine, except the logs if they are to be kept.
 func (c *Cluster) Down(ctx context.Context, keepLogs bool) error {
 	release, err := c.lock()
 	if err != nil {

@@ -105,7 +105,7 @@ func (c *Cluster) lock() (release func(), err error) {
 }
 
 // choosePorts takes two free ports of the machine's loopback, starting at a place given by the cluster's
-// name. They lie below both the range of node ports and that of outgoing connections, so that neither can
+// name. They lie below both the range of node ports and the range of outgoing connections, so that neither can
 // be in the way when a server comes back.
 func (c *Cluster) choosePorts(ctx context.Context) error {
 	const first, count = 20000, 9000

@@ -72,14 +72,14 @@ func (c *Cluster) writeNode(number int, options KubeletOptions) error {
 }
 
 // startNode makes the node's namespaces, held by a process that does nothing else, and joins its network to
-// those of the others. A node that has them is left alone.
+// the nodes of the others. A node that has them is left alone.
 func (c *Cluster) startNode(ctx context.Context, number int, all []int) error {
 	name := state.NodeName(number)
 	record := c.record(part{holder, name})
 	if _, alive := process.Alive(record); alive {
 		return nil
 	}
-	// The node's own, below which the kubelet makes that of the pods, and beside it that of its programs.
+	// The node's own, below which the kubelet makes the cgroup of the pods, and beside it the cgroup of its programs.
 	if err := c.tree.MakeParent(c.state.Name() + "/" + name); err != nil {
 		return err
 	}

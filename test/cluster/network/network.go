@@ -11,7 +11,7 @@ import (
 	"github.com/refit-project/refit/test/cluster/state"
 )
 
-// Network is that of a cluster. Its nodes have a network namespace each.
+// Network is the network of a cluster. Its nodes have a network namespace each.
 type Network struct {
 	// Starter is the program of the cluster.
 	Starter string

@@ -20,7 +20,7 @@ import (
 
 const killTimeout = 30 * time.Second
 
-// Off kills every process of a node, those of its components and of its pods, as a power failure does. Its network and its
+// Off kills every process of a node, the processes of its components and of its pods, as a power failure does. Its network and its
 // files stay, /run too, which a machine that starts again finds empty. Who starts the components again gives the power back.
 func Off(ctx context.Context, dir state.Dir, node string, components []string) error {
 	holder, err := holderOf(dir, node)

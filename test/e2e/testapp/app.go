@@ -20,6 +20,7 @@ testapp note TEXT     write down TEXT, for exec preStop hooks
 testapp sleep D       do nothing for D, for example 5s
 testapp state FILE    print the state and end with 0 if it is "up", for exec probes
 testapp state FILE TEXT  set it
+testapp post URL JSON  send it once and print the status and the answer; certificates are not verified
 testapp updates [flags]  have a sidecar update files again and again
 
 `
@@ -43,7 +44,7 @@ type config struct {
 	otlp       string
 }
 
-// run is the program but for what only a process has. It returns the exit code.
+// run is the program without what only a process has. It returns the exit code.
 func run(args []string, getenv func(string) string, stdout io.Writer, signals <-chan os.Signal) int {
 	j, err := newJournal(getenv, stdout)
 	if err == nil {
@@ -69,6 +70,8 @@ func dispatch(args []string, j *journal, signals <-chan os.Signal) (int, error) 
 		return 0, j.add(line{Event: eventNote, Text: args[1]})
 	case (len(args) == 2 || len(args) == 3) && args[0] == "state":
 		return state(args[1:], os.Stdout)
+	case len(args) == 3 && args[0] == "post":
+		return post(args[1], args[2], os.Stdout)
 	case len(args) == 2 && args[0] == "sleep":
 		d, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -165,7 +168,7 @@ func (j *journal) exit(code int, why string) error {
 	return j.add(line{Event: eventExit, ExitCode: &code, Text: why})
 }
 
-// ends is true for the signals a runtime stops containers with; SIGQUIT is that of some images.
+// ends is true for the signals a runtime stops containers with; some images use SIGQUIT.
 func ends(s os.Signal) bool {
 	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT
 }

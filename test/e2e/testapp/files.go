@@ -113,7 +113,7 @@ func (f *follower) follow(broken chan<- error) (stop func()) {
 	return func() { close(end); work.Wait() }
 }
 
-// load takes the files over, but for a version that it does not understand.
+// load takes the files over, except a version that it does not understand.
 func (f *follower) load() error {
 	version, err := readSet(f.folder)
 	if err != nil {

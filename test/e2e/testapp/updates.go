@@ -23,7 +23,7 @@ import (
 const (
 	updateGood    = "good"
 	updatePoison  = poison    // the application does not take it over: it is put in place and rolled back
-	updateDigest  = "digest"  // another digest than that of what is downloaded
+	updateDigest  = "digest"  // another digest than the downloaded file has
 	updateMissing = "missing" // one of the files is not there
 	updateShort   = "short"   // the connection ends before the content does
 	updateSlow    = "slow"    // the content does not end in time

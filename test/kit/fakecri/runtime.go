@@ -102,7 +102,7 @@ func (r *Runtime) Close() {
 	r.work.Wait()
 }
 
-// Down takes the socket away, as when the runtime is stopped: calls under way break off with
+// Down takes the socket away, as a stop of the runtime does: calls under way break off with
 // Unavailable. The containers live on, as they do under containerd.
 func (r *Runtime) Down() {
 	r.serverMu.Lock()

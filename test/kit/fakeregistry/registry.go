@@ -1,4 +1,4 @@
-// Package fakeregistry is an image registry that misbehaves as it is told to, for tests of pulls.
+// Package fakeregistry is an image registry whose faults are set, for tests and benchmarks of pulls.
 package fakeregistry
 
 import (
@@ -36,14 +36,14 @@ type Fault struct {
 	Times int
 }
 
-// Registry serves images over HTTP on the loopback interface. Make it with Start.
+// Registry serves images over HTTP. Create it with Start or New.
 type Registry struct {
 	// Host is "127.0.0.1:<port>".
 	Host string
 
 	mu     sync.Mutex
 	images map[string]*image // by repository
-	blobs  map[string][]byte
+	blobs  map[string]blob
 }
 
 type image struct {
@@ -51,19 +51,39 @@ type image struct {
 	fault    Fault
 }
 
+// blob is in parts, of which one may be shared by several blobs.
+type blob [][]byte
+
+func (b blob) size() int {
+	n := 0
+	for _, part := range b {
+		n += len(part)
+	}
+	return n
+}
+
+// Digests are the digests of an image.
+type Digests struct{ Manifest, Config, Layer string }
+
+// New returns a registry without images, to be served by the caller.
+func New() *Registry { return &Registry{images: map[string]*image{}, blobs: map[string]blob{}} }
+
 // Start serves until the test ends.
 func Start(t *testing.T) *Registry {
 	t.Helper()
-	r := &Registry{images: map[string]*image{}, blobs: map[string][]byte{}}
-	server := httptest.NewServer(http.HandlerFunc(r.serve))
+	r := New()
+	server := httptest.NewServer(r)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	r.Host = strings.TrimPrefix(server.URL, "http://")
 	return r
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+func digest(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write(part)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
 // Add makes an image of one layer of about so many bytes, which cannot be compressed, and returns the digest of its
@@ -73,48 +93,56 @@ func (r *Registry) Add(t *testing.T, repository string, size int, fault Fault) s
 	content := make([]byte, size)
 	random := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32.32s", repository+r.Host))))
 	_, _ = random.Read(content) // it never fails
-	var layer bytes.Buffer
-	archive := tar.NewWriter(&layer)
-	if err := archive.WriteHeader(&tar.Header{Name: "content", Mode: 0o644, Size: int64(size)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := archive.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	config := encode(t, map[string]any{
+	return r.Put(repository, content, fault).Manifest
+}
+
+// Put makes an image of one layer with one file, whose content must not be changed. Any tag names the image.
+func (r *Registry) Put(repository string, content []byte, fault Fault) Digests {
+	const block = 512
+	layer := blob{tarHeader(len(content)), content, make([]byte, 2*block+(block-len(content)%block)%block)}
+	of := Digests{Layer: digest(layer...)}
+	config := encode(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux", "config": map[string]any{},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer.Bytes())}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{of.Layer}},
 	})
-	manifest := encode(t, map[string]any{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-		"config": descriptor("application/vnd.oci.image.config.v1+json", config),
-		"layers": []any{descriptor("application/vnd.oci.image.layer.v1.tar", layer.Bytes())},
+	of.Config = digest(config)
+	describe := func(mediaType, digest string, size int) map[string]any {
+		return map[string]any{"mediaType": mediaType, "digest": digest, "size": size}
+	}
+	manifest := encode(map[string]any{
+		"schemaVersion": 2, "mediaType": manifestType,
+		"config": describe("application/vnd.oci.image.config.v1+json", of.Config, len(config)),
+		"layers": []any{describe("application/vnd.oci.image.layer.v1.tar", of.Layer, layer.size())},
 	})
+	of.Manifest = digest(manifest)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.blobs[digest(config)], r.blobs[digest(layer.Bytes())] = config, layer.Bytes()
+	r.blobs[of.Config], r.blobs[of.Layer] = blob{config}, layer
 	r.images[repository] = &image{manifest: manifest, fault: fault}
-	return digest(manifest)
+	return of
 }
 
-func descriptor(mediaType string, data []byte) map[string]any {
-	return map[string]any{"mediaType": mediaType, "digest": digest(data), "size": len(data)}
+const manifestType = "application/vnd.oci.image.manifest.v1+json"
+
+// tarHeader is the header of an archive's only file.
+func tarHeader(size int) []byte {
+	var buffer bytes.Buffer
+	if err := tar.NewWriter(&buffer).WriteHeader(&tar.Header{Name: "content", Mode: 0o644, Size: int64(size)}); err != nil {
+		panic(err) // a buffer takes it
+	}
+	return buffer.Bytes()
 }
 
-func encode(t *testing.T, value any) []byte {
-	t.Helper()
+func encode(value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // maps of texts and numbers can always be encoded
 	}
 	return data
 }
 
-// serve follows the OCI distribution specification as far as pulls go.
-func (r *Registry) serve(out http.ResponseWriter, request *http.Request) {
+// ServeHTTP follows the OCI distribution specification as far as pulls go.
+func (r *Registry) ServeHTTP(out http.ResponseWriter, request *http.Request) {
 	path := strings.TrimPrefix(request.URL.Path, "/v2/")
 	if path == "" {
 		return
@@ -128,25 +156,28 @@ func (r *Registry) serve(out http.ResponseWriter, request *http.Request) {
 		r.manifest(out, request, repository)
 		return
 	}
-	repository, blob, _ := strings.Cut(path, "/blobs/")
+	repository, name, _ := strings.Cut(path, "/blobs/")
 	r.mu.Lock()
-	data, ok := r.blobs[blob]
+	data, ok := r.blobs[name]
 	fault := r.take(repository, false)
 	r.mu.Unlock()
 	if !ok {
 		http.NotFound(out, request)
 		return
 	}
-	if fault.WrongBytes && len(data) > 1024 {
-		data = bytes.Clone(data)
-		data[1000]++
+	out.Header().Set("Content-Length", fmt.Sprint(data.size()))
+	out.Header().Set("Docker-Content-Digest", name)
+	switch {
+	case request.Method == http.MethodHead:
+	case fault == Fault{}:
+		for _, part := range data {
+			if _, err := out.Write(part); err != nil {
+				return // the client is gone
+			}
+		}
+	default:
+		r.send(out, request, bytes.Join(data, nil), fault)
 	}
-	out.Header().Set("Content-Length", fmt.Sprint(len(data)))
-	out.Header().Set("Docker-Content-Digest", blob)
-	if request.Method == http.MethodHead {
-		return
-	}
-	r.send(out, request, data, fault)
 }
 
 // admits reports whether a request bears the login of the image that it is about.
@@ -192,7 +223,7 @@ func (r *Registry) manifest(out http.ResponseWriter, request *http.Request, repo
 		http.Error(out, `{"errors":[]}`, fault.Status)
 		return
 	}
-	out.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+	out.Header().Set("Content-Type", manifestType)
 	out.Header().Set("Docker-Content-Digest", digest(i.manifest))
 	out.Header().Set("Content-Length", fmt.Sprint(len(i.manifest)))
 	if request.Method != http.MethodHead {
@@ -200,7 +231,11 @@ func (r *Registry) manifest(out http.ResponseWriter, request *http.Request, repo
 	}
 }
 
+// send sends data with a fault.
 func (r *Registry) send(out http.ResponseWriter, request *http.Request, data []byte, fault Fault) {
+	if fault.WrongBytes && len(data) > 1024 {
+		data[1000]++
+	}
 	chunk := 64 << 10
 	if fault.BytesPerSecond > 0 {
 		chunk = min(chunk, max(fault.BytesPerSecond/20, 1))

@@ -210,7 +210,7 @@ func (m *maker) comma(needed bool) {
 	}
 }
 
-// fields writes those of a struct, each by a byte of its own.
+// fields writes the fields of a struct, each by a byte of its own.
 func (m *maker) fields(t reflect.Type, level int, comma *bool) {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

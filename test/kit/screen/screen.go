@@ -80,7 +80,7 @@ func (s *Screen) put(r rune) {
 	s.column++
 }
 
-// line is that of the cursor.
+// line is the line of the cursor.
 func (s *Screen) line() *[]rune {
 	for len(s.lines) <= s.row {
 		s.lines = append(s.lines, nil)

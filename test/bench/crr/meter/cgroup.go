@@ -8,29 +8,24 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/refit-project/refit/test/kit/cgroups"
 )
 
-// cpuOf gives the file with the CPU time of the whole cluster, from the cgroups of one of its processes: the cluster
-// is in one cgroup, whose name is the first part of all paths.
-func cpuOf(cgroups string) (file string, err error) {
-	for line := range strings.Lines(cgroups) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		top, _, _ := strings.Cut(strings.TrimPrefix(parts[2], "/"), "/")
-		switch {
-		case top == "":
-		case strings.Contains(","+parts[1]+",", ",cpuacct,"):
-			return filepath.Join("/sys/fs/cgroup/cpuacct", top, "cpuacct.usage"), nil
-		case parts[0] == "0" && parts[1] == "":
-			file = filepath.Join("/sys/fs/cgroup", top, "cpu.stat")
-		}
+// cpuOf gives the file with the CPU time of the whole cluster, of which the process is one: the cluster is in one cgroup, whose name
+// is the first part of all paths.
+func cpuOf(pid int) (file string, err error) {
+	group, err := cgroups.Of(pid, "cpuacct")
+	if err != nil {
+		return "", fmt.Errorf("find the cluster's cgroup: %w", err)
 	}
-	if file == "" {
-		return "", errors.New("find the cluster's cgroup: none accounts for CPU time")
+	if group = group.Top(); group.Path == "/" {
+		return "", errors.New("find the cluster's cgroup: the process is in the root")
 	}
-	return file, nil
+	if group.V2 {
+		return filepath.Join(group.Folder(), "cpu.stat"), nil
+	}
+	return filepath.Join(group.Folder(), "cpuacct.usage"), nil
 }
 
 // readCPU reads cpuacct.usage, nanoseconds, or cpu.stat, whose first line is in microseconds (cgroup-v2.rst).

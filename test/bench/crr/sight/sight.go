@@ -19,7 +19,7 @@ type Sighting[T client.Object] struct {
 }
 
 // Sights keeps the latest of each object of a watch and wakes those who wait for something about one. All times
-// of the benchmark are those of arrival here, on the one monotonic clock of this process.
+// of the benchmark are times of arrival here, on the one monotonic clock of this process.
 type Sights[T client.Object] struct {
 	mu      sync.Mutex
 	latest  map[string]Sighting[T]

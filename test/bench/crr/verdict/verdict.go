@@ -109,20 +109,13 @@ func figuresOf(samples []Sample) Figures {
 }
 
 func (r *Result) judge(what string, found, target time.Duration) {
-	r.Verdicts = append(r.Verdicts, report.Verdict{What: what, Target: "<= " + report.Duration(target), Found: report.Duration(found), Met: found <= target})
+	r.Verdicts = append(r.Verdicts, report.AtMost(what, found, target, report.Duration))
 }
 
 func (r *Result) judgeWrites() {
 	r.Verdicts = append(r.Verdicts, report.Verdict{
 		What: "API writes per request", Target: fmt.Sprintf("<= %d", targetWrites),
 		Found: fmt.Sprintf("%.2f", r.Cost.WritesEach), Met: r.Cost.WritesEach <= targetWrites,
-	})
-}
-
-func (r *Result) judgeRatio() {
-	r.Verdicts = append(r.Verdicts, report.Verdict{
-		What: "last one, of the floor's", Target: fmt.Sprintf("<= %.2f x", targetRatio),
-		Found: fmt.Sprintf("%.2f x", r.Ratio), Met: r.Ratio <= targetRatio,
 	})
 }
 
@@ -161,7 +154,7 @@ func One(r Result) Result {
 // Batch judges restarts of many at once by the floor's.
 func Batch(r Result) Result {
 	r.sum()
-	r.judgeRatio()
+	r.Verdicts = append(r.Verdicts, report.AtMost("last one, of the floor's", r.Ratio, targetRatio, report.Ratio))
 	r.judgeWrites()
 	r.noteWork()
 	return r
@@ -210,8 +203,6 @@ func Crash(r Result) Result {
 
 // Memory judges the daemon's memory on a full node.
 func Memory(r Result) Result {
-	r.Verdicts = append(r.Verdicts, report.Verdict{
-		What: fmt.Sprintf("RSS with %d pods", PodsOfNode), Target: "<= " + report.Bytes(targetRSS), Found: report.Bytes(r.Cost.RSS), Met: r.Cost.RSS <= targetRSS,
-	})
+	r.Verdicts = append(r.Verdicts, report.AtMost(fmt.Sprintf("RSS with %d pods", PodsOfNode), r.Cost.RSS, targetRSS, report.Bytes))
 	return r
 }

@@ -1,10 +1,8 @@
-// Package usage reads what the programs of a node use: CPU time from /proc, writes from the audit log, delays from
-// histograms.
+// Package usage reads what the programs of a node use: CPU time from /proc, delays from histograms.
 package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,28 +12,19 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
 
-	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/signal"
 )
 
 // Processes of a node.
 type Processes struct {
-	Daemon, kubelet, containerd int
+	daemon, kubelet, containerd int
 	shimSpace                   string // mount namespace of containerd and its shims
 }
 
-// Find finds the processes of a node of the cluster in the folder state.
-func Find(ctx context.Context, state, node string, daemon *corev1.Pod) (Processes, error) {
-	var p Processes
-	if len(daemon.Status.ContainerStatuses) == 0 {
-		return p, errors.New("refit-daemon does not run")
-	}
-	id, err := identity.ParseContainerID(daemon.Status.ContainerStatuses[0].ContainerID)
-	if err != nil {
-		return p, fmt.Errorf("find refit-daemon: %w", err)
-	}
+// Find finds the other processes of a node of the cluster in the folder state.
+func Find(ctx context.Context, state, node string, daemon int) (Processes, error) {
+	p := Processes{daemon: daemon}
 	all, err := signal.New("/proc")
 	if err != nil {
 		return p, err
@@ -45,7 +34,6 @@ func Find(ctx context.Context, state, node string, daemon *corev1.Pod) (Processe
 		pid      *int
 		selector signal.Selector
 	}{
-		{&p.Daemon, signal.Selector{Container: id}},
 		{&p.kubelet, signal.Selector{CmdlineRegexp: `^\S*/kube kubelet .*` + folder + `/`}},
 		{&p.containerd, signal.Selector{CmdlineRegexp: `^\S*/containerd --config=` + folder + `/`}},
 	} {
@@ -73,7 +61,7 @@ func (p Processes) CPU() (CPU, error) {
 		return CPU{}, fmt.Errorf("list processes: %w", err)
 	}
 	var used CPU
-	if used.Daemon, err = cpuClock(p.Daemon); err != nil {
+	if used.Daemon, err = cpuClock(p.daemon); err != nil {
 		return used, fmt.Errorf("CPU time of refit-daemon: %w", err)
 	}
 	if used.Kubelet, err = cpuClock(p.kubelet); err != nil {

@@ -68,7 +68,7 @@ func (v *view) see(w *workload, event entry.Watched) {
 	}
 }
 
-// deleted reports whether the pod served until somebody deleted it, as when its Deployment was deleted. Evictions are Refit's doing.
+// deleted reports whether the pod served until somebody deleted it, for example with its Deployment. Evictions are Refit's doing.
 func (v *view) deleted(p *pod) bool {
 	d := p.Deleted
 	return d != nil && d.Stored() && d.Subresource != "eviction" && !v.down[p].Before(d.Received)

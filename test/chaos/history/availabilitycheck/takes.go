@@ -269,7 +269,7 @@ func (c *check) eviction(w *workload, p *pod) *take {
 	return t
 }
 
-// evictionMost is that of the SidecarSet, of those that were injected, that has its pods evicted.
+// evictionMost is the maxUnavailable of the injected SidecarSet that has its pods evicted.
 func (c *check) evictionMost(p *pod, w *workload, m moment) int {
 	least := 1
 	for i := range p.versions[0].Pod.Spec.Containers {

@@ -35,7 +35,7 @@ func (c *check) underWay(w *workload, t *take) []*take {
 	return slices.Concat(found, evicted, deleted)
 }
 
-// starting is how many pods were created after one of the evictions and are not ready, beside that of the take and those that count.
+// starting is how many pods were created after one of the evictions and are not ready, beside the pod of the take and those that count.
 func (w *workload) starting(t *take, counted, evicted []*take) (n int) {
 	for _, p := range w.pods {
 		after := slices.ContainsFunc(evicted, func(e *take) bool { return e.begun.before(podMoment(p.versions[0])) })
@@ -81,7 +81,7 @@ func (p *pod) replaced(begun moment, containers []string, shows func(*corev1.Pod
 }
 
 // wasReady reports whether a pod was ready between two versions in which it is not, with what was to come: kubelet writes only the newest
-// of its reports. That it was ready is told by when it ceased to be. It may have been ready with the instances before if these
+// of its reports. The time when it ceased to be ready shows that it was ready. It may have been ready with the instances before if these
 // were not known to have ended, and it ceased when the others had just been started.
 func wasReady(before, after *entry.Write, begun moment, containers []string, shows func(*corev1.Pod) bool) bool {
 	was, is := unreadySince(before.Pod), unreadySince(after.Pod)

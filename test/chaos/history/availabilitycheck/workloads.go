@@ -74,7 +74,7 @@ type pod struct {
 	gone     moment // zero while it is there
 }
 
-// workloads are those of the run, with their pods.
+// workloads are the workloads of the run, with their pods.
 func (c *check) workloads() []*workload {
 	byName := map[[2]string]*workload{}
 	var all []*workload

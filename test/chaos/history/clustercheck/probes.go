@@ -110,7 +110,7 @@ const writeTime = 2 * time.Second
 // watch, are told that its version is too old, and list after another pause. 83 s were seen.
 const relistTime = 2 * entry.ClientPause
 
-// untilReconnected are the faults, those of the API server until its clients know that they are over.
+// untilReconnected are the faults; faults of the API server last until its clients know that they are over.
 func (c check) untilReconnected() []entry.Fault {
 	faults := slices.Clone(c.Faults)
 	for i := range faults {

@@ -1,8 +1,6 @@
 package entry
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -22,42 +20,34 @@ type Call struct {
 // MethodPull is the call by which an image is pulled.
 const MethodPull = "PullImage"
 
-// ParseCalls reads the record of the CRI proxy (test/criproxy, Line). Calls that concern no container are left out, but
-// for pulls of images.
+// ParseCalls reads the record of the CRI proxy (test/criproxy, Line). Calls that concern no container are left out,
+// except pulls of images.
 func ParseCalls(record string, in io.Reader) ([]Call, error) {
-	var calls []Call
-	err := eachLine(record, in, func(number int, text []byte) error {
-		var line struct {
-			Time        time.Time `json:"time"`
-			Method      string    `json:"method"`
-			ContainerID string    `json:"container_id"`
-			Image       string    `json:"image"`
-			Timeout     *int64    `json:"timeout"`
-			DurationMS  float64   `json:"duration_ms"`
-			Code        string    `json:"code"`
+	type written struct {
+		Time        time.Time `json:"time"`
+		Method      string    `json:"method"`
+		ContainerID string    `json:"container_id"`
+		Image       string    `json:"image"`
+		Timeout     int64     `json:"timeout"`
+		DurationMS  float64   `json:"duration_ms"`
+		Code        string    `json:"code"`
+	}
+	return parse(record, in, func(w written, line Line) (*Call, error) {
+		if w.ContainerID == "" && w.Method != MethodPull {
+			return nil, nil
 		}
-		if err := json.Unmarshal(text, &line); err != nil {
-			return err
+		took := time.Duration(w.DurationMS * float64(time.Millisecond))
+		call := &Call{
+			Method: w.Method, ContainerID: w.ContainerID, Image: w.Image, Grace: time.Duration(w.Timeout) * time.Second,
+			Begin: w.Time, End: w.Time.Add(took), Code: w.Code,
 		}
-		if line.ContainerID == "" && line.Method != MethodPull {
-			return nil
-		}
-		call := Call{
-			Method: line.Method, ContainerID: line.ContainerID, Image: line.Image, Begin: line.Time, Code: line.Code,
-			End: line.Time.Add(time.Duration(line.DurationMS * float64(time.Millisecond))),
-		}
-		if line.Timeout != nil {
-			call.Grace = time.Duration(*line.Timeout) * time.Second
-		}
-		call.Line = Line{Record: record, Number: number, Time: call.Begin, Text: fmt.Sprintf("%s %s grace %s: %s after %s",
-			call.Method, Short(call.ContainerID), call.Grace, call.Code, call.End.Sub(call.Begin).Round(time.Millisecond))}
 		if call.Method == MethodPull {
-			call.Text = fmt.Sprintf("%s %s: %s after %s", call.Method, call.Image, call.Code, call.End.Sub(call.Begin).Round(time.Millisecond))
+			call.Line = line.of(call.Begin, "%s %s: %s after %s", call.Method, call.Image, call.Code, took.Round(time.Millisecond))
+		} else {
+			call.Line = line.of(call.Begin, "%s %s grace %s: %s after %s", call.Method, Short(call.ContainerID), call.Grace, call.Code, took.Round(time.Millisecond))
 		}
-		calls = append(calls, call)
-		return nil
+		return call, nil
 	})
-	return calls, err
 }
 
 // Changes reports whether the call does something to the container rather than look at it.

@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -51,7 +50,7 @@ const (
 	KindSidecarNice  = "sidecar-nice"
 	// KindThrottle is a daemon with hardly any CPU time.
 	KindThrottle = "daemon-throttle"
-	// KindNodeLost is a node whose processes have all ended at once, those of its pods included.
+	// KindNodeLost is a node whose processes have all ended at once, the processes of its pods included.
 	KindNodeLost = "node-lost"
 	// KindNodeDiskFull is a node whose container runtime has no room on its disk.
 	KindNodeDiskFull = "node-disk-full"
@@ -69,21 +68,13 @@ const (
 
 // ParseFaults reads the run's journal.
 func ParseFaults(record string, in io.Reader) ([]Fault, error) {
-	var faults []Fault
-	err := eachLine(record, in, func(number int, text []byte) error {
-		var fault Fault
-		if err := json.Unmarshal(text, &fault); err != nil {
-			return err
-		}
+	return parse(record, in, func(fault Fault, line Line) (*Fault, error) {
 		if fault.Kind == "" || fault.Begin.IsZero() || fault.End.Before(fault.Begin) {
-			return fmt.Errorf("fault %+v: want a kind, and an end after the begin", fault)
+			return nil, fmt.Errorf("fault %+v: want a kind, and an end after the begin", fault)
 		}
-		fault.Line = Line{Record: record, Number: number, Time: fault.Begin,
-			Text: fmt.Sprintf("%s %s for %s", fault.Kind, fault.Detail, fault.End.Sub(fault.Begin).Round(time.Millisecond))}
-		faults = append(faults, fault)
-		return nil
+		fault.Line = line.of(fault.Begin, "%s %s for %s", fault.Kind, fault.Detail, fault.End.Sub(fault.Begin).Round(time.Millisecond))
+		return &fault, nil
 	})
-	return faults, err
 }
 
 // On reports whether the fault was on that node; an empty name is any node.

@@ -4,6 +4,7 @@ package entry
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,4 +39,27 @@ func eachLine(record string, in io.Reader, parse func(number int, text []byte) e
 			return fmt.Errorf("read %s line %d: %w", record, number, err)
 		}
 	}
+}
+
+// of is the line with its time, and with what it says.
+func (l Line) of(at time.Time, format string, args ...any) Line {
+	l.Time, l.Text = at, fmt.Sprintf(format, args...)
+	return l
+}
+
+// parse decodes every line of a record. What made returns for a line is an entry, unless it is nil.
+func parse[L, E any](record string, in io.Reader, made func(text L, line Line) (*E, error)) ([]E, error) {
+	var entries []E
+	err := eachLine(record, in, func(number int, text []byte) error {
+		var decoded L
+		if err := json.Unmarshal(text, &decoded); err != nil {
+			return err
+		}
+		entry, err := made(decoded, Line{Record: record, Number: number})
+		if err == nil && entry != nil {
+			entries = append(entries, *entry)
+		}
+		return err
+	})
+	return entries, err
 }

@@ -1,9 +1,7 @@
 package entry
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -26,19 +24,11 @@ type Sample struct {
 
 // ParseSamples reads the record of the samples.
 func ParseSamples(record string, in io.Reader) ([]Sample, error) {
-	var samples []Sample
-	err := eachLine(record, in, func(number int, text []byte) error {
-		var s Sample
-		if err := json.Unmarshal(text, &s); err != nil {
-			return err
-		}
+	return parse(record, in, func(s Sample, line Line) (*Sample, error) {
 		if s.At.IsZero() || s.PID == 0 || s.Program == "" {
-			return errors.New("sample: want a time, a program and a process")
+			return nil, errors.New("sample: want a time, a program and a process")
 		}
-		s.Line = Line{Record: record, Number: number, Time: s.At,
-			Text: fmt.Sprintf("%s %d: %d KiB, %d files, %d threads", s.Program, s.PID, s.Anon>>10, s.Files, s.Threads)}
-		samples = append(samples, s)
-		return nil
+		s.Line = line.of(s.At, "%s %d: %d KiB, %d files, %d threads", s.Program, s.PID, s.Anon>>10, s.Files, s.Threads)
+		return &s, nil
 	})
-	return samples, err
 }

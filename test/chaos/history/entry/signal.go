@@ -1,8 +1,6 @@
 package entry
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 )
@@ -27,25 +25,18 @@ const (
 
 // ParseSignals reads the log of one pod's containers.
 func ParseSignals(record string, in io.Reader) ([]Signal, error) {
-	var signals []Signal
-	err := eachLine(record, in, func(number int, text []byte) error {
-		var line struct {
-			Time      time.Time `json:"time"`
-			Event     string    `json:"event"`
-			Container string    `json:"container"`
-			PodUID    string    `json:"pod_uid"`
-			Signal    string    `json:"signal"`
-			Text      string    `json:"text"`
-		}
-		if err := json.Unmarshal(text, &line); err != nil {
-			return err
-		}
-		signals = append(signals, Signal{
-			Line: Line{Record: record, Number: number, Time: line.Time, Text: fmt.Sprintf("%s %s%s in container %s of pod %s",
-				line.Event, line.Signal, line.Text, line.Container, line.PodUID)},
-			Event: line.Event, PodUID: line.PodUID, Container: line.Container, Signal: line.Signal, Reason: line.Text,
-		})
-		return nil
+	type written struct {
+		Time      time.Time `json:"time"`
+		Event     string    `json:"event"`
+		Container string    `json:"container"`
+		PodUID    string    `json:"pod_uid"`
+		Signal    string    `json:"signal"`
+		Text      string    `json:"text"`
+	}
+	return parse(record, in, func(w written, line Line) (*Signal, error) {
+		return &Signal{
+			Line:  line.of(w.Time, "%s %s%s in container %s of pod %s", w.Event, w.Signal, w.Text, w.Container, w.PodUID),
+			Event: w.Event, PodUID: w.PodUID, Container: w.Container, Signal: w.Signal, Reason: w.Text,
+		}, nil
 	})
-	return signals, err
 }

@@ -1,9 +1,7 @@
 package entry
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -25,22 +23,11 @@ const AskedByExec = "exec"
 
 // ParseTurns reads the record of the turns.
 func ParseTurns(record string, in io.Reader) ([]Turn, error) {
-	var turns []Turn
-	err := eachLine(record, in, func(number int, text []byte) error {
-		var turn Turn
-		if err := json.Unmarshal(text, &turn); err != nil {
-			return err
-		}
+	return parse(record, in, func(turn Turn, line Line) (*Turn, error) {
 		if turn.At.IsZero() || turn.PodUID == "" {
-			return errors.New("turn: want a time and a pod")
+			return nil, errors.New("turn: want a time and a pod")
 		}
-		said := "down"
-		if turn.Up {
-			said = "up"
-		}
-		turn.Line = Line{Record: record, Number: number, Time: turn.At, Text: fmt.Sprintf("pod %s says %s of itself", turn.PodUID, said)}
-		turns = append(turns, turn)
-		return nil
+		turn.Line = line.of(turn.At, "pod %s says %s of itself", turn.PodUID, map[bool]string{true: "up", false: "down"}[turn.Up])
+		return &turn, nil
 	})
-	return turns, err
 }

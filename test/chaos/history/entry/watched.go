@@ -50,21 +50,11 @@ type WatchedLine struct {
 
 // ParseWatched reads the record of the watches.
 func ParseWatched(record string, in io.Reader) ([]Watched, error) {
-	var all []Watched
-	err := eachLine(record, in, func(number int, text []byte) error {
-		var line WatchedLine
-		if err := json.Unmarshal(text, &line); err != nil {
-			return err
-		}
+	return parse(record, in, func(line WatchedLine, at Line) (*Watched, error) {
 		w, err := watchedOf(line)
-		if err != nil {
-			return err
-		}
-		w.Line.Record, w.Line.Number = record, number
-		all = append(all, w)
-		return nil
+		w.Line.Record, w.Line.Number = at.Record, at.Number
+		return &w, err
 	})
-	return all, err
 }
 
 func watchedOf(line WatchedLine) (Watched, error) {

@@ -139,7 +139,7 @@ func (m *Model) addDeletions() {
 	}
 }
 
-// unloggedDeletion is a deletion that the pod's metadata tells of, at a time whose audit lines may be missing. The line is that of
+// unloggedDeletion is a deletion that the pod's metadata shows, at a time whose audit lines may be missing. The line is the line of
 // the status with this metadata.
 func (p *Pod) unloggedDeletion() *entry.Write {
 	for _, w := range p.Statuses {

@@ -66,7 +66,7 @@ type pod struct {
 	replaced string     // container ID of the sidecar when the update was begun
 	updates  map[string]int
 	restarts int32     // that updates account for
-	left     time.Time // when it was available the last time, but for an update
+	left     time.Time // when it was available the last time, except for an update
 }
 
 // Updates is how many begun updates have been judged: none would be none that is wrong.

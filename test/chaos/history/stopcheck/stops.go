@@ -183,7 +183,7 @@ func (c check) unjustified(call entry.Call, known *model.Container, candidates [
 	c.Violate("I1", subject, call.Method+" before its ID was stored in a request, or after that request had ended", proof...)
 }
 
-// identity checks that the stopped instance is that of admission.
+// identity checks that the stopped instance is the instance at admission.
 func (c check) identity(o order, call entry.Call) {
 	strategy := o.request.Spec().Strategy
 	if strategy != nil && strategy.ForceRecreate {

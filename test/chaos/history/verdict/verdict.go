@@ -32,7 +32,7 @@ func (v Violation) String() string {
 
 // Options of the judgement.
 type Options struct {
-	// Daemon is the user name of the daemon in the audit log, Manager that of the manager.
+	// Daemon is the user name of the daemon in the audit log, Manager the user name of the manager.
 	Daemon, Manager string
 	// Patience is how long a request may take from its turn on, beside the times it asks for itself.
 	Patience time.Duration
@@ -86,7 +86,7 @@ type Totals struct {
 	// Pulls are attempts of the daemon to pull an image. Cancelled are jobs that were deleted after an attempt of theirs had
 	// failed: without the deletion others would have followed.
 	Pulls, Cancelled int
-	// Rollouts are RestartRollouts, RolledOut those of them that have ended.
+	// Rollouts are RestartRollouts, RolledOut the ones that have ended.
 	Rollouts, RolledOut int
 	// Triggered are the rollouts for changes of ConfigMaps, Scheduled those for times of schedules.
 	Triggered, Scheduled int

@@ -126,7 +126,7 @@ func upCommand(open opener) *cobra.Command {
 	}
 }
 
-// number is that of an environment variable, 1 where there is none.
+// number is the value of an environment variable, 1 where there is none.
 func number(variable string) (uint8, error) {
 	value := os.Getenv(variable)
 	if value == "" {

@@ -1,4 +1,4 @@
-package podapi_test
+package control
 
 import (
 	"context"
@@ -14,9 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/refit-project/refit/inplace"
-	"github.com/refit-project/refit/sidecarset/control/podapi"
 )
 
 // sent is what was written last: the subresource, and the patch or the eviction.
@@ -26,7 +23,7 @@ type sent struct {
 	eviction           *policyv1.Eviction
 }
 
-func newPods(t *testing.T, last *sent, doing *string, fault error) *podapi.Pods {
+func newPodAPI(t *testing.T, last *sent, doing *string, fault error) *podAPI {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
@@ -50,7 +47,7 @@ func newPods(t *testing.T, last *sent, doing *string, fault error) *podapi.Pods 
 			return fault
 		},
 	})
-	return &podapi.Pods{Client: api, Live: api, Written: func(resource, what string, err error) error {
+	return &podAPI{client: api, live: api, written: func(resource, what string, err error) error {
 		*doing = resource + ": " + what
 		return err
 	}}
@@ -63,19 +60,19 @@ func TestWritesToAPod(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("denied")} {
 		var last sent
 		var doing string
-		pods := newPods(t, &last, &doing, fault)
+		pods := newPodAPI(t, &last, &doing, fault)
 		for _, subresource := range []string{"", "resize"} {
 			_, err := pods.PatchPod(t.Context(), web, subresource, []byte(`{"a":1}`))
 			if want := (sent{subresource: subresource, patch: `{"a":1}`, kind: types.StrategicMergePatchType}); last != want || !errors.Is(err, fault) || doing != "pods: patch pod shop/web" {
 				t.Errorf("%q: %+v, %q, %v", subresource, last, doing, err)
 			}
 		}
-		err := pods.Mark(t.Context(), client.ObjectKeyFromObject(web), web.UID, &corev1.PodCondition{Type: "Told", Status: corev1.ConditionTrue})
+		err := pods.mark(t.Context(), client.ObjectKeyFromObject(web), web.UID, &corev1.PodCondition{Type: "Told", Status: corev1.ConditionTrue})
 		if last.subresource != "status" || last.kind != types.StrategicMergePatchType || !strings.Contains(last.patch, `"metadata":{"uid":"uid"}`) || !strings.Contains(last.patch, `"type":"Told","status":"True"`) ||
 			!errors.Is(err, fault) || doing != "pods: write condition of pod shop/web" {
 			t.Errorf("%+v, %q, %v", last, doing, err)
 		}
-		err = pods.Evict(t.Context(), web)
+		err = pods.evict(t.Context(), web)
 		if last.subresource != "eviction" || *last.eviction.DeleteOptions.Preconditions.UID != "uid" || !errors.Is(err, fault) || doing != "pods: evict pod web" {
 			t.Errorf("%+v, %q, %v", last, doing, err)
 		}
@@ -86,18 +83,15 @@ func TestAPodIsReadFromTheAPIServer(t *testing.T) {
 	t.Parallel()
 	var last sent
 	var doing string
-	pods := newPods(t, &last, &doing, nil)
-	if err := pods.Client.Create(t.Context(), web.DeepCopy()); err != nil {
+	pods := newPodAPI(t, &last, &doing, nil)
+	if err := pods.client.Create(t.Context(), web.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	pods.Client = nil
+	pods.client = nil
 	if pod, err := pods.Pod(t.Context(), "shop", "web"); err != nil || pod.UID != "uid" {
 		t.Errorf("%+v, %v", pod, err)
 	}
 	if _, err := pods.Pod(t.Context(), "shop", "gone"); err == nil || !strings.Contains(err.Error(), "get pod shop/gone") {
 		t.Errorf("%v", err)
-	}
-	if err := pods.Restart(t.Context(), web, inplace.Instance{}); err == nil {
-		t.Error("a sidecar is restarted")
 	}
 }

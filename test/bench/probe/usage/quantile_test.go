@@ -8,26 +8,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-func TestWriter(t *testing.T) {
-	t.Parallel()
-	line := func(stage, verb, user, resource string) string {
-		return `{"stage":"` + stage + `","verb":"` + verb + `","user":{"username":"` + user + `"},"objectRef":{"resource":"` + resource + `"}}`
-	}
-	const daemon = "system:serviceaccount:refit-system:refit-daemon"
-	for name, tt := range map[string]struct{ line, who, resource string }{
-		"status":        {line("ResponseComplete", "patch", daemon, "nodepodprobes"), "refit-daemon", "nodepodprobes"},
-		"read":          {line("ResponseComplete", "watch", daemon, "nodepodprobes"), "", ""},
-		"begin":         {line("RequestReceived", "patch", daemon, "nodepodprobes"), "", ""},
-		"somebody else": {line("ResponseComplete", "patch", "system:node:node-1", "pods"), "", ""},
-		"question":      {line("ResponseComplete", "create", daemon, "tokenreviews"), "", ""},
-	} {
-		who, resource, err := Writer([]byte(tt.line))
-		if err != nil || who != tt.who || resource != tt.resource {
-			t.Errorf("%s: %q %q %v", name, who, resource, err)
-		}
-	}
-}
-
 func TestQuantileBetweenReadings(t *testing.T) {
 	t.Parallel()
 	histogram := func(counts ...uint64) *dto.Histogram {

@@ -1,4 +1,4 @@
-package compiled
+package control
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 	"github.com/refit-project/refit/probe/podprobe"
 )
 
-// Either returns the markers of an object before and after a change, if they exist, so that the pods of both are found.
-func Either(objects ...client.Object) []podprobe.Marker {
+// markersOf returns the markers of an object before and after a change, if they exist, so that the pods of both are found.
+func markersOf(objects ...client.Object) []podprobe.Marker {
 	var all []v1alpha1.PodProbeMarker
 	for _, object := range objects {
 		if marker, ok := object.(*v1alpha1.PodProbeMarker); ok && marker != nil {
@@ -22,8 +22,8 @@ func Either(objects ...client.Object) []podprobe.Marker {
 	return podprobe.Compile(all)
 }
 
-// HasProbeOf reports whether the spec has a probe of the marker with exactly this name and namespace.
-func HasProbeOf(spec v1alpha1.NodePodProbeSpec, namespace, name string) bool {
+// hasProbeOf reports whether the spec has a probe of the marker with exactly this name and namespace.
+func hasProbeOf(spec v1alpha1.NodePodProbeSpec, namespace, name string) bool {
 	return slices.ContainsFunc(spec.PodProbes, func(pod v1alpha1.PodProbe) bool {
 		return pod.Namespace == namespace && slices.ContainsFunc(pod.Probes, func(probe v1alpha1.ContainerProbe) bool {
 			marker, ok := podprobe.MarkerOf(probe.Name)

@@ -1,4 +1,4 @@
-package omitted_test
+package control
 
 import (
 	"fmt"
@@ -9,11 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/refit-project/refit/probe/control/omitted"
 )
 
-func pod(name, uid string) *corev1.Pod {
+func onNode(name, uid string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}}
 	p.Spec.NodeName = "node-1"
 	return p
@@ -21,8 +19,8 @@ func pod(name, uid string) *corev1.Pod {
 
 func TestPodsThatAreLeftOutAreThoseOfTheLastTime(t *testing.T) {
 	t.Parallel()
-	a, b, again := pod("a", "1"), pod("b", "2"), pod("b", "3")
-	var o omitted.Pods
+	a, b, again := onNode("a", "1"), onNode("b", "2"), onNode("b", "3")
+	var o omittedPods
 	for i, tc := range []struct {
 		pods           []*corev1.Pod
 		added, changed string
@@ -34,10 +32,10 @@ func TestPodsThatAreLeftOutAreThoseOfTheLastTime(t *testing.T) {
 		{[]*corev1.Pod{again}, "", "shop/a"},
 		{nil, "", "shop/b"},
 	} {
-		if known := o.Knows("node-1"); known != (i > 0) {
+		if known := o.knows("node-1"); known != (i > 0) {
 			t.Errorf("%d: known %t before", i, known)
 		}
-		added, changed := o.Set("node-1", tc.pods)
+		added, changed := o.set("node-1", tc.pods)
 		var uids, keys []string
 		for _, p := range added {
 			uids = append(uids, string(p.UID))
@@ -50,17 +48,17 @@ func TestPodsThatAreLeftOutAreThoseOfTheLastTime(t *testing.T) {
 			t.Errorf("%d: added %q, changed %q", i, uids, keys)
 		}
 		for _, p := range []*corev1.Pod{a, b, again} {
-			if want := slices.Contains(tc.pods, p); o.Has(p) != want || o.All()[p.UID] != want {
+			if want := slices.Contains(tc.pods, p); o.has(p) != want || o.all()[p.UID] != want {
 				t.Errorf("%d: %s is left out: %t", i, p.UID, !want)
 			}
 		}
-		if o.Any("node-1") != (len(tc.pods) > 0) || o.Any("node-2") {
-			t.Errorf("%d: %v", i, o.All())
+		if o.any("node-1") != (len(tc.pods) > 0) || o.any("node-2") {
+			t.Errorf("%d: %v", i, o.all())
 		}
 	}
-	o.Set("node-1", []*corev1.Pod{a})
-	o.Forget("node-1")
-	if o.Knows("node-1") || o.Has(a) {
+	o.set("node-1", []*corev1.Pod{a})
+	o.forget("node-1")
+	if o.knows("node-1") || o.has(a) {
 		t.Error("a node that is gone is known")
 	}
 }

@@ -1,6 +1,4 @@
-// Package omitted records which pods are left out of the NodePodProbe of their node because it has reached its limits.
-// Package podprobe decides which pods these are.
-package omitted
+package control
 
 import (
 	"maps"
@@ -10,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods holds the omitted pods of the nodes that this process has reconciled.
-type Pods struct {
+// omittedPods records which pods are left out of the NodePodProbe of their node because it has reached its limits. Package
+// podprobe decides which pods these are.
+type omittedPods struct {
 	mu     sync.Mutex
 	byNode map[string]map[types.UID]types.NamespacedName
 }
 
-// Set replaces the omitted pods of a node. It returns the newly omitted pods, and the keys of all pods whose state has
+// set replaces the omitted pods of a node. It returns the newly omitted pods, and the keys of all pods whose state has
 // changed.
-func (o *Pods) Set(node string, pods []*corev1.Pod) (added []*corev1.Pod, changed []types.NamespacedName) {
+func (o *omittedPods) set(node string, pods []*corev1.Pod) (added []*corev1.Pod, changed []types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := maps.Clone(o.byNode[node])
@@ -40,31 +39,31 @@ func (o *Pods) Set(node string, pods []*corev1.Pod) (added []*corev1.Pod, change
 	return added, changed
 }
 
-// Forget removes a node that no longer exists.
-func (o *Pods) Forget(node string) {
+// forget removes a node that no longer exists.
+func (o *omittedPods) forget(node string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.byNode, node)
 }
 
-// Knows reports whether the omitted pods of a node have been set.
-func (o *Pods) Knows(node string) bool {
+// knows reports whether the omitted pods of a node have been set.
+func (o *omittedPods) knows(node string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, known := o.byNode[node]
 	return known
 }
 
-// Has reports whether a pod is omitted.
-func (o *Pods) Has(pod *corev1.Pod) bool {
+// has reports whether a pod is omitted.
+func (o *omittedPods) has(pod *corev1.Pod) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, out := o.byNode[pod.Spec.NodeName][pod.UID]
 	return out
 }
 
-// All returns the UIDs of the omitted pods of all nodes.
-func (o *Pods) All() map[types.UID]bool {
+// all returns the UIDs of the omitted pods of all nodes.
+func (o *omittedPods) all() map[types.UID]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := map[types.UID]bool{}
@@ -76,8 +75,8 @@ func (o *Pods) All() map[types.UID]bool {
 	return all
 }
 
-// Any reports whether a node has omitted pods.
-func (o *Pods) Any(node string) bool {
+// any reports whether a node has omitted pods.
+func (o *omittedPods) any(node string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.byNode[node]) > 0

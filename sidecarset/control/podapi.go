@@ -1,0 +1,61 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/refit-project/refit/internal/must"
+)
+
+// podAPI reads and writes single pods: steps of in-place updates, evictions, and a condition. The callers decide which
+// pods are written. It implements inplace.Writer.
+type podAPI struct {
+	client client.Client
+	live   client.Reader // reads from the API server and not from a cache, because updates depend on the present state
+	// written counts a write of a kind of resource, and wraps its error with what was being done.
+	written func(resource, doing string, err error) error
+}
+
+// Pod reads a pod from the API server.
+func (p *podAPI) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := p.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+	}
+	return pod, nil
+}
+
+// PatchPod writes a step of an update.
+func (p *podAPI) PatchPod(ctx context.Context, pod *corev1.Pod, subresource string, patch []byte) (*corev1.Pod, error) {
+	stored := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	change := client.RawPatch(types.StrategicMergePatchType, patch)
+	var err error
+	if subresource == "" {
+		err = p.client.Patch(ctx, stored, change)
+	} else {
+		err = p.client.SubResource(subresource).Patch(ctx, stored, change)
+	}
+	return stored, p.written("pods", "patch pod "+pod.Namespace+"/"+pod.Name, err)
+}
+
+// evict evicts the pod, and fails if another pod has its name.
+func (p *podAPI) evict(ctx context.Context, pod *corev1.Pod) error {
+	eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}}
+	return p.written("pods", "evict pod "+pod.Name, p.client.SubResource("eviction").Create(ctx, pod, eviction))
+}
+
+// mark writes a condition. With the UID the write fails for another pod with the same name.
+func (p *podAPI) mark(ctx context.Context, key types.NamespacedName, uid types.UID, condition *corev1.PodCondition) error {
+	patch := must.JSON(map[string]any{
+		"metadata": map[string]any{"uid": uid}, "status": map[string]any{"conditions": []*corev1.PodCondition{condition}},
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	err := p.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch))
+	return p.written("pods", "write condition of pod "+key.String(), err)
+}
