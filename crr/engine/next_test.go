@@ -201,9 +201,11 @@ func TestStopOfAnEarlierRequestCountsForTheNext(t *testing.T) {
 				synctest.Wait()
 				e.Remove(first)
 			}
+			w.mu.Lock()
 			if state := e.get("2").Status.ContainerRecreateStates; p.calls < 4 || len(w.stopped) != 1 || len(state) != 1 || state[0].StopBegan != nil {
 				t.Errorf("signals only %t: stopped %q, the second request has %+v", signalsOnly, w.stopped, state)
 			}
+			w.mu.Unlock()
 			e.Wait()
 			time.Sleep(10 * time.Second) // kubelet
 		})

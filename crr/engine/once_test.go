@@ -40,6 +40,8 @@ func (w *world) forced() {
 // check reports what a user would notice.
 func (w *world) check(t *testing.T, what, want string, stops int) {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	result, reason := crr.Result(w.request.Status)
 	var instances []string
 	if stops > 0 {
@@ -118,6 +120,8 @@ func TestNothingIsStoppedWithoutARecord(t *testing.T) {
 			w.drops, w.sidecar = true, sidecar
 			w.forced()
 			w.run(t.Context(), &process{})
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			if len(w.stopped) > 0 {
 				t.Errorf("sidecar %t: stopped %q, and no process could know that after a crash", sidecar, w.stopped)
 			}
