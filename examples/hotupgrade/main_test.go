@@ -130,11 +130,13 @@ func TestNoRequestFailsDuringAnUpgrade(t *testing.T) {
 				}
 				if i%2 == 0 {
 					_ = kept.Close()
-					if kept, err = dial(address); err != nil {
+					again, err := dial(address)
+					if err != nil {
 						failures.Add(1)
 						t.Log(err)
 						return
 					}
+					kept = again
 				}
 			}
 		})
