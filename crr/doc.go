@@ -4,7 +4,7 @@
 // the CRD has no field for them.
 //
 // The package only decides: it takes values and the time as arguments and returns values. Clients, CRI types,
-// goroutines and sleeping must stay out. The caller of Plan observes, plans, writes the status, acts, and plans again.
-// It needs no other state, because a container instance is identified by its ID, and the ID is recorded in the
-// request's status before the instance is stopped.
+// goroutines and sleeping must stay out. Package engine calls Plan: it observes, plans, writes the status, acts, and
+// plans again. It needs no other state, because a container instance is identified by its ID, and the ID is recorded in
+// the request's status before the instance is stopped.
 package crr

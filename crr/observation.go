@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Observation is what is known about the pod of a request at one moment.
@@ -22,9 +23,9 @@ type Observation struct {
 	// Unstoppable says by container name why the running instance cannot be stopped from here. It is nil if a container
 	// runtime stops them.
 	Unstoppable map[string]string
-	// Acts holds the actions of this process for the request, by container name. It is lost when the process ends,
+	// Actions holds the actions of this process for the request, by container name. It is lost when the process ends,
 	// which costs at most a repeated attempt.
-	Acts map[string]Act
+	Actions map[string]ActionState
 	// TakenAt is since when this process has worked on the request; zero means since now. It matters if the API server
 	// stores no conditions, as with the CRDs of OpenKruise up to 1.9.
 	TakenAt time.Time
@@ -46,14 +47,14 @@ type Instance struct {
 	RestartCount          int32 // 0 for the first instance
 }
 
-// Act describes the actions on one container of a request.
-type Act struct {
+// ActionState is the state of the actions on one container of a request.
+type ActionState struct {
 	// Running says that a stop or start of the container is in progress.
 	Running bool
 	// Done is when the last action ended.
 	Done time.Time
-	// Nudges counts the touches of the pod that were to make kubelet sync it.
-	Nudges int
+	// Touches counts the touches of the pod that were to make kubelet sync it.
+	Touches int
 	// Failures counts the failures since the last success. Err is the last error, with what was being done; empty after
 	// a success.
 	Failures int
@@ -70,8 +71,8 @@ type Decision struct {
 	Status Status
 	Stop   *Stop
 	Start  *Start
-	// Again is when to plan again even without a change; zero means only after a change.
-	Again time.Time
+	// Again is when to plan again even without a change.
+	Again recheck.At
 	// Why explains the decision in one sentence, for the log.
 	Why string
 }
@@ -96,8 +97,8 @@ type Start struct {
 	Container string
 	// Remove lists exited instances to remove, in this order. Kubelet computes its back-off from the instances it sees.
 	Remove []identity.ContainerID
-	// Nudge says to touch the pod's annotation AnnotationNudge, so that kubelet syncs the pod.
-	Nudge bool
+	// Touch says to touch the pod's annotation AnnotationNudge, so that kubelet syncs the pod.
+	Touch bool
 }
 
 // exitedInstances returns the exited instances of a container, the newest last.

@@ -44,7 +44,7 @@ func TestForcedRequestStopsOneInstanceUnderOpenKruisesCRD(t *testing.T) {
 	first := s.plan()
 	wantDiff(t, "stop", first.Stop.ID, id("app", 0))
 	s.pruned(first, time.Second).runs("app", 1)
-	s.observed.Acts = nil // kill -9 between the stop and whatever follows it
+	s.observed.Actions = nil // kill -9 between the stop and whatever follows it
 	for range 20 {
 		next := s.plan()
 		wantWait(t, next)
@@ -61,7 +61,7 @@ func TestForcedRequestRecordsTheInstanceItFindsUnderOpenKruisesCRD(t *testing.T)
 	first := s.plan()
 	wantDiff(t, "stop", first.Stop.ID, id("app", 1))
 	s.pruned(first, time.Second).runs("app", 2).ready("app", 2)
-	s.observed.Acts = nil
+	s.observed.Actions = nil
 	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
 }
 
@@ -70,7 +70,7 @@ func TestCrashOfTheNewInstanceKeepsItsBackoffUnderOpenKruisesCRD(t *testing.T) {
 	t.Parallel()
 	s := newFixture()
 	s.pruned(s.plan(), time.Second).exited("app", 0, 143).runs("app", 1).ready("app", 1).exited("app", 1, 1).crashLoop("app", 1)
-	s.observed.Acts = nil
+	s.observed.Actions = nil
 	for range 5 {
 		next := s.plan()
 		wantWait(t, next)
@@ -84,10 +84,10 @@ func TestContainerIsPendingUntilItsStopHasReturned(t *testing.T) {
 	first := s.plan()
 	wantDiff(t, "before the stop", phases(first.Status), map[string]string{"app": "Pending"})
 	s.stored(first, time.Second).exited("app", 0, 143)
-	s.observed.Acts["app"] = crr.Act{Running: true}
+	s.observed.Actions["app"] = crr.ActionState{Running: true}
 	during := s.plan()
 	wantDiff(t, "while the stop call lasts", phases(during.Status), map[string]string{"app": "Pending"})
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	s.now = s.now.Add(time.Minute)
 	after := s.plan().Status.ContainerRecreateStates[0]
 	if after.Phase != v1beta1.ContainerRecreateRequestRecreating || !after.IsKilled {
@@ -111,7 +111,7 @@ func TestDeadlineLeavesStatesUnderOpenKruisesCRD(t *testing.T) {
 			s := newFixture("app", "log")
 			s.request.Spec.ActiveDeadlineSeconds = &deadline
 			store(s, s.plan())
-			s.observed.Acts["app"] = crr.Act{Running: true} // a preStop hook
+			s.observed.Actions["app"] = crr.ActionState{Running: true} // a preStop hook
 			ended := s.plan()
 			wantDiff(t, "phase", ended.Status.Phase, v1beta1.ContainerRecreateRequestCompleted)
 			wantDiff(t, "states", prune(ended.Status).ContainerRecreateStates, []v1beta1.ContainerRecreateRequestRecreateState{
@@ -127,7 +127,7 @@ func TestOtherEndsMarkContainersUnderOpenKruisesCRD(t *testing.T) {
 	s := newFixture("app", "log")
 	s.request.Spec.ActiveDeadlineSeconds = new(int64(60))
 	s.pruned(s.plan(), time.Second).exited("app", 0, 143)
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	s.pruned(s.plan(), time.Hour)
 	late := s.plan()
 	s.observed.Pod = nil

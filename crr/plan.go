@@ -11,6 +11,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr/podrules"
 	"github.com/refit-project/refit/crr/record"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 type (
@@ -73,7 +74,7 @@ type planner struct {
 
 	status Status
 	held   bool // status.message names the end of kubelet's back-off
-	again  time.Time
+	again  recheck.At
 	why    string
 }
 
@@ -250,12 +251,12 @@ func (p *planner) decide(stop *Stop, start *Start) Decision {
 	decision := Decision{Status: p.status, Stop: stop, Start: start, Again: p.again, Why: p.why}
 	if until, minor := p.minorUntil(); stop == nil && start == nil && minor {
 		decision.Status = p.request.Status
-		decision.Again = Earlier(decision.Again, until)
+		decision.Again = decision.Again.Or(until)
 	}
 	return decision
 }
 
 // againAt requests another look at t, unless an earlier one is already requested.
 func (p *planner) againAt(t time.Time) {
-	p.again = Earlier(p.again, t)
+	p.again = p.again.Or(t)
 }

@@ -52,13 +52,13 @@ func TestPlanStartsACrashLoopNow(t *testing.T) {
 	wantDiff(t, "start", first.Start, &crr.Start{Container: "app", Remove: []identity.ContainerID{id("app", 3)}})
 
 	s.stored(first, 0).missing("app")
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	wait := s.plan()
 	wantWait(t, wait)
 	wantDiff(t, "one relist of kubelet", wait.Again.Sub(s.now), 1200*time.Millisecond)
 
-	s.now = wait.Again
-	wantDiff(t, "nudge", s.plan().Start, &crr.Start{Container: "app", Nudge: true})
+	s.now = wait.Again.Time
+	wantDiff(t, "touch", s.plan().Start, &crr.Start{Container: "app", Touch: true})
 
 	s.runs("app", 4).ready("app", 4)
 	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
@@ -102,23 +102,23 @@ func TestPlanFinishesAnInterruptedRemoval(t *testing.T) {
 	s.begun(t).missing("app").exited("app", 3, 143)
 	wantDiff(t, "start", s.plan().Start, &crr.Start{Container: "app", Remove: []identity.ContainerID{id("app", 3)}})
 	s.missing("app")
-	wantDiff(t, "nudge", s.plan().Start, &crr.Start{Container: "app", Nudge: true})
+	wantDiff(t, "touch", s.plan().Start, &crr.Start{Container: "app", Touch: true})
 }
 
-func TestPlanNudgesAreBounded(t *testing.T) {
+func TestPlanTouchesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newFixture().begun(t).missing("app")
-	nudges := 0
+	touches := 0
 	for range 200 {
 		decision := s.plan()
 		if decision.Start != nil {
-			nudges++
-			s.observed.Acts["app"] = crr.Act{Done: s.now, Nudges: nudges}
+			touches++
+			s.observed.Actions["app"] = crr.ActionState{Done: s.now, Touches: touches}
 		}
 		s.stored(decision, time.Second)
 	}
-	if nudges != 5 {
-		t.Errorf("%d nudges in 200 s, want 5", nudges)
+	if touches != 5 {
+		t.Errorf("%d touches in 200 s, want 5", touches)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestPlanNudgesAreBounded(t *testing.T) {
 func TestPlanDetectsAKubeletThatKeepsItsBackoff(t *testing.T) {
 	t.Parallel()
 	s := newFixture().begun(t).missing("app").crashLoop("app", 3)
-	s.observed.Acts["app"] = crr.Act{Done: s.now.Add(-time.Minute), Nudges: 2}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now.Add(-time.Minute), Touches: 2}
 	got := s.plan()
 	wantWait(t, got)
 	for _, want := range []string{"kubelet back-off until", "EventedPLEG"} {

@@ -48,7 +48,7 @@ func (w *world) play(event byte) {
 			w.missing("app")
 		}
 	case 6: // the daemon dies and forgets
-		w.observed.Acts = map[string]crr.Act{}
+		w.observed.Actions = map[string]crr.ActionState{}
 		return
 	case 7:
 		w.crashLoop("app", w.restarts)
@@ -99,23 +99,23 @@ func (w *world) round(event byte) {
 	if event%3 == 0 {
 		return
 	}
-	act := w.observed.Acts["app"]
+	action := w.observed.Actions["app"]
 	if decision.Stop != nil {
 		w.end(143)
 		w.stopped[decision.Stop.ID] = true
-		act.Done = w.now
+		action.Done = w.now
 		if len(decision.Stop.Remove) > 0 {
 			w.missing("app")
 		}
 	}
 	if decision.Start != nil {
 		w.missing("app")
-		act.Done = w.now
-		if decision.Start.Nudge {
-			act.Nudges++
+		action.Done = w.now
+		if decision.Start.Touch {
+			action.Touches++
 		}
 	}
-	w.observed.Acts["app"] = act
+	w.observed.Actions["app"] = action
 }
 
 func (w *world) judge(decision crr.Decision) {

@@ -169,11 +169,11 @@ func TestPlanSavesTheProgressWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture().begun(t).exited("app", 0, 143).with(tt.change)
-			s.observed.Acts["app"] = crr.Act{Done: s.now}
+			s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 			soon := s.plan()
 			wantDiff(t, "status soon after the stop", soon.Status, s.request.Status)
 			wantDiff(t, "again", soon.Again.Sub(s.now), tt.want)
-			s.now = soon.Again
+			s.now = soon.Again.Time
 			if late := s.plan(); late.Status.ContainerRecreateStates[0] == s.request.Status.ContainerRecreateStates[0] {
 				t.Errorf("progress is never told: %+v", late.Status)
 			}
@@ -191,7 +191,7 @@ func TestPlanWhileTheRuntimeIsDown(t *testing.T) {
 	got := s.plan()
 	wantWait(t, got)
 	wantDiff(t, "message", got.Status.Message, s.observed.Unseen)
-	wantDiff(t, "looked at again at the deadline", got.Again, noon.Add(time.Minute))
+	wantDiff(t, "looked at again at the deadline", got.Again.Time, noon.Add(time.Minute))
 	s.now = noon.Add(time.Minute)
 	wantOutcome(t, s.plan(), crr.ReasonDeadlineExceeded)
 }

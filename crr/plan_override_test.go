@@ -93,9 +93,9 @@ func TestOverrideOfAllContainersStopsOneAtATime(t *testing.T) {
 		t.Fatalf("first stopped: %+v", got.Stop)
 	}
 	s.begun(t)
-	s.observed.Acts["app"] = crr.Act{Running: true}
+	s.observed.Actions["app"] = crr.ActionState{Running: true}
 	wantWait(t, s.plan())
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	s.missing("app")
 	wantNoStopYet := func(when string) {
 		t.Helper()

@@ -74,9 +74,9 @@ func waitingWith(reason string) func(*fixture) {
 func TestPlanStopsTheNextContainerAfterTheCallHasReturned(t *testing.T) {
 	t.Parallel()
 	s := newFixture("app", "log").begun(t).exited("app", 0, 143)
-	s.observed.Acts["app"] = crr.Act{Running: true}
+	s.observed.Actions["app"] = crr.ActionState{Running: true}
 	wantWait(t, s.plan())
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	wantDiff(t, "stops", s.plan().Stop.Container, "log")
 }
 
@@ -92,17 +92,17 @@ func TestPlanRetriesARemoval(t *testing.T) {
 	if got := first.Status.ContainerRecreateStates[0].Message; !strings.HasPrefix(got, "removing the exited instances") {
 		t.Errorf("message %q", got)
 	}
-	s.observed.Acts["app"] = crr.Act{Done: s.now, Failures: 2, Err: "remove container app: busy"}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now, Failures: 2, Err: "remove container app: busy"}
 	held := s.plan()
 	wantWait(t, held)
 	wantDiff(t, "message", held.Status.ContainerRecreateStates[0].Message, "remove container app: busy: trying again")
-	wantDiff(t, "again", held.Again, s.now.Add(2*time.Second))
+	wantDiff(t, "again", held.Again.Time, s.now.Add(2*time.Second))
 	s.now = s.now.Add(2 * time.Second)
 	if s.plan().Start == nil {
 		t.Error("not tried again")
 	}
 	// The last removal succeeded, and the instance is listed again nevertheless.
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	if s.plan().Start == nil {
 		t.Error("not removed at once after a success")
 	}
@@ -127,7 +127,7 @@ func TestPlanWakesKubeletForAnOverride(t *testing.T) {
 			s.request.Annotations = map[string]string{v1beta1.AnnotationRestartPolicy: v1beta1.RestartPolicyOverride}
 		}
 		decision := s.plan()
-		if got := decision.Start != nil && decision.Start.Nudge; got != tt.want {
+		if got := decision.Start != nil && decision.Start.Touch; got != tt.want {
 			t.Errorf("%s: woken %v, want %v", name, got, tt.want)
 		}
 	}
@@ -170,7 +170,7 @@ func TestPlanGivesTheManagerAMinuteToDrain(t *testing.T) {
 	s := newFixture()
 	s.observed.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.ReadinessGateKruisePodReady}}
 	s.request.Spec.Strategy.UnreadyGracePeriodSeconds = new(int64(30))
-	wantDiff(t, "again", s.plan().Again, noon.Add(time.Minute))
+	wantDiff(t, "again", s.plan().Again.Time, noon.Add(time.Minute))
 }
 
 func TestPlanSaysWhyARequestEnded(t *testing.T) {
@@ -198,7 +198,7 @@ func TestPlanMinStartedSecondsSays(t *testing.T) {
 	s := newFixture().begun(t).restarted("app", 1).ready("app", 1)
 	s.request.Spec.Strategy.MinStartedSeconds = 70
 	decision := s.plan()
-	wantDiff(t, "again", decision.Again, s.now.Add(10*time.Second))
+	wantDiff(t, "again", decision.Again.Time, s.now.Add(10*time.Second))
 	wantDiff(t, "why", decision.Why, "container app: the new container is ready; waiting until it has been up for 1m10s")
 	s.now = s.now.Add(10 * time.Second)
 	wantOutcome(t, s.plan(), crr.ReasonSucceeded)
@@ -209,7 +209,7 @@ func TestPlanGoesOnAfterAnIgnoredFailure(t *testing.T) {
 	t.Parallel()
 	s := newFixture("app", "log")
 	s.request.Spec.Strategy.FailurePolicy = v1beta1.FailurePolicyIgnore
-	s.observed.Acts["app"] = crr.Act{Failures: 5, Err: "stop container app: broken", Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Failures: 5, Err: "stop container app: broken", Done: s.now}
 	decision := s.plan()
 	if decision.Stop == nil || decision.Stop.Container != "log" {
 		t.Errorf("stop %+v, states %+v", decision.Stop, decision.Status.ContainerRecreateStates)

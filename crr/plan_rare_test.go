@@ -89,11 +89,11 @@ func TestPlanRecordsWhenAStopHasBegun(t *testing.T) {
 	if at := began(s.plan()); !at.Time.Equal(noon) {
 		t.Errorf("begun at %s by the daemon that follows", at)
 	}
-	s.observed.Acts["app"] = crr.Act{Err: "no connection", Transient: true, Failures: 1, Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Err: "no connection", Transient: true, Failures: 1, Done: s.now}
 	if at := began(s.plan()); at == nil || !at.Time.Equal(noon) {
 		t.Errorf("begun at %s after a stop that has failed", at)
 	}
-	s.observed.Acts["app"] = crr.Act{Err: "no connection", Transient: true, Failures: 1, Done: s.now, Unbegun: true}
+	s.observed.Actions["app"] = crr.ActionState{Err: "no connection", Transient: true, Failures: 1, Done: s.now, Unbegun: true}
 	if at := began(s.plan()); at != nil {
 		t.Errorf("begun at %s although the runtime was not reached", at)
 	}
@@ -121,7 +121,7 @@ func TestOverrideLooksForAnotherContainerThatRuns(t *testing.T) {
 		"the other has ended":                {func(s *fixture) { both(s); s.exited("log", 0, 0) }, false},
 		"the other is gone":                  {func(s *fixture) { both(s); s.missing("log") }, false},
 		"kubelet reports an instance before": {func(s *fixture) { both(s); s.runs("log", 1) }, false},
-		"the other is being stopped":         {func(s *fixture) { both(s); s.observed.Acts["log"] = crr.Act{Running: true} }, false},
+		"the other is being stopped":         {func(s *fixture) { both(s); s.observed.Actions["log"] = crr.ActionState{Running: true} }, false},
 	} {
 		s := overriding(corev1.RestartPolicyNever, "app")
 		tt.change(s)
@@ -192,13 +192,13 @@ func TestPlanRemovesAnInstanceThatKubeletBacksOffFrom(t *testing.T) {
 // Kubelet is woken less and less often; that it keeps its back-off is concluded from two attempts, not from one.
 func TestPlanWakesKubeletLessAndLessOften(t *testing.T) {
 	t.Parallel()
-	for nudges, wait := range map[int]time.Duration{0: 1200 * time.Millisecond, 1: 2400 * time.Millisecond, 3: 9600 * time.Millisecond} {
+	for touches, wait := range map[int]time.Duration{0: 1200 * time.Millisecond, 1: 2400 * time.Millisecond, 3: 9600 * time.Millisecond} {
 		s := newFixture().begun(t).missing("app")
-		s.observed.Acts["app"] = crr.Act{Done: s.now, Nudges: nudges}
-		wantDiff(t, "wait after nudges", s.plan().Again.Sub(s.now), wait)
+		s.observed.Actions["app"] = crr.ActionState{Done: s.now, Touches: touches}
+		wantDiff(t, "wait after touches", s.plan().Again.Sub(s.now), wait)
 	}
 	s := newFixture().begun(t).missing("app").crashLoop("app", 3)
-	s.observed.Acts["app"] = crr.Act{Done: s.now.Add(-time.Minute), Nudges: 1}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now.Add(-time.Minute), Touches: 1}
 	if s.plan().Start == nil {
 		t.Error("given up after one attempt")
 	}

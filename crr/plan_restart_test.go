@@ -21,7 +21,7 @@ func TestPlanRestartsOneContainer(t *testing.T) {
 	wantDiff(t, "recorded before the stop", first.Status.ContainerRecreateStates[0].ContainerID, id("app", 0).String())
 
 	s.stored(first, time.Second).exited("app", 0, 143)
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	wantWait(t, s.plan())
 
 	s.runs("app", 1)
@@ -36,7 +36,7 @@ func TestPlanNeverStopsTwice(t *testing.T) {
 	t.Parallel()
 	tests := map[string]*fixture{
 		"the stop is under way": newFixture().begun(t).with(func(s *fixture) {
-			s.observed.Acts["app"] = crr.Act{Running: true}
+			s.observed.Actions["app"] = crr.ActionState{Running: true}
 		}),
 		"the new instance runs":                              newFixture().begun(t).runs("app", 1),
 		"the new instance runs, and force was asked":         forced(newFixture()).begun(t).runs("app", 1),
@@ -58,7 +58,7 @@ func TestPlanNeverStopsTwice(t *testing.T) {
 func TestPlanResumesAfterKill(t *testing.T) {
 	t.Parallel()
 	s := forced(newFixture().runs("app", 1)).begun(t)
-	s.observed.Acts = nil
+	s.observed.Actions = nil
 	wantDiff(t, "stop", s.plan().Stop.ID, id("app", 1))
 }
 

@@ -105,7 +105,7 @@ func TestPlanUnstoppable(t *testing.T) {
 
 	s = newFixture()
 	s.observed.Unstoppable = map[string]string{"app": "its processes cannot be seen"}
-	s.observed.Acts["app"] = crr.Act{Running: true}
+	s.observed.Actions["app"] = crr.ActionState{Running: true}
 	if decision := s.plan(); crr.Completed(&crr.Request{Status: decision.Status}) {
 		t.Errorf("failed while it is being stopped: %s", decision.Status.Message)
 	}

@@ -17,11 +17,11 @@ func TestPlanStopsOneAfterAnotherInSpecOrder(t *testing.T) {
 	s := newFixture("log", "app")
 	wantDiff(t, "first", s.plan().Stop.Container, "log")
 	s.begun(t)
-	s.observed.Acts["log"] = crr.Act{Running: true}
+	s.observed.Actions["log"] = crr.ActionState{Running: true}
 	wantWait(t, s.plan())
 
 	s.exited("log", 0, 0)
-	s.observed.Acts["log"] = crr.Act{Done: s.now}
+	s.observed.Actions["log"] = crr.ActionState{Done: s.now}
 	wantDiff(t, "second, without waiting for the restart of the first", s.plan().Stop.Container, "app")
 }
 
@@ -39,35 +39,35 @@ func TestPlanOrderedWaitsForTheRestart(t *testing.T) {
 
 func TestPlanStopFailures(t *testing.T) {
 	t.Parallel()
-	failing := func(act crr.Act) *fixture {
+	failing := func(action crr.ActionState) *fixture {
 		s := newFixture("app", "log").begun(t)
-		act.Err = "stop container app: runtime says no"
-		act.Done = s.now
-		s.observed.Acts["app"] = act
+		action.Err = "stop container app: runtime says no"
+		action.Done = s.now
+		s.observed.Actions["app"] = action
 		return s
 	}
 	t.Run("tried again after a moment", func(t *testing.T) {
 		t.Parallel()
-		s := failing(crr.Act{Failures: 3})
+		s := failing(crr.ActionState{Failures: 3})
 		again := s.plan()
 		wantWait(t, again)
 		wantDiff(t, "delay", again.Again.Sub(s.now), 4*time.Second)
-		s.now = again.Again
+		s.now = again.Again.Time
 		wantDiff(t, "stop", s.plan().Stop.ID, id("app", 0))
 	})
 	t.Run("an unreachable runtime is no verdict", func(t *testing.T) {
 		t.Parallel()
-		s := failing(crr.Act{Failures: 50, Transient: true})
+		s := failing(crr.ActionState{Failures: 50, Transient: true})
 		wantWait(t, s.plan())
 		wantDiff(t, "the longest delay", s.plan().Again.Sub(s.now), 30*time.Second)
 	})
 	t.Run("four times is no verdict yet", func(t *testing.T) {
 		t.Parallel()
-		wantWait(t, failing(crr.Act{Failures: 4}).plan())
+		wantWait(t, failing(crr.ActionState{Failures: 4}).plan())
 	})
 	t.Run("failurePolicy Fail ends the request and says why", func(t *testing.T) {
 		t.Parallel()
-		ended := failing(crr.Act{Failures: 5}).plan()
+		ended := failing(crr.ActionState{Failures: 5}).plan()
 		wantOutcome(t, ended, crr.ReasonStopFailed)
 		if !strings.Contains(ended.Status.Message, "runtime says no") {
 			t.Errorf("message %q does not say why", ended.Status.Message)
@@ -75,7 +75,7 @@ func TestPlanStopFailures(t *testing.T) {
 	})
 	t.Run("failurePolicy Ignore goes on with the others", func(t *testing.T) {
 		t.Parallel()
-		s := failing(crr.Act{Failures: 5})
+		s := failing(crr.ActionState{Failures: 5})
 		s.request.Spec.Strategy.FailurePolicy = v1beta1.FailurePolicyIgnore
 		next := s.plan()
 		wantDiff(t, "stop", next.Stop.Container, "log")
@@ -112,7 +112,7 @@ func TestPlanUnreadyGracePeriod(t *testing.T) {
 		wait := s.plan()
 		wantWait(t, wait)
 		wantDiff(t, "rest", wait.Again.Sub(s.now), 15*time.Second)
-		s.now = wait.Again
+		s.now = wait.Again.Time
 		wantDiff(t, "stop", s.plan().Stop.ID, id("app", 0))
 	})
 	t.Run("who does not ask for it does not wait", func(t *testing.T) {

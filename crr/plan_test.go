@@ -45,7 +45,7 @@ func newFixture(containers ...string) *fixture {
 	s.request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{FailurePolicy: v1beta1.FailurePolicyFail}
 	s.observed.Runtime = "containerd"
 	s.observed.Instances = map[string][]crr.Instance{}
-	s.observed.Acts = map[string]crr.Act{}
+	s.observed.Actions = map[string]crr.ActionState{}
 	s.observed.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}}
 	s.observed.Pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	s.observed.Pod.Status.Phase = corev1.PodRunning

@@ -8,6 +8,7 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/internal/kubelet"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 const (
@@ -30,23 +31,23 @@ func (p *planner) minorUntil() (time.Time, bool) {
 		equality.Semantic.DeepEqual(stored, p.status) {
 		return time.Time{}, false
 	}
-	var until time.Time
+	var until recheck.At
 	for i, state := range p.status.ContainerRecreateStates {
-		was, act := stored.ContainerRecreateStates[i], p.observed.Acts[state.Name]
+		was, action := stored.ContainerRecreateStates[i], p.observed.Actions[state.Name]
 		begun := was.Phase == v1beta1.ContainerRecreateRequestPending && state.Phase == v1beta1.ContainerRecreateRequestRecreating
-		if state.Phase != was.Phase && !begun || act.Err != "" {
+		if state.Phase != was.Phase && !begun || action.Err != "" {
 			return time.Time{}, false
 		}
 		if equality.Semantic.DeepEqual(state, was) {
 			continue
 		}
-		since := act.Done
-		if act.Running { // the instance has ended, and the action will end in a moment
+		since := action.Done
+		if action.Running { // the instance has ended, and the action will end in a moment
 			since = p.now
 		}
-		until = Earlier(until, since.Add(p.progressDelay(was)))
+		until = until.Or(since.Add(p.progressDelay(was)))
 	}
-	return until, p.now.Before(until)
+	return until.Time, p.now.Before(until.Time)
 }
 
 // progressDelay returns how long after the last action on a container its progress may be written.

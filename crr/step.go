@@ -15,11 +15,11 @@ import (
 const (
 	// relist is how long kubelet takes to notice that an instance was removed: its relist period of 1 s and a margin.
 	relist = 1200 * time.Millisecond
-	// maxNudges limits the touches of a pod whose container kubelet does not start. The delay between them doubles.
-	maxNudges = 5
-	// eventedNudges is the number of touches without effect after which kubelet is assumed not to relist (EventedPLEG)
+	// maxTouches limits the touches of a pod whose container kubelet does not start. The delay between them doubles.
+	maxTouches = 5
+	// eventedTouches is the number of touches without effect after which kubelet is assumed not to relist (EventedPLEG)
 	// and to keep its back-off.
-	eventedNudges = 2
+	eventedTouches = 2
 	// maxRetryDelay limits the delay between failed attempts. The first delay is one second.
 	maxRetryDelay = 30 * time.Second
 )
@@ -40,15 +40,15 @@ type step struct {
 type subject struct {
 	*planner
 	step
-	spec v1beta1.ContainerRecreateRequestContainer
-	act  Act
-	old  identity.ContainerID // the instance to replace
+	spec   v1beta1.ContainerRecreateRequestContainer
+	action ActionState
+	old    identity.ContainerID // the instance to replace
 	// adopted says that old is not the instance at admission and has not been recorded yet.
 	adopted bool
 }
 
 func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1beta1.ContainerRecreateRequestRecreateState) step {
-	s := &subject{planner: p, step: step{state: state}, spec: spec, act: p.observed.Acts[spec.Name]}
+	s := &subject{planner: p, step: step{state: state}, spec: spec, action: p.observed.Actions[spec.Name]}
 	newest, known := p.observed.newest(spec.Name)
 	if err := s.identify(newest, known); err != nil {
 		s.fail(ReasonInvalidRequest, err.Error())
@@ -84,7 +84,7 @@ func (p *planner) step(spec v1beta1.ContainerRecreateRequestContainer, state v1b
 // That is the purpose of such a request.
 func (s *subject) endedForGood(last Instance, known bool) bool {
 	pod := s.observed.Pod
-	if !podrules.SidecarTerminated(pod) || s.act.Running {
+	if !podrules.SidecarTerminated(pod) || s.action.Running {
 		return false
 	}
 	return !known || PodEnded(pod) || pod.DeletionTimestamp != nil || !kubelet.RestartPolicyOf(pod, s.spec.Name).Restarts(last.ExitCode)
@@ -124,7 +124,7 @@ func (s *subject) force() bool {
 func (s *subject) handleExited(last Instance) {
 	policy := kubelet.RestartPolicyOf(s.observed.Pod, s.spec.Name)
 	replacedOnce := last.ID != s.old
-	if s.act.Running { // the stop has not returned yet
+	if s.action.Running { // the stop has not returned yet
 		s.record()
 		s.stopping = true
 		return
@@ -160,7 +160,7 @@ func (s *subject) failNotRestarted(last Instance, known bool, why string) {
 // removeExited removes the exited instances, so that kubelet forgets them. The next step is handleMissing.
 func (s *subject) removeExited() {
 	s.state.Message = "removing the exited instances so that kubelet starts it without back-off"
-	if s.act.Err != "" && s.retryLater() {
+	if s.action.Err != "" && s.retryLater() {
 		return
 	}
 	s.start = &Start{Container: s.spec.Name, Remove: s.observed.exitedInstances(s.spec.Name)}
@@ -168,8 +168,8 @@ func (s *subject) removeExited() {
 
 // retryLater reports whether the next attempt has to wait because the last one failed.
 func (s *subject) retryLater() bool {
-	s.state.Message = podrules.Short(s.act.Err) + ": trying again"
-	due := s.act.Done.Add(backoff(time.Second, s.act.Failures-1, maxRetryDelay))
+	s.state.Message = podrules.Short(s.action.Err) + ": trying again"
+	due := s.action.Done.Add(backoff(time.Second, s.action.Failures-1, maxRetryDelay))
 	if !s.now.Before(due) {
 		return false
 	}
@@ -180,7 +180,7 @@ func (s *subject) retryLater() bool {
 // handleMissing handles a container of which the runtime has no instance. Kubelet starts it when it notices. If kubelet
 // has seen the exit before the removal, the pod has to be touched.
 func (s *subject) handleMissing() {
-	if s.act.Running {
+	if s.action.Running {
 		s.record()
 		return
 	}
@@ -192,19 +192,19 @@ func (s *subject) handleMissing() {
 		return
 	}
 	until := kubelet.BackoffUntil(status)
-	if s.act.Nudges >= eventedNudges && !until.IsZero() {
+	if s.action.Touches >= eventedTouches && !until.IsZero() {
 		s.state.Message += "; it did not heed the removal of the exited instance, as with the feature gate EventedPLEG"
 		return
 	}
-	if s.act.Nudges >= maxNudges {
+	if s.action.Touches >= maxTouches {
 		return
 	}
-	due := s.act.Done.Add(backoff(relist, s.act.Nudges, time.Minute))
-	if !s.act.Done.IsZero() && s.now.Before(due) {
+	due := s.action.Done.Add(backoff(relist, s.action.Touches, time.Minute))
+	if !s.action.Done.IsZero() && s.now.Before(due) {
 		s.revisit = due
 		return
 	}
-	s.start = &Start{Container: s.spec.Name, Nudge: true}
+	s.start = &Start{Container: s.spec.Name, Touch: true}
 }
 
 // handleReplaced handles a container of which a new instance runs. The container succeeds when the pod's status reports

@@ -25,12 +25,12 @@ func (s *subject) handleRunning(old Instance) {
 		s.fail(ReasonInvalidRequest, "preStop tcpSocket is not supported, and not by kubelet either: use exec, httpGet or sleep")
 		return
 	}
-	if why := s.unstoppable(); why != "" && !s.act.Running {
+	if why := s.unstoppable(); why != "" && !s.action.Running {
 		s.fail(ReasonNotPossibleHere, why)
 		return
 	}
 	s.stopping = true
-	if !s.act.Running && !s.podGoesOn() {
+	if !s.action.Running && !s.podGoesOn() {
 		if !s.restarting() {
 			s.fail(ReasonRestartPolicyForbidsRestart, podrules.EndsPod(s.observed.Pod, s.spec.Name))
 		}
@@ -42,15 +42,15 @@ func (s *subject) handleRunning(old Instance) {
 	}
 	s.record()
 	s.state.Message = "stopping"
-	if s.act.Running {
+	if s.action.Running {
 		return
 	}
-	if s.act.Err != "" {
-		if !s.act.Transient && s.act.Failures >= maxStopFailures {
-			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.act.Err, s.act.Failures))
+	if s.action.Err != "" {
+		if !s.action.Transient && s.action.Failures >= maxStopFailures {
+			s.fail(ReasonStopFailed, fmt.Sprintf("%s (%d attempts)", s.action.Err, s.action.Failures))
 			return
 		}
-		if s.act.Unbegun {
+		if s.action.Unbegun {
 			s.state.StopBegan = nil
 		}
 		if s.retryLater() {
@@ -79,7 +79,7 @@ func (s *subject) podGoesOn() bool {
 			return true // the instances of such containers are not observed
 		}
 		newest, known := s.observed.newest(other.Name)
-		return known && newest.State == identity.StateRunning && newest.ID.String() == other.ContainerID && !s.observed.Acts[other.Name].Running
+		return known && newest.State == identity.StateRunning && newest.ID.String() == other.ContainerID && !s.observed.Actions[other.Name].Running
 	})
 }
 

@@ -62,7 +62,7 @@ func TestMessageSaysUntilWhenKubeletBacksOff(t *testing.T) {
 	t.Parallel()
 	s := newFixture().with(func(s *fixture) { s.options.RespectBackoff = true })
 	s.begun(t).exited("app", 0, 143).crashLoop("app", 0)
-	s.observed.Acts["app"] = crr.Act{Done: s.now}
+	s.observed.Actions["app"] = crr.ActionState{Done: s.now}
 	until := s.now.Add(40 * time.Second).UTC().Format(time.RFC3339)
 	s.now = s.now.Add(3 * time.Second)
 	held := s.plan()

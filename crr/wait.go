@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/refit-project/refit/api/v1beta1"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 // Wait decides about a request that is not the first in the queue of its pod: it stays Pending until its turn or its
@@ -22,5 +23,5 @@ func Wait(request, behind *Request, options Options, clockOffset time.Duration, 
 	if options.SignalsOnly { // it needs no daemon
 		p.setAccepted(metav1.ConditionFalse, ReasonCarriedOutBySidecar, "refit-sidecar in the pod will take the request")
 	}
-	return Decision{Status: p.status, Again: deadline, Why: p.status.Message}
+	return Decision{Status: p.status, Again: recheck.On(deadline), Why: p.status.Message}
 }

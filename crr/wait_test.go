@@ -28,7 +28,7 @@ func TestWaitNamesTheRequestInFront(t *testing.T) {
 	decision := crr.Wait(request, queued("first", 0), crr.Options{}, time.Hour, noon.Add(-time.Hour))
 	wantDiff(t, "phase", decision.Status.Phase, v1beta1.ContainerRecreateRequestPending)
 	wantDiff(t, "message", decision.Status.Message, "waiting for ContainerRecreateRequest first of the same pod")
-	wantDiff(t, "woken at the deadline on our clock, which is an hour behind", decision.Again, noon.Add(time.Minute-time.Hour))
+	wantDiff(t, "woken at the deadline on our clock, which is an hour behind", decision.Again.Time, noon.Add(time.Minute-time.Hour))
 }
 
 // An action that was decided before a wait for a slot or a hook must be checked again.
@@ -97,9 +97,9 @@ func TestStatesAreInTheOrderOfTheContainers(t *testing.T) {
 func TestContainerThatHasSucceededIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newFixture("app", "log").begun(t).exited("app", 0, 143).begun(t).exited("log", 0, 143)
-	s.observed.Acts["app"], s.observed.Acts["log"] = crr.Act{Done: s.now}, crr.Act{Done: s.now}
+	s.observed.Actions["app"], s.observed.Actions["log"] = crr.ActionState{Done: s.now}, crr.ActionState{Done: s.now}
 	s.stored(s.plan(), 20*time.Second).stored(s.plan(), 0)
-	s.observed.Acts["log"] = crr.Act{Done: s.now}
+	s.observed.Actions["log"] = crr.ActionState{Done: s.now}
 	s.runs("app", 1).ready("app", 1)
 	wantDiff(t, "phases", phases(s.plan().Status), map[string]string{"app": "Succeeded", "log": "Recreating"})
 }
@@ -108,7 +108,7 @@ func TestContainerThatHasSucceededIsToldAtOnce(t *testing.T) {
 func TestInstanceThatMayStillRun(t *testing.T) {
 	t.Parallel()
 	s := jobDone(func(*corev1.Pod) {}).begun(t).exited("log", 0, 143)
-	s.observed.Acts["log"] = crr.Act{Running: true}
+	s.observed.Actions["log"] = crr.ActionState{Running: true}
 	wantWait(t, s.plan())
 
 	s = newFixture()

@@ -101,7 +101,7 @@ func (r *lifecycleReconciler) Reconcile(ctx context.Context, key ctrl.Request) (
 	}
 	now := r.now()
 	decision := lifecycle.Next(&request, observed, now)
-	r.log.Debug("reconciled request", "request", key.String(), "why", decision.Why, "requeueAt", decision.Again)
+	r.log.Debug("reconciled request", "request", key.String(), "why", decision.Why, "requeueAt", decision.Again.Time)
 	if err := r.apply(ctx, &request, observed.Pod, decision); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -109,7 +109,7 @@ func (r *lifecycleReconciler) Reconcile(ctx context.Context, key ctrl.Request) (
 	if decision.Again.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(decision.Again.Sub(now), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: decision.Again.In(now, time.Millisecond)}, nil
 }
 
 func ended(request *v1beta1.ContainerRecreateRequest) bool {

@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/internal/hook"
 	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/internal/kube/ownpod"
 	"github.com/refit-project/refit/plugin"
@@ -105,14 +103,10 @@ func TestBackoffIsResetAfterASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		r := &refusing{world: w, refuse: 4}
-		p := &Plugin{}
-		p.host.Logger = slog.New(slog.DiscardHandler)
-		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
-		e := &executor{own: "side", processes: w, requests: r, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
-			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
+		p, runner := w.plugin(r)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- p.loop(ctx, e, w.news) }()
+		go func() { done <- p.loop(ctx, runner, w.news) }()
 		w.news <- map[string]*v1beta1.ContainerRecreateRequest{"r": w.request.DeepCopy()}
 		time.Sleep(time.Minute)
 		cancel()

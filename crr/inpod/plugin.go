@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/refit-project/refit/api/v1beta1"
-	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/internal/hook"
 	"github.com/refit-project/refit/internal/kube/ownpod"
-	"github.com/refit-project/refit/internal/result"
 	"github.com/refit-project/refit/internal/wait"
 	"github.com/refit-project/refit/plugin"
 	"github.com/refit-project/refit/plugin/selftest"
@@ -24,10 +18,6 @@ import (
 const Name = "container_recreate"
 
 const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
-	// slow is the interval between checks without any event, in case a change was missed.
-	slow = 30 * time.Second
 	// crdRetry is the interval between checks whether the API server serves requests yet.
 	crdRetry = 30 * time.Second
 	// findTimeout limits one such check.
@@ -116,12 +106,7 @@ func (p *Plugin) Start(ctx context.Context) error {
 		cancel()
 		<-followed
 	}()
-	e := &executor{
-		own: p.host.Own, processes: p.host.Processes, requests: requests, observed: p.host.Observed, logger: p.host.Logger, guard: p.host.Guard, clockOffset: p.host.API.ClockOffset,
-		warn:  func(reason, message string) { p.host.Tell(result.Failed, reason, message) },
-		hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{},
-	}
-	return p.loop(ctx, e, news)
+	return p.loop(ctx, p.newRunner(requests, p.host.Processes, p.host.API.ClockOffset), news)
 }
 
 // await waits until the UID of the pod is known and the API server serves requests, and logs what it waits for. It
@@ -171,56 +156,4 @@ func (p *Plugin) setWaiting(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = err
-}
-
-// loop runs the executor after every change. Before it returns, it waits for a stop in progress, which ends with ctx.
-func (p *Plugin) loop(ctx context.Context, e *executor, news <-chan map[string]*v1beta1.ContainerRecreateRequest) error {
-	changes, end := p.host.Changes()
-	defer end()
-	all := map[string]*v1beta1.ContainerRecreateRequest{}
-	retry := firstRetry
-	timer := time.NewTimer(slow)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			if e.busy {
-				<-e.ended
-			}
-			return nil
-		case listed := <-news:
-			all = mergeNewer(all, listed)
-		case s := <-e.ended:
-			e.end(s)
-		case <-changes:
-		case <-timer.C:
-		}
-		again, err := e.next(ctx, all)
-		wait := slow
-		switch {
-		case err != nil && ctx.Err() == nil:
-			p.host.Logger.Warn("cannot continue the request, retrying", "err", err)
-			wait, retry = retry, min(retry*2, lastRetry)
-		case !again.IsZero():
-			wait, retry = min(max(time.Until(again), 0), slow), firstRetry
-		default:
-			retry = firstRetry
-		}
-		timer.Reset(wait)
-	}
-}
-
-// mergeNewer returns the listed requests, but keeps the requests that we have written in a newer version.
-func mergeNewer(known, listed map[string]*v1beta1.ContainerRecreateRequest) map[string]*v1beta1.ContainerRecreateRequest {
-	merged := maps.Clone(listed)
-	for name, ours := range known {
-		theirs, ok := listed[name]
-		if !ok || theirs.UID != ours.UID {
-			continue
-		}
-		if order, err := resourceversion.CompareResourceVersion(ours.ResourceVersion, theirs.ResourceVersion); err == nil && order > 0 {
-			merged[name] = ours
-		}
-	}
-	return merged
 }

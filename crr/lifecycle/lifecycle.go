@@ -16,6 +16,7 @@ import (
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/crr/admission"
 	"github.com/refit-project/refit/crr/podrules"
+	"github.com/refit-project/refit/internal/recheck"
 )
 
 const (
@@ -59,8 +60,8 @@ type Decision struct {
 	Meta   *metav1.ObjectMeta                      // of the request; labels and finalizers differ
 	Pod    *corev1.PodStatus                       // of the pod, to be stored through its subresource; conditions differ
 	Delete bool                                    // the request
-	// Again is when to decide again even without a change; zero means only after a change.
-	Again time.Time
+	// Again is when to decide again even without a change.
+	Again recheck.At
 	// Why explains the decision, for the log.
 	Why string
 }
@@ -118,7 +119,7 @@ type lifecycle struct {
 // cleanUp decides for a request that has ended or is being deleted.
 func (l lifecycle) cleanUp() Decision {
 	deleting := l.request.DeletionTimestamp != nil
-	if !deleting && l.expired() {
+	if !deleting && l.expiry().Passed(l.now) {
 		return Decision{Delete: true, Why: "ttlSecondsAfterFinished has passed"}
 	}
 	if slices.Contains(l.request.Finalizers, v1beta1.FinalizerUnreadyAcquired) {
@@ -131,7 +132,7 @@ func (l lifecycle) cleanUp() Decision {
 	}
 	if metadata, changed := l.retire(); changed {
 		if l.nodeBusy && !deleting && l.request.Status.CompletionTime != nil && l.now.Before(l.request.Status.CompletionTime.Add(retireWithin)) {
-			return Decision{Again: crr.Earlier(l.expiry(), l.now.Add(retireAgain)), Why: "the request has ended, and others of its node have not"}
+			return Decision{Again: l.expiry().Or(l.now.Add(retireAgain)), Why: "the request has ended, and others of its node have not"}
 		}
 		return Decision{Meta: metadata, Why: "the request has ended"}
 	}
@@ -152,16 +153,11 @@ func (l lifecycle) retire() (*metav1.ObjectMeta, bool) {
 }
 
 // expiry returns when to delete the request, or zero to keep it.
-func (l lifecycle) expiry() time.Time {
+func (l lifecycle) expiry() recheck.At {
 	if l.request.Spec.TTLSecondsAfterFinished == nil || l.request.Status.CompletionTime == nil {
-		return time.Time{}
+		return recheck.At{}
 	}
-	return l.request.Status.CompletionTime.Add(time.Duration(*l.request.Spec.TTLSecondsAfterFinished) * time.Second)
-}
-
-func (l lifecycle) expired() bool {
-	expiry := l.expiry()
-	return !expiry.IsZero() && !l.now.Before(expiry)
+	return recheck.On(l.request.Status.CompletionTime.Add(time.Duration(*l.request.Spec.TTLSecondsAfterFinished) * time.Second))
 }
 
 // addMissingConditions sets the conditions of a request that was ended by a daemon that does not set conditions, so
@@ -195,12 +191,12 @@ func (l lifecycle) ended(nodeGone bool) (crr.Outcome, bool) {
 		return crr.Outcome{Reason: crr.ReasonPodGone, Message: "pod has gone"}, true
 	case nodeGone:
 		return crr.Outcome{Reason: ReasonNodeGone, Message: fmt.Sprintf("node %s does not exist any more", node)}, true
-	case due(l.deadline(), l.now):
+	case l.deadline().Passed(l.now):
 		return crr.Outcome{Reason: crr.ReasonDeadlineExceeded, Message: "recreating has exceeded the activeDeadlineSeconds"}, true
-	case l.request.Status.Phase == "" && due(l.responseDeadline(), l.now):
+	case l.request.Status.Phase == "" && l.responseDeadline().Passed(l.now):
 		return crr.Outcome{Reason: crr.ReasonDaemonNotResponding, Message: fmt.Sprintf(
 			"daemon has not responded for a long time: is the pod of refit-daemon on node %s running and ready?", node)}, true
-	case l.request.Status.Phase != "" && due(l.silenceDeadline(), l.now):
+	case l.request.Status.Phase != "" && l.silenceDeadline().Passed(l.now):
 		return crr.Outcome{Reason: crr.ReasonDaemonNotResponding, Message: fmt.Sprintf(
 			"daemon has not responded for a long time: no pod of refit-daemon on node %s has been ready for %s", node, daemonSilence)}, true
 	}
@@ -208,33 +204,30 @@ func (l lifecycle) ended(nodeGone bool) (crr.Outcome, bool) {
 }
 
 // deadline returns when the manager ends the request, or zero if it has no deadline.
-func (l lifecycle) deadline() time.Time {
+func (l lifecycle) deadline() recheck.At {
 	if l.request.Spec.ActiveDeadlineSeconds == nil {
-		return time.Time{}
+		return recheck.At{}
 	}
 	limit := time.Duration(*l.request.Spec.ActiveDeadlineSeconds) * time.Second
-	return l.request.CreationTimestamp.Add(limit + deadlineBackstop)
+	return recheck.On(l.request.CreationTimestamp.Add(limit + deadlineBackstop))
 }
 
-func (l lifecycle) responseDeadline() time.Time {
-	return l.request.CreationTimestamp.Add(daemonResponseTimeout)
+func (l lifecycle) responseDeadline() recheck.At {
+	return recheck.On(l.request.CreationTimestamp.Add(daemonResponseTimeout))
 }
 
 // silenceDeadline returns when to end a request in progress because its node has no daemon. It returns zero if there is
 // a daemon, or if a sidecar in the pod carries out the request.
-func (l lifecycle) silenceDeadline() time.Time {
+func (l lifecycle) silenceDeadline() recheck.At {
 	if l.noDaemonSince.IsZero() || l.bySidecar() {
-		return time.Time{}
+		return recheck.At{}
 	}
-	return l.noDaemonSince.Add(daemonSilence)
+	return recheck.On(l.noDaemonSince.Add(daemonSilence))
 }
 
-func (l lifecycle) nextTimer() time.Time {
+func (l lifecycle) nextTimer() recheck.At {
 	if l.request.Status.Phase == "" {
-		return crr.Earlier(l.deadline(), l.responseDeadline())
+		return l.deadline().Or(l.responseDeadline().Time)
 	}
-	return crr.Earlier(l.deadline(), l.silenceDeadline())
+	return l.deadline().Or(l.silenceDeadline().Time)
 }
-
-// due reports whether the time at has come. The zero time never comes.
-func due(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }

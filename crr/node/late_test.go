@@ -57,7 +57,7 @@ func TestContainerIsNotStoppedWhenItsRequestEndsWhileItWaitsForASlot(t *testing.
 			if got := n.ends("stubborn"); got != succeeded {
 				t.Errorf("the other request ended as %s", got)
 			}
-			n.eventually("the act has got its slot", func() bool { return n.underWay() == 0 })
+			n.eventually("the action has got its slot", func() bool { return n.underWay() == 0 })
 			if stops := n.stops(); len(stops) != 1 {
 				t.Errorf("%d stops, want only the stop for the other request: %+v", len(stops), stops)
 			}
@@ -121,12 +121,7 @@ func TestEndedAndDeletedRequestsLeaveNothingInMemory(t *testing.T) {
 	n.eventually("a container is stopped", func() bool { return len(n.stops()) == 2 })
 	n.deleteRequest("deleted")
 	n.eventually("nothing is left of the requests", func() bool {
-		w := n.worker
-		w.latest.mu.Lock()
-		defer w.latest.mu.Unlock()
-		w.acts.mu.Lock()
-		defer w.acts.mu.Unlock()
-		return len(w.latest.writes) == 0 && len(w.acts.requests) == 0 && len(w.acts.orders) == 0 && len(w.acts.taken) == 0 && len(w.acts.stopping) == 0
+		return len(n.worker.engine.Pods()) == 0 && n.underWay() == 0
 	})
 }
 

@@ -87,7 +87,7 @@ func (n podAPI) Pod(_ context.Context, namespace, name string) (*corev1.Pod, err
 func (n podAPI) Annotate(context.Context, *corev1.Pod, string, string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.nudges++
+	n.touches++
 	return nil
 }
 

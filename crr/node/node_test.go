@@ -46,7 +46,7 @@ type node struct {
 	pods     map[string]*corev1.Pod  // likewise
 	writes   []crr.Status
 	events   []string
-	nudges   int
+	touches  int
 	fail     func(*crr.Request) error // what a write of the request ends with, if not nil
 	kruise   bool                     // the CRD is OpenKruise's
 
@@ -243,13 +243,16 @@ func (n *node) statusWrites() []crr.Status {
 }
 
 // underWay is the number of stops begun and not ended, hooks and waits for a slot included.
-func (n *node) underWay() int {
+func (n *node) underWay() (count int) {
 	n.mu.Lock()
 	w := n.worker
 	n.mu.Unlock()
-	w.acts.mu.Lock()
-	defer w.acts.mu.Unlock()
-	return len(w.acts.stopping)
+	for _, instance := range n.runtime.Instances() {
+		if w.engine.Stopping(identity.ContainerID{Runtime: fakecri.Name, ID: instance.ID}) {
+			count++
+		}
+	}
+	return count
 }
 
 func (n *node) stops() []fakecri.Call { return n.runtime.Calls("StopContainer") }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,8 @@ import (
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/engine"
+	"github.com/refit-project/refit/crr/node/report"
 	"github.com/refit-project/refit/internal/identity"
 	"github.com/refit-project/refit/internal/kubelet"
 	"github.com/refit-project/refit/test/kit/fakecri"
@@ -112,14 +115,13 @@ func TestPreStopSleepIsPartOfTheGracePeriod(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				stopper := &stopper{}
-				w, request := stopping(t, stopper)
 				began := time.Now()
-				done := w.stop(t.Context(), request, &corev1.Pod{}, crr.Stop{
+				done := actorOn(t, stopper).Act(t.Context(), stopOf(crr.Stop{
 					Container: "app", Grace: test.grace,
 					PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(test.sleep.Seconds())}},
-				})
-				if took := stopper.at.Sub(began); done.err != nil || stopper.grace != test.left || took != test.took {
-					t.Errorf("%v, %v left after %v; want %v after %v", done.err, stopper.grace, took, test.left, test.took)
+				}))
+				if took := stopper.at.Sub(began); done.Err != nil || stopper.grace != test.left || took != test.took {
+					t.Errorf("%v, %v left after %v; want %v after %v", done.Err, stopper.grace, took, test.left, test.took)
 				}
 			})
 		})
@@ -164,19 +166,18 @@ func TestPreStopHookOfAnInstanceThatMayHaveEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, request := stopping(t, &test.runtime)
 				began := time.Now()
-				done := w.stop(t.Context(), request, &corev1.Pod{}, crr.Stop{
+				done := actorOn(t, &test.runtime).Act(t.Context(), stopOf(crr.Stop{
 					Container: "app", Grace: 10 * time.Second, PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}},
-				})
+				}))
 				if took := time.Since(began); took != test.took || !test.runtime.at.IsZero() != test.stopped {
 					t.Errorf("stopped %t after %s", !test.runtime.at.IsZero(), took)
 				}
 				if test.stopped {
-					if done.err != nil || test.runtime.grace != 10*time.Second-test.took {
-						t.Errorf("%v, %s left", done.err, test.runtime.grace)
+					if done.Err != nil || test.runtime.grace != 10*time.Second-test.took {
+						t.Errorf("%v, %s left", done.Err, test.runtime.grace)
 					}
-				} else if done.err == nil || !done.transient || !done.unbegun || !strings.HasPrefix(done.err.Error(), "look at container app: ") {
+				} else if done.Err == nil || !done.Transient || !done.Unbegun || !strings.HasPrefix(done.Err.Error(), "look at container app: ") {
 					t.Errorf("%+v", done)
 				}
 			})
@@ -188,26 +189,30 @@ type noEvents struct{}
 
 func (noEvents) Event(corev1.ObjectReference, string, string, string) {}
 
-// stopping is a worker that does not run, and a request that it may act on.
-func stopping(t *testing.T, runtime Runtime) (*Worker, *crr.Request) {
-	t.Helper()
+// configOf is the configuration of a worker that does not run.
+func configOf(runtime Runtime) Config {
 	informer := func(of apiruntime.Object) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformer(&cache.ListWatch{}, of, 0, cache.Indexers{})
 	}
-	requests := informer(&crr.Request{})
-	w, err := New(Config{
-		Node: "node-1", RuntimeName: fakecri.Name, Runtime: runtime, Requests: requests, Pods: informer(&corev1.Pod{}), MaxConcurrent: 1,
-		ClockOffset: func() time.Duration { return 0 }, Events: noEvents{}, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
+	return Config{
+		Node: "node-1", RuntimeName: fakecri.Name, Runtime: runtime, Requests: informer(&crr.Request{}), Pods: informer(&corev1.Pod{}), MaxConcurrent: 1,
+		Hooks: NewHooks(runtime), ClockOffset: func() time.Duration { return 0 }, Events: noEvents{}, Registry: prometheus.NewRegistry(),
+		Tracer: noop.NewTracerProvider().Tracer(""), Logger: slog.New(slog.DiscardHandler),
 	}
-	t.Cleanup(w.queue.ShutDown)
+}
+
+func actorOn(t *testing.T, runtime Runtime) *actor {
+	t.Helper()
+	config := configOf(runtime)
+	return newActor(config, report.New(report.Config{
+		Node: config.Node, Events: config.Events, Registry: config.Registry, Tracer: config.Tracer, ClockOffset: config.ClockOffset,
+	}))
+}
+
+// stopOf is the stop of a container for a request that is wanted.
+func stopOf(stop crr.Stop) engine.Action {
 	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "again", UID: "uid-again"}}
-	if err := requests.GetIndexer().Add(request); err != nil {
-		t.Fatal(err)
-	}
-	return w, request
+	return engine.Action{Request: request, Pod: &corev1.Pod{}, Stop: &stop, Wanted: func() error { return nil }}
 }
 
 // An httpGet hook goes to the IP of the pod's sandbox.

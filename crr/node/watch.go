@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/guard"
@@ -17,8 +18,8 @@ func (w *Worker) follow(informer cache.SharedIndexInformer) error {
 	changed := func(object any) {
 		switch object := object.(type) {
 		case *crr.Request:
-			if !w.latest.seen(object) {
-				w.queue.Add(podOf(object))
+			if key := podOf(object); w.engine.Put(key, object) {
+				w.queue.Add(key)
 			}
 		case *corev1.Pod:
 			w.enqueuePod(object)
@@ -32,7 +33,9 @@ func (w *Worker) follow(informer cache.SharedIndexInformer) error {
 				object = unknown.Obj
 			}
 			if request, ok := object.(*crr.Request); ok {
-				w.forget(request)
+				w.engine.Remove(request)
+				w.queue.Add(podOf(request))
+				return
 			}
 			changed(object)
 		},
@@ -51,13 +54,19 @@ func (w *Worker) ContainerEvent(event cri.Event) {
 		w.enqueueAll()
 		return
 	}
-	if event.Type == cri.EventCreated || event.Type == cri.EventStarted || w.acts.busy(w.containerID(event.ContainerID)) {
+	if event.Type == cri.EventCreated || event.Type == cri.EventStarted || w.engine.Stopping(identity.ContainerID{Runtime: w.runtimeName, ID: event.ContainerID}) {
 		return
 	}
 	object, found, err := w.pods.GetStore().GetByKey(event.PodNamespace + "/" + event.PodName)
 	if pod, ok := object.(*corev1.Pod); ok && found && err == nil {
 		w.enqueuePod(pod)
 	}
+}
+
+// podOf returns the pod of a request. It uses the UID from admission, so that requests for a pod are kept apart from
+// requests for a later pod with the same name, for example of a StatefulSet.
+func podOf(request *crr.Request) identity.Pod {
+	return identity.Pod{Namespace: request.Namespace, Name: request.Spec.PodName, UID: request.Labels[v1beta1.LabelPodUID]}
 }
 
 // subject returns the pod as the subject of a guard.

@@ -1,18 +1,19 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/crr/node/report"
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/test/kit/fakecri"
 )
 
 // Processing a pod costs calls of the runtime: events that bring nothing new, and events of pods without a request,
@@ -31,17 +32,12 @@ func TestEventsOfTheRuntimeThatCauseALook(t *testing.T) {
 		"a container was removed":         {event(cri.EventDeleted, "web", "1"), once},
 		"a container was created":         {event(cri.EventCreated, "web", "1"), nothing},
 		"a container has started":         {event(cri.EventStarted, "web", "1"), nothing},
-		"it is being stopped by us":       {event(cri.EventStopped, "web", "busy"), nothing},
 		"of a pod that has no request":    {event(cri.EventStopped, "idle", "1"), nothing},
 		"of a pod that is not in a cache": {event(cri.EventStopped, "absent", "1"), nothing},
 		"events may have been missed":     {cri.Event{Relist: true}, once},
 	} {
-		w, request := stopping(t, nil)
-		request = request.DeepCopy()
-		request.Spec.PodName, request.Labels = "web", map[string]string{v1beta1.LabelPodUID: "uid-web"}
-		if err := w.requests.GetIndexer().Update(request); err != nil {
-			t.Fatal(err)
-		}
+		w := idleWorker(t)
+		w.engine.Put(podOf(requestOf("web")), requestOf("web"))
 		idle := webPod()
 		idle.Name, idle.UID = "idle", "uid-idle"
 		for _, pod := range []any{webPod(), idle} {
@@ -49,7 +45,6 @@ func TestEventsOfTheRuntimeThatCauseALook(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.acts.begin(request.UID, "app", w.containerID("busy"))
 		w.ContainerEvent(tt.event)
 		if got := w.queue.Len(); got != tt.want {
 			t.Errorf("%s: %d looks, want %d", name, got, tt.want)
@@ -57,70 +52,96 @@ func TestEventsOfTheRuntimeThatCauseALook(t *testing.T) {
 	}
 }
 
-// After a relist only the requests that exist are remembered, and all of them are looked at.
-func TestRelistLooksAtAllRequestsAndForgetsOthers(t *testing.T) {
+// held is a runtime and an API server on which a stop has begun and does not end.
+type held struct {
+	listing
+	begun, release chan struct{}
+}
+
+func (h *held) StopContainer(context.Context, string, time.Duration) error {
+	close(h.begun)
+	<-h.release
+	return nil
+}
+
+func (h *held) KeepsConditions() bool { return true }
+
+func (h *held) WriteStatus(_ context.Context, request *crr.Request, status crr.Status) (*crr.Request, error) {
+	request = request.DeepCopy()
+	request.Status = status
+	return request, nil
+}
+
+func (h *held) Annotate(context.Context, *crr.Request, string, string) (*crr.Request, error) {
+	return nil, errors.New("not expected")
+}
+
+// The end of a stop is followed by the next look anyway.
+func TestEventOfAStopInProgressCausesNoLook(t *testing.T) {
 	t.Parallel()
-	w, request := stopping(t, nil)
-	other := &crr.Request{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "uid-other"}}
-	other.Spec.PodName = "db"
-	if err := w.requests.GetIndexer().Add(other); err != nil {
+	h := &held{begun: make(chan struct{}), release: make(chan struct{})}
+	h.containers = []cri.Container{listed("1", "app", "web", identity.StateRunning)}
+	config := configOf(h)
+	config.RequestAPI = h
+	w, err := New(config)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, uid := range []types.UID{request.UID, "uid-gone"} {
-		w.acts.begin(uid, "app", identity.ContainerID{})
+	t.Cleanup(w.queue.ShutDown)
+	if err := w.pods.GetStore().Add(webPod()); err != nil {
+		t.Fatal(err)
+	}
+	request := requestOf("web")
+	request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{
+		{Name: "app", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: fakecri.Name + "://1"}},
+	}
+	w.engine.Put(podOf(request), request)
+	if _, err := w.engine.Next(t.Context(), podOf(request)); err != nil {
+		t.Fatal(err)
+	}
+	<-h.begun
+	for id, want := range map[string]int{"1": 0, "2": 1} {
+		w.ContainerEvent(cri.Event{Type: cri.EventStopped, ContainerID: id, PodNamespace: "shop", PodName: "web"})
+		if got := w.queue.Len(); got != want {
+			t.Errorf("event of instance %s: %d looks, want %d", id, got, want)
+		}
+		for w.queue.Len() > 0 {
+			key, _ := w.queue.Get()
+			w.queue.Done(key)
+		}
+	}
+	close(h.release)
+	w.engine.Wait()
+}
+
+// After a relist the pods of all requests are looked at.
+func TestRelistLooksAtAllRequests(t *testing.T) {
+	t.Parallel()
+	w := idleWorker(t)
+	for _, request := range []*crr.Request{requestOf("web"), requestOf("db")} {
+		w.engine.Put(podOf(request), request)
 	}
 	w.ContainerEvent(cri.Event{Relist: true})
 	if got := w.queue.Len(); got != 2 {
 		t.Errorf("%d looks, want one for each pod", got)
 	}
-	if len(w.acts.of(request.UID)) != 1 || len(w.acts.of("uid-gone")) != 0 {
-		t.Error("want the acts of the request that exists, and no others")
-	}
 }
 
-// The same action twice means that it had no effect; a touch of the pod has no visible effect.
-func TestActsThatAreTheSame(t *testing.T) {
-	t.Parallel()
-	id := func(n string) identity.ContainerID { return identity.ContainerID{Runtime: "containerd", ID: n} }
-	stop := func(n string) crr.Decision { return crr.Decision{Stop: &crr.Stop{ID: id(n)}} }
-	remove := func(n ...string) crr.Decision {
-		start := &crr.Start{}
-		for _, one := range n {
-			start.Remove = append(start.Remove, id(one))
-		}
-		return crr.Decision{Start: start}
-	}
-	if a := orderOf(stop("1")); a == "" || a != orderOf(stop("1")) || a == orderOf(stop("2")) || a == orderOf(remove("1")) {
-		t.Errorf("stop: %q", a)
-	}
-	if a := orderOf(remove("1")); a == "" || a != orderOf(remove("1")) || a == orderOf(remove("1", "2")) {
-		t.Errorf("removal: %q", a)
-	}
-	if a := orderOf(crr.Decision{Start: &crr.Start{Nudge: true}}) + orderOf(crr.Decision{}); a != "" {
-		t.Errorf("nudge: %q", a)
-	}
-}
-
-// Its creation is by the API server's clock.
-func TestDurationOfARequestIsByOneClock(t *testing.T) {
-	t.Parallel()
-	w, request := stopping(t, nil)
-	registry, now := prometheus.NewRegistry(), time.Now()
-	w.clockOffset = func() time.Duration { return time.Hour } // the API server's clock is ahead
-	w.report = report.New(report.Config{Events: noEvents{}, Registry: registry, ClockOffset: w.clockOffset})
-	request.CreationTimestamp = metav1.NewTime(now.Add(time.Hour - 5*time.Second))
-	w.end(identity.Pod{Name: "web"}, request, crr.Status{}, now)
-	families, err := registry.Gather()
+// idleWorker is a worker that does not run.
+func idleWorker(t *testing.T) *Worker {
+	t.Helper()
+	w, err := New(configOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := 0.0
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			took += metric.GetHistogram().GetSampleSum()
-		}
-	}
-	if took != 5 || w.queue.Len() != 1 {
-		t.Errorf("took %g s, and %d pods are looked at again", took, w.queue.Len())
-	}
+	t.Cleanup(w.queue.ShutDown)
+	return w
+}
+
+func requestOf(pod string) *crr.Request {
+	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "again-" + pod, UID: types.UID("uid-again-" + pod), Labels: map[string]string{v1beta1.LabelPodUID: "uid-" + pod},
+	}}
+	request.Spec.PodName = pod
+	return request
 }

@@ -3,6 +3,7 @@ package requester
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +22,17 @@ func Clause(request *v1beta1.ContainerRecreateRequest) string {
 		return fmt.Sprintf("requested by %s: %s", user, reason)
 	}
 	return "requested by " + user
+}
+
+// LogAttributes returns log attributes that say who created the request and why; they are empty if that was not recorded.
+func LogAttributes(request *v1beta1.ContainerRecreateRequest) slog.Attr {
+	var known []any
+	for _, of := range [][2]string{{"requestedBy", v1beta1.AnnotationRequestedBy}, {"reason", v1beta1.AnnotationReason}} {
+		if text := Printable(request.Annotations[of[1]]); text != "" {
+			known = append(known, slog.String(of[0], text))
+		}
+	}
+	return slog.Group("", known...) // the attributes of a group without a name belong to the line
 }
 
 // Printable returns the text without characters that could forge log lines, at most MaxReason bytes long.

@@ -1,6 +1,7 @@
 package requester_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -44,5 +45,35 @@ func TestConditionCompleteIsTrueForEveryOutcome(t *testing.T) {
 		if conditions["Complete"] != "True" || conditions["Succeeded"] == conditions["Failed"] {
 			t.Errorf("outcome %q: conditions %v", outcome.Reason, conditions)
 		}
+	}
+}
+
+func TestLogLinesSayWhoAskedAndWhy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		annotations map[string]string
+		want        string
+	}{
+		"nobody recorded":        {nil, "msg=m\n"},
+		"a name":                 {map[string]string{v1beta1.AnnotationRequestedBy: "alice"}, "msg=m requestedBy=alice\n"},
+		"a name and a reason":    {map[string]string{v1beta1.AnnotationRequestedBy: "alice", v1beta1.AnnotationReason: "stuck"}, "msg=m requestedBy=alice reason=stuck\n"},
+		"nothing can be printed": {map[string]string{v1beta1.AnnotationRequestedBy: "\n\t"}, "msg=m\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			request := &v1beta1.ContainerRecreateRequest{}
+			request.Annotations = tt.annotations
+			var out strings.Builder
+			logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			logger.Info("m", requester.LogAttributes(request))
+			if out.String() != tt.want {
+				t.Errorf("got %q, want %q", out.String(), tt.want)
+			}
+		})
 	}
 }

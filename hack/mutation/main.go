@@ -19,7 +19,7 @@ import (
 
 // packages are the packages that decide, each with all packages below it.
 var packages = []string{
-	"crr", "crr/admission", "crr/jobend", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "internal/kubelet", "internal/wording", "internal/hook", "image", "image/entry", "image/jobplan", "image/queue", "signal", "signal/procfile",
+	"crr", "crr/admission", "crr/engine", "crr/jobend", "crr/lifecycle", "crr/podrules", "crr/queue", "crr/record", "crr/requester", "internal/kubelet", "internal/wording", "internal/hook", "image", "image/entry", "image/jobplan", "image/queue", "signal", "signal/procfile",
 	"probe/podprobe", "probe/podprobe/share", "probe", "probe/transport", "probe/turns",
 	"hotupdate", "hotupdate/action", "hotupdate/archive", "hotupdate/fetch", "hotupdate/manifest", "hotupdate/payload", "hotupdate/store",
 	"inplace", "inplace/gate", "inplace/record", "inplace/plan", "inplace/facts", "rollout", "rollout/budget", "rollout/turn", "rollout/configchange", "rollout/schedule", "crr/inpod",

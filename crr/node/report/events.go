@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -64,17 +63,6 @@ func withRequester(message string, request *crr.Request) string {
 		return message + ", " + by
 	}
 	return message
-}
-
-// RequestedBy returns log attributes that say who created the request and why; they are empty if that was not recorded.
-func RequestedBy(request *crr.Request) slog.Attr {
-	var known []any
-	for _, of := range [][2]string{{"requestedBy", v1beta1.AnnotationRequestedBy}, {"reason", v1beta1.AnnotationReason}} {
-		if text := requester.Printable(request.Annotations[of[1]]); text != "" {
-			known = append(known, slog.String(of[0], text))
-		}
-	}
-	return slog.Group("", known...) // the attributes of a group without a name belong to the line
 }
 
 func aboutRequest(request *crr.Request) corev1.ObjectReference {

@@ -6,7 +6,7 @@ type metrics struct {
 	completed *prometheus.CounterVec
 	steps     *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
-	nudges    prometheus.Counter
+	touches   prometheus.Counter
 }
 
 // Values of the label "step" of refit_crr_step_duration_seconds.
@@ -27,10 +27,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "refit_crr_acts_in_flight", Help: "Stops and starts of containers under way.",
 		}),
-		nudges: prometheus.NewCounter(prometheus.CounterOpts{
+		touches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "refit_crr_nudges_total", Help: "Times kubelet was made to look at a pod by an annotation of the pod.",
 		}),
 	}
-	registry.MustRegister(m.completed, m.steps, m.inFlight, m.nudges)
+	registry.MustRegister(m.completed, m.steps, m.inFlight, m.touches)
 	return m
 }

@@ -60,8 +60,8 @@ func (r *Reporter) Stopped(took time.Duration) {
 	r.metrics.steps.WithLabelValues(stepStop).Observe(took.Seconds())
 }
 
-// Nudged counts a touch that made kubelet sync a pod.
-func (r *Reporter) Nudged() { r.metrics.nudges.Inc() }
+// Touched counts a touch that made kubelet sync a pod.
+func (r *Reporter) Touched() { r.metrics.touches.Inc() }
 
 // Acting counts an action as in progress until the returned function is called.
 func (r *Reporter) Acting() (ended func()) {

@@ -123,7 +123,7 @@ func TestActsStopsAndNudgesAreMeasured(t *testing.T) {
 	ended := r.Acting()
 	r.Acting()()
 	r.Stopped(1500 * time.Millisecond)
-	r.Nudged()
+	r.Touched()
 	got := map[string]float64{}
 	families, err := registry.Gather()
 	if err != nil {

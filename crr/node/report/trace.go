@@ -33,6 +33,23 @@ func (r *Reporter) StartSpan(ctx context.Context, request *crr.Request, name str
 	return r.tracer.Start(propagation.TraceContext{}.Extract(ctx, carrier), name, trace.WithTimestamp(at), trace.WithAttributes(attributes...))
 }
 
+// Step starts the span of one step. The returned function ends it.
+func (r *Reporter) Step(ctx context.Context, request *crr.Request) (context.Context, func(crr.Decision, error)) {
+	ctx, span := r.StartSpan(ctx, request, SpanPlan, time.Now())
+	return ctx, func(decision crr.Decision, err error) {
+		span.SetAttributes(attribute.String("refit.plan.why", decision.Why))
+		EndSpan(span, err)
+	}
+}
+
+// Stored records the spans that end with a new status: of containers that have just become ready, and of the request.
+func (r *Reporter) Stored(ctx context.Context, request *crr.Request, status crr.Status, observed crr.Observation, now time.Time) {
+	r.starts(ctx, request, status, observed, now)
+	if status.CompletionTime != nil {
+		r.request(ctx, request, status, now)
+	}
+}
+
 // EndSpan ends a span, as failed if err is not nil.
 func EndSpan(span trace.Span, err error) {
 	if err != nil {
@@ -41,11 +58,11 @@ func EndSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// Starts records spans of the starts of containers that have just become ready: one from the end of the stop to the
+// starts records spans of the starts of containers that have just become ready: one from the end of the stop to the
 // start of the instance, as the runtime reports it, and one from there until it was ready for as long as the request
 // requires.
-func (r *Reporter) Starts(ctx context.Context, request, stored *crr.Request, observed crr.Observation, now time.Time) {
-	for _, state := range stored.Status.ContainerRecreateStates {
+func (r *Reporter) starts(ctx context.Context, request *crr.Request, status crr.Status, observed crr.Observation, now time.Time) {
+	for _, state := range status.ContainerRecreateStates {
 		before, _ := crr.RecreateStateOf(request, state.Name)
 		instances := observed.Instances[state.Name]
 		if state.Phase != v1beta1.ContainerRecreateRequestSucceeded || before.Phase == state.Phase || len(instances) == 0 {
@@ -53,7 +70,7 @@ func (r *Reporter) Starts(ctx context.Context, request, stored *crr.Request, obs
 		}
 		container := attribute.String("k8s.container.name", state.Name)
 		started := instances[0].StartedAt
-		if stopped := observed.Acts[state.Name].Done; instances[0].State == identity.StateRunning && !stopped.IsZero() && stopped.Before(started) {
+		if stopped := observed.Actions[state.Name].Done; instances[0].State == identity.StateRunning && !stopped.IsZero() && stopped.Before(started) {
 			_, span := r.StartSpan(ctx, request, SpanStart, stopped, container)
 			span.End(trace.WithTimestamp(started))
 		}
@@ -62,8 +79,8 @@ func (r *Reporter) Starts(ctx context.Context, request, stored *crr.Request, obs
 	}
 }
 
-// Request records a span for a whole request that has ended.
-func (r *Reporter) Request(ctx context.Context, request *crr.Request, status crr.Status, now time.Time) {
+// request records a span for a whole request that has ended.
+func (r *Reporter) request(ctx context.Context, request *crr.Request, status crr.Status, now time.Time) {
 	result, reason := crr.Result(status)
 	created := request.CreationTimestamp.Add(-r.clockOffset())
 	_, span := r.StartSpan(ctx, request, SpanRequest, created, attribute.String("refit.result", result), attribute.String("refit.reason", reason))

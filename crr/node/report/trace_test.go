@@ -3,8 +3,6 @@ package report_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -85,10 +83,10 @@ func TestSpansOfAContainerThatHasBecomeReady(t *testing.T) {
 			states := func(phase v1beta1.ContainerRecreateRequestPhase) crr.Status {
 				return crr.Status{ContainerRecreateStates: []v1beta1.ContainerRecreateRequestRecreateState{{Name: "app", Phase: phase}}}
 			}
-			before, after := request(nil), request(nil)
-			before.Status, after.Status = states(tt.before), states(tt.after)
-			r.Starts(t.Context(), before, after, crr.Observation{
-				Instances: map[string][]crr.Instance{"app": tt.instances}, Acts: map[string]crr.Act{"app": {Done: tt.stopped}},
+			before := request(nil)
+			before.Status = states(tt.before)
+			r.Stored(t.Context(), before, states(tt.after), crr.Observation{
+				Instances: map[string][]crr.Instance{"app": tt.instances}, Actions: map[string]crr.ActionState{"app": {Done: tt.stopped}},
 			}, ready)
 			if diff := cmp.Diff(tt.want, spansOf(recorder)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -116,7 +114,7 @@ func TestSpanOfARequest(t *testing.T) {
 			r, recorder := traced(time.Hour) // the API server's clock is an hour ahead of ours
 			of := request(nil)
 			of.CreationTimestamp = metav1.NewTime(stopped.Add(time.Hour))
-			r.Request(t.Context(), of, tt.status, ready)
+			r.Stored(t.Context(), of, tt.status, crr.Observation{}, ready)
 			if diff := cmp.Diff([]span{{Name: report.SpanRequest, For: 5 * time.Second}}, spansOf(recorder)); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
@@ -149,33 +147,5 @@ func TestSpanOfAFailedActSaysWhy(t *testing.T) {
 		if len(ended) != 1 || (ended[0].Status().Code == codes.Error) != (err != nil) || err != nil && ended[0].Status().Description != err.Error() {
 			t.Errorf("error %v: %+v", err, ended)
 		}
-	}
-}
-
-func TestLogLinesSayWhoAskedAndWhy(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		annotations map[string]string
-		want        string
-	}{
-		"nobody recorded":        {nil, "msg=m\n"},
-		"a name":                 {map[string]string{v1beta1.AnnotationRequestedBy: "alice"}, "msg=m requestedBy=alice\n"},
-		"a name and a reason":    {map[string]string{v1beta1.AnnotationRequestedBy: "alice", v1beta1.AnnotationReason: "stuck"}, "msg=m requestedBy=alice reason=stuck\n"},
-		"nothing can be printed": {map[string]string{v1beta1.AnnotationRequestedBy: "\n\t"}, "msg=m\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var out strings.Builder
-			logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-				if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-					return slog.Attr{}
-				}
-				return a
-			}}))
-			logger.Info("m", report.RequestedBy(request(tt.annotations)))
-			if out.String() != tt.want {
-				t.Errorf("got %q, want %q", out.String(), tt.want)
-			}
-		})
 	}
 }

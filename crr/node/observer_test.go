@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/cri"
 	"github.com/refit-project/refit/crr"
 	"github.com/refit-project/refit/internal/identity"
+	"github.com/refit-project/refit/test/kit/fakecri"
 )
 
 // listing is a runtime that lists these containers, newest first, and answers for each of them, or with an error.
@@ -80,49 +79,21 @@ func TestOnlyInstancesOfTheRequestedContainersAreSeen(t *testing.T) {
 	} {
 		of := *runtime
 		of.errs = tt.errs
-		w, request := stopping(t, &of)
-		request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}
-		seen, err := w.instances(t.Context(), request, webPod())
+		request := &crr.Request{Spec: v1beta1.ContainerRecreateRequestSpec{Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}}}
+		observed, err := newObserver(configOf(&of)).Containers(t.Context(), request, webPod(), nil)
 		if (err != nil) != tt.failed {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var got []string
-		for i, instance := range seen["app"] {
+		for i, instance := range observed.Instances["app"] {
 			got = append(got, instance.ID.ID)
-			if closely := instance.RestartCount == 7; closely != (i == 0) || instance.ID.Runtime != w.runtimeName {
+			if closely := instance.RestartCount == 7; closely != (i == 0) || instance.ID.Runtime != fakecri.Name {
 				t.Errorf("%s: instance %d: %+v; the newest alone is looked at closely", name, i, instance)
 			}
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" || len(seen) > 1 {
-			t.Errorf("%s: %+v (-want +got):\n%s", name, seen, diff)
+		if diff := cmp.Diff(tt.want, got); diff != "" || len(observed.Instances) > 1 {
+			t.Errorf("%s: %+v (-want +got):\n%s", name, observed, diff)
 		}
-	}
-}
-
-// A stop belongs to the instance and has its own grace period: the next request waits for it and does not stop it again.
-func TestStopOfAnEarlierRequestCountsForTheNext(t *testing.T) {
-	t.Parallel()
-	w, request := stopping(t, &listing{containers: []cri.Container{
-		listed("2", "app", "web", identity.StateRunning), listed("1", "log", "web", identity.StateRunning),
-	}})
-	request.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}}
-	if err := w.pods.GetStore().Add(webPod()); err != nil {
-		t.Fatal(err)
-	}
-	underWay := func() map[string]crr.Act {
-		observed, err := w.observe(t.Context(), identity.Pod{Namespace: "shop", Name: "web", UID: "uid-web"}, request, time.Time{})
-		if err != nil || len(observed.Instances) != 2 {
-			t.Fatalf("%+v, %v", observed, err)
-		}
-		return observed.Acts
-	}
-	w.acts.begin("uid-earlier", "app", w.containerID("2"))
-	if acts := underWay(); !acts["app"].Running || acts["log"].Running {
-		t.Errorf("during the stop: %+v", acts)
-	}
-	w.acts.end("uid-earlier", "app", w.containerID("2"), outcome{})
-	if acts := underWay(); acts["app"].Running {
-		t.Errorf("after it: %+v", acts)
 	}
 }
 
@@ -158,14 +129,14 @@ func TestPodOfARequestIsThatOfItsUIDOnThisNode(t *testing.T) {
 		"deleted":                        {api: answer{err: gone}},
 		"the API server does not answer": {api: answer{err: refused}, err: refused},
 	} {
-		w, _ := stopping(t, nil)
-		w.podAPI = tt.api
+		config := configOf(nil)
+		config.PodAPI = tt.api
 		if tt.cached != nil {
-			if err := w.pods.GetStore().Add(tt.cached); err != nil {
+			if err := config.Pods.GetStore().Add(tt.cached); err != nil {
 				t.Fatal(err)
 			}
 		}
-		pod, err := w.pod(t.Context(), identity.Pod{Namespace: "shop", Name: "web", UID: "uid-web"})
+		pod, err := newObserver(config).Pod(t.Context(), identity.Pod{Namespace: "shop", Name: "web", UID: "uid-web"})
 		if !errors.Is(err, tt.err) || (pod != nil) != tt.found || pod != nil && pod.UID != "uid-web" {
 			t.Errorf("%s: %v, %v", name, pod, err)
 		}
@@ -175,9 +146,9 @@ func TestPodOfARequestIsThatOfItsUIDOnThisNode(t *testing.T) {
 // Removal kills what runs.
 func TestRemovalOfInstances(t *testing.T) {
 	t.Parallel()
-	ids := func(w *Worker, all ...string) (list []identity.ContainerID) {
+	ids := func(all ...string) (list []identity.ContainerID) {
 		for _, id := range all {
-			list = append(list, w.containerID(id))
+			list = append(list, identity.ContainerID{Runtime: fakecri.Name, ID: id})
 		}
 		return list
 	}
@@ -198,9 +169,10 @@ func TestRemovalOfInstances(t *testing.T) {
 		"another error":             {remove: []string{"1"}, errs: map[string]error{"1": errors.New("shim says no")}, failed: true},
 	} {
 		runtime := &listing{containers: containers, errs: tt.errs}
-		w, request := stopping(t, runtime)
-		done := w.remove(t.Context(), request, "app", ids(w, tt.remove...))
-		if (done.err != nil) != tt.failed || done.transient != tt.transient {
+		action := stopOf(crr.Stop{})
+		action.Stop, action.Start = nil, &crr.Start{Container: "app", Remove: ids(tt.remove...)}
+		done := actorOn(t, runtime).Act(t.Context(), action)
+		if (done.Err != nil) != tt.failed || done.Transient != tt.transient {
 			t.Errorf("%s: %+v", name, done)
 		}
 		if diff := cmp.Diff(tt.removed, runtime.removed); diff != "" {
@@ -228,37 +200,6 @@ func TestHookGoesToTheSandboxOrThePodIP(t *testing.T) {
 		got, err := hookRuntime{&listing{ip: tt.sandbox, ipError: tt.err}}.PodIP(t.Context(), pod)
 		if got != tt.want || (err != nil) != (tt.want == "") || err != nil && !errors.Is(err, tt.err) && tt.err != nil {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)
-		}
-	}
-}
-
-// The containers of a pod are looked at until the next of its requests is to end.
-func TestNextDeadlineOfThePodsRequests(t *testing.T) {
-	t.Parallel()
-	w, _ := stopping(t, nil)
-	w.clockOffset = func() time.Duration { return time.Hour } // the API server's clock is ahead
-	now := time.Now()
-	request := func(seconds int64) *crr.Request {
-		r := &crr.Request{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(time.Hour)), UID: types.UID("u")}}
-		if seconds != 0 {
-			r.Spec.ActiveDeadlineSeconds = &seconds
-		}
-		return r
-	}
-	for name, tt := range map[string]struct {
-		queue []*crr.Request
-		want  time.Duration // from now; zero: there is none
-	}{
-		"none has a deadline":           {queue: []*crr.Request{request(0), request(0)}},
-		"the first":                     {queue: []*crr.Request{request(60), request(90)}, want: time.Minute},
-		"one that waits":                {queue: []*crr.Request{request(60), request(30)}, want: 30 * time.Second},
-		"only one that waits":           {queue: []*crr.Request{request(0), request(30)}, want: 30 * time.Second},
-		"one that waits is over":        {queue: []*crr.Request{request(60), request(-30)}, want: time.Minute},
-		"the first deadline has passed": {queue: []*crr.Request{request(-5), request(30)}, want: -5 * time.Second},
-	} {
-		got := w.nextDeadline(tt.queue)
-		if tt.want == 0 && !got.IsZero() || tt.want != 0 && got.Sub(now).Round(time.Second) != tt.want {
-			t.Errorf("%s: %s, want in %s", name, got.Sub(now), tt.want)
 		}
 	}
 }

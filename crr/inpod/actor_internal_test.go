@@ -3,6 +3,7 @@ package inpod
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,56 +14,10 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
+	"github.com/refit-project/refit/crr/engine"
+	"github.com/refit-project/refit/internal/hook"
 	"github.com/refit-project/refit/internal/identity"
 )
-
-// What became of a stop counts for its request, failures in a row are counted, and a success forgets them.
-func TestEndOfAStop(t *testing.T) {
-	t.Parallel()
-	e := executorOn(newWorld(), &store{})
-	e.uid = "r-1"
-	failure := errors.New("operation not permitted")
-	for i, tt := range []struct {
-		ended stopped
-		want  crr.Act
-	}{
-		{stopped{"r-1", "app", failure}, crr.Act{Failures: 1, Err: failure.Error()}},
-		{stopped{"another request", "app", failure}, crr.Act{Failures: 1, Err: failure.Error()}},
-		{stopped{"r-1", "app", failure}, crr.Act{Failures: 2, Err: failure.Error()}},
-		{stopped{"r-1", "app", nil}, crr.Act{}},
-	} {
-		e.busy = true
-		act := e.acts["app"]
-		act.Running = tt.ended.uid == "r-1"
-		e.acts["app"] = act
-		e.end(tt.ended)
-		got := e.acts["app"]
-		if got.Done.IsZero() {
-			t.Errorf("%d: the end has no time", i)
-		}
-		got.Done = time.Time{}
-		if got != tt.want || e.busy {
-			t.Errorf("%d: %+v, busy %v; want %+v", i, got, e.busy, tt.want)
-		}
-	}
-}
-
-// A stop waits for its preStop hook, and meanwhile its request may be deleted and another one created under the name.
-func TestReplacedRequestIsNotWanted(t *testing.T) {
-	t.Parallel()
-	e := executorOn(newWorld(), &store{})
-	if err := e.wanted("r-1"); err == nil {
-		t.Error("a request that is gone is wanted")
-	}
-	request := &crr.Request{ObjectMeta: metav1.ObjectMeta{Name: "again", UID: "r-1", CreationTimestamp: metav1.Now()}}
-	e.first.Store(request)
-	if err := e.wanted("r-1"); err != nil {
-		t.Errorf("the request that is carried out: %v", err)
-	}
-	if err := e.wanted("r-0"); err == nil {
-		t.Error("a request that was replaced is wanted")
-	}
-}
 
 func TestStop(t *testing.T) {
 	t.Parallel()
@@ -100,8 +55,10 @@ func TestStop(t *testing.T) {
 					tt.change(w)
 				}
 				warned := false
-				e := executorOn(w, &store{})
-				e.warn = func(reason, _ string) { warned = reason == "FailedPreStopHook" }
+				a := &actor{
+					processes: w, hooks: hook.New(hook.Config{Addresses: podStatus{}}), logger: slog.New(slog.DiscardHandler),
+					warn: func(reason, _ string) { warned = reason == "FailedPreStopHook" },
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if tt.cancel > 0 {
@@ -109,7 +66,7 @@ func TestStop(t *testing.T) {
 				}
 				tt.order.Container, tt.order.ID = "app", instance
 				began := time.Now()
-				err := e.stop(ctx, w.pod, tt.order, func() error { return tt.ended })
+				err := a.Act(ctx, engine.Action{Request: w.request, Pod: w.pod, Stop: &tt.order, Wanted: func() error { return tt.ended }}).Err
 				if took := time.Since(began); took < tt.took || took > tt.took+look {
 					t.Errorf("took %s, want %s", took, tt.took)
 				}
@@ -141,23 +98,28 @@ func TestTerminatedInstanceIsReadWhole(t *testing.T) {
 func TestInstanceWithoutAProcessHasEnded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*world, *executor, *crr.Request)
-		want   identity.State
+		change   func(*world)
+		stopping bool
+		want     identity.State
 	}{
-		"recorded, no process": {func(w *world, _ *executor, _ *crr.Request) { w.alive = nil }, identity.StateExited},
-		"recorded, runs":       {func(*world, *executor, *crr.Request) {}, identity.StateRunning},
-		"being stopped":        {func(w *world, e *executor, _ *crr.Request) { w.alive, e.busy = nil, true }, identity.StateRunning},
-		"another is recorded": {func(w *world, _ *executor, r *crr.Request) {
-			w.alive, r.Status.ContainerRecreateStates[0].ContainerID = nil, id(7)
-		}, identity.StateRunning},
+		"recorded, no process": {change: func(w *world) { w.alive = nil }, want: identity.StateExited},
+		"recorded, runs":       {change: func(*world) {}, want: identity.StateRunning},
+		"being stopped":        {change: func(w *world) { w.alive = nil }, stopping: true, want: identity.StateRunning},
+		"another is recorded": {change: func(w *world) {
+			w.alive, w.request.Status.ContainerRecreateStates[0].ContainerID = nil, id(7)
+		}, want: identity.StateRunning},
 	} {
 		w := newWorld()
-		e, request := executorOn(w, &store{}), w.request
-		request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{
+		w.request.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestRecreateState{
 			{Name: "app", ContainerID: id(1)}, {Name: "not in the pod", ContainerID: id(1)},
 		}
-		tt.change(w, e, request)
-		got := e.instances(t.Context(), w.pod, request)["app"][0]
+		tt.change(w)
+		o := &observer{own: "side", processes: w, observed: w.observed}
+		observed, err := o.Containers(t.Context(), w.request, w.pod, func(identity.ContainerID) bool { return tt.stopping })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := observed.Instances["app"][0]
 		if got.State != tt.want || (got.State == identity.StateExited) != (got.ExitCode == killed && !got.FinishedAt.IsZero()) {
 			t.Errorf("%s: %+v", name, got)
 		}

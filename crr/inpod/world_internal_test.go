@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,7 +18,9 @@ import (
 
 	"github.com/refit-project/refit/api/v1beta1"
 	"github.com/refit-project/refit/crr"
-	"github.com/refit-project/refit/internal/hook"
+	"github.com/refit-project/refit/crr/engine"
+	"github.com/refit-project/refit/internal/result"
+	"github.com/refit-project/refit/plugin"
 	"github.com/refit-project/refit/signal"
 )
 
@@ -149,18 +150,23 @@ func (w *world) status() v1beta1.ContainerRecreateRequestStatus {
 	return *w.request.Status.DeepCopy()
 }
 
-// play runs the executor on the world for a while, and again from nothing after each restart of the sidecar.
+// plugin is a plugin on the world's pod, which stores requests here.
+func (w *world) plugin(store engine.Store) (*Plugin, *runner) {
+	p := &Plugin{host: plugin.Host{
+		Own: "side", Observed: w.observed, Logger: slog.New(slog.DiscardHandler), Tell: func(result.State, string, string) {},
+		Changes: func() (<-chan struct{}, func()) { return w.changes, func() {} },
+	}}
+	return p, p.newRunner(store, w, w.clockOffset)
+}
+
+// play runs the plugin on the world for a while, and again from nothing after each restart of the sidecar.
 func (w *world) play(t *testing.T, periods ...time.Duration) {
 	t.Helper()
 	for _, period := range periods {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := &Plugin{}
-		p.host.Logger = slog.New(slog.DiscardHandler)
-		p.host.Changes = func() (<-chan struct{}, func()) { return w.changes, func() {} }
-		e := &executor{own: "side", processes: w, requests: w, observed: w.observed, clockOffset: w.clockOffset, logger: p.host.Logger, warn: func(string, string) {},
-			hooks: hook.New(hook.Config{Addresses: podStatus{}}), ended: make(chan stopped), acts: map[string]crr.Act{}}
+		p, r := w.plugin(w)
 		done := make(chan error)
-		go func() { done <- p.loop(ctx, e, w.news) }()
+		go func() { done <- p.loop(ctx, r, w.news) }()
 		w.mu.Lock()
 		w.news <- map[string]*v1beta1.ContainerRecreateRequest{"r": w.request.DeepCopy()}
 		w.mu.Unlock()
@@ -268,30 +274,5 @@ func TestRecreateWithoutCRI(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestInstancesOfThePodsStatus(t *testing.T) {
-	t.Parallel()
-	ended := &corev1.ContainerStateTerminated{ContainerID: id(1), ExitCode: 3}
-	tests := map[string]struct {
-		status corev1.ContainerStatus
-		want   []string
-	}{
-		"running":            {corev1.ContainerStatus{ContainerID: id(2), RestartCount: 4, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, []string{"running 2 4"}},
-		"restarted":          {corev1.ContainerStatus{ContainerID: id(2), RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: corev1.ContainerState{Terminated: ended}}, []string{"running 2 1", "exited 1 0"}},
-		"ended":              {corev1.ContainerStatus{ContainerID: id(1), State: corev1.ContainerState{Terminated: ended}, LastTerminationState: corev1.ContainerState{Terminated: ended}}, []string{"exited 1 0"}},
-		"waiting":            {corev1.ContainerStatus{ContainerID: id(1), State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}, LastTerminationState: corev1.ContainerState{Terminated: ended}, RestartCount: 1}, []string{"exited 1 0"}},
-		"never started":      {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}, nil},
-		"an ID that is none": {corev1.ContainerStatus{ContainerID: "x", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, nil},
-	}
-	for name, tt := range tests {
-		var got []string
-		for _, i := range instancesOf(tt.status) {
-			got = append(got, fmt.Sprintf("%s %s %d", strings.ToLower(i.State.String()), i.ID.ID[len(i.ID.ID)-1:], i.RestartCount))
-		}
-		if !slices.Equal(tt.want, got) {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
-		}
 	}
 }
