@@ -146,21 +146,21 @@ func TestDaemonSendsEventsInTheNameOfItsNodeOnly(t *testing.T) {
 			"source":{"component":"refit-daemon","host":"` + host + `"},"reportingComponent":"refit-daemon","reportingInstance":"` + host + `"}`
 	}
 	attempts := map[string]attempt{
-		"about a pod":              {review: review{node: "a", object: event("a", "Pod", "web")}},
-		"about its node":           {review: review{node: "a", object: event("a", "Node", "a")}},
-		"about its probes":         {review: review{node: "a", object: event("a", "NodePodProbe", "a")}},
-		"about its images":         {review: review{node: "a", object: event("a", "NodeImage", "a")}},
-		"counted":                  {review: review{node: "a", operation: admission.Update, object: event("a", "Pod", "web"), oldObject: event("a", "Pod", "web")}},
-		"another user":             {review: review{user: "kubelet", object: event("b", "Pod", "web")}},
-		"in the name of another":   {review: review{node: "a", object: event("b", "Pod", "web")}, want: "in the name of node"},
-		"reported by another":      {review: review{node: "a", object: strings.Replace(event("a", "Pod", "web"), `"reportingInstance":"a"`, `"reportingInstance":"b"`, 1)}, want: "in the name of node"},
-		"from another host":        {review: review{node: "a", object: strings.Replace(event("a", "Pod", "web"), `"host":"a"`, `"host":"b"`, 1)}, want: "in the name of node"},
-		"about another's probes":   {review: review{node: "a", object: event("a", "NodePodProbe", "b")}, want: "about another node"},
-		"about another's images":   {review: review{node: "a", object: event("a", "NodeImage", "b")}, want: "about another node"},
-		"about another node":       {review: review{node: "a", object: event("a", "Node", "b")}, want: "about another node"},
-		"changing that of another": {review: review{node: "a", operation: admission.Update, object: event("a", "Pod", "web"), oldObject: event("b", "Pod", "web")}, want: "another node"},
-		"with a token of no node":  {review: review{object: event("", "Pod", "web")}, want: "in the name of node"},
-		"deleting one":             {review: review{node: "a", operation: admission.Delete, oldObject: event("a", "Pod", "web")}, want: "may not delete"},
+		"about a pod":                   {review: review{node: "a", object: event("a", "Pod", "web")}},
+		"about its node":                {review: review{node: "a", object: event("a", "Node", "a")}},
+		"about its probes":              {review: review{node: "a", object: event("a", "NodePodProbe", "a")}},
+		"about its images":              {review: review{node: "a", object: event("a", "NodeImage", "a")}},
+		"counted":                       {review: review{node: "a", operation: admission.Update, object: event("a", "Pod", "web"), oldObject: event("a", "Pod", "web")}},
+		"another user":                  {review: review{user: "kubelet", object: event("b", "Pod", "web")}},
+		"in the name of another":        {review: review{node: "a", object: event("b", "Pod", "web")}, want: "in the name of node"},
+		"reported by another":           {review: review{node: "a", object: strings.Replace(event("a", "Pod", "web"), `"reportingInstance":"a"`, `"reportingInstance":"b"`, 1)}, want: "in the name of node"},
+		"from another host":             {review: review{node: "a", object: strings.Replace(event("a", "Pod", "web"), `"host":"a"`, `"host":"b"`, 1)}, want: "in the name of node"},
+		"about another's probes":        {review: review{node: "a", object: event("a", "NodePodProbe", "b")}, want: "about another node"},
+		"about another's images":        {review: review{node: "a", object: event("a", "NodeImage", "b")}, want: "about another node"},
+		"about another node":            {review: review{node: "a", object: event("a", "Node", "b")}, want: "about another node"},
+		"changing the event of another": {review: review{node: "a", operation: admission.Update, object: event("a", "Pod", "web"), oldObject: event("b", "Pod", "web")}, want: "another node"},
+		"with a token of no node":       {review: review{object: event("", "Pod", "web")}, want: "in the name of node"},
+		"deleting one":                  {review: review{node: "a", operation: admission.Delete, oldObject: event("a", "Pod", "web")}, want: "may not delete"},
 	}
 	for name, a := range attempts {
 		if a.review.operation == "" {

@@ -33,7 +33,7 @@ type krewPlatform struct {
 	Bin      string                `json:"bin"`
 }
 
-// The rules are those of krew (internal/installation/semver, internal/index/validation), and of its index for descriptions.
+// The rules of krew (internal/installation/semver, internal/index/validation), and the rules of its index for descriptions.
 func TestKrewManifest(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("krew/refit.yaml.tmpl")

@@ -47,7 +47,7 @@ func Apply(ctx context.Context, api API, pod *corev1.Pod, step *Step) (*corev1.P
 	return pod, nil
 }
 
-// Write is like Apply for updates that restart no container for its environment, for example those of sidecars. For a
+// Write is like Apply for updates that restart no container for its environment, for example updates of sidecars. For a
 // StepRestart it returns ErrRestart.
 func Write(ctx context.Context, api Writer, pod *corev1.Pod, step *Step) (*corev1.Pod, error) {
 	switch step.Kind {

@@ -119,7 +119,7 @@ func TestVersionsHaveOneSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		schema := v.OpenAPIV3Schema.DeepCopy()
-		schema.Description = "" // that of the type, which says what is special about the version
+		schema.Description = "" // the description of the type says what is special about the version
 		schemas[version] = schema
 	}
 	if diff := cmp.Diff(schemas["v1beta1"], schemas["v1alpha1"]); diff != "" {

@@ -31,7 +31,7 @@ func TestCRDsAreAcceptedByTheAPIServer(t *testing.T) {
 	}
 }
 
-// storedVersions are the versions that objects are stored in. Both are served, so that the CRDs can replace those of any
+// storedVersions are the versions that objects are stored in. Both are served, so that the CRDs can replace the CRDs of any
 // OpenKruise, whatever version it has stored.
 func storedVersions() map[string]string {
 	return map[string]string{

@@ -137,7 +137,7 @@ func receive(from *net.UnixConn) (*os.File, error) {
 	return os.NewFile(uintptr(descriptors[0]), "socket"), nil
 }
 
-// inherited is a listener whose connections are those of the predecessor's clients.
+// inherited is a listener with the connections of the predecessor's clients.
 type inherited struct{ *net.UnixConn }
 
 // Accept implements net.Listener.

@@ -100,7 +100,7 @@ func (in *injection) mayInject(path string, b built, placed []container) (bool, 
 			continue
 		}
 		if policy == v1beta1.ConflictKeepPod {
-			in.keep(b, "that of SidecarSet "+list[at].set.name)
+			in.keep(b, "the one of SidecarSet "+list[at].set.name)
 			return false, nil
 		}
 		return false, refuse(b.set.name, "spec.containers", "SidecarSet %s has injected a container %s already", list[at].set.name, name)

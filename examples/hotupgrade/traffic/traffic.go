@@ -21,7 +21,7 @@ type Interval struct {
 	Total bool      `json:"total,omitempty"`
 	// Answers are the numbers of answers, by what the server said: its version.
 	Answers map[string]int `json:"answers,omitempty"`
-	// Failed are the requests without an answer, Refused those of them for which no connection was accepted.
+	// Failed are the requests without an answer, Refused the failed requests for which no connection was accepted.
 	Failed  int `json:"failed"`
 	Refused int `json:"refused"`
 	// Slowest answer, in milliseconds.
@@ -45,7 +45,7 @@ type Failure struct {
 	// Local is the client's address and port, by which a packet capture and a connection table show what became of the
 	// connection; empty if it is not known.
 	Local string `json:"local,omitempty"`
-	// Kept says that the connection had served requests before. Age is that of the connection in milliseconds; 0 if none was opened.
+	// Kept says that the connection had served requests before. Age is the age of the connection in milliseconds; 0 if none was opened.
 	Kept  bool    `json:"kept,omitempty"`
 	Age   float64 `json:"ageMilliseconds,omitempty"`
 	Error string  `json:"error"`
@@ -74,7 +74,7 @@ func (i *Interval) Requests() int {
 	return requests
 }
 
-// ErrUnfinished is that of a log without the line of all requests.
+// ErrUnfinished means that a log does not have the line of all requests.
 var ErrUnfinished = errors.New("the load has not ended")
 
 // Read reads what load has printed: its intervals, and all of them in one.
@@ -93,5 +93,5 @@ func Read(log io.Reader) (intervals []Interval, total Interval, err error) {
 	}
 }
 
-// Versions are those of the answers, in order.
+// Versions are the versions in the answers, in order.
 func (i *Interval) Versions() []string { return slices.Sorted(maps.Keys(i.Answers)) }
