@@ -17,7 +17,8 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme registers the types of this package, and the meta types that every group needs, with s. It is a function and
 // not a scheme builder so that nothing happens on import.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(), &RestartRollout{}, &RestartRolloutList{}, &RestartSchedule{}, &RestartScheduleList{}, &RestartTrigger{}, &RestartTriggerList{})
+	s.AddKnownTypes(GroupVersion(), &RestartRollout{}, &RestartRolloutList{}, &RestartSchedule{}, &RestartScheduleList{}, &RestartTrigger{}, &RestartTriggerList{},
+		&InPlaceUpdatePolicy{}, &InPlaceUpdatePolicyList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }
