@@ -79,12 +79,11 @@ const (
 	UpdateDeletionRelease UpdateDeletionPolicy = "Release"
 )
 
-// Condition types of InPlaceUpdatePolicy, with ConditionProgressing.
+// Condition types of InPlaceUpdatePolicy, with ConditionProgressing and ConditionReady: every pod has the present template
+// and is available.
 const (
 	// ConditionAccepted says that the workload exists and that the policy is the only one for it.
 	ConditionAccepted = "Accepted"
-	// ConditionReady says that every pod has the present template and is available.
-	ConditionReady = "Ready"
 	// ConditionStalled says that somebody has to act. It is True or absent.
 	ConditionStalled = "Stalled"
 )
